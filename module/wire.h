@@ -20,6 +20,7 @@ bool text_is(struct text a, const char *z); /* ASCII, case ignored */
 
 #define WIRE_MAX     65507u /* the largest UDP datagram */
 #define WIRE_SUITES  256u
+#define WIRE_SAS     64u
 #define WIRE_REASON  128u
 #define WIRE_WARNING 256u
 
@@ -70,6 +71,7 @@ struct wire_reply {
 	char warning[WIRE_WARNING]; /* printable */
 	struct text sdp;
 	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: of these tags */
+	char from_sas[WIRE_SAS], to_sas[WIRE_SAS];           /* likewise, of ZRTP */
 	struct text json;                                    /* query: everything, for the script */
 	void *pool;
 };

@@ -313,6 +313,7 @@ function address(e) {
 // What protects a media, as far as the relay knows.
 function security(m) {
 	if (m.keying === "SDES end-to-end") return `${m["crypto suite"]}, keys end-to-end`;
+	if (m.ZRTP) return `${m["crypto suite"]}, ZRTP SAS ${m.ZRTP.SAS}${m.ZRTP.verified === "yes" ? ", verified" : ""}`;
 	if (m["crypto suite"] || m.keying) return m["crypto suite"] || m.keying;
 	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
 }

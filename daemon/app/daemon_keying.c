@@ -46,12 +46,42 @@ static void on_ready(void *arg, uint32_t events)
 	bridge_sessions_poll(d->sessions);
 }
 
+static void zrtp_notice(const struct call_session_notice *n, const struct log_about *about)
+{
+	const char *verified = n->verified ? "verified" : "not verified";
+
+	switch (n->kind) {
+	case SESSION_KEYS:
+		log_call(LOG_INFO, about, "ZRTP exchange completed: %s, SAS %s, %s", n->why, n->sas,
+			verified);
+		if (n->mismatched)
+			log_call(LOG_WARNING, about,
+				"ZRTP: retained secrets of the terminal do not match; its user should compare the SAS");
+		break;
+	case SESSION_ABSENT:
+		log_call(LOG_WARNING, about,
+			"the terminal does not answer ZRTP: its media are in clear");
+		break;
+	case SESSION_CLEAR:
+		log_call(LOG_WARNING, about,
+			"the terminal ended SRTP by GoClear: its media are in clear");
+		break;
+	case SESSION_FAILED:
+		log_call(LOG_WARNING, about, "ZRTP failed: %s", n->why);
+		break;
+	}
+}
+
 static void session_notice(void *arg, const struct call_session_notice *n)
 {
 	struct log_about about = {
 		.call_id = n->call_id, .side = n->tag, .stream = n->rtcp ? "RTCP" : "RTP"};
 
 	(void)arg;
+	if (n->sas) {
+		zrtp_notice(n, &about);
+		return;
+	}
 	switch (n->kind) {
 	case SESSION_KEYS:
 		log_call(LOG_INFO, &about, "DTLS handshake completed: %s", n->why);
@@ -118,7 +148,8 @@ int daemon_keying_start(struct daemon *d)
 	d->sessions_border = (struct sessions){.ops = &bridge_session_ops,
 		.arg = d->sessions,
 		.max = d->legs,
-		.sha1 = d->o.dtls_sha1};
+		.sha1 = d->o.dtls_sha1,
+		.zrtp = true};
 	d->relay_border.sessions = &d->sessions_border;
 	calls_on_session(d->calls, session_notice, d);
 	err = calls_set_sessions(d->calls, d->sessions_border.max);

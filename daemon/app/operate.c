@@ -16,6 +16,7 @@ struct call_policy operate_policy(const struct options *o)
 {
 	return (struct call_policy){
 		.sdes = o->sdes,
+		.zrtp = o->zrtp,
 		.learning = o->learning,
 		.strict_source = o->strict_source,
 		.early_media = o->early_media,

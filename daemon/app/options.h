@@ -131,6 +131,8 @@
 		"identities and keys for MIKEY; default: MIKEY is off")                             \
 	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
 		"MIKEY towards terminals where no flag says: only in answers, offered, demanded")   \
+	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
+		"ZRTP (RFC 6189): pass end to end, or end here if one side only speaks it")         \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -235,6 +237,7 @@ struct options {
 	uint8_t keying_threads;
 	const char *dtls_cert, *dtls_key;
 	bool dtls_sha1;
+	enum zrtp_policy zrtp;
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;
 	int log_level;

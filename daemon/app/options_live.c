@@ -29,6 +29,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[UINT64] = 8,
 		[DECIMAL] = sizeof(double),
 		[LEARNING] = sizeof(int),
+		[ZRTP] = sizeof(enum zrtp_policy),
 		[BOOL] = sizeof(bool),
 		[FLAG] = sizeof(bool),
 		[LEVEL] = sizeof(int),

@@ -204,6 +204,21 @@ static const char *set_learning(enum media_learning *field, const char *value)
 	return NULL;
 }
 
+static const char *set_zrtp(enum zrtp_policy *field, const char *value)
+{
+	static const char *const names[] = {
+#define X(id, name) name,
+		ZRTP_POLICIES(X)
+#undef X
+	};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "passthrough, terminate or off";
+	*field = (enum zrtp_policy)at;
+	return NULL;
+}
+
 static const char *set_recording(enum record_format *field, const char *value)
 {
 	static const char *const names[] = {"raw", "eth"};
@@ -479,6 +494,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_mins(o, value);
 	case RECORDING:
 		return set_recording(field, value);
+	case ZRTP:
+		return set_zrtp(field, value);
 	case LEARNING:
 		return set_learning(field, value);
 	case SDES_OFFER:

@@ -151,7 +151,7 @@ static void op_release(void *arg, uint32_t session)
 
 static bool is_restored(const struct session_cfg *cfg)
 {
-	return cfg->dtls.established || cfg->selected[0].family;
+	return cfg->dtls.established || cfg->zrtp.established || cfg->selected[0].family;
 }
 
 static int op_set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,

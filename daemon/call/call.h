@@ -19,6 +19,7 @@ enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
 	struct mikey_host *mikey; /* NULL: MIKEY is off; it outlives the calls */
+	enum zrtp_policy zrtp;
 	enum media_learning learning;
 	bool strict_source;
 	bool short_tags;  /* SRTCP tags of 32 bits are accepted under suites with _32 */
@@ -74,6 +75,8 @@ struct call_session_notice {
 	uint8_t kind; /* enum session_event_kind */
 	bool rtcp;
 	const char *why;
+	const char *sas; /* of ZRTP; NULL: it is not of ZRTP */
+	bool verified, mismatched;
 };
 void calls_on_session(
 	struct calls *c, void (*fn)(void *arg, const struct call_session_notice *n), void *arg);

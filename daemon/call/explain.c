@@ -327,6 +327,17 @@ static void add_suites_now(struct explain *x, struct ngval *d, const struct side
 							: why_text(l->why));
 }
 
+static void add_sas(struct explain *x, struct ngval *d, const struct leg *l)
+{
+	const struct keying_zrtp *z = keying_sas(&l->keying);
+
+	if (z)
+		ngval_add_str(x->p, d, STR("SAS"),
+			pool_printf(x->p, "%s, %s%s", z->sas,
+				z->verified ? "verified" : "not verified",
+				z->mismatched ? ", retained secrets do not match" : ""));
+}
+
 static const char *role_of(const struct call *c, uint32_t side)
 {
 	return c->side[side]->listener     ? "listener"
@@ -358,6 +369,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 						  : l->asked.proto));
 	add(x, d, "direction", dir_name(l->dir));
 	add_suites_now(x, d, s, l, &st);
+	add_sas(x, d, l);
 	add_media(x, d, l, &st);
 	add_drops(x, d, "dropped", &st);
 	add_drops(x, d, "RTCP dropped", &rtcp);

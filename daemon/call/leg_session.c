@@ -11,11 +11,19 @@ static bool has_ice(const struct leg *l)
 	return l->ice.on || l->ice.asked || l->ice.said;
 }
 
+static bool has_zrtp(const struct leg *l)
+{
+	struct keying_exchange x;
+
+	return keying_exchange(&x, &l->keying);
+}
+
 bool leg_needs_session(const struct leg *l)
 {
 	struct keying_association a;
 
-	return l->used && !l->via && (has_ice(l) || keying_association(&a, &l->keying));
+	return l->used && !l->via &&
+		(has_ice(l) || has_zrtp(l) || keying_association(&a, &l->keying));
 }
 
 uint8_t leg_side_kinds(const struct leg *l)
@@ -27,6 +35,7 @@ uint8_t leg_side_kinds(const struct leg *l)
 		return 0;
 	kinds |= has_ice(l) ? 1u << SIDE_STUN : 0;
 	kinds |= keying_association(&a, &l->keying) ? 1u << SIDE_DTLS : 0;
+	kinds |= has_zrtp(l) ? 1u << SIDE_ZRTP : 0;
 	return kinds;
 }
 
@@ -79,6 +88,22 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 		out->prints = *a.prints;
 }
 
+static void zrtp_of(struct session_zrtp *out, const struct leg *l)
+{
+	struct keying_exchange x;
+
+	out->on = keying_exchange(&x, &l->keying);
+	if (!out->on)
+		return;
+	out->exchange = x.number;
+	memcpy(out->seed, x.seed, sizeof(out->seed));
+	out->bound = x.theirs->given;
+	if (out->bound)
+		memcpy(out->hash, x.theirs->hash, sizeof(out->hash));
+	out->goclear = x.flags & NG_ZRTP_GOCLEAR;
+	out->established = l->session_resumed && l->rx.keys && x.keyed;
+}
+
 int leg_session_set(
 	const struct relay *r, const struct call *c, const struct side *s, struct leg *l)
 {
@@ -98,6 +123,7 @@ int leg_session_set(
 	}
 	ice_of(&cfg.ice, l);
 	dtls_of(&cfg.dtls, l);
+	zrtp_of(&cfg.zrtp, l);
 	err = r->sessions->ops->set(r->sessions->arg, l->session, c->worker, &l->port, &cfg);
 	secmem_wipe(&cfg, sizeof(cfg));
 	return err;

@@ -313,7 +313,8 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N])
 {
-	if (keying_name(&l->keying)[0])
+	/* An exchange of ZRTP may go on while media are in clear. */
+	if (keying_name(&l->keying)[0] && !(srtp_params_are_plain(&l->rx) && !l->rx.pass))
 		return keying_name(&l->keying);
 	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a
 	 * stranger with its address, can send it alone. */

@@ -160,6 +160,7 @@ struct side_wanted {
 	enum sdp_proto proto;  /* transport-protocol of an offer; SDP_PROTO_OTHER: none was given */
 	struct ng_sdes limits; /* of SDES: those about suites */
 	uint32_t osrtp, mux;   /* of an offer: NG_OSRTP_*, NG_RTCP_MUX_* */
+	uint32_t zrtp;         /* NG_ZRTP_* */
 };
 
 struct side {                               /* one party */

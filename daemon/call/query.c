@@ -262,9 +262,13 @@ static void add_keying_words(struct query *q, struct ngval *list, const struct l
 	struct keying_association a = {.role = DTLS_ROLE_NONE};
 	bool dtls = keying_association(&a, &l->keying) && a.role != DTLS_ROLE_NONE;
 
-	add_word(q, list, l->rx.keys && !dtls && l->keying.in_force != KEYING_MIKEY, "SDES");
-	add_word(q, list, l->rx.keys && l->keying.in_force == KEYING_MIKEY, "MIKEY");
-	if (l->rx.keys && l->keying.in_force == KEYING_MIKEY)
+	bool zrtp = l->keying.in_force == KEYING_ZRTP;
+	bool mikey = l->rx.keys && l->keying.in_force == KEYING_MIKEY;
+
+	add_word(q, list, l->rx.keys && !dtls && !zrtp && !mikey, "SDES");
+	add_word(q, list, zrtp, "ZRTP");
+	add_word(q, list, mikey, "MIKEY");
+	if (mikey)
 		add_word(q, list, true, mikey_word(l));
 	add_word(q, list, dtls, "DTLS-SRTP");
 	add_word(q, list, a.role == DTLS_ROLE_CLIENT, "DTLS role active");
@@ -273,6 +277,21 @@ static void add_keying_words(struct query *q, struct ngval *list, const struct l
 	add_word(q, list, l->ice.on && l->ice.controlling, "ICE controlling");
 	add_word(q, list, l->ice.on && l->ice.lite, "ICE-lite self");
 	add_word(q, list, l->ice.on && l->ice.remote_lite, "ICE-lite peer");
+}
+
+/* The SAS is compared by people, and is no secret. */
+static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
+{
+	const struct keying_zrtp *z = keying_sas(&l->keying);
+	struct ngval *x;
+
+	if (!z)
+		return;
+	x = ngval_add_dict(q->p, d, STR("ZRTP"));
+	ngval_add_str(q->p, x, STR("SAS"), pool_strdup(q->p, str_from(z->sas)));
+	add_text(q, x, "verified", z->verified ? "yes" : "no");
+	if (z->mismatched)
+		add_text(q, x, "retained secrets", "mismatch");
 }
 
 static void add_media(
@@ -305,6 +324,7 @@ static void add_media(
 	keying = leg_keying_now(q->relay, q->c, s, l, rtp.others);
 	if (*keying)
 		add_text(q, d, "keying", keying);
+	add_sas(q, d, l);
 	x = ngval_add_list(q->p, d, STR("flags"));
 	add_word(q, x, l->active, "initialized");
 	add_word(q, x, s->asymmetric, "asymmetric");

@@ -32,6 +32,7 @@ struct sessions {
 	void *arg;
 	uint32_t max; /* handles */
 	bool sha1;    /* SHA-1 in a=fingerprint is accepted */
+	bool zrtp;    /* exchanges of ZRTP can be had */
 };
 
 #endif

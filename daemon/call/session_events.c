@@ -9,6 +9,7 @@
 #include "call/apply.h"
 #include "call/history.h"
 #include "call/in_force.h"
+#include "call/leg_zrtp.h"
 #include "keying/keying.h"
 
 #define EVENT_POOL 65536u
@@ -53,6 +54,8 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 /* Whether the leg changed. */
 static bool change(struct leg *l, const struct session_event *e)
 {
+	if (e->zrtp)
+		return leg_zrtp_event(l, e);
 	switch (e->kind) {
 	case SESSION_KEYS:
 		return set_keys(l, e);
@@ -90,6 +93,10 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 	char addr[ENDPOINT_STRLEN];
 	const char *part = e->rtcp ? "RTCP" : "RTP";
 
+	if (e->zrtp && e->kind != SESSION_FAILED && e->kind != SESSION_CLOSED) {
+		leg_zrtp_note(c, tag, e, now_ns);
+		return;
+	}
 	switch (e->kind) {
 	case SESSION_KEYS:
 		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
@@ -120,6 +127,11 @@ static void report(
 	struct call_session_notice n = {
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
 
+	if (e->zrtp) {
+		n.sas = e->sas;
+		n.verified = e->verified;
+		n.mismatched = e->mismatched;
+	}
 	if (e->kind == SESSION_KEYS)
 		n.why = srtp_suite_get(e->rx.suite)->name;
 	if (c->session_notice)
@@ -151,11 +163,19 @@ static int bring_in_force(struct calls *c, struct session_place at, struct call 
 	return err ? err : changes;
 }
 
+/* Its leg has no media before its keys. */
+static bool is_awaited(const struct call *call, struct session_place at)
+{
+	return call->side[at.side]->leg[at.media]->rx.awaited;
+}
+
 int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
 	static const struct session_event no_room = {
 		.kind = SESSION_FAILED, .why = "out of room for its keys"};
+	static const struct session_event absent = {
+		.kind = SESSION_FAILED, .zrtp = true, .why = "the terminal does not answer"};
 	static const struct session_event no_way = {
 		.kind = SESSION_FAILED, .why = "ICE selected an address that media may not go to"};
 	struct session_place at =
@@ -171,7 +191,9 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
-	if (!changed && !says_all)
+	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))
+		e = &absent;
+	else if (!changed && !says_all)
 		return 0;
 	note(call, call->side[at.side]->tag, e, now_ns);
 	report(c, call, call->side[at.side]->tag, e);

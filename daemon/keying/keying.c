@@ -5,7 +5,7 @@
 
 /* Pass-through comes first: it serves only where the request demands it, and then alone. */
 static const struct keying_ops *const rows[] = {
-	&keying_pass, &keying_dtls, &keying_mikey, &keying_sdes};
+	&keying_pass, &keying_dtls, &keying_zrtp, &keying_mikey, &keying_sdes};
 
 _Static_assert(ARRAY_LEN(rows) == KEYING_ROWS, "one row per keying");
 
@@ -93,7 +93,7 @@ enum keying_result keying_write_answer(struct keying_answer *a, const struct key
 	enum keying_result r = KEYING_PASSES;
 
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
-		if (!a->joint || a->row == rows[i])
+		if (a->joint ? a->row == rows[i] : !a->in_band_only || rows[i]->exchange)
 			r = rows[i]->write_answer(a, in);
 	if ((in->r->nena || a->offerer.state->dtls.nena) && r != KEYING_REFUSES &&
 		(r != KEYING_AGREES || a->offerer.state->in_force != KEYING_DTLS)) {
@@ -190,6 +190,19 @@ bool keying_association(struct keying_association *out, const struct keying_stat
 		if (rows[i]->association && rows[i]->association(out, s))
 			return true;
 	return false;
+}
+
+bool keying_exchange(struct keying_exchange *out, const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->exchange && rows[i]->exchange(out, s))
+			return true;
+	return false;
+}
+
+bool keying_is_announced(const struct keying_state *s)
+{
+	return s->zrtp.offered.given;
 }
 
 void keying_describe(const struct keying_state *s, struct sbuf *b)

@@ -24,8 +24,9 @@ struct keying_random { /* each byte is used once and wiped */
 };
 
 /* What one m-line can need at most: a fresh key for each suite. */
-#define KEYING_RANDOM_PER_MEDIA \
-	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + 8)
+#define KEYING_RANDOM_PER_MEDIA                                                           \
+	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + \
+		KEYING_ZRTP_SEED + 8)
 
 struct mikey_host;
 
@@ -36,6 +37,8 @@ struct keying_host {
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
 	uint64_t cert;                 /* tells certificates apart */
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
+	bool zrtp;                     /* there are keying threads */
+	enum zrtp_policy zrtp_policy;  /* where the request does not say it */
 };
 
 struct keying_in { /* an exchange */
@@ -91,6 +94,8 @@ struct keying_answer {
 	struct keying_leg answerer, offerer;
 	bool paired;
 	const struct sdp_media *media; /* the answerer's */
+	/* Keys in the offerer's SDP do not count: only a keying in the media path may take it. */
+	bool in_band_only;
 	/* The suite that goes first among the offerer's; SUITE_PLAIN: none. */
 	enum srtp_suite_id prefer;
 
@@ -100,6 +105,15 @@ struct keying_answer {
 	struct keying_lines *lines;
 	struct str warning; /* "media 1 " comes before it */
 	struct keying_error error;
+};
+
+struct keying_exchange { /* of ZRTP, see session_zrtp */
+	uint32_t number;
+	uint32_t flags;                /* NG_ZRTP_* */
+	uint32_t suites;               /* bit per suite: what may be agreed on */
+	const uint8_t *seed;           /* [KEYING_ZRTP_SEED]: our Hello follows from it */
+	const struct sdp_zrtp *theirs; /* of the terminal's Hello */
+	bool keyed;                    /* its keys are in force */
 };
 
 enum keying_result {
@@ -174,6 +188,8 @@ struct keying_ops {
 	const struct keying_key_ops *keys;
 	/* Its keys come in packets. The DTLS association that the leg needs; false: none. */
 	bool (*association)(struct keying_association *out, const struct keying_state *s);
+	/* Likewise, the exchange of ZRTP. It begins with the answer. */
+	bool (*exchange)(struct keying_exchange *out, const struct keying_state *s);
 };
 
 /* In the order in which they are tried. */
@@ -217,6 +233,22 @@ const char *keying_name(const struct keying_state *s);
 bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, uint32_t suites);
 /* The DTLS association that the leg needs; false: none. */
 bool keying_association(struct keying_association *out, const struct keying_state *s);
+/* The exchange of ZRTP that the leg needs; false: none. */
+bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
+/* Keys of the exchange are in force. sas: as people read it. */
+struct keying_exchanged {
+	const char *sas;
+	bool verified, mismatched;
+};
+void keying_exchanged(struct keying_state *s, const struct keying_exchanged *what);
+/* What people may know of the exchange whose keys are in force; NULL: there is none. */
+const struct keying_zrtp *keying_sas(const struct keying_state *s);
+/* The terminal ended SRTP by GoClear; false: it may not. */
+bool keying_go_clear(struct keying_state *s);
+/* The terminal does not speak ZRTP. True: its media may go on in clear. */
+bool keying_may_clear(const struct keying_state *s);
+/* The terminal's last offer is in RTP, and announces a keying in the media path. */
+bool keying_is_announced(const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);
 bool keying_is_sound(const struct keying_state *s);
 

@@ -13,4 +13,19 @@ struct sdes_policy {
 	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
 };
 
+/* What becomes of ZRTP where a request does not say it. */
+/* clang-format off */
+/* X(id, name) */
+#define ZRTP_POLICIES(X) \
+	X(PASSTHROUGH, "passthrough") /* between the terminals, where both legs speak RTP */ \
+	X(TERMINATE, "terminate")     /* ends here, where the other terminal does not speak it */ \
+	X(OFF, "off")                 /* none; a=zrtp-hash does not pass */
+/* clang-format on */
+enum zrtp_policy {
+#define X(id, name) ZRTP_POLICY_##id,
+	ZRTP_POLICIES(X)
+#undef X
+		ZRTP_POLICY_COUNT
+};
+
 #endif

@@ -5,6 +5,6 @@
 
 #include "keying/keying.h"
 
-extern const struct keying_ops keying_pass, keying_dtls, keying_mikey, keying_sdes;
+extern const struct keying_ops keying_pass, keying_dtls, keying_zrtp, keying_mikey, keying_sdes;
 
 #endif

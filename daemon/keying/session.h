@@ -45,6 +45,20 @@ struct session_dtls {
 	struct dtls_fingerprints prints; /* of the peer; none: not known yet */
 };
 
+#define SESSION_ZRTP_SEED 32u
+#define SESSION_SAS_MAX   64u
+
+struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189 4.5.3) */
+	bool on;
+	uint32_t exchange;               /* another number is another exchange */
+	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello follows from it (zrtp_self.h) */
+	bool bound;                      /* the peer's Hello must have this hash */
+	uint8_t hash[32];
+	bool goclear; /* the peer may end SRTP */
+	/* Restored: its keys are known, and the exchange is over. */
+	bool established;
+};
+
 struct session_cfg {
 	bool mux;       /* RTCP uses the port of RTP */
 	bool maybe_mux; /* we offered that: the answer decides */
@@ -55,6 +69,7 @@ struct session_cfg {
 	struct endpoint selected[2]; /* restored: the pairs of before, family 0 = none */
 	struct session_ice ice;
 	struct session_dtls dtls;
+	struct session_zrtp zrtp;
 };
 
 enum session_event_kind {
@@ -64,6 +79,8 @@ enum session_event_kind {
 	SESSION_FAILED, /* why: there will be no keys, or no pair */
 	SESSION_LOST,   /* the peer's consent: nothing may be sent until the next pair */
 	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
+	SESSION_ABSENT, /* the peer does not speak ZRTP */
+	SESSION_CLEAR,  /* the peer ended SRTP by GoClear */
 };
 
 struct session_event {
@@ -73,6 +90,11 @@ struct session_event {
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */
 	const char *why;           /* constant */
+	/* Of ZRTP; association is the exchange. */
+	bool zrtp;
+	char sas[SESSION_SAS_MAX]; /* as people read it */
+	bool verified;             /* the SAS was confirmed, in this exchange or before */
+	bool mismatched;           /* the peer's retained secrets are not ours */
 };
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "proto/sdes.h"
 #include "proto/sdp_dtls.h"
+#include "proto/sdp_zrtp.h"
 #include "srtp/params.h"
 
 #define SDES_MAX_LINES 16u /* a=crypto lines of a terminal that are looked at */
@@ -87,13 +88,39 @@ struct keying_mikey {
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
 };
 
-/* Numbers are saved: they never change. 4 is ZRTP's. */
+#define KEYING_ZRTP_SEED 32u
+#define KEYING_SAS_MAX   64u /* bytes of the longest SAS as text, with the terminating 0 */
+
+struct keying_zrtp {
+	struct sdp_zrtp offered; /* the terminal's last offer */
+	bool asked;              /* our last offer to the terminal has our a=zrtp-hash */
+	bool passed;             /* our last offer to the terminal has the offerer's */
+	uint32_t flags;          /* NG_ZRTP_* of the exchange in force, or asked for */
+	uint32_t suites;         /* bit per suite: what may be agreed on */
+	/* The exchange in force. */
+	struct sdp_zrtp theirs; /* as agreed on; not given: their Hello is not bound to SDP */
+	uint64_t transport;     /* hash of the terminal's address, where theirs is not given */
+	uint32_t exchange;      /* counts them */
+	uint32_t keyed;         /* the exchange that the keys in force are of; 0: none */
+	/* Our Hello messages follow from it. unused: no exchange was agreed on with it. */
+	uint8_t seed[KEYING_ZRTP_SEED];
+	bool unused;
+	/* What came of the exchange: the SAS as people read it, what both terminals compare by
+	 * SASrelay, and what is known of it. */
+	char sas[KEYING_SAS_MAX];
+	bool verified;   /* a person confirmed the SAS in this exchange or an earlier one */
+	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
+	bool cleared;    /* the terminal ended SRTP by GoClear */
+};
+
+/* Numbers are saved: they never change. */
 enum keying_id {
 	KEYING_NONE,
 	KEYING_SDES,
 	KEYING_PASS,
 	KEYING_DTLS,
-	KEYING_MIKEY = 5,
+	KEYING_ZRTP,
+	KEYING_MIKEY,
 	KEYING_COUNT
 };
 
@@ -103,6 +130,7 @@ struct keying_state {
 	struct keying_pass pass;
 	struct keying_dtls dtls;
 	struct keying_mikey mikey;
+	struct keying_zrtp zrtp;
 };
 
 #endif

@@ -25,6 +25,7 @@
 #include "media/source.h"
 #include "media/state.h"
 #include "packet/arena.h"
+#include "packet/side.h"
 #include "proto/raw.h"
 
 #define JOB_HEADER_LEN 12u /* shortest header for engines, copied like the payload */
@@ -51,7 +52,7 @@ static uint32_t target_of(const struct media_stream *s)
 }
 
 /* Neither side uses our keys: packets are relayed unchanged. */
-static bool is_between(const struct media *m, uint32_t stream)
+static bool is_between(const struct media *m, uint32_t stream, enum pkt_kind kind)
 {
 	const struct media_stream *s = &m->stream[stream];
 	const struct media_way *rx = &m->ctx[s->cfg.ctx].rx, *tx;
@@ -60,6 +61,9 @@ static bool is_between(const struct media *m, uint32_t stream)
 	if (to == MEDIA_NONE || to == stream || !m->stream[to].set || s->cfg.listener)
 		return false;
 	tx = &m->ctx[m->stream[to].cfg.ctx].tx;
+	/* There this relay is the other end. */
+	if (kind == PKT_ZRTP && m->stream[to].cfg.side & SIDE_BIT(SIDE_ZRTP))
+		return false;
 	return rx->set && tx->set && (rx->pass || !rx->srtp) && !tx->srtp && rx->pass == tx->pass;
 }
 
@@ -92,7 +96,7 @@ uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream
 	bool known = kind == PKT_ZRTP || kind == PKT_DTLS || kind == PKT_STUN;
 	enum packet_verdict belief;
 
-	if (!in->len || !(s->cfg.raw || (known && is_between(m, stream))))
+	if (!in->len || !(s->cfg.raw || (known && is_between(m, stream, kind))))
 		return not_relayed(m, stream, kind);
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return media_drop(m, stream,

@@ -2,6 +2,7 @@
 /* Sums over the keying threads, for ng's "statistics" and for Prometheus. */
 #include "observe/keying.h"
 
+#include "observe/keying_zrtp.h"
 #include "observe/metrics_int.h"
 
 struct sums {
@@ -84,6 +85,7 @@ void keying_stats(const struct bridge_sessions *sessions, struct pool *p, struct
 		add(p, part, ice_state_name((enum ice_state)i), s.ice_state[i]);
 	add(p, d, "ICE failed", s.failed);
 	add(p, d, "consent lost", s.lost);
+	zrtp_stats(&s.u, p, d);
 }
 
 /* --- Prometheus ------------------------------------------------------------------------------- */
@@ -133,11 +135,12 @@ void keying_metrics(const struct bridge_sessions *sessions, struct sbuf *b)
 	struct sums s;
 
 	sum(&s, sessions);
-	metrics_one(b, "keying_sessions", GAUGE, "Legs with DTLS or ICE.", s.u.sessions);
+	metrics_one(b, "keying_sessions", GAUGE, "Legs with DTLS, ICE or ZRTP.", s.u.sessions);
 	metrics_one(b, "keying_commands_waiting", GAUGE,
 		"Commands that wait for room at the keying threads.", s.u.waiting);
 	metrics_one(b, "keying_queue_full_total", COUNTER,
-		"DTLS packets dropped because too many waited.", s.u.threads.waiting_full);
+		"DTLS and ZRTP packets dropped because too many waited.", s.u.threads.waiting_full);
 	write_dtls(&s, b);
 	write_ice(&s, b);
+	zrtp_metrics(&s.u, b);
 }

@@ -83,6 +83,7 @@ static void look_at_host(struct exchange *x)
 
 	in->sessions = s;
 	in->host.mikey = x->c->policy.mikey;
+	in->host.zrtp_policy = x->c->policy.zrtp;
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
 		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
 			hash = (enum dtls_hash)h;
@@ -90,6 +91,7 @@ static void look_at_host(struct exchange *x)
 		return;
 	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
 	in->host.sha1 = s->sha1;
+	in->host.zrtp = s->zrtp;
 	if (s->ops->fingerprint(s->arg, &sha256, DTLS_SHA256) == 0)
 		in->host.cert = hash_siphash((const uint8_t[16]){0}, sha256.value, 32) | 1;
 }

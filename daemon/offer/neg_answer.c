@@ -73,7 +73,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	if (plan->error)
 		return;
 	keys.prefer = srtp_params_suite(&lf->rx);
-	if (keys.joint || takes_crypto(lt, to, lf, from, in))
+	keys.in_band_only = !keys.joint && !takes_crypto(lt, to, lf, from, in);
+	if (!keys.in_band_only || keying_is_announced(&lt->keying))
 		neg_write_answer(plan, &keys, lt, i, in);
 	else
 		leg_set_plain(lt);

@@ -151,6 +151,8 @@ void neg_read_answer(struct plan *plan, struct keying_answer *a, struct leg *l, 
 	switch (keying_read_answer(a, &k)) {
 	case KEYING_AGREES:
 		into_force(l, a);
+		warn(plan, in, i, a->warning);
+		a->warning = STR_NONE;
 		break;
 	case KEYING_REFUSES:
 		plan_fail(plan, a->error.reason, at_media(in->p, i, a->error.detail));

@@ -105,6 +105,16 @@ static void keep_limits(struct plan *plan, struct ng_request *r, const struct si
 	set_limits(&r->sdes, &to->wanted.limits);
 }
 
+/* A terminal that does not speak ZRTP would wait for it. */
+static void keep_zrtp(struct plan *plan, struct ng_request *r, const struct side *from,
+	const struct side *to, struct pool *p)
+{
+	if (!is_others(r->zrtp, from->wanted.zrtp, to->wanted.zrtp))
+		return;
+	tell_kept(plan, p, STR("ZRTP"));
+	r->zrtp = to->wanted.zrtp;
+}
+
 static void keep_rest(struct plan *plan, struct ng_request *r, const struct side *from,
 	const struct side *to, struct pool *p)
 {
@@ -128,6 +138,7 @@ static void remember(struct side_wanted *w, const struct ng_request *r, bool is_
 
 	if (is_given(&limits))
 		w->limits = limits;
+	w->zrtp = r->zrtp ? r->zrtp : w->zrtp;
 	if (is_answer)
 		return;
 	w->proto = proto ? proto : w->proto;
@@ -145,6 +156,7 @@ bool stay_request(struct plan *plan, const struct side *from, struct side *to, s
 	*r = *in->r;
 	if (is_established(to) && r->to_tag.len && !ng_flag(r, NG_FLAG_RESET)) {
 		keep_limits(plan, r, from, to, in->p);
+		keep_zrtp(plan, r, from, to, in->p);
 		if (!is_answer) {
 			keep_transport(plan, r, from, to, in->p);
 			keep_rest(plan, r, from, to, in->p);

@@ -114,12 +114,38 @@ static const struct field keying_mikey_fields[] = {
 };
 static const struct record keying_mikey_record = RECORD_OF(keying_mikey_fields);
 
+static const struct field sdp_zrtp_fields[] = {
+	FLAG("g", sdp_zrtp, given),
+	BYTES_ROW("h", sdp_zrtp, hash),
+};
+static const struct record sdp_zrtp_record = RECORD_OF(sdp_zrtp_fields);
+
+static const struct field keying_zrtp_fields[] = {
+	RECORD_ROW("o", keying_zrtp, offered, sdp_zrtp_record),
+	FLAG("a", keying_zrtp, asked),
+	FLAG("p", keying_zrtp, passed),
+	NUM("f", keying_zrtp, flags, UINT32_MAX),
+	NUM("su", keying_zrtp, suites, UINT32_MAX),
+	RECORD_ROW("t", keying_zrtp, theirs, sdp_zrtp_record),
+	NUM("tr", keying_zrtp, transport, ANY),
+	NUM("n", keying_zrtp, exchange, UINT32_MAX),
+	NUM("k", keying_zrtp, keyed, UINT32_MAX),
+	BYTES_ROW("s", keying_zrtp, seed),
+	FLAG("u", keying_zrtp, unused),
+	BYTES_ROW("sas", keying_zrtp, sas),
+	FLAG("v", keying_zrtp, verified),
+	FLAG("mm", keying_zrtp, mismatched),
+	FLAG("c", keying_zrtp, cleared),
+};
+static const struct record keying_zrtp_record = RECORD_OF(keying_zrtp_fields);
+
 static const struct field keying_fields[] = {
 	NUM("f", keying_state, in_force, KEYING_COUNT - 1),
 	RECORD_ROW("s", keying_state, sdes, keying_sdes_record),
 	FLAG("p", keying_state, pass.asked),
 	RECORD_ROW("d", keying_state, dtls, keying_dtls_record),
 	RECORD_ROW("m", keying_state, mikey, keying_mikey_record),
+	RECORD_ROW("z", keying_state, zrtp, keying_zrtp_record),
 };
 static const struct record keying_record = RECORD_OF(keying_fields);
 
@@ -212,9 +238,10 @@ static const struct field side_fields[] = {FLAG("gone", side, gone), {"tag", TEX
 	FLAG("open", side, offer_open), NUM("wp", side, wanted.proto, SDP_UDP_TLS_RTP_SAVPF),
 	{"wl", RECORD, AT(side, wanted.limits), .record = &limits_record},
 	NUM("wo", side, wanted.osrtp, UINT32_MAX), NUM("wm", side, wanted.mux, UINT32_MAX),
-	NUM("hid", side, hidden, ANY), NUM("dbl", side, doubled, ANY),
-	NUM("pf", side, plain_first, ANY), NUM("ov", side, out_version, ANY),
-	NUM("oh", side, out_hash, ANY), {"legs", LEGS, AT(side, leg), .record = &leg_record},
+	NUM("wz", side, wanted.zrtp, UINT32_MAX), NUM("hid", side, hidden, ANY),
+	NUM("dbl", side, doubled, ANY), NUM("pf", side, plain_first, ANY),
+	NUM("ov", side, out_version, ANY), NUM("oh", side, out_hash, ANY),
+	{"legs", LEGS, AT(side, leg), .record = &leg_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
 #undef SAVED_CALL
 #undef SAVED_SIDE

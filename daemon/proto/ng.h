@@ -177,6 +177,16 @@ enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
 /* Towards the receiver of the SDP, and for offers of its sender. */
 enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE };
 #define NG_MIKEY_MODES 5u
+/* ZRTP with the receiver of the SDP. Of the first four at most one is set, and of the next two. */
+#define NG_ZRTP_OFF         0x01 /* none, and a=zrtp-hash of the sender does not pass */
+#define NG_ZRTP_PASSTHROUGH 0x02 /* between the terminals, where both legs speak RTP */
+#define NG_ZRTP_TERMINATE   0x04 /* between the terminal and us */
+#define NG_ZRTP_REQUIRE     0x08 /* the same, and never RTP in clear instead */
+#define NG_ZRTP_HOLD        0x10 /* before the keys no media pass */
+#define NG_ZRTP_CLEAR       0x20 /* before the keys media pass in clear */
+#define NG_ZRTP_GOCLEAR     0x40 /* the terminal may end SRTP by GoClear */
+#define NG_ZRTP_MODES       0x0fu
+#define NG_ZRTP_BEFORE      0x30u
 enum ng_learning {
 	NG_LEARN_DEFAULT,
 	NG_LEARN_OFF,
@@ -260,6 +270,7 @@ struct ng_request {
 	uint8_t mikey_mode[NG_MIKEY_MODES]; /* enum mikey_mode + 1, the preferred first; 0 = end */
 	struct str mikey_peer; /* identity of the receiver of the SDP; empty = not given */
 	struct str dtls_hash;  /* of our a=fingerprint, "sha-256"; empty = default */
+	uint32_t zrtp;         /* NG_ZRTP_* */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;

@@ -48,6 +48,7 @@ void session_destroy(struct session *s)
 	if (!s)
 		return;
 	session_ice_drop(s);
+	session_zrtp_drop(s);
 	drop_association(s);
 	dtls_cert_put(s->cert);
 	secmem_wipe(s, sizeof(*s));
@@ -202,6 +203,7 @@ static void proceed(struct session *s, uint64_t now_ns)
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
 			s->broken = true;
 	}
+	session_zrtp_proceed(s, now_ns);
 	session_count(s, now_ns);
 }
 
@@ -218,7 +220,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 	const struct session_cfg *cfg = &order->cfg;
 	struct session_cfg *before = malloc(sizeof(*before));
 	bool had_two = session_components(s) == COMPONENTS;
-	int err, ice_err, kept;
+	int err, ice_err, zrtp_err, kept;
 
 	if (!before)
 		return -ENOMEM;
@@ -237,6 +239,8 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 	}
 	ice_err = session_ice_set(s, &before->ice, had_two, order->seed, now_ns);
 	err = set_dtls(s, &before->dtls, now_ns);
+	zrtp_err = session_zrtp_set(s, &before->zrtp);
+	err = err ? err : zrtp_err;
 	secmem_wipe(before, sizeof(*before));
 	free(before);
 	s->broken |= err || ice_err;
@@ -319,7 +323,9 @@ void session_take(struct session *s, const struct session_in *in, uint64_t now_n
 
 	if (k >= session_components(s))
 		return;
-	if (!in->dtls && s->ice)
+	if (in->zrtp)
+		session_zrtp_take(s, in, now_ns);
+	else if (!in->dtls && s->ice)
 		ice_take(s->ice, (uint8_t)k, in->src, in->p, in->len, now_ns);
 	else if (in->dtls && s->part[k].dtls && is_proven(s, in, k, now_ns))
 		(void)dtls_take(s->part[k].dtls, in->p, in->len, now_ns);
@@ -333,6 +339,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 	for (uint32_t k = 0; k < COMPONENTS; k++)
 		if (s->part[k].dtls && dtls_deadline(s->part[k].dtls) <= now_ns)
 			dtls_tick(s->part[k].dtls, now_ns);
+	session_zrtp_tick(s, now_ns);
 	proceed(s, now_ns);
 }
 
@@ -343,7 +350,7 @@ uint64_t session_deadline(const struct session *s)
 	for (uint32_t k = 0; k < COMPONENTS; k++)
 		if (s->part[k].dtls && dtls_deadline(s->part[k].dtls) < at)
 			at = dtls_deadline(s->part[k].dtls);
-	return at;
+	return session_zrtp_deadline(s) < at ? session_zrtp_deadline(s) : at;
 }
 
 static bool next_ice(struct session *s, struct session_out *out)
@@ -361,7 +368,8 @@ static bool next_ice(struct session *s, struct session_out *out)
 
 bool session_next(struct session *s, struct session_out *out)
 {
-	if (next_ice(s, out))
+	out->zrtp = false;
+	if (next_ice(s, out) || session_zrtp_next(s, out))
 		return true;
 	if (s->verify.len) {
 		*out = s->verify;
@@ -456,5 +464,5 @@ bool session_event(struct session *s, struct session_event *out)
 	for (uint32_t k = 0; k < session_components(s); k++)
 		if (pair_event(s, k, out) || keys_event(s, k, out))
 			return true;
-	return false;
+	return session_zrtp_event(s, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The session of a leg: an ICE agent, DTLS associations, or both (keying/session.h). Sans I/O:
- * packets, the clock and random bytes are arguments. A session belongs to one keying thread.
+/* The session of a leg: an ICE agent, DTLS associations, an exchange of ZRTP (keying/session.h).
+ * Sans I/O: packets, the clock and random bytes are arguments. A session belongs to one keying
+ * thread.
  *
  * After session_set(), session_take() and session_tick() the owner sends what session_next()
  * returns, until that is false, and reports what session_event() returns, until that is false. */
@@ -12,6 +13,7 @@
 #include "keying/dtls.h"
 #include "keying/dtls_gate.h"
 #include "keying/session.h"
+#include "keying/zrtp.h"
 
 #define SESSION_PACKET_MAX 1500u
 
@@ -23,11 +25,16 @@ struct session_counts {
 	_Atomic uint64_t ice[ICE_COUNT_N];
 	_Atomic uint64_t ice_state[ICE_STATE_N]; /* agents that are in it now */
 	_Atomic uint64_t consent_lost, ice_failed;
+	_Atomic uint64_t zrtp[ZRTP_FAIL_COUNT]; /* [ZRTP_FAIL_NONE]: completed */
+	_Atomic uint64_t zrtp_absent;           /* terminals that answered no Hello */
+	struct hist zrtp_ns; /* of completed ones, from the first packet to the keys */
+	_Atomic uint64_t zrtp_drop[ZRTP_DROP_COUNT], zrtp_retransmitted;
 };
 
 struct session_env { /* what the sessions of a thread share */
 	struct dtls_gate *gate;
 	struct dtls_counts counts;
+	struct zrtp_counts zrtp_counts;
 	struct session_counts total;
 	/* SRTP profiles, the first is preferred. */
 	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
@@ -58,7 +65,9 @@ void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t
 
 struct session_in {
 	bool rtcp; /* the port that it came to */
-	bool dtls; /* else STUN */
+	bool dtls; /* else STUN, or: */
+	bool zrtp;
+	bool believed; /* from the signalled address, or the source of authentic media */
 	const struct endpoint *src;
 	const uint8_t *p;
 	size_t len;
@@ -67,6 +76,7 @@ void session_take(struct session *s, const struct session_in *in, uint64_t now_n
 
 struct session_out {
 	bool rtcp; /* the port that it leaves from */
+	bool zrtp;
 	struct endpoint dst;
 	uint16_t len;
 	uint8_t packet[SESSION_PACKET_MAX];

@@ -36,6 +36,36 @@ static void count_dtls(struct session *s)
 	atomic_store_explicit(&s->env->total.retransmitted, c->retransmitted, memory_order_relaxed);
 }
 
+static void count_result(struct session *s, uint64_t now_ns)
+{
+	struct session_counts *n = &s->env->total;
+	struct exchange *x = &s->exchange;
+	enum zrtp_state state = x->zrtp ? zrtp_state(x->zrtp) : ZRTP_IDLE;
+
+	if (x->counted)
+		return;
+	if (state == ZRTP_OPEN) {
+		add(&n->zrtp[ZRTP_FAIL_NONE], 1);
+		hist_add(&n->zrtp_ns, now_ns - x->began_ns);
+		x->counted = true;
+	} else if (state == ZRTP_FAILED) {
+		add(&n->zrtp[zrtp_failure(x->zrtp)], 1);
+		x->counted = true;
+	}
+}
+
+static void count_zrtp(struct session *s, uint64_t now_ns)
+{
+	struct zrtp_counts *c = &s->env->zrtp_counts;
+
+	count_result(s, now_ns);
+	for (int i = 0; i < ZRTP_DROP_COUNT; i++)
+		atomic_store_explicit(
+			&s->env->total.zrtp_drop[i], c->drop[i], memory_order_relaxed);
+	atomic_store_explicit(
+		&s->env->total.zrtp_retransmitted, c->retransmitted, memory_order_relaxed);
+}
+
 static void count_state(struct session *s, uint8_t now)
 {
 	struct session_counts *n = &s->env->total;
@@ -68,8 +98,14 @@ void session_count(struct session *s, uint64_t now_ns)
 	for (uint32_t k = 0; k < COMPONENTS; k++)
 		count_handshake(s, &s->part[k], now_ns);
 	count_dtls(s);
+	count_zrtp(s, now_ns);
 	if (s->ice)
 		count_ice(s);
+}
+
+void session_count_absent(struct session *s)
+{
+	add(&s->env->total.zrtp_absent, 1);
 }
 
 void session_count_ice_end(struct session *s)

@@ -29,6 +29,17 @@ struct session_ice_next {
 	uint32_t candidates;
 };
 
+struct exchange {               /* of ZRTP, for RTP */
+	struct zrtp *zrtp;      /* NULL: none */
+	struct endpoint proven; /* a source that may take part; family 0: none yet */
+	uint64_t turn_ns;       /* no other source before that */
+	struct endpoint dst;    /* where its packets go to, family 0: not known yet */
+	bool keys_told;         /* reported */
+	uint8_t told;           /* enum zrtp_state that was reported */
+	uint64_t began_ns;      /* the first packet of the peer; 0: none */
+	bool counted;           /* its result was */
+};
+
 struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
@@ -39,9 +50,11 @@ struct session {
 	uint8_t ice_counted;               /* enum ice_state that was counted, + 1; 0: none */
 	uint32_t ice_counts[ICE_COUNT_N];  /* what was counted */
 	struct component part[COMPONENTS];
+	struct exchange exchange;
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
 	uint8_t rtp_suite;         /* of it, if RTCP's handshake has to be made again */
+	uint32_t zrtp_over;        /* likewise, a restored exchange */
 	bool broken, broken_told;  /* no memory for a part */
 };
 
@@ -58,8 +71,20 @@ void session_ice_drop(struct session *s);
  * them when its credentials come into force. 0 or -ENOMEM. */
 int session_ice_keep(struct session *s);
 
+/* session_zrtp.c: the exchange follows s->cfg.zrtp. 0 or -errno. */
+int session_zrtp_set(struct session *s, const struct session_zrtp *before);
+void session_zrtp_drop(struct session *s);
+void session_zrtp_proceed(struct session *s, uint64_t now_ns);
+void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t now_ns);
+void session_zrtp_tick(struct session *s, uint64_t now_ns);
+uint64_t session_zrtp_deadline(const struct session *s);
+bool session_zrtp_next(struct session *s, struct session_out *out);
+bool session_zrtp_event(struct session *s, struct session_event *out);
+
 /* session_count.c: adds to the counters of the environment what happened since. */
 void session_count(struct session *s, uint64_t now_ns);
+/* The terminal answers no Hello. */
+void session_count_absent(struct session *s);
 /* The agent ends. */
 void session_count_ice_end(struct session *s);
 

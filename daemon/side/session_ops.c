@@ -70,6 +70,8 @@ static void take(void *session, bool rtcp, const struct side_packet *p, uint64_t
 {
 	const struct session_in in = {.rtcp = rtcp,
 		.dtls = p->kind == SIDE_DTLS,
+		.zrtp = p->kind == SIDE_ZRTP,
+		.believed = p->believed,
 		.src = &p->peer,
 		.p = p->bytes,
 		.len = p->len};
@@ -84,7 +86,7 @@ static bool next(void *session, bool *rtcp, struct side_packet *out)
 	if (!session_next(session, &o))
 		return false;
 	*rtcp = o.rtcp;
-	out->kind = dtls_is(o.packet, o.len) ? SIDE_DTLS : SIDE_STUN;
+	out->kind = o.zrtp ? SIDE_ZRTP : dtls_is(o.packet, o.len) ? SIDE_DTLS : SIDE_STUN;
 	out->peer = o.dst;
 	out->len = o.len;
 	memcpy(out->bytes, o.packet, o.len);

@@ -39,7 +39,7 @@ struct side_thread {
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
 	struct side_packet packet, answer;
-	struct side_packet *waiting; /* [SIDE_WAITING], DTLS */
+	struct side_packet *waiting; /* [SIDE_WAITING], DTLS and ZRTP */
 	uint32_t waiting_first, waiting_n;
 	bool told;
 	_Atomic uint64_t packets, strays, waiting_full, reported;
@@ -211,7 +211,7 @@ static bool channels(struct side_thread *t, uint64_t now_ns)
 
 	for (uint32_t i = 0; i < t->cfg.channels; i++)
 		for (uint32_t n = 0; n < TURN && side_read(t->cfg.channel[i], &t->packet); n++) {
-			if (t->packet.kind == SIDE_DTLS)
+			if (t->packet.kind != SIDE_STUN)
 				wait_its_turn(t, &t->packet);
 			else
 				take(t, &t->packet, now_ns);

@@ -3,16 +3,17 @@
  * from the side channels, runs their deadlines, gives answers back, and reports events. Control
  * sends commands by one ring and receives events by another.
  *
- * STUN comes first. DTLS packets, whose handshakes need milliseconds, wait in a queue of their own;
- * after each of them the thread looks for STUN again. A packet that finds this queue full is
- * dropped and counted: DTLS repeats it. */
+ * STUN comes first. DTLS and ZRTP packets, whose handshakes need milliseconds, wait in a queue of
+ * their own; after each of them the thread looks for STUN again. A packet that finds this queue
+ * full is dropped and counted: DTLS and ZRTP repeat it. */
 #ifndef SIDE_THREAD_H
 #define SIDE_THREAD_H
 
 #include "packet/side.h"
 #include "keying/session.h"
 
-/* DTLS packets that wait; a quarter is for emergency calls, and a quarter for believed sources. */
+/* DTLS and ZRTP packets that wait; a quarter is for emergency calls, and a quarter for believed
+ * sources. */
 #define SIDE_WAITING       128u
 #define SIDE_WAITING_SHARE 8u /* of these one session's, of believed sources and of others each */
 

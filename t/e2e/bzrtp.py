@@ -2,6 +2,9 @@
 """Ends of ZRTP (RFC 6189) by libbzrtp, by ctypes: packets in, packets out."""
 import ctypes as c
 
+KEY_AGREEMENTS = 0x08
+CIPHERS = {0x21: "AES_CM_128_HMAC_SHA1_", 0x22: "AES_192_CM_HMAC_SHA1_", 0x23: "AES_256_CM_HMAC_SHA1_"}
+TAGS = {0x31: "32", 0x32: "80"}
 LIBRARY = "libbzrtp.so.0"
 STATUS = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_uint8, c.c_uint8, c.c_char_p)
 SEND = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_uint8), c.c_uint16)
@@ -37,15 +40,42 @@ def have():
 class End:
     """One terminal; send gets each packet that is to leave."""
 
-    def __init__(self, send, ssrc):
+    def __init__(self, send, ssrc, start=True, agreements=()):
+        """agreements: the key agreements that it knows, by their numbers in bzrtp.h; none: those of the library."""
         self.lib, self.send, self.ssrc = load(), send, c.c_uint32(ssrc)
-        self.secure, self.sas = False, None
+        self.secure, self.sas, self.keys = False, None, {}
         # Kept: the library calls them as long as it lives.
-        self.callbacks = Callbacks(STATUS(), 0, SEND(self._sends), SECRETS(lambda *_: 0), START(self._starts), EXPORT())
+        self.callbacks = Callbacks(STATUS(), 0, SEND(self._sends), SECRETS(self._keys), START(self._starts), EXPORT())
         self.context = c.c_void_p(self.lib.bzrtp_createBzrtpContext())
         assert self.lib.bzrtp_setCallbacks(self.context, c.byref(self.callbacks)) == 0
+        if agreements:
+            self.lib.bzrtp_setSupportedCryptoTypes(self.context, c.c_uint8(KEY_AGREEMENTS), (c.c_uint8 * 7)(*agreements), c.c_uint8(len(agreements)))
         assert self.lib.bzrtp_initBzrtpContext(self.context, self.ssrc) == 0
+        if start:
+            self.start()
+
+    def start(self):
         assert self.lib.bzrtp_startChannelEngine(self.context, self.ssrc) == 0
+
+    def hello_hash(self):
+        """The value of a=zrtp-hash."""
+        room = c.create_string_buffer(200)
+        assert self.lib.bzrtp_getSelfHelloHash(self.context, self.ssrc, room, c.c_size_t(len(room))) == 0
+        return room.value.decode()
+
+    def expect(self, value):
+        """The other end's Hello must have the hash of its a=zrtp-hash."""
+        text = value.encode()
+        assert self.lib.bzrtp_setPeerHelloHash(self.context, self.ssrc, c.c_char_p(text), c.c_size_t(len(text))) == 0
+
+    def _keys(self, _data, secrets, part):
+        s = secrets.contents
+        if part == 1:
+            self.keys["tx"] = c.string_at(s.key, s.key_len) + c.string_at(s.salt, s.salt_len)
+        else:
+            self.keys["rx"] = c.string_at(s.peer_key, s.peer_key_len) + c.string_at(s.peer_salt, s.peer_salt_len)
+        self.suite = CIPHERS[s.cipher] + TAGS[s.auth_tag]
+        return 0
 
     def _sends(self, _data, packet, length):
         self.send(bytes(packet[:length]))

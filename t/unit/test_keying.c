@@ -37,9 +37,10 @@ static void each_row_has_each_operation(void **state)
 			if (!op)
 				fail_msg("%s lacks the operation at %zu", row->name, at);
 		}
-		/* SDES alone draws keys that may return, DTLS alone has keys in packets. */
+		/* SDES alone draws keys that may return, DTLS and ZRTP have keys in packets. */
 		assert_int_equal(row->keys != NULL, row->id == KEYING_SDES);
 		assert_int_equal(row->association != NULL, row->id == KEYING_DTLS);
+		assert_int_equal(row->exchange != NULL, row->id == KEYING_ZRTP);
 		assert_true(!row->keys ||
 			(row->keys->ours && row->keys->hold && row->keys->keep &&
 				row->keys->is_theirs));

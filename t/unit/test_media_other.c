@@ -11,6 +11,7 @@
 
 #include "media/again.h"
 #include "media/other.h"
+#include "packet/side.h"
 #include "proto/raw.h"
 
 #define FIRST     "\0\0\1\6\0\0" /* UDPTL */
@@ -212,6 +213,21 @@ static void zrtp_dtls_and_stun_pass_where_no_keys_are_ours(void **state)
 	}
 }
 
+/* A leg whose ZRTP ends at this relay: the other terminal's would break the exchange. */
+static void zrtp_does_not_reach_a_leg_that_speaks_it_with_us(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	(void)state;
+	assert_false(passes(r, A, dtls, sizeof(dtls)));
+	assert_true(passes(r, B, dtls, sizeof(dtls)));
+	assert_true(passes(r, A, zrtp, sizeof(zrtp)));
+	r->m->stream[B].cfg.side = SIDE_BIT(SIDE_ZRTP);
+	assert_false(passes(r, A, zrtp, sizeof(zrtp)));
+	assert_true(passes(r, A, dtls, sizeof(dtls)));
+	rig_free(r);
+}
+
 static void they_pass_from_nobody_else_and_teach_nothing(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
@@ -239,6 +255,7 @@ int main(void)
 		cmocka_unit_test(nothing_passes_between_rtp_and_datagrams),
 		cmocka_unit_test(a_command_makes_datagrams_stale),
 		cmocka_unit_test(zrtp_dtls_and_stun_pass_where_no_keys_are_ours),
+		cmocka_unit_test(zrtp_does_not_reach_a_leg_that_speaks_it_with_us),
 		cmocka_unit_test(they_pass_from_nobody_else_and_teach_nothing),
 	};
 

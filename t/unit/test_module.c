@@ -70,6 +70,21 @@ static void a_query_tells_both_suites(void **state)
 	wire_fini(&r);
 }
 
+static void a_query_tells_the_sas(void **state)
+{
+	static const char q[] =
+		"1_1 d6:result2:ok4:tagsd1:ad6:mediasld7:streamsleed4:ZRTPd3:SAS4:ab2c8:verified2:noe"
+		"7:streamsleeee"
+		"1:bd6:mediasld4:ZRTPd3:SAS5:a\nb2ceeeeee";
+	struct wire_reply r;
+
+	(void)state;
+	wire_read(&r, q, sizeof(q) - 1, true, TEXT("a"), TEXT("b"));
+	assert_string_equal(r.from_sas, "ab2c");
+	assert_string_equal(r.to_sas, ""); /* control characters do not get into logs */
+	wire_fini(&r);
+}
+
 static void suites_of_a_body(void **state)
 {
 	static const struct {
@@ -419,6 +434,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_are_told_apart),
 		cmocka_unit_test(a_query_tells_both_suites),
+		cmocka_unit_test(a_query_tells_the_sas),
 		cmocka_unit_test(suites_of_a_body),
 		cmocka_unit_test(own_words_do_not_reach_the_daemon),
 		cmocka_unit_test(classes_are_sets_of_suites),

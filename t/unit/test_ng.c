@@ -109,6 +109,8 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 		ADD("lite:%d", r->ice_lite);
 	if (r->dtls)
 		ADD("dtls:%d", r->dtls);
+	if (r->zrtp)
+		ADD("zrtp:%x", r->zrtp);
 	if (r->dtls_hash.len)
 		ADD("hash:" STR_FMT, STR_ARG(r->dtls_hash));
 	if (r->learning)
@@ -215,6 +217,10 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'pause':'yes'", "pause"},
 		{"'pause':'no'", ""},
 		{"'DTLS':'passive'", "dtls:2"},
+		{"'ZRTP':'terminate'", "zrtp:4"},
+		{"'ZRTP':['terminate','clear','goclear']", "zrtp:64"},
+		{"'ZRTP':['off','require','clear','hold']", "zrtp:18"},
+		{"'ZRTP':'passthrough'", "zrtp:2"},
 		{"'transport-protocol':'RTP/SAVP'", "tp:RTP/SAVP"},
 		{"'transport protocol':'udp/tls/rtp/savpf'", "tp:UDP/TLS/RTP/SAVPF"},
 		{"'transport-protocol':'accept'", ""},
@@ -269,6 +275,8 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 			"W(codec-transcode: there are no audio codecs; transcode: there are no audio codecs; "
 			"T.38: there is no fax gateway)"},
 		{"DTLS-passive", "dtls:2"},
+		{"ZRTP-terminate ZRTP=hold", "zrtp:14"},
+		{"ZRTP=off", "zrtp:1"},
 		{"endpoint-learning-off", "learn:1"},
 		{"address-family=IP4", "af:4"},
 		{"OSRTP-accept", "osrtp:a"},

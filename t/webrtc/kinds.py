@@ -11,6 +11,9 @@ RTP = {"transport_protocol": "RTP/AVP", "ICE": "remove", "rtcp_mux": ["demux"], 
 SDES = {"transport_protocol": "RTP/SAVP", "ICE": "remove", "rtcp_mux": ["demux"], "DTLS": "off", "SDES": ["pad"]}
 BROWSER = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "ICE": "force", "rtcp_mux": ["require"], "SDES": ["off"], "flags": ["generate-mid"]}
 DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "ICE": "remove", "rtcp_mux": ["demux"], "SDES": ["off"]}
+# ZRTP with the relay, and between the terminals.
+ZRTP = {"transport_protocol": "RTP/AVP", "ICE": "remove", "rtcp_mux": ["demux"], "DTLS": "off", "ZRTP": ["terminate"]}
+ZRTP_THROUGH = RTP
 DTLS_ICE = DTLS | {"ICE": "force"}
 
 
@@ -42,6 +45,8 @@ KINDS = {
     "baresip_dtls": Kind(DTLS, "phones.Baresip", "/usr/bin/baresip"),
     "baresip_ice": Kind(DTLS_ICE, "phones.Baresip", "/usr/bin/baresip"),
     "linphone_dtls": Kind(DTLS, "phones.Linphone", "/usr/bin/linphonec"),
+    "linphone_zrtp": Kind(ZRTP, "phones.Linphone", "/usr/bin/linphonec", "zrtp"),
+    "linphone_zrtp_through": Kind(ZRTP_THROUGH, "phones.Linphone", "/usr/bin/linphonec", "zrtp"),
     "chromium": Kind(BROWSER, "browser.Chromium", "/usr/bin/chromium"),
     "chromium_address": Kind(BROWSER, "browser.ChromiumAddress", "/usr/bin/chromium"),
     "pion": pion(),

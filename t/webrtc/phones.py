@@ -143,7 +143,7 @@ class Linphone(SipPhone):
         baresip.phone.write_tone(os.path.join(home, "tone.wav"), call.TONE[self.place], 60)
         rc = os.path.join(home, "rc")
         with open(rc, "w", encoding="ascii") as f:
-            f.write(RC % ("dtls" if "dtls" in self.kind else "srtp"))
+            f.write(RC % next((e for e in ("dtls", "zrtp") if e in self.kind), "srtp"))
         self.log_path = os.path.join(home, "log")
         self.out_path = os.path.join(home, "out")
         with open(self.out_path, "w", encoding="utf-8") as out:
@@ -166,7 +166,13 @@ class Linphone(SipPhone):
     def recording(self):
         return next(iter(glob.glob(os.path.join(self.folder.name, "heard.wav"))), None)
 
+    def sas(self):
+        """Of ZRTP, as its user reads it."""
+        return next(iter(re.findall(r"ZRTP secrets on: SAS is (\S+)", self.text(self.log_path))[-1:]), "")
+
     def profile(self):
+        if "zrtp" in self.kind:
+            return f"SAS {self.sas()}" if self.sas() else ""
         found = re.findall(r"DTLS Handshake on RTP channel successful, srtp protection profile (\d)", self.text(self.log_path))
         return PROFILES.get(found[-1], found[-1]) if found else ""
 

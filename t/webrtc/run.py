@@ -46,7 +46,8 @@ def arguments():
     p.add_argument("cells", nargs="*")
     args = p.parse_args()
     run_cell.patience = args.patience
-    args.cells = args.cells or (cells.CHEAP if args.cheap else cells.chosen(args.kinds.split(",")))
+    names = [n for n in args.kinds.split(",") if args.relay == "xcipherd" or kinds.KINDS[n].keying != "zrtp"]
+    args.cells = args.cells or (cells.CHEAP if args.cheap else cells.chosen(names))
     return args
 
 

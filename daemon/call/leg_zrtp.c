@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events of ZRTP: keys and SAS, a terminal without ZRTP, GoClear. RFC 6189. */
+#include "call/leg_zrtp.h"
+
+#include "base/secmem.h"
+#include "call/history.h"
+#include "call/in_force.h"
+#include "keying/keying.h"
+
+static bool set_keys(struct leg *l, const struct session_event *e)
+{
+	struct srtp_params rx = {.keys = 1, .key[0] = e->rx}, tx = {.keys = 1, .key[0] = e->tx};
+	const struct keying_exchanged what = {
+		.sas = e->sas, .verified = e->verified, .mismatched = e->mismatched};
+
+	leg_set_rx(l, &rx);
+	leg_set_tx(l, &tx);
+	keying_exchanged(&l->keying, &what);
+	secmem_wipe(&rx, sizeof(rx));
+	secmem_wipe(&tx, sizeof(tx));
+	return true;
+}
+
+bool leg_zrtp_event(struct leg *l, const struct session_event *e)
+{
+	struct keying_exchange x;
+
+	if (!keying_exchange(&x, &l->keying) || x.number != e->association)
+		return false;
+	switch (e->kind) {
+	case SESSION_KEYS:
+		return x.suites >> e->rx.suite & 1 && set_keys(l, e);
+	case SESSION_ABSENT:
+		if (!l->rx.awaited || !keying_may_clear(&l->keying))
+			return false;
+		leg_set_rx(l, NULL);
+		leg_set_tx(l, NULL);
+		return true;
+	case SESSION_CLEAR:
+		if (!keying_go_clear(&l->keying))
+			return false;
+		leg_set_rx(l, NULL);
+		leg_set_tx(l, NULL);
+		return true;
+	}
+	return false;
+}
+
+void leg_zrtp_note(struct call *c, struct str tag, const struct session_event *e, uint64_t now_ns)
+{
+	switch (e->kind) {
+	case SESSION_KEYS:
+		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
+			"ZRTP exchange completed: %s, SAS %s, %s%s",
+			srtp_suite_get(e->rx.suite)->name, e->sas,
+			e->verified ? "verified" : "not verified",
+			e->mismatched ? ", retained secrets do not match" : "");
+		break;
+	case SESSION_ABSENT:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"the terminal does not answer ZRTP: its media are in clear");
+		break;
+	case SESSION_CLEAR:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"the terminal ended SRTP by GoClear: its media are in clear");
+		break;
+	}
+}

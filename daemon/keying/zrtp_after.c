@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What an open exchange can do: further streams, GoClear, SASrelay, Ping (RFC 6189 4.7.2, 5.11 to
+ * 5.16, 7.3). */
+#include "keying/zrtp_int.h"
+
+#include <errno.h>
+
+#include "base/secmem.h"
+
+#define BODY         40u /* of SASrelay: flags, rendering scheme, hash of the SAS */
+#define RELAY_SCHEME 4u
+#define RELAY_SAS    8u
+#define CLEAR_DENIED 0x100u
+#define RELAY_DENIED 0x63u
+
+static enum zrtp_hash hash_of(const struct zrtp *z)
+{
+	return (enum zrtp_hash)z->alg[ZRTP_K_HASH];
+}
+
+static int mac_of(
+	uint8_t mac[ZRTP_MAC], const struct zrtp *z, bool initiator, const void *p, size_t len)
+{
+	const struct zrtp_part key = {z->s.mac_key[initiator], zrtp_digest_len(hash_of(z))};
+
+	return zrtp_mac(mac, ZRTP_MAC, hash_of(z), key, (struct zrtp_part){p, len});
+}
+
+int zrtp_multi(struct zrtp *z, const struct zrtp *first)
+{
+	if (first->phase != PH_OPEN || z->phase != PH_IDLE)
+		return -EAGAIN;
+	memcpy(z->s.sess, first->s.sess, sizeof(z->s.sess));
+	z->multi_hash = first->multi ? first->multi_hash : hash_of(first);
+	z->multi = true;
+	return 0;
+}
+
+/* --- GoClear ---------------------------------------------------------------------------------- */
+
+int zrtp_clear(struct zrtp *z, uint64_t now_ns)
+{
+	uint8_t mac[ZRTP_MAC];
+
+	if (z->phase != PH_OPEN)
+		return -EAGAIN;
+	if (!z->peer_allows_clear)
+		return -EPERM;
+	if (mac_of(mac, z, z->initiator, "GoClear ", 8))
+		return -EAGAIN;
+	zrtp_msg_begin(&z->relay, ZRTP_M_GOCLEAR);
+	zrtp_msg_end(&z->relay, ZRTP_MAC);
+	zrtp_msg_add(&z->relay, mac, ZRTP_MAC);
+	zrtp_repeat(z, &z->relay, false, now_ns);
+	z->phase = PH_CLEAR;
+	return 0;
+}
+
+static int on_goclear(struct zrtp *z, const uint8_t *m)
+{
+	uint8_t mac[ZRTP_MAC];
+
+	if (z->phase != PH_OPEN && z->phase != PH_CLEAR)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (mac_of(mac, z, !z->initiator, "GoClear ", 8) ||
+		!secmem_equal(mac, m + ZRTP_PREAMBLE, ZRTP_MAC))
+		return zrtp_drop(z, ZRTP_DROP_MAC);
+	if (!z->cfg.may_clear) {
+		zrtp_send_error(z, CLEAR_DENIED);
+		return 0;
+	}
+	z->phase = PH_CLEAR;
+	zrtp_reply_empty(z, ZRTP_M_CLEAR_ACK);
+	return 0;
+}
+
+/* --- SASrelay --------------------------------------------------------------------------------- */
+
+int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns)
+{
+	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
+
+	if (z->phase != PH_OPEN || secmem_random(iv, sizeof(iv)))
+		return -EAGAIN;
+	if (!z->matched_pbx)
+		return -EPERM;
+	memcpy(body + RELAY_SCHEME, zrtp_alg_name(ZRTP_K_SAS, kind), 4);
+	memcpy(body + RELAY_SAS, sas_hash, 32);
+	if (zrtp_cfb(body, BODY, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[z->initiator],
+		    iv, true) ||
+		mac_of(mac, z, z->initiator, body, BODY))
+		return -EAGAIN;
+	zrtp_msg_begin(&z->relay, ZRTP_M_SASRELAY);
+	zrtp_msg_add(&z->relay, mac, sizeof(mac));
+	zrtp_msg_add(&z->relay, iv, sizeof(iv));
+	zrtp_msg_add(&z->relay, body, sizeof(body));
+	zrtp_msg_end(&z->relay, 0);
+	zrtp_repeat(z, &z->relay, false, now_ns);
+	return 0;
+}
+
+/* As a terminal that is enrolled with the peer. */
+static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
+	uint32_t n = len - CONFIRM_BODY;
+
+	if (z->phase != PH_OPEN)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (mac_of(mac, z, !z->initiator, m + CONFIRM_BODY, n) ||
+		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
+		return zrtp_drop(z, ZRTP_DROP_MAC);
+	if (!z->matched_pbx || !zrtp_peer_is_mitm(z)) {
+		zrtp_send_error(z, RELAY_DENIED);
+		return 0;
+	}
+	memcpy(body, m + CONFIRM_BODY, n);
+	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[!z->initiator],
+		    m + CONFIRM_IV, false))
+		return zrtp_drop(z, ZRTP_DROP_MAC);
+	memcpy(z->relayed, body + RELAY_SAS, sizeof(z->relayed));
+	z->was_relayed = true;
+	zrtp_reply_empty(z, ZRTP_M_RELAY_ACK);
+	return 0;
+}
+
+const uint8_t *zrtp_relayed_sas(const struct zrtp *z)
+{
+	return z->was_relayed ? z->relayed : NULL;
+}
+
+bool zrtp_peer_is_mitm(const struct zrtp *z)
+{
+	return z->peer_known && z->peer.hello.b[HELLO_FLAGS] & 0x20;
+}
+
+/* --- Ping ------------------------------------------------------------------------------------- */
+
+static void on_ping(struct zrtp *z, const uint8_t *m)
+{
+	struct zrtp_msg out;
+
+	zrtp_msg_begin(&out, ZRTP_M_PING_ACK);
+	zrtp_msg_add(&out, "1.10", 4);
+	zrtp_msg_add(&out, z->image[3], 8); /* names our end, as its H3 is unique */
+	zrtp_msg_add(&out, m + ZRTP_PREAMBLE + 4, 8);
+	zrtp_msg_add32(&out, z->peer_ssrc);
+	zrtp_msg_end(&out, 0);
+	zrtp_reply(z, &out);
+}
+
+int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len)
+{
+	switch (type) {
+	case ZRTP_M_GOCLEAR:
+		return on_goclear(z, m);
+	case ZRTP_M_SASRELAY:
+		return on_sasrelay(z, m, len);
+	case ZRTP_M_CLEAR_ACK:
+	case ZRTP_M_RELAY_ACK:
+		if (z->phase == PH_OPEN || z->phase == PH_CLEAR)
+			zrtp_stop(z);
+		return 0;
+	case ZRTP_M_PING:
+		on_ping(z, m);
+		return 0;
+	case ZRTP_M_PING_ACK:
+		return 0;
+	default:
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	}
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Confirm1 and Confirm2 (RFC 6189 5.7): both prove the keys, and the rest of their hash chain. */
+#include "keying/zrtp_int.h"
+
+#include <errno.h>
+
+#include "base/secmem.h"
+
+#define BODY          40u /* H0, flags, cache expiration interval; without signature */
+#define BODY_FLAGS    32u
+#define BODY_EXPIRES  36u
+#define FLAG_CLEAR    2u
+#define FLAG_VERIFIED 4u
+#define FLAG_ENROL    8u
+
+static enum zrtp_hash hash_of(const struct zrtp *z)
+{
+	return (enum zrtp_hash)z->alg[ZRTP_K_HASH];
+}
+
+static int confirm_mac(
+	uint8_t mac[ZRTP_MAC], const struct zrtp *z, bool initiator, const uint8_t *p, size_t len)
+{
+	const struct zrtp_part key = {z->s.mac_key[initiator], zrtp_digest_len(hash_of(z))};
+
+	return zrtp_mac(mac, ZRTP_MAC, hash_of(z), key, (struct zrtp_part){p, len});
+}
+
+int zrtp_confirm_make(struct zrtp *z)
+{
+	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
+	uint32_t flags = z->cfg.may_clear ? FLAG_CLEAR : 0;
+	int err = secmem_random(iv, sizeof(iv));
+
+	if (z->matched >= 0 && z->secrets.verified)
+		flags |= FLAG_VERIFIED;
+	if (!z->cfg.not_mitm && z->cfg.cache && !z->matched_pbx)
+		flags |= FLAG_ENROL;
+	memcpy(body, z->image[0], ZRTP_IMAGE);
+	put_be32(body + BODY_FLAGS, flags);
+	put_be32(body + BODY_EXPIRES, UINT32_MAX);
+	err = err ? err
+		  : zrtp_cfb(body, BODY, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER],
+			    z->s.key[z->initiator], iv, true);
+	err = err ? err : confirm_mac(mac, z, z->initiator, body, BODY);
+	if (err)
+		return err;
+	zrtp_msg_begin(&z->confirm, z->initiator ? ZRTP_M_CONFIRM2 : ZRTP_M_CONFIRM1);
+	zrtp_msg_add(&z->confirm, mac, sizeof(mac));
+	zrtp_msg_add(&z->confirm, iv, sizeof(iv));
+	zrtp_msg_add(&z->confirm, body, sizeof(body));
+	zrtp_msg_end(&z->confirm, 0);
+	return 0;
+}
+
+/* H0 ends the chain. Without public keys there was no DHPart, and it proves the messages before. */
+static bool chain_ends(struct zrtp *z, const uint8_t *h0)
+{
+	uint8_t h1[ZRTP_IMAGE], h2[ZRTP_IMAGE];
+
+	if (zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]))
+		return zrtp_image_fits(h0, z->peer.dhpart.b + DHPART_H1) &&
+			zrtp_sealed_by(&z->peer.dhpart, h0);
+	if (zrtp_hash(h1, ZRTP_S256, &(struct zrtp_part){h0, ZRTP_IMAGE}, 1) ||
+		zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){h1, ZRTP_IMAGE}, 1))
+		return false;
+	if (!z->initiator)
+		return secmem_equal(h2, z->peer.commit.b + COMMIT_H2, ZRTP_IMAGE) &&
+			zrtp_sealed_by(&z->peer.commit, h1);
+	return zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
+		zrtp_sealed_by(&z->peer.hello, h2);
+}
+
+/* Without public keys an initiator derives its keys when the responder has accepted. */
+static bool expects(struct zrtp *z, bool from_initiator)
+{
+	bool without = !zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
+
+	if (from_initiator)
+		return z->phase == PH_CONFIRM1;
+	if (z->phase == PH_COMMIT && without)
+		return zrtp_derive(z, NULL, 0) == 0;
+	return z->phase == PH_DHPART2;
+}
+
+static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
+{
+	uint32_t flags = be32(body + BODY_FLAGS);
+
+	z->peer_verified = flags & FLAG_VERIFIED;
+	z->peer_allows_clear = flags & FLAG_CLEAR;
+	z->expires = be32(body + BODY_EXPIRES);
+	if (!z->initiator) {
+		z->phase = PH_OPEN;
+		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
+	} else if (zrtp_confirm_make(z)) {
+		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
+	} else {
+		z->phase = PH_CONFIRM2;
+		zrtp_repeat(z, &z->confirm, false, now_ns);
+	}
+	return 0;
+}
+
+int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+{
+	const bool from_initiator = m[11] == '2';
+	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
+	uint32_t n = len - CONFIRM_BODY;
+	int res = 0;
+
+	if (z->phase == PH_OPEN && from_initiator && !z->initiator) {
+		/* Our Conf2ACK was lost. Whatever it says, nothing changes. */
+		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
+		return 0;
+	}
+	if (from_initiator == z->initiator || !expects(z, from_initiator))
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (confirm_mac(mac, z, from_initiator, m + CONFIRM_BODY, n) ||
+		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
+		return zrtp_drop(z, ZRTP_DROP_MAC);
+	memcpy(body, m + CONFIRM_BODY, n);
+	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
+		    m + CONFIRM_IV, false))
+		res = zrtp_drop(z, ZRTP_DROP_MAC);
+	else if (!chain_ends(z, body))
+		res = zrtp_drop(z, ZRTP_DROP_CHAIN);
+	else
+		res = confirmed(z, body, now_ns);
+	secmem_wipe(body, sizeof(body));
+	return res;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hello (RFC 6189 5.2), and the choice of algorithms (4.1.2). */
+#include "keying/zrtp_int.h"
+
+#include <errno.h>
+
+#include "base/secmem.h"
+
+#define VERSION "1.10"
+#define CLIENT  "xcipher         "
+#define MITM    0x20u /* flags, in the highest byte: 0 S M P */
+
+static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
+#define X(id, name, size) name,
+	[ZRTP_K_HASH] = {ZRTP_HASHES(X)},
+	[ZRTP_K_CIPHER] = {ZRTP_CIPHERS(X)},
+	[ZRTP_K_TAG] = {ZRTP_TAGS(X)},
+	[ZRTP_K_AGREEMENT] = {ZRTP_AGREEMENTS(X)},
+	[ZRTP_K_SAS] = {ZRTP_SASES(X)},
+#undef X
+};
+static const uint8_t known[ZRTP_KINDS] = {
+	ZRTP_HASH_N, ZRTP_CIPHER_N, ZRTP_TAG_N, ZRTP_AGREEMENT_N, ZRTP_SAS_N};
+/* Every implementation has these, whether its Hello names them or not: the choice when nothing else
+ * is common. */
+static const uint8_t mandatory[ZRTP_KINDS] = {ZRTP_S256, ZRTP_AES1, ZRTP_HS80, ZRTP_DH3K, ZRTP_B32};
+
+void zrtp_prefs_all(struct zrtp_prefs *out)
+{
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
+		out->n[k] = known[k];
+		for (uint8_t i = 0; i < known[k]; i++)
+			out->list[k][i] = i;
+	}
+}
+
+const char *zrtp_alg_name(enum zrtp_kind kind, uint32_t alg)
+{
+	return alg < known[kind] ? names[kind][alg] : "";
+}
+
+static bool prefers(const struct zrtp_prefs *p, enum zrtp_kind kind, uint8_t alg)
+{
+	for (uint32_t i = 0; i < p->n[kind]; i++)
+		if (p->list[kind][i] == alg)
+			return true;
+	return false;
+}
+
+int zrtp_alg_find(const struct zrtp *z, enum zrtp_kind kind, const uint8_t name[4])
+{
+	for (uint8_t i = 0; i < known[kind]; i++)
+		if (memcmp(names[kind][i], name, 4) == 0)
+			return prefers(&z->prefs, kind, i) ? i : -1;
+	return -1;
+}
+
+/* --- Ours ------------------------------------------------------------------------------------- */
+
+static int images(struct zrtp *z)
+{
+	int err = zrtp_from_seed(z->image[0], ZRTP_IMAGE, z->cfg.seed, "H0");
+
+	for (int i = 1; i < 4 && !err; i++)
+		err = zrtp_hash(z->image[i], ZRTP_S256,
+			&(struct zrtp_part){z->image[i - 1], ZRTP_IMAGE}, 1);
+	return err;
+}
+
+static bool prefs_are_sound(const struct zrtp_prefs *p)
+{
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
+		if (!p->n[k] || p->n[k] > ZRTP_LIST)
+			return false;
+		for (uint32_t i = 0; i < p->n[k]; i++)
+			if (p->list[k][i] >= known[k])
+				return false;
+	}
+	return true;
+}
+
+int zrtp_hello_make(struct zrtp *z)
+{
+	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
+	struct zrtp_msg *m = &z->me.hello;
+	uint32_t flags = z->cfg.not_mitm ? 0 : MITM << 24;
+	int err = images(z);
+
+	if (!prefs_are_sound(&z->prefs))
+		return -EINVAL;
+	if (!err && z->cfg.zid)
+		memcpy(z->me.zid, z->cfg.zid, ZRTP_ZID);
+	else if (!err)
+		err = zrtp_from_seed(z->me.zid, ZRTP_ZID, z->cfg.seed, "ZID");
+	if (err)
+		return err;
+	zrtp_msg_begin(m, ZRTP_M_HELLO);
+	zrtp_msg_add(m, VERSION, 4);
+	zrtp_msg_add(m, CLIENT, 16);
+	zrtp_msg_add(m, z->image[3], ZRTP_IMAGE);
+	zrtp_msg_add(m, z->me.zid, ZRTP_ZID);
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++)
+		flags |= (uint32_t)z->prefs.n[k] << shift[k];
+	zrtp_msg_add32(m, flags);
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++)
+		for (uint32_t i = 0; i < z->prefs.n[k]; i++)
+			zrtp_msg_add(m, names[k][z->prefs.list[k][i]], 4);
+	return zrtp_seal(m, z->image[2]);
+}
+
+int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c)
+{
+	struct zrtp *z = secmem_alloc(sizeof(*z));
+	int err = z ? 0 : -ENOMEM;
+
+	if (z) {
+		z->cfg = *c;
+		if (c->prefs)
+			z->prefs = *c->prefs;
+		else
+			zrtp_prefs_all(&z->prefs);
+		err = zrtp_hello_make(z);
+		err = err ? err
+			  : zrtp_hash(hash, ZRTP_S256,
+				    &(struct zrtp_part){z->me.hello.b, z->me.hello.len}, 1);
+		secmem_free(z, sizeof(*z));
+	}
+	return err;
+}
+
+/* --- The peer's ------------------------------------------------------------------------------- */
+
+static uint32_t count_of(const struct zrtp_msg *m, enum zrtp_kind kind)
+{
+	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
+
+	return be32(m->b + HELLO_FLAGS) >> shift[kind] & 15;
+}
+
+static bool is_sound(const uint8_t *m, uint32_t len)
+{
+	struct zrtp_msg head = {.len = (uint16_t)len};
+	uint32_t n = 0;
+
+	if (len > ZRTP_MESSAGE_MAX)
+		return false;
+	memcpy(head.b, m, HELLO_FLAGS + 4);
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
+		if (count_of(&head, (enum zrtp_kind)k) > ZRTP_LIST)
+			return false;
+		n += count_of(&head, (enum zrtp_kind)k);
+	}
+	return len == HELLO_FLAGS + 4 + n * 4 + ZRTP_MAC;
+}
+
+static bool is_bound(const struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	uint8_t hash[ZRTP_HASH];
+
+	return !z->cfg.bound ||
+		(zrtp_hash(hash, ZRTP_S256, &(struct zrtp_part){m, len}, 1) == 0 &&
+			secmem_equal(hash, z->cfg.bound_hash, sizeof(hash)));
+}
+
+static void keep(struct zrtp_msg *to, const uint8_t *m, uint32_t len)
+{
+	memcpy(to->b, m, len);
+	to->len = (uint16_t)len;
+}
+
+static void adopt(struct zrtp *z)
+{
+	z->wants_secrets = z->cfg.cache;
+	memcpy(z->peer.zid, z->peer.hello.b + HELLO_ZID, ZRTP_ZID);
+	z->peer_known = true;
+}
+
+bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
+{
+	if (z->peer.hello.len && zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
+		zrtp_sealed_by(&z->peer.hello, h2))
+		return true;
+	if (!z->other_hello.len || !zrtp_image_fits(h2, z->other_hello.b + HELLO_H3) ||
+		!zrtp_sealed_by(&z->other_hello, h2))
+		return false;
+	z->peer.hello = z->other_hello;
+	z->other_hello.len = 0;
+	z->stale = true;
+	adopt(z);
+	return true;
+}
+
+int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+{
+	bool same = z->peer.hello.len == len && memcmp(z->peer.hello.b, m, len) == 0;
+
+	if (memcmp(m + 12, VERSION, 3) != 0 || !is_sound(m, len))
+		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	if (memcmp(m + HELLO_ZID, z->me.zid, ZRTP_ZID) == 0) {
+		/* Our own packet, or an attack: nothing is lost by waiting for another Hello. */
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	}
+	if (!same && !is_bound(z, m, len))
+		return zrtp_drop(z, ZRTP_DROP_BOUND);
+	if (z->phase == PH_IDLE || z->phase == PH_FAILED)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	zrtp_reply_empty(z, ZRTP_M_HELLO_ACK);
+	if (same && z->phase != PH_NO_PEER)
+		return 0;
+	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER) {
+		if (z->phase < PH_OPEN)
+			keep(&z->other_hello, m, len);
+		return 0;
+	}
+	if (z->peer.hello.len)
+		z->other_hello = z->peer.hello;
+	keep(&z->peer.hello, m, len);
+	adopt(z);
+	if (z->phase == PH_NO_PEER) {
+		z->phase = PH_HELLO;
+		zrtp_repeat(z, &z->me.hello, true, now_ns);
+	}
+	zrtp_may_commit(z, now_ns);
+	return 0;
+}
+
+/* --- Choice ----------------------------------------------------------------------------------- */
+
+static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
+{
+	const uint8_t *at = z->peer.hello.b + HELLO_FLAGS + 4;
+
+	for (uint32_t k = 0; k < (uint32_t)kind; k++)
+		at += 4 * count_of(&z->peer.hello, (enum zrtp_kind)k);
+	for (uint32_t i = 0; i < count_of(&z->peer.hello, kind); i++)
+		if (memcmp(at + 4 * i, names[kind][alg], 4) == 0)
+			return true;
+	return false;
+}
+
+/* The agreement can be used now: Mult and Prsh need a secret of before. */
+static bool is_possible(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
+{
+	bool shared = z->has_secrets && z->secrets.has_rs1;
+
+	return kind != ZRTP_K_AGREEMENT ||
+		(alg == ZRTP_MULT                  ? z->multi
+				: alg == ZRTP_PRSH ? shared && z->prefs.list[kind][0] == alg
+						   : true);
+}
+
+void zrtp_choose(struct zrtp *z)
+{
+	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
+		z->alg[k] = mandatory[k];
+		for (uint32_t i = z->prefs.n[k]; i-- > 0;) {
+			uint8_t alg = z->prefs.list[k][i];
+
+			if (peer_has(z, (enum zrtp_kind)k, alg) &&
+				is_possible(z, (enum zrtp_kind)k, alg))
+				z->alg[k] = alg;
+		}
+	}
+	if (z->multi && peer_has(z, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
+		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT)) {
+		z->alg[ZRTP_K_AGREEMENT] = ZRTP_MULT;
+		z->alg[ZRTP_K_HASH] = z->multi_hash;
+	}
+	/* P-384 goes with SHA-384 and AES-256 (5.1.5). */
+	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_EC38 && peer_has(z, ZRTP_K_HASH, ZRTP_S384) &&
+		prefers(&z->prefs, ZRTP_K_HASH, ZRTP_S384))
+		z->alg[ZRTP_K_HASH] = ZRTP_S384;
+}

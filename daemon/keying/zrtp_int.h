@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
+ * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
+ * exchange in their order; zrtp_keys.c derives keys and the SAS; zrtp_after.c has what an open
+ * exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC 6189. */
+#ifndef KEYING_ZRTP_INT_H
+#define KEYING_ZRTP_INT_H
+
+#include "keying/zrtp.h"
+#include "keying/zrtp_crypto.h"
+#include "keying/zrtp_wire.h"
+
+#define ZRTP_OUT   6u
+#define ZRTP_ID    8u  /* of a retained secret */
+#define ZRTP_IMAGE 32u /* of the hash chain */
+
+/* Offsets in messages. */
+#define HELLO_H3     32u
+#define HELLO_ZID    64u
+#define HELLO_FLAGS  76u
+#define COMMIT_H2    12u
+#define COMMIT_ZID   44u
+#define COMMIT_ALGS  56u
+#define COMMIT_HVI   76u
+#define DHPART_H1    12u
+#define DHPART_IDS   44u
+#define DHPART_VALUE 76u
+#define CONFIRM_MAC  12u
+#define CONFIRM_IV   20u
+#define CONFIRM_BODY 36u
+#define CONFIRM_LEN  76u
+
+enum zrtp_phase {
+	PH_IDLE,
+	PH_HELLO, /* both: Hellos are sent */
+	PH_NO_PEER,
+	PH_COMMIT,   /* initiator: waits for DHPart1, or for Confirm1 without public keys */
+	PH_DHPART1,  /* responder: waits for DHPart2 */
+	PH_DHPART2,  /* initiator: waits for Confirm1 */
+	PH_CONFIRM1, /* responder: waits for Confirm2 */
+	PH_CONFIRM2, /* initiator: waits for Conf2ACK */
+	PH_OPEN,
+	PH_CLEAR,
+	PH_FAILED,
+};
+
+/* Retained secrets, in the order of a DHPart. */
+enum { ZRTP_RS1, ZRTP_RS2, ZRTP_AUX, ZRTP_PBX, ZRTP_SECRETS_N };
+
+struct zrtp_party { /* what one of the two sent; [0] of ours: made before it is sent */
+	struct zrtp_msg hello, commit, dhpart;
+	uint8_t zid[ZRTP_ZID];
+};
+
+struct zrtp_timer {
+	const struct zrtp_msg *msg; /* sent at each step; NULL: none */
+	uint64_t at_ns, step_ns, most_ns;
+	uint32_t left; /* steps */
+};
+
+struct zrtp_session {                  /* after the exchange; all of it follows from s0 */
+	uint8_t sess[ZRTP_DIGEST_MAX]; /* ZRTPSess */
+	uint8_t mac_key[2][ZRTP_DIGEST_MAX], key[2][ZRTP_KEY_MAX]; /* [initiator] */
+	uint8_t srtp_key[2][ZRTP_KEY_MAX], srtp_salt[2][14];
+	uint8_t sas_hash[32], rs1[ZRTP_SECRET], pbx[ZRTP_SECRET];
+	char sas[ZRTP_SAS_MAX];
+};
+
+struct zrtp {
+	struct zrtp_config cfg; /* zid, prefs: into the members below */
+	struct zrtp_prefs prefs;
+	enum zrtp_phase phase;
+	enum zrtp_failure failure;
+	bool initiator, hello_acked, peer_known;
+	bool refused;                 /* the peer sent an Error */
+	bool stale;                   /* our Commit answered a stranger's Hello */
+	bool wants_secrets;           /* the cache is asked */
+	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
+	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
+	struct zrtp_party me, peer;
+	struct zrtp_msg other_hello; /* the chain decides which of the two is the peer's */
+	uint8_t alg[ZRTP_KINDS];     /* chosen by the Commit */
+	struct zrtp_pair *pair;
+	uint8_t pair_of;               /* enum zrtp_agreement */
+	uint8_t value[ZRTP_VALUE_MAX]; /* ours */
+	uint8_t nonce[16];
+	struct zrtp_secrets secrets;
+	bool has_secrets, mismatched;
+	int8_t matched; /* ZRTP_RS1, ZRTP_RS2 or -1 */
+	bool matched_aux, matched_pbx;
+	bool multi; /* sess of another stream is in s.sess */
+	enum zrtp_hash multi_hash;
+	struct zrtp_msg confirm; /* ours, Confirm1 or Confirm2 */
+	struct zrtp_session s;
+	uint32_t expires; /* the lesser of both sides' cache expiration intervals, seconds */
+	bool peer_verified, peer_allows_clear;
+	bool was_relayed; /* the peer told us its far side's SAS */
+	uint8_t relayed[32];
+	struct zrtp_timer timer;
+	uint16_t seq;
+	uint32_t peer_ssrc;
+	uint32_t outs;
+	struct { /* packets to send */
+		uint16_t len;
+		uint8_t b[ZRTP_PACKET_MAX];
+	} out[ZRTP_OUT];
+};
+
+/* --- zrtp.c ----------------------------------------------------------------------------------- */
+
+void zrtp_send(struct zrtp *z, const struct zrtp_msg *m);
+/* An answer to a packet that anybody can send: only if there is room. _empty: without contents. */
+void zrtp_reply(struct zrtp *z, const struct zrtp_msg *m);
+void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type);
+void zrtp_send_error(struct zrtp *z, uint32_t code);
+/* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
+void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
+void zrtp_stop(struct zrtp *z);
+void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
+/* Counts it. Returns -EBADMSG. */
+int zrtp_drop(struct zrtp *z, enum zrtp_drop why);
+/* Appends the MAC under this image, and completes the length (9.1). 0 or -EIO. */
+int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
+/* Whether its MAC is by this image. */
+bool zrtp_sealed_by(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
+/* Whether the hash of image is next. */
+bool zrtp_image_fits(const uint8_t image[ZRTP_IMAGE], const uint8_t next[ZRTP_IMAGE]);
+
+/* --- zrtp_hello.c ----------------------------------------------------------------------------- */
+
+/* The images, the ZID and the Hello, from the seed. 0, -EINVAL, -EIO. */
+int zrtp_hello_make(struct zrtp *z);
+int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+/* Whether a Hello of the peer's fits the image; then it is the peer's from now on. */
+bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
+/* The number of an algorithm; -1: not known here, or not in our preferences. */
+int zrtp_alg_find(const struct zrtp *z, enum zrtp_kind kind, const uint8_t name[4]);
+const char *zrtp_alg_name(enum zrtp_kind kind, uint32_t alg);
+/* Chooses from what both have. */
+void zrtp_choose(struct zrtp *z);
+
+/* --- zrtp_commit.c ---------------------------------------------------------------------------- */
+
+/* Sends a Commit, once both have the other's Hello and the cache has answered. */
+void zrtp_may_commit(struct zrtp *z, uint64_t now_ns);
+int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+
+/* --- zrtp_dh.c -------------------------------------------------------------------------------- */
+
+/* Makes our DHPart. 0 or -EIO. */
+int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type);
+int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len);
+/* hash(DHPart2 | Hello of the responder), its first 32 bytes (4.4.1.1). */
+int zrtp_hvi(uint8_t hvi[32], enum zrtp_hash h, const struct zrtp_msg *dhpart2,
+	const struct zrtp_msg *hello);
+
+/* --- zrtp_confirm.c --------------------------------------------------------------------------- */
+
+int zrtp_confirm_make(struct zrtp *z);
+int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+
+/* --- zrtp_keys.c ------------------------------------------------------------------------------ */
+
+/* From the result of an agreement (result_len 0: Mult or Prsh) to z->s. 0 or -EIO. */
+int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len);
+/* The SAS in four letters. */
+void zrtp_render(char out[5], const uint8_t hash[32]);
+
+/* --- zrtp_cache.c ----------------------------------------------------------------------------- */
+
+/* The identifiers of our secrets, as the initiator or the responder writes them (4.3.1). 0, -EIO. */
+int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of_initiator);
+/* Finds out which secrets the peer shares, by its DHPart. 0 or -EIO. */
+int zrtp_match(struct zrtp *z);
+/* The preshared key and its identifier (4.4.2.1). 0; -ENOENT: nothing is shared; -EIO. */
+int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t id[ZRTP_ID]);
+
+/* --- zrtp_after.c ----------------------------------------------------------------------------- */
+
+int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len);
+
+#endif

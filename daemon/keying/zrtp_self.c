@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See zrtp_self.h. RFC 6189 5, 5.2, 8. */
+#include "keying/zrtp_self.h"
+
+#include <openssl/sha.h>
+
+#include "base/hash.h"
+#include "base/secmem.h"
+
+#define HEADER   12u /* of a packet; the CRC behind the message has 4 bytes */
+#define CRC      4u
+#define PREAMBLE 0x505au
+#define TYPE     4u /* offset in a message */
+
+/* The SSRC of media is the other terminal's, and not known yet. */
+static uint32_t ssrc_of(const uint8_t seed[ZRTP_SEED])
+{
+	static const uint8_t label[16] = "zrtp ssrc";
+	uint32_t ssrc = (uint32_t)hash_siphash(label, seed, ZRTP_SEED);
+
+	return ssrc ? ssrc : 1;
+}
+
+void zrtp_self_config(
+	struct zrtp_config *out, struct zrtp_prefs *prefs, const uint8_t seed[ZRTP_SEED])
+{
+	uint8_t n = 0, *list;
+
+	zrtp_prefs_all(prefs);
+	list = prefs->list[ZRTP_K_AGREEMENT];
+	for (uint8_t i = 0; i < prefs->n[ZRTP_K_AGREEMENT]; i++)
+		if (list[i] != ZRTP_PRSH && list[i] != ZRTP_MULT)
+			list[n++] = list[i];
+	prefs->n[ZRTP_K_AGREEMENT] = n;
+	*out = (struct zrtp_config){.ssrc = ssrc_of(seed), .prefs = prefs};
+	memcpy(out->seed, seed, ZRTP_SEED);
+}
+
+int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const uint8_t seed[ZRTP_SEED])
+{
+	struct zrtp_prefs prefs;
+	struct zrtp_config c;
+	int err;
+
+	zrtp_self_config(&c, &prefs, seed);
+	err = zrtp_hello_hash(hash, &c);
+	secmem_wipe(&c, sizeof(c));
+	return err;
+}
+
+bool zrtp_self_is_hello(const uint8_t *p, size_t len, const uint8_t hash[ZRTP_HASH])
+{
+	uint8_t own[SHA256_DIGEST_LENGTH];
+	size_t message;
+
+	if (len < HEADER + TYPE + 8 + CRC || be16(p + HEADER) != PREAMBLE)
+		return false;
+	message = 4 * (size_t)be16(p + HEADER + 2);
+	if (len != HEADER + message + CRC || memcmp(p + HEADER + TYPE, "Hello   ", 8))
+		return false;
+	SHA256(p + HEADER, message, own);
+	return memcmp(own, hash, sizeof(own)) == 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The exchange of ZRTP of a session (RFC 6189). It uses the port of RTP only. Our Hello goes where
+ * signalling or ICE says. Who may take part: the signalled address, the source of authentic media,
+ * the source of a valid ICE pair, and whoever sends the Hello that SDP announced. */
+#include "side/session_int.h"
+
+#include <stdio.h>
+
+#include "base/secmem.h"
+#include "keying/zrtp_self.h"
+
+/* Least time between two changes of the source, before there are keys. */
+#define TURN_NS 1000000000ull
+
+void session_zrtp_drop(struct session *s)
+{
+	zrtp_destroy(s->exchange.zrtp);
+	s->exchange = (struct exchange){0};
+}
+
+static int make(struct session *s)
+{
+	const struct session_zrtp *cfg = &s->cfg.zrtp;
+	struct zrtp_prefs prefs;
+	struct zrtp_config c;
+	int err;
+
+	zrtp_self_config(&c, &prefs, cfg->seed);
+	c.counts = &s->env->zrtp_counts;
+	c.may_clear = cfg->goclear;
+	c.bound = cfg->bound;
+	memcpy(c.bound_hash, cfg->hash, sizeof(c.bound_hash));
+	err = zrtp_create(&s->exchange.zrtp, &c);
+	secmem_wipe(&c, sizeof(c));
+	return err;
+}
+
+int session_zrtp_set(struct session *s, const struct session_zrtp *before)
+{
+	const struct session_zrtp *now = &s->cfg.zrtp;
+
+	if (!now->on || !before->on || now->exchange != before->exchange)
+		session_zrtp_drop(s);
+	if (now->on && now->established)
+		s->zrtp_over = now->exchange;
+	if (!now->on || s->exchange.zrtp || (s->zrtp_over && s->zrtp_over == now->exchange))
+		return 0;
+	return make(s);
+}
+
+static struct endpoint destination(const struct session *s)
+{
+	struct ice_pair_selected pair;
+
+	if (s->ice)
+		return ice_selected(s->ice, 1, &pair) ? pair.remote : (struct endpoint){0};
+	return s->exchange.proven.family ? s->exchange.proven : s->cfg.remote[0];
+}
+
+/* What may begin, begins. */
+void session_zrtp_proceed(struct session *s, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (!x->zrtp)
+		return;
+	x->dst = destination(s);
+	if (x->dst.family && x->dst.port && zrtp_state(x->zrtp) == ZRTP_IDLE)
+		zrtp_start(x->zrtp, now_ns);
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+static bool is_named(const struct session *s, const struct session_in *in)
+{
+	return in->believed || endpoint_eq(in->src, &s->cfg.remote[0]) ||
+		(s->cfg.zrtp.bound && zrtp_self_is_hello(in->p, in->len, s->cfg.zrtp.hash));
+}
+
+/* Whether a source may take part. A stranger costs at most one hash of a short packet. */
+static bool is_proven(struct session *s, const struct session_in *in, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (s->ice)
+		return ice_is_valid_source(s->ice, 0, in->src);
+	if (endpoint_eq(in->src, &x->proven))
+		return true;
+	if ((x->proven.family && (now_ns < x->turn_ns || zrtp_state(x->zrtp) == ZRTP_OPEN)) ||
+		!is_named(s, in))
+		return false;
+	x->proven = *in->src;
+	x->turn_ns = now_ns + TURN_NS;
+	return true;
+}
+
+void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (in->rtcp || !x->zrtp || !is_proven(s, in, now_ns))
+		return;
+	if (!x->began_ns)
+		x->began_ns = now_ns;
+	(void)zrtp_take(x->zrtp, in->p, in->len, now_ns);
+}
+
+void session_zrtp_tick(struct session *s, uint64_t now_ns)
+{
+	if (s->exchange.zrtp && zrtp_deadline(s->exchange.zrtp) <= now_ns)
+		zrtp_tick(s->exchange.zrtp, now_ns);
+}
+
+uint64_t session_zrtp_deadline(const struct session *s)
+{
+	return s->exchange.zrtp ? zrtp_deadline(s->exchange.zrtp) : UINT64_MAX;
+}
+
+bool session_zrtp_next(struct session *s, struct session_out *out)
+{
+	struct exchange *x = &s->exchange;
+	int n = 0;
+
+	/* Without a destination packets wait; retransmission brings them again. */
+	if (x->zrtp && x->dst.family && x->dst.port)
+		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
+	if (n <= 0)
+		return false;
+	out->rtcp = false;
+	out->zrtp = true;
+	out->dst = x->dst;
+	out->len = (uint16_t)n;
+	return true;
+}
+
+/* --- Events ----------------------------------------------------------------------------------- */
+
+static bool keys_event(struct session *s, struct session_event *out)
+{
+	struct exchange *x = &s->exchange;
+
+	if (x->keys_told || zrtp_keys(x->zrtp, &out->rx, &out->tx))
+		return false;
+	x->keys_told = true;
+	out->kind = SESSION_KEYS;
+	snprintf(out->sas, sizeof(out->sas), "%s", zrtp_sas(x->zrtp));
+	for (char *c = out->sas; *c; c++) /* the two words of B256 are one word in logs */
+		*c = *c == ' ' ? ':' : *c;
+	out->verified = zrtp_sas_verified(x->zrtp);
+	out->mismatched = zrtp_mismatched(x->zrtp);
+	return true;
+}
+
+bool session_zrtp_event(struct session *s, struct session_event *out)
+{
+	struct exchange *x = &s->exchange;
+	enum zrtp_state state = x->zrtp ? zrtp_state(x->zrtp) : ZRTP_IDLE;
+
+	*out = (struct session_event){.zrtp = true, .association = s->cfg.zrtp.exchange};
+	if (x->zrtp && keys_event(s, out))
+		return true;
+	if (state == x->told)
+		return false;
+	x->told = (uint8_t)state;
+	if (state == ZRTP_NO_PEER)
+		session_count_absent(s);
+	out->kind = state == ZRTP_NO_PEER ? SESSION_ABSENT
+		: state == ZRTP_CLEAR     ? SESSION_CLEAR
+		: state == ZRTP_FAILED    ? SESSION_FAILED
+					  : SESSION_NONE;
+	if (state == ZRTP_FAILED)
+		out->why = zrtp_failure_text(zrtp_failure(x->zrtp));
+	return out->kind != SESSION_NONE;
+}

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A terminal that speaks ZRTP: libbzrtp agrees on keys, libsrtp2 protects media."""
+import re
+import threading
+import time
+
+import bzrtp
+import dtls
+import srtp
+from baresip import wait_for
+
+
+class Zrtp(dtls.Plain):
+    """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear."""
+    suite = None
+
+    def __init__(self, net, place, address, announces=True, agreements=()):
+        srtp.lib()  # it is not started by two threads at once
+        super().__init__(net, place, address)
+        self.announces, self.lock = announces, threading.RLock()
+        self.count["zrtp"] = 0
+        self.rx = self.tx = None
+        self.engine = bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements)
+        self.hello = self.engine.hello_hash()
+        self.running, self.ticker = False, None
+
+    def attributes(self):
+        return f"a=zrtp-hash:{self.hello}\r\n" if self.announces else ""
+
+    def believe(self, sdp):
+        super().believe(sdp)
+        self.told = re.search(r"^a=zrtp-hash:(.*?)\r?$", sdp, re.M)
+
+    def begin(self):
+        """Starts the exchange. It must know where to."""
+        with self.lock:
+            if self.told:
+                self.engine.expect(self.told[1])
+            self.engine.start()
+            self.running = True
+        self.ticker = threading.Thread(target=self.tick, daemon=True)
+        self.ticker.start()
+        return self
+
+    def tick(self):
+        while not self.ended:
+            with self.lock:
+                self.engine.tick(int(time.monotonic() * 1000))
+            time.sleep(0.02)
+
+    def take(self, s, packet, source):
+        if packet[:1] == b"\x10":
+            self.count["zrtp"] += 1
+            with self.lock:
+                if self.running:
+                    self.engine.take(packet)
+                    self.look()
+        else:
+            super().take(s, packet, source)
+
+    def look(self):
+        if len(self.engine.keys) == 2 and not self.tx:
+            self.suite = self.engine.suite
+            self.rx = srtp.Session(self.suite, self.engine.keys["rx"], srtp.INBOUND)
+            self.tx = srtp.Session(self.suite, self.engine.keys["tx"], srtp.OUTBOUND)
+
+    def secured(self):
+        wait_for("ZRTP", lambda: self.engine.secure and self.tx)
+        return self
+
+    def sas(self):
+        return self.engine.sas.decode()
+
+    def hear(self, packet):
+        clear = self.rx.unprotect(packet) if self.rx else packet
+        self.bad += clear is None
+        if clear:
+            super().hear(clear)
+
+    def protect(self, packet):
+        with self.lock:
+            return self.tx.protect(packet) if self.tx else packet
+
+    def close(self):
+        super().close()
+        if self.ticker:
+            self.ticker.join()
+        self.engine.close()

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ZRTP in offers and answers: what passes end to end, what ends here, what the session of a leg is
+ * to be, and what events make of the call. RFC 6189 8. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "call/calls.h"
+#include "call/session.h"
+#include "call_talk.h"
+#include "packet/side.h"
+
+#define REST   "30efd02423cb054e50efd0248742ac7a52c8f91bc2df881ae642c371ba46df"
+#define HASH_A "a=zrtp-hash:1.10 aa" REST "\r\n"
+#define HASH_B "a=zrtp-hash:1.10 bb" REST "\r\n"
+#define HASH_C "a=zrtp-hash:1.10 cc" REST "\r\n"
+#define LEGS   8u
+
+struct rig {
+	struct talk t;
+	struct sessions sessions;
+	bool taken[LEGS];
+	struct session_cfg cfg[LEGS];
+	uint16_t port[LEGS];
+	uint32_t told[SESSION_CLEAR + 1];
+	char sas[SESSION_SAS_MAX];
+};
+
+static int take(void *arg, uint32_t *session, uint32_t *serial)
+{
+	struct rig *r = arg;
+
+	for (uint32_t i = 0; i < LEGS; i++)
+		if (!r->taken[i]) {
+			r->taken[i] = true;
+			*session = i;
+			*serial = i + 1;
+			return 0;
+		}
+	return -ENOSPC;
+}
+
+static void release(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	r->taken[session] = false;
+}
+
+static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
+	const struct session_cfg *cfg)
+{
+	struct rig *r = arg;
+
+	(void)worker;
+	r->cfg[session] = *cfg;
+	r->port[session] = port->rtp.port;
+	return 0;
+}
+
+static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
+{
+	(void)arg;
+	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd}};
+	return 0;
+}
+
+static const struct session_ops ops = {
+	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+
+static void on_notice(void *arg, const struct call_session_notice *n)
+{
+	struct rig *r = arg;
+
+	r->told[n->kind]++;
+	if (n->sas)
+		snprintf(r->sas, sizeof(r->sas), "%s", n->sas);
+}
+
+static void start(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	talk_start(&r->t);
+	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = LEGS, .zrtp = true};
+	r->t.m->relay.sessions = &r->sessions;
+	assert_int_equal(calls_set_sessions(r->t.c, LEGS), 0);
+	calls_on_session(r->t.c, on_notice, r);
+}
+
+static void end(struct rig *r)
+{
+	talk_end(&r->t);
+	for (uint32_t i = 0; i < LEGS; i++)
+		assert_false(r->taken[i]);
+}
+
+static bool says(const struct rig *r, const char *text)
+{
+	return memmem(r->t.reply.sdp.s, r->t.reply.sdp.len, text, strlen(text));
+}
+
+static bool warns(const struct rig *r, const char *text)
+{
+	return r->t.reply.warning.len &&
+		memmem(r->t.reply.warning.s, r->t.reply.warning.len, text, strlen(text));
+}
+
+/* The session of the leg with this local port. */
+static struct session_cfg *session(struct rig *r, uint16_t port)
+{
+	for (uint32_t i = 0; i < LEGS; i++)
+		if (r->taken[i] && r->port[i] == port)
+			return &r->cfg[i];
+	return NULL;
+}
+
+struct said {
+	const char *proto, *attrs;
+	uint32_t zrtp;
+	const char *transport;
+	uint32_t sdes;
+	bool again; /* of an established call */
+};
+
+#define SAID(p, a, ...) ((struct said){.proto = p, .attrs = a, __VA_ARGS__})
+
+/* Returns the port that the answerer is told. */
+static uint16_t offer(struct rig *r, struct said o)
+{
+	struct ng_request q = talk_request(
+		"a", o.again ? "b" : "", talk_body(&r->t, "198.51.100.1", 4000, o.proto, o.attrs));
+
+	q.zrtp = o.zrtp;
+	q.transport = str_from(o.transport ? o.transport : "");
+	q.sdes.flags = o.sdes;
+	talk_send(&r->t, &q, false);
+	assert_null(r->t.reply.error);
+	return r->t.sdp->media[0].port;
+}
+
+/* Returns the port that the offerer is told. */
+static uint16_t answer(struct rig *r, struct said o)
+{
+	struct ng_request q =
+		talk_request("a", "b", talk_body(&r->t, "198.51.100.2", 5000, o.proto, o.attrs));
+
+	q.zrtp = o.zrtp;
+	q.sdes.flags = o.sdes;
+	talk_send(&r->t, &q, true);
+	assert_null(r->t.reply.error);
+	return r->t.sdp->media[0].port;
+}
+
+static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
+{
+	struct session_cfg *cfg = session(r, port);
+	struct session_event e = {.kind = kind,
+		.zrtp = true,
+		.association = cfg->zrtp.exchange,
+		.rx.suite = SUITE_AES_CM_128_80,
+		.tx.suite = SUITE_AES_CM_128_80};
+
+	e.rx.key[0] = 9;
+	e.tx.key[0] = 10;
+	snprintf(e.sas, sizeof(e.sas), "%s", sas);
+	return calls_session_event(r->t.c, (uint32_t)(cfg - r->cfg), &e, r->t.now);
+}
+
+static uint8_t first_key(struct rig *r, uint16_t port)
+{
+	const struct media_ctx_cfg *ctx = mock_ctx(r->t.m, port);
+
+	return ctx->rx.keys ? mock_master(r->t.m, ctx->rx.key[0].slot)->key[0] : 0;
+}
+
+static bool is_clear(struct rig *r, uint16_t port)
+{
+	const struct media_ctx_cfg *ctx = mock_ctx(r->t.m, port);
+
+	return !ctx->rx.awaited && !ctx->tx.awaited && !ctx->rx.keys && !ctx->tx.keys;
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+/* Both terminals speak ZRTP: each gets the other's hash, and their packets pass. */
+static void both_terminals_speak_zrtp_end_to_end(void **state)
+{
+	struct rig r;
+	uint16_t a, b;
+
+	(void)state;
+	start(&r);
+	b = offer(&r, SAID("RTP/AVP", HASH_A));
+	assert_true(says(&r, HASH_A));
+	a = answer(&r, SAID("RTP/AVP", HASH_B));
+	assert_true(says(&r, HASH_B));
+	assert_true(is_clear(&r, a) && is_clear(&r, b));
+	assert_null(session(&r, a));
+	assert_null(session(&r, b));
+	assert_int_equal(mock_stream(r.t.m, a)->side, 0);
+	/* Also in a later offer of the other terminal. */
+	assert_int_equal(offer(&r, SAID("RTP/AVP", HASH_A, .again = true)), b);
+	assert_true(says(&r, HASH_A));
+	end(&r);
+}
+
+/* An answer's order to end ZRTP here does not part two that speak it with each other. */
+static void two_that_speak_it_are_not_parted(void **state)
+{
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, SAID("RTP/AVP", HASH_A));
+	a = answer(&r, SAID("RTP/AVP", HASH_B, .zrtp = NG_ZRTP_TERMINATE));
+	assert_true(says(&r, HASH_B));
+	assert_null(session(&r, a));
+	end(&r);
+}
+
+static void off_passes_nothing(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r, SAID("RTP/AVP", HASH_A, .zrtp = NG_ZRTP_OFF));
+	assert_false(says(&r, "zrtp-hash"));
+	answer(&r, SAID("RTP/AVP", HASH_B));
+	assert_false(says(&r, "zrtp-hash"));
+	end(&r);
+}
+
+/* An offerer with ZRTP, and an answerer with SDES: the offerer's leg waits for its keys. */
+static void an_offerer_of_zrtp_meets_one_of_sdes(void **state)
+{
+	const struct media_ctx_cfg *ctx;
+	struct rig r;
+	uint16_t a, b;
+
+	(void)state;
+	start(&r);
+	b = offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
+	assert_true(says(&r, "RTP/SAVP 0 8") && says(&r, "a=crypto:1"));
+	assert_false(says(&r, "zrtp-hash"));
+	a = answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+	assert_true(says(&r, "RTP/AVP 0 8") && says(&r, "a=zrtp-hash:1.10 "));
+	assert_false(says(&r, "a=crypto"));
+	assert_null(session(&r, b));
+	assert_true(session(&r, a)->zrtp.on && session(&r, a)->zrtp.bound);
+	assert_int_equal(session(&r, a)->zrtp.hash[0], 0xaa);
+	assert_int_equal(session(&r, a)->zrtp.exchange, 1);
+	assert_false(session(&r, a)->dtls.on);
+	assert_int_equal(mock_stream(r.t.m, a)->side, SIDE_BIT(SIDE_ZRTP));
+	ctx = mock_ctx(r.t.m, a);
+	assert_true(ctx->rx.awaited && ctx->tx.awaited);
+	tell(&r, a, SESSION_KEYS, "ab2c");
+	ctx = mock_ctx(r.t.m, a);
+	assert_int_equal(mock_master(r.t.m, ctx->rx.key[0].slot)->key[0], 9);
+	assert_int_equal(mock_master(r.t.m, ctx->tx.key[0].slot)->key[0], 10);
+	assert_string_equal(r.sas, "ab2c");
+	/* A re-INVITE without a change keeps the exchange and its keys, without any flag. */
+	offer(&r, SAID("RTP/AVP", HASH_A, .again = true));
+	assert_false(says(&r, "zrtp-hash"));
+	answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n"));
+	assert_true(says(&r, "a=zrtp-hash:1.10 "));
+	assert_int_equal(session(&r, a)->zrtp.exchange, 1);
+	assert_int_equal(first_key(&r, a), 9);
+	/* Another hash is another exchange. The keys stay until it has some. */
+	offer(&r, SAID("RTP/AVP", HASH_C, .again = true));
+	answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n"));
+	assert_int_equal(session(&r, a)->zrtp.exchange, 2);
+	assert_int_equal(session(&r, a)->zrtp.hash[0], 0xcc);
+	assert_int_equal(first_key(&r, a), 9);
+	end(&r);
+}
+
+/* Without an order the default passes ZRTP, and there is nobody to pass it to. */
+static void the_policy_ends_zrtp_where_one_side_speaks_it(void **state)
+{
+	struct call_policy policy;
+
+	(void)state;
+	for (int p = 0; p < ZRTP_POLICY_COUNT; p++)
+		for (int sdes_off = 0; sdes_off < 2; sdes_off++) {
+			bool ends = p == ZRTP_POLICY_TERMINATE;
+			struct rig r;
+			uint16_t a;
+
+			start(&r);
+			policy = r.t.policy;
+			policy.zrtp = (enum zrtp_policy)p;
+			calls_set_policy(r.t.c, &policy);
+			offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
+			a = answer(&r,
+				SAID("RTP/SAVP", "a=crypto:" C80A "\r\n",
+					.sdes = sdes_off ? NG_SDES_OFF : 0));
+			assert_int_equal(says(&r, "zrtp-hash"), ends);
+			assert_int_equal(session(&r, a) != NULL, ends);
+			end(&r);
+		}
+}
+
+/* The receiver of the offer is to speak ZRTP. */
+static void an_answerer_is_offered_zrtp(void **state)
+{
+	static const struct {
+		const char *attrs;
+		uint32_t zrtp;
+		bool encrypted, bound, held, may_clear;
+	} T[] = {
+		{HASH_B, NG_ZRTP_TERMINATE, true, true, true, false},
+		{HASH_B, NG_ZRTP_TERMINATE, false, true, false, false},
+		{HASH_B, NG_ZRTP_TERMINATE | NG_ZRTP_HOLD, false, true, true, false},
+		{HASH_B, NG_ZRTP_TERMINATE | NG_ZRTP_CLEAR, true, true, false, false},
+		{"", NG_ZRTP_TERMINATE, true, false, true, true},
+		{"", NG_ZRTP_TERMINATE | NG_ZRTP_HOLD, true, false, true, false},
+		{"", NG_ZRTP_REQUIRE, false, false, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		b = offer(&r,
+			SAID(T[i].encrypted ? "RTP/SAVP" : "RTP/AVP",
+				T[i].encrypted ? "a=crypto:" C80A "\r\n" : "", .zrtp = T[i].zrtp,
+				.transport = "RTP/AVP"));
+		assert_true(says(&r, "RTP/AVP 0 8") && says(&r, "a=zrtp-hash:1.10 "));
+		assert_false(says(&r, "a=crypto"));
+		answer(&r, SAID("RTP/AVP", T[i].attrs));
+		assert_false(says(&r, "zrtp-hash"));
+		assert_int_equal(session(&r, b)->zrtp.bound, T[i].bound);
+		assert_int_equal(mock_ctx(r.t.m, b)->rx.awaited, T[i].held);
+		assert_int_equal(is_clear(&r, b), !T[i].held);
+		assert_int_equal(warns(&r, "in clear until ZRTP"), !T[i].held);
+		/* It answers no Hello. */
+		tell(&r, b, SESSION_ABSENT, "");
+		assert_int_equal(is_clear(&r, b), !T[i].held || T[i].may_clear);
+		assert_int_equal(r.told[SESSION_ABSENT], T[i].may_clear);
+		end(&r);
+	}
+}
+
+/* Keys of another exchange, and a terminal that ends SRTP. */
+static void events_that_do_not_fit_change_nothing(void **state)
+{
+	static const struct {
+		uint32_t zrtp;
+		bool clears;
+	} T[] = {{NG_ZRTP_TERMINATE, false}, {NG_ZRTP_TERMINATE | NG_ZRTP_GOCLEAR, true},
+		{NG_ZRTP_REQUIRE | NG_ZRTP_GOCLEAR, false}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		b = offer(&r,
+			SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = T[i].zrtp,
+				.transport = "RTP/AVP"));
+		answer(&r, SAID("RTP/AVP", HASH_B));
+		session(&r, b)->zrtp.exchange++;
+		tell(&r, b, SESSION_KEYS, "none");
+		assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+		session(&r, b)->zrtp.exchange--;
+		assert_int_equal(r.told[SESSION_KEYS], 0);
+		tell(&r, b, SESSION_KEYS, "ab2c");
+		tell(&r, b, SESSION_ABSENT, "");
+		assert_int_equal(first_key(&r, b), 9);
+		assert_int_equal(session(&r, b)->zrtp.goclear, !!(T[i].zrtp & NG_ZRTP_GOCLEAR));
+		tell(&r, b, SESSION_CLEAR, "");
+		assert_int_equal(is_clear(&r, b), T[i].clears);
+		assert_int_equal(r.told[SESSION_CLEAR], T[i].clears);
+		end(&r);
+	}
+}
+
+/* SDES=require holds for ZRTP, too: other suites are not believed, and nothing is in clear. */
+static void demanded_suites_bind_zrtp(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	for (int fits = 0; fits < 2; fits++) {
+		start(&r);
+		b = offer(&r, SAID("RTP/AVP", "", .zrtp = NG_ZRTP_TERMINATE | NG_ZRTP_CLEAR));
+		q = talk_request(
+			"a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", HASH_B));
+		q.sdes.require_given = true;
+		q.sdes.require = 1u << (fits ? SUITE_AES_CM_128_80 : SUITE_AES_256_CM_80);
+		talk_send(&r.t, &q, true);
+		assert_null(r.t.reply.error);
+		assert_false(is_clear(&r, b));
+		tell(&r, b, SESSION_KEYS, "ab2c");
+		assert_int_equal(first_key(&r, b), fits ? 9 : 0);
+		assert_false(is_clear(&r, b));
+		end(&r);
+	}
+}
+
+/* Each terminal that answers one offer has an exchange of its own. */
+static void each_branch_has_its_exchange(void **state)
+{
+	struct rig r;
+	uint32_t first;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	b = offer(&r,
+		SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE,
+			.transport = "RTP/AVP"));
+	answer(&r, SAID("RTP/AVP", HASH_B));
+	first = session(&r, b)->zrtp.exchange;
+	tell(&r, b, SESSION_KEYS, "ab2c");
+	talk_answer(&r.t, "a", "c", talk_body(&r.t, "198.51.100.3", 6000, "RTP/AVP", HASH_C));
+	assert_null(r.t.reply.error);
+	assert_int_not_equal(session(&r, b)->zrtp.exchange, first);
+	assert_int_equal(session(&r, b)->zrtp.hash[0], 0xcc);
+	end(&r);
+}
+
+/* The callee's re-INVITE brings the flags that were meant for it. The caller's leg stays. */
+static void flags_of_the_other_side_are_not_applied(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	b = offer(&r, SAID("RTP/AVP", "", .zrtp = NG_ZRTP_TERMINATE));
+	answer(&r, SAID("RTP/AVP", HASH_B));
+	q = talk_request("b", "a", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", HASH_B));
+	q.zrtp = NG_ZRTP_TERMINATE;
+	talk_send(&r.t, &q, false);
+	assert_null(r.t.reply.error);
+	assert_false(says(&r, "zrtp-hash"));
+	talk_answer(&r.t, "b", "a", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ""));
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "zrtp-hash"));
+	assert_int_equal(session(&r, b)->zrtp.exchange, 1);
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_terminals_speak_zrtp_end_to_end),
+		cmocka_unit_test(two_that_speak_it_are_not_parted),
+		cmocka_unit_test(off_passes_nothing),
+		cmocka_unit_test(an_offerer_of_zrtp_meets_one_of_sdes),
+		cmocka_unit_test(the_policy_ends_zrtp_where_one_side_speaks_it),
+		cmocka_unit_test(an_answerer_is_offered_zrtp),
+		cmocka_unit_test(events_that_do_not_fit_change_nothing),
+		cmocka_unit_test(demanded_suites_bind_zrtp),
+		cmocka_unit_test(each_branch_has_its_exchange),
+		cmocka_unit_test(flags_of_the_other_side_are_not_applied),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

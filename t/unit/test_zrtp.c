@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ZRTP between two exchanges of ours: algorithms, lost packets, contention, secrets of earlier
+ * calls, and what an open exchange can do. t/zrtp has another implementation as the peer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "keying/zrtp_wire.h"
+#include "zrtp_rig.h"
+
+static void checksum_and_hash_are_those_of_the_rfc(void **state)
+{
+	struct zrtp_config c = {.ssrc = 7};
+	uint8_t a[ZRTP_HASH], b[ZRTP_HASH];
+
+	(void)state;
+	assert_int_equal(zrtp_crc((const uint8_t *)"123456789", 9), 0xe3069283);
+	/* The Hello follows from the seed. */
+	assert_int_equal(zrtp_hello_hash(a, &c), 0);
+	c.ssrc = 8;
+	assert_int_equal(zrtp_hello_hash(b, &c), 0);
+	assert_memory_equal(a, b, sizeof(a));
+	c.seed[0] = 1;
+	assert_int_equal(zrtp_hello_hash(b, &c), 0);
+	assert_memory_not_equal(a, b, sizeof(a));
+}
+
+static void each_combination_of_algorithms_agrees(void **state)
+{
+	static const uint8_t most[ZRTP_KINDS] = {
+		ZRTP_HASH_N, ZRTP_CIPHER_N, ZRTP_TAG_N, ZRTP_PRSH, ZRTP_SAS_N};
+	struct zrtp_rig r;
+	uint32_t tried = 0;
+
+	(void)state;
+	for (uint8_t h = 0; h < most[0]; h++)
+		for (uint8_t c = 0; c < most[1]; c++)
+			for (uint8_t t = 0; t < most[2]; t++)
+				for (uint8_t a = 0; a < most[3]; a++) {
+					const uint8_t alg[] = {h, c, t, a, 0};
+
+					zrtp_rig_init(&r);
+					for (int k = 0; k < ZRTP_KINDS; k++)
+						zrtp_rig_only(
+							&r, tried & 1, (enum zrtp_kind)k, alg[k]);
+					zrtp_rig_begin(&r);
+					zrtp_rig_run(&r, 1000);
+					zrtp_rig_agreed(&r);
+					tried++;
+					zrtp_rig_end(&r);
+				}
+	assert_int_equal(tried, 2 * 3 * 2 * 5);
+}
+
+/* Both have all: what each of them prefers is chosen. */
+static void the_preferred_algorithms_are_chosen(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "EC25");
+	assert_string_equal(zrtp_algorithm(r.z[THEM], ZRTP_K_CIPHER), "AES1");
+	assert_true(zrtp_peer_is_mitm(r.z[US]));
+	zrtp_rig_end(&r);
+}
+
+static bool drops_some(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)to;
+	(void)p;
+	(void)len;
+	r->a = r->a * 1103515245 + 12345;
+	return (r->a >> 16) % 100 >= r->b;
+}
+
+static void lost_packets_are_sent_again(void **state)
+{
+	struct zrtp_rig r;
+	uint32_t agreed = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= 200; seed++) {
+		zrtp_rig_init(&r);
+		r.wire = drops_some;
+		r.a = seed;
+		r.b = 30;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 30000);
+		if (zrtp_rig_open(&r)) {
+			zrtp_rig_agreed(&r);
+			agreed++;
+		}
+		zrtp_rig_end(&r);
+	}
+	assert_true(agreed > 180);
+}
+
+static bool sends_twice(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)zrtp_take(r->z[to], p, (size_t)*len, r->now_ns);
+	return true;
+}
+
+static void doubled_packets_change_nothing(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.wire = sends_twice;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
+static void nobody_answers(void **state)
+{
+	struct zrtp_rig r;
+	uint8_t p[ZRTP_PACKET_MAX];
+	uint32_t sent = 0;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	while (zrtp_deadline(r.z[US]) != UINT64_MAX) {
+		while (zrtp_next(r.z[US], p, sizeof(p)) > 0)
+			sent++;
+		zrtp_tick(r.z[US], zrtp_deadline(r.z[US]));
+	}
+	assert_int_equal(zrtp_state(r.z[US]), ZRTP_NO_PEER);
+	assert_int_equal(sent, 21);
+	/* A terminal that comes later is heard. */
+	r.now_ns = 60000000000ull;
+	zrtp_rig_run(&r, 2000);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
+static void a_bound_hello_is_the_only_one(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int wrong = 0; wrong < 2; wrong++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].bound = true;
+		assert_int_equal(zrtp_hello_hash(r.cfg[US].bound_hash, &r.cfg[THEM]), 0);
+		r.cfg[US].bound_hash[0] ^= (uint8_t)wrong;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 10000);
+		if (!wrong)
+			zrtp_rig_agreed(&r);
+		else
+			assert_int_not_equal(zrtp_state(r.z[US]), ZRTP_OPEN);
+		assert_int_equal(r.counts[US].drop[ZRTP_DROP_BOUND] > 0, wrong);
+		zrtp_rig_end(&r);
+	}
+}
+
+/* --- Retained secrets ------------------------------------------------------------------------- */
+
+static void call_with_cache(struct zrtp_rig *r)
+{
+	r->cfg[US].cache = r->cfg[THEM].cache = true;
+	for (int i = 0; i < 2; i++) /* the ZIDs stay, all else is another call's */
+		r->cfg[i].zid =
+			i ? (const uint8_t *)"terminal.zid" : (const uint8_t *)"gateway..zid";
+	r->cfg[US].seed[1]++;
+	r->cfg[THEM].seed[1]++;
+	zrtp_rig_begin(r);
+	zrtp_rig_run(r, 3000);
+}
+
+static void keep(struct zrtp_rig *r)
+{
+	uint32_t seconds;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(zrtp_new_secrets(r->z[i], &r->known[i], &seconds), 0);
+		assert_int_equal(seconds, UINT32_MAX);
+		r->has[i] = true;
+	}
+	assert_memory_equal(r->known[US].rs1, r->known[THEM].rs1, ZRTP_SECRET);
+}
+
+static void secrets_of_the_last_call_go_on(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_false(zrtp_mismatched(r.z[US]));
+	for (int n = 0; n < 3; n++) {
+		keep(&r);
+		r.known[US].verified = r.known[THEM].verified = n > 0;
+		zrtp_rig_end(&r);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_false(zrtp_mismatched(r.z[US]));
+		assert_int_equal(zrtp_sas_verified(r.z[US]), n > 0);
+	}
+	/* One side missed the last call: its rs1 is the other's rs2. */
+	keep(&r);
+	r.known[THEM].has_rs1 = true;
+	memcpy(r.known[THEM].rs1, r.known[THEM].rs2, ZRTP_SECRET);
+	r.known[THEM].has_rs2 = false;
+	zrtp_rig_end(&r);
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_false(zrtp_mismatched(r.z[US]) || zrtp_mismatched(r.z[THEM]));
+	/* Somebody else's secret: keys all the same, and both know. */
+	keep(&r);
+	memset(r.known[THEM].rs1, 7, ZRTP_SECRET);
+	memset(r.known[THEM].rs2, 8, ZRTP_SECRET);
+	zrtp_rig_end(&r);
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_true(zrtp_mismatched(r.z[US]) && zrtp_mismatched(r.z[THEM]));
+	zrtp_rig_end(&r);
+}
+
+static void preshared_mode_needs_the_same_secret(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int wrong = 0; wrong < 2; wrong++) {
+		zrtp_rig_init(&r);
+		call_with_cache(&r);
+		keep(&r);
+		zrtp_rig_end(&r);
+		r.prefs[US].list[ZRTP_K_AGREEMENT][0] = ZRTP_PRSH;
+		r.prefs[US].n[ZRTP_K_AGREEMENT] = 1;
+		r.known[THEM].rs1[0] ^= (uint8_t)wrong;
+		/* The other side does not begin, so that ours is the only Commit. */
+		zrtp_rig_only(&r, THEM, ZRTP_K_AGREEMENT, ZRTP_PRSH);
+		call_with_cache(&r);
+		assert_int_equal(zrtp_rig_open(&r), !wrong);
+		if (!wrong)
+			assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "Prsh");
+		zrtp_rig_end(&r);
+	}
+}
+
+/* --- After the exchange ----------------------------------------------------------------------- */
+
+static void a_further_stream_needs_no_public_keys(void **state)
+{
+	struct zrtp_rig r, more;
+	struct srtp_master a[2], b[2];
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_init(&more);
+	for (int i = 0; i < 2; i++) {
+		more.cfg[i].seed[3] = 9;
+		assert_int_equal(zrtp_create(&more.z[i], &more.cfg[i]), 0);
+		assert_int_equal(zrtp_multi(more.z[i], r.z[i]), 0);
+		zrtp_start(more.z[i], 0);
+	}
+	zrtp_rig_run(&more, 2000);
+	zrtp_rig_agreed(&more);
+	assert_string_equal(zrtp_algorithm(more.z[US], ZRTP_K_AGREEMENT), "Mult");
+	assert_int_equal(zrtp_keys(r.z[US], &a[0], &a[1]), 0);
+	assert_int_equal(zrtp_keys(more.z[US], &b[0], &b[1]), 0);
+	assert_memory_not_equal(a[0].key, b[0].key, 16);
+	zrtp_rig_end(&r);
+	zrtp_rig_end(&more);
+}
+
+static void goclear_is_refused_unless_it_is_allowed(void **state)
+{
+	struct zrtp_rig r;
+	struct srtp_master rx, tx;
+
+	(void)state;
+	for (int allowed = 0; allowed < 2; allowed++) {
+		zrtp_rig_init(&r);
+		r.cfg[THEM].may_clear = allowed;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_clear(r.z[US], r.now_ns), allowed ? 0 : -EPERM);
+		assert_int_equal(zrtp_clear(r.z[THEM], r.now_ns), -EPERM);
+		zrtp_rig_run(&r, 100);
+		assert_int_equal(zrtp_state(r.z[THEM]), allowed ? ZRTP_CLEAR : ZRTP_OPEN);
+		assert_int_equal(zrtp_keys(r.z[THEM], &rx, &tx), allowed ? -EAGAIN : 0);
+		zrtp_rig_end(&r);
+	}
+}
+
+static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
+{
+	static const uint8_t far[32] = {1, 2, 3};
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), -EPERM);
+	keep(&r);
+	zrtp_rig_end(&r);
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_null(zrtp_relayed_sas(r.z[THEM]));
+	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), 0);
+	assert_int_not_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
+	zrtp_rig_run(&r, 100);
+	assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
+	assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
+	zrtp_rig_end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checksum_and_hash_are_those_of_the_rfc),
+		cmocka_unit_test(each_combination_of_algorithms_agrees),
+		cmocka_unit_test(the_preferred_algorithms_are_chosen),
+		cmocka_unit_test(lost_packets_are_sent_again),
+		cmocka_unit_test(doubled_packets_change_nothing),
+		cmocka_unit_test(nobody_answers),
+		cmocka_unit_test(a_bound_hello_is_the_only_one),
+		cmocka_unit_test(secrets_of_the_last_call_go_on),
+		cmocka_unit_test(preshared_mode_needs_the_same_secret),
+		cmocka_unit_test(a_further_stream_needs_no_public_keys),
+		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
+		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ZRTP with somebody on the wire: changed, forged and foreign packets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "keying/zrtp_wire.h"
+#include "zrtp_rig.h"
+
+static void reseal(uint8_t *p, int len)
+{
+	uint32_t crc = zrtp_crc(p, (size_t)len - ZRTP_CRC);
+
+	for (int i = 0; i < 4; i++)
+		p[len - 4 + i] = (uint8_t)(crc >> 8 * i);
+}
+
+/* r->a: the byte of the message to change, r->b: how often one of this type passed. */
+static const char *tampered;
+
+static bool changes_a_byte(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)to;
+	if (memcmp(p + ZRTP_HEADER + 4, tampered, 8) != 0 ||
+		r->a >= (uint32_t)*len - ZRTP_HEADER - ZRTP_CRC)
+		return true;
+	p[ZRTP_HEADER + r->a] ^= 0x40;
+	r->b++;
+	reseal(p, *len);
+	return true;
+}
+
+/* Whatever is changed: never keys that differ, and never an open side with a forged peer. */
+static void no_changed_byte_leads_to_other_keys(void **state)
+{
+	static const char *const type[] = {
+		"Hello   ", "Commit  ", "DHPart1 ", "DHPart2 ", "Confirm1", "Confirm2"};
+	struct srtp_master rx[2], tx[2];
+	struct zrtp_rig r;
+	uint32_t opened = 0, tried = 0;
+
+	(void)state;
+	for (uint32_t t = 0; t < ARRAY_LEN(type); t++)
+		for (uint32_t at = 0; at < 160; at++) {
+			zrtp_rig_init(&r);
+			tampered = type[t];
+			r.wire = changes_a_byte;
+			r.a = at;
+			zrtp_rig_begin(&r);
+			zrtp_rig_run(&r, 3000);
+			if (r.b) {
+				tried++;
+				opened += zrtp_rig_open(&r);
+				for (int i = 0; i < 2; i++)
+					memset(&rx[i], i, sizeof(rx[i]));
+				if (zrtp_keys(r.z[US], &rx[US], &tx[US]) == 0 &&
+					zrtp_keys(r.z[THEM], &rx[THEM], &tx[THEM]) == 0)
+					assert_memory_equal(&rx[US], &tx[THEM], sizeof(rx[0]));
+			}
+			zrtp_rig_end(&r);
+		}
+	assert_true(tried > 600);
+	assert_int_equal(opened, 0);
+}
+
+/* A man in the middle who has keys of his own agrees with both, and both see another SAS. */
+static void a_man_in_the_middle_shows_in_the_sas(void **state)
+{
+	struct zrtp_rig a, b;
+
+	(void)state;
+	zrtp_rig_init(&a);
+	zrtp_rig_init(&b);
+	b.cfg[US].seed[5] = 5;
+	b.cfg[THEM].seed[5] = 6;
+	zrtp_rig_begin(&a);
+	zrtp_rig_begin(&b);
+	zrtp_rig_run(&a, 1000);
+	zrtp_rig_run(&b, 1000);
+	zrtp_rig_agreed(&a);
+	zrtp_rig_agreed(&b);
+	assert_string_not_equal(zrtp_sas(a.z[US]), zrtp_sas(b.z[US]));
+	zrtp_rig_end(&a);
+	zrtp_rig_end(&b);
+}
+
+static void send_forged(struct zrtp *z, enum zrtp_message type, uint32_t more, uint64_t now_ns)
+{
+	uint8_t p[ZRTP_PACKET_MAX];
+	struct zrtp_msg m;
+
+	zrtp_msg_begin(&m, type);
+	zrtp_msg_add(&m, NULL, more);
+	for (uint32_t i = ZRTP_PREAMBLE; i < m.len; i++)
+		m.b[i] = (uint8_t)rand();
+	zrtp_msg_end(&m, 0);
+	(void)zrtp_take(z, p, zrtp_wrap(p, &m, 1, 99), now_ns);
+}
+
+static bool forges_before_each(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)p;
+	(void)len;
+	for (int i = 0; i < 3 && r->a < 300; i++, r->a++) {
+		send_forged(r->z[to], ZRTP_M_COMMIT, 104, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_DHPART1, 136, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_DHPART2, 136, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_CONFIRM1, 64, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_CONFIRM2, 64, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_ERROR, 4, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_GOCLEAR, 8, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_SASRELAY, 64, r->now_ns);
+		send_forged(r->z[to], ZRTP_M_PING, 12, r->now_ns);
+	}
+	return true;
+}
+
+static void forged_messages_end_nothing(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.wire = forges_before_each;
+	r.cfg[US].may_clear = true;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 20000);
+	zrtp_rig_agreed(&r);
+	r.a = 0;
+	(void)forges_before_each(&r, US, NULL, NULL);
+	(void)forges_before_each(&r, THEM, NULL, NULL);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
+/* A stranger's Hello comes first, and again and again: the true peer's chain wins. */
+static uint8_t strangers[ZRTP_PACKET_MAX];
+static int strangers_len;
+
+static bool adds_a_strangers_hello(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)p;
+	(void)len;
+	if (to == US && r->b < r->a && ++r->b)
+		(void)zrtp_take(r->z[US], strangers, (size_t)strangers_len, r->now_ns);
+	return true;
+}
+
+static void a_strangers_hello_does_not_keep_the_peer_out(void **state)
+{
+	struct zrtp_config c = {.ssrc = 5, .seed = {42}};
+	struct zrtp *z;
+	struct zrtp_rig r;
+
+	(void)state;
+	assert_int_equal(zrtp_create(&z, &c), 0);
+	zrtp_start(z, 0);
+	strangers_len = zrtp_next(z, strangers, sizeof(strangers));
+	assert_true(strangers_len > 0);
+	zrtp_destroy(z);
+	for (uint32_t n = 1; n < 12; n++) {
+		zrtp_rig_init(&r);
+		r.wire = adds_a_strangers_hello;
+		r.a = n;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 60000);
+		zrtp_rig_agreed(&r);
+		zrtp_rig_end(&r);
+	}
+}
+
+/* The peer is ourselves: nothing is agreed on with our own packets. */
+static void our_own_packets_come_back(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.cfg[THEM] = r.cfg[US];
+	r.cfg[THEM].counts = &r.counts[THEM];
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 10000);
+	assert_int_not_equal(zrtp_state(r.z[US]), ZRTP_OPEN);
+	zrtp_rig_end(&r);
+}
+
+static bool rejects_the_value(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)to;
+	if (memcmp(p + ZRTP_HEADER + 4, "DHPart1 ", 8) == 0) {
+		uint8_t *value = p + ZRTP_HEADER + 76;
+		size_t n = (size_t)*len - ZRTP_HEADER - ZRTP_CRC - 76 - ZRTP_MAC;
+
+		memset(value, r->a == 1 ? 0 : 0xff, n);
+		if (r->a == 2)
+			memset(value, 0, n - 1);
+		if (r->a == 2)
+			value[n - 1] = 1;
+		reseal(p, *len);
+	}
+	return true;
+}
+
+static void bad_public_values_are_refused(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (uint8_t a = 0; a < ZRTP_PRSH; a++)
+		for (uint32_t how = 1; how <= 3; how++) {
+			zrtp_rig_init(&r);
+			zrtp_rig_only(&r, US, ZRTP_K_AGREEMENT, a);
+			r.wire = rejects_the_value;
+			r.a = how;
+			zrtp_rig_begin(&r);
+			zrtp_rig_run(&r, 5000);
+			assert_false(zrtp_rig_open(&r));
+			/* On X25519 other values are points, too: then the hash chain ends it. */
+			assert_true(
+				zrtp_failure(r.z[US]) || zrtp_failure(r.z[THEM]) || a == ZRTP_X255);
+			zrtp_rig_end(&r);
+		}
+}
+
+static void what_is_no_zrtp_is_counted_and_dropped(void **state)
+{
+	uint8_t p[600] = {0};
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	for (size_t len = 0; len < sizeof(p); len++)
+		assert_int_not_equal(zrtp_take(r.z[US], p, len, 0), 0);
+	memcpy(p, "\x10\0\0\0ZRTP", 8);
+	for (size_t len = 28; len < 500; len += 4)
+		assert_int_not_equal(zrtp_take(r.z[US], p, len, 0), 0);
+	for (int len = 28; len < 400; len += 4) {
+		reseal(p, len);
+		assert_int_not_equal(zrtp_take(r.z[US], p, (size_t)len, 0), 0);
+	}
+	assert_true(r.counts[US].drop[ZRTP_DROP_LENGTH] > 400);
+	assert_true(r.counts[US].drop[ZRTP_DROP_COOKIE] > 50);
+	assert_true(r.counts[US].drop[ZRTP_DROP_CRC] > 100);
+	assert_true(r.counts[US].drop[ZRTP_DROP_MESSAGE] > 90);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_changed_byte_leads_to_other_keys),
+		cmocka_unit_test(a_man_in_the_middle_shows_in_the_sas),
+		cmocka_unit_test(forged_messages_end_nothing),
+		cmocka_unit_test(a_strangers_hello_does_not_keep_the_peer_out),
+		cmocka_unit_test(our_own_packets_come_back),
+		cmocka_unit_test(bad_public_values_are_refused),
+		cmocka_unit_test(what_is_no_zrtp_is_counted_and_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
