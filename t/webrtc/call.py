@@ -151,6 +151,8 @@ class Call:
         there = self.b.answer(bundled(self.offered) if kinds.KINDS[self.b.kind].needs_bundle else self.offered)
         for_a = for_a | kinds.KINDS[self.a.kind].quirks.get(self.relay.name, {})
         self.answered = self.ask("answer", to_tag="b", sdp=self.written(there), **merged(merged(self.common, for_a), self.more))["sdp"]
+        # For rtpengine, which writes no group; xcipherd does.
+        self.answered = bundled(self.answered) if kinds.KINDS[self.a.kind].needs_bundle and self.relay.name == "rtpengine" else self.answered
         self.started = peer.now_ns()
         self.a.accept(self.answered)
         return self

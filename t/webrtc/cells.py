@@ -102,6 +102,7 @@ GSTREAMER_DIRECTION = "webrtcbin 1.22 refuses an answer without a=sendrecv, and 
 KNOWN = {
     "rtpengine": {
         "gstreamer-linphone_dtls": GSTREAMER_DIRECTION,
+        "gstreamer-sdes": "webrtcbin is connected and receives nothing, cause not found; the other direction works",
         "sdes-pion_passive": "its OpenSSL refuses pion as DTLS server (kinds.py)",
         "pion_lite-sdes": "ICE does not complete with an offerer that is lite",
         "pion_32-sdes": "it agrees on no profile with a peer that knows only _32",
