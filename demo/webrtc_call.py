@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A call from a browser to a phone, through Kamailio and xcipherd. make demo-webrtc.
+"""A call from a browser to a phone, through Kamailio and xcipherd. make check-webrtc.
 
     Chromium with JsSIP 10.200.1.2 ---- 10.200.1.1 gateway 10.200.2.1 ---- 10.200.2.2 baresip
        SIP over WebSocket               Kamailio, xcipherd                 SIP over UDP
@@ -77,7 +77,7 @@ def main():
             return 1
     with netns.Net(call.PLACES) as net, tempfile.TemporaryDirectory(prefix="xc-demo-") as folder:
         progress("starting Kamailio, xcipherd, Chromium and baresip")
-        rig = websocket.Rig(net, folder, argparse.Namespace(relay="xcipherd", module="stock"))
+        rig = websocket.Rig(net, folder, argparse.Namespace(relay="xcipherd", module="stock", tls=False, restart=False))
         try:
             page, phone = websocket.Page(net), websocket.Phone(net)
             wrong = talk(rig, page, phone)

@@ -110,9 +110,12 @@ WEBRTC_ENV    = BUILD=$(abspath $(BUILD)) BUILD_WEBRTC=$(abspath $(BUILD)/webrtc
 check-webrtc:
 	tools/deps.sh install deps-webrtc || echo "check-webrtc: not all it needs could be installed"
 	tools/webrtc-peers.sh $(BUILD)/webrtc
-	$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(MAKE) -j$(JOBS) all)
+	$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(MAKE) -j$(JOBS) all module)
 	$(WEBRTC_ENV) t/webrtc/run.py --relay=$(WEBRTC_RELAY) $(WEBRTC_CELLS)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
+	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls)
+	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls --module=ours)
+	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) demo/webrtc_call.py && $(WEBRTC_ENV) demo/webrtc_page.py --check))
 
 # Those that need only aiortc, under sanitizers: part of check.
 check-calls:
@@ -169,7 +172,7 @@ demo-webrtc:
 	tools/deps.sh install deps-webrtc
 	tools/webrtc-peers.sh $(BUILD)/webrtc jssip
 	$(MAKE) -j$(JOBS) all
-	@$(WEBRTC_ENV) demo/webrtc_call.py
+	@$(WEBRTC_ENV) demo/webrtc_page.py
 
 bench:
 	tools/deps.sh install deps-test

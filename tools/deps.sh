@@ -12,8 +12,9 @@ run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
 module="kamailio dpkg-dev binutils"
-# real WebRTC peers; pip fetches one more (tools/webrtc-peers.sh)
-webrtc="rtpengine-daemon kamailio kamailio-websocket-modules baresip-core linphone-cli chromium python3-pip python3-numpy libsrtp2-dev iproute2 procps"
+# real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
+gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice gir1.2-gst-plugins-bad-1.0 python3-gi"
+webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing

@@ -4,6 +4,7 @@
 #   aiortc   Python package and what it needs, by pip into DIR/python
 #   jssip    SIP client for browsers, by npm; bundled by esbuild into DIR/js/jssip.js
 #   pion     the program of t/webrtc/pion, built by go into DIR/pion
+#   str0m    the program of t/webrtc/str0m, built by cargo into DIR/str0m; needs Rust 1.89 and takes minutes
 # Versions are fixed here. A peer that is there already is left as it is. A peer that cannot be fetched is skipped with one line, and
 # the exit status is 0: tests with that peer are then skipped.
 set -eu
@@ -11,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 dir=${1:-build/webrtc}
 [ $# = 0 ] || shift
-[ $# != 0 ] || set -- aiortc jssip pion
+[ $# != 0 ] || set -- aiortc jssip pion str0m
 
 AIORTC=1.16.0
 JSSIP=3.13.8
@@ -59,6 +60,14 @@ fetch_pion() {
 	CGO_ENABLED=0 go build -o ../pion .
 }
 
+fetch_str0m() {
+	cp -r t/webrtc/str0m/. "$dir/str0m.src/" || return 1
+	cd "$dir/str0m.src" || return 1
+	CARGO_TARGET_DIR=$dir/str0m.src/target cargo build --release --locked || return 1
+	cp target/release/str0m-peer ../str0m || return 1
+	rm -rf target
+}
+
 for name; do
 	case $name in
 	aiortc) fetch aiortc "$AIORTC" /usr/bin/python3 ;;
@@ -67,6 +76,11 @@ for name; do
 		[ -e t/webrtc/pion/main.go ] || continue
 		mkdir -p "$dir/pion.src"
 		fetch pion "$(cat t/webrtc/pion/* | cksum | cut -d' ' -f1)" go
+		;;
+	str0m)
+		[ -e t/webrtc/str0m/Cargo.toml ] || continue
+		mkdir -p "$dir/str0m.src"
+		fetch str0m "$(cat t/webrtc/str0m/Cargo.* t/webrtc/str0m/src/* | cksum | cut -d' ' -f1)" cargo
 		;;
 	*)
 		echo "webrtc-peers.sh: unknown peer \"$name\"" >&2

@@ -33,7 +33,7 @@ class Phone:
         self.net, self.ns, self.name, self.tone = net, ns, name, tone
         self.folder = os.path.join(folder, name)
         wav = os.path.join(folder, f"{name}.wav")
-        phone.write_tone(wav, tone, 30)
+        phone.write_tone(wav, tone, 120)
         phone.write_config(self.folder, name, address, address, wav, False)
         self.cons = 5600 + Phone.number % 300
         path = os.path.join(self.folder, "config")

@@ -39,6 +39,12 @@ class Chromium:
     def accept(self, sdp):
         self.js(f"peer.accept({json.dumps(sdp)})")
 
+    def restart(self):
+        return self.local(self.js("peer.restart()"))
+
+    def moved(self):
+        return self.js("ownPair(peer.pc)")
+
     def report(self):
         return in_our_clock(self.js("peer.report()"))
 

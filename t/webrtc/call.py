@@ -72,6 +72,14 @@ class Program:
     def accept(self, sdp):
         self.do("accept", sdp=sdp)
 
+    def restart(self):
+        """A new offer that restarts ICE."""
+        return self.do("restart")["sdp"]
+
+    def moved(self):
+        """These programs leave the old pair at once: that media go on is the proof."""
+        return True
+
     def report(self):
         return self.do("report")
 
@@ -143,9 +151,22 @@ class Call:
         there = self.b.answer(bundled(self.offered) if kinds.KINDS[self.b.kind].needs_bundle else self.offered)
         for_a = for_a | kinds.KINDS[self.a.kind].quirks.get(self.relay.name, {})
         self.answered = self.ask("answer", to_tag="b", sdp=self.written(there), **merged(merged(self.common, for_a), self.more))["sdp"]
+        # For rtpengine, which writes no group; xcipherd does.
+        self.answered = bundled(self.answered) if kinds.KINDS[self.a.kind].needs_bundle and self.relay.name == "rtpengine" else self.answered
         self.started = peer.now_ns()
         self.a.accept(self.answered)
         return self
+
+    def renew(self, sdp, by):
+        """A later offer of the peer at a or b. Returns what it gets as answer."""
+        offerer, answerer = (self.a, self.b) if by == "a" else (self.b, self.a)
+        for_answerer, for_offerer = kinds.KINDS[answerer.kind].flags, kinds.KINDS[offerer.kind].flags
+        tags = self.common | {"from_tag": by, "to_tag": "b" if by == "a" else "a"}
+        offered = self.ask("offer", sdp=self.written(sdp), direction=[by, tags["to_tag"]], **merged(tags, for_answerer))["sdp"]
+        there = answerer.answer(bundled(offered) if kinds.KINDS[answerer.kind].needs_bundle else offered)
+        answered = self.ask("answer", sdp=self.written(there), **merged(tags, for_offerer | kinds.KINDS[offerer.kind].quirks.get(self.relay.name, {})))["sdp"]
+        offerer.accept(answered)
+        return answered
 
     def written(self, sdp):
         """rtpengine 10.5 takes 0.0.0.0 without a=ice-options:trickle for a hold, whatever the candidates. pion writes that."""

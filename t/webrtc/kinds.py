@@ -22,8 +22,16 @@ DTLS_ICE = DTLS | {"ICE": "force"}
 PION_QUIRKS = {"rtpengine": {"DTLS": "passive"}}
 
 
+PLUGINS = "/usr/lib/x86_64-linux-gnu/gstreamer-1.0"
+GSTREAMER = f"{PLUGINS}/libgstwebrtc.so {PLUGINS}/libgstnice.so {PLUGINS}/libgstsrtp.so /usr/lib/x86_64-linux-gnu/girepository-1.0/GstWebRTC-1.0.typelib"
+
+
 def pion(*options):
     return Kind(BROWSER, (os.path.join(WEBRTC, "pion"), *options), f"{WEBRTC}/pion.version", needs_bundle=True, quirks=PION_QUIRKS)
+
+
+def str0m(*options):
+    return Kind(BROWSER, (os.path.join(WEBRTC, "str0m"), *options), f"{WEBRTC}/str0m.version", needs_bundle=True)
 
 
 class Kind:
@@ -58,4 +66,8 @@ KINDS = {
     "pion_80": pion("--profile=SRTP_AES128_CM_HMAC_SHA1_80"),
     "pion_32": pion("--profile=SRTP_AES128_CM_HMAC_SHA1_32"),
     "aiortc": Kind(BROWSER, ("peer_aiortc.py",), f"{WEBRTC}/aiortc.version"),
+    "str0m": str0m(),
+    "str0m_lite": str0m("--lite"),
+    "gstreamer": Kind(BROWSER, ("peer_gst.py",), GSTREAMER),
+    "gstreamer_bundle": Kind(BROWSER, ("peer_gst.py", "--bundle=max-bundle"), GSTREAMER, needs_bundle=True),
 }

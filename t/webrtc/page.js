@@ -75,6 +75,14 @@ async function report(pc, sound) {
 	};
 }
 
+// True once media use a pair of the current ICE credentials: during a restart the old pair goes on.
+async function ownPair(pc) {
+	const stats = [...(await pc.getStats()).values()], of = (id) => stats.find((s) => s.id === id) || {};
+	const transport = stats.find((s) => s.type === "transport") || {};
+	const own = of(of(transport.selectedCandidatePairId).localCandidateId).usernameFragment;
+	return Boolean(own) && pc.currentLocalDescription.sdp.includes(`a=ice-ufrag:${own}\r\n`);
+}
+
 function onlyPcmu(pc) {
 	for (const t of pc.getTransceivers())
 		t.setCodecPreferences(RTCRtpReceiver.getCapabilities("audio").codecs.filter((c) => c.mimeType === "audio/PCMU"));
@@ -102,9 +110,14 @@ class Peer {
 		return this.local(await this.pc.createOffer());
 	}
 
+	async restart() {
+		return this.local(await this.pc.createOffer({ iceRestart: true }));
+	}
+
 	async answer(sdp) {
 		await this.pc.setRemoteDescription({ type: "offer", sdp });
-		this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
+		if (!this.pc.getSenders().some((s) => s.track))
+			this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
 		onlyPcmu(this.pc);
 		return this.local(await this.pc.createAnswer());
 	}
@@ -163,6 +176,19 @@ class User {
 
 	call(to) {
 		this.watch(this.ua.call(to, { ...this.options, mediaStream: this.stream() }).connection);
+	}
+
+	// These resolve when the phone has answered the new offer.
+	hold() {
+		return new Promise((done) => this.session.hold({}, done));
+	}
+
+	resume() {
+		return new Promise((done) => this.session.unhold({}, done));
+	}
+
+	restart() {
+		return new Promise((done) => this.session.renegotiate({ rtcOfferConstraints: { iceRestart: true } }, done));
 	}
 
 	report() {

@@ -7,6 +7,7 @@ It reads commands from stdin, one JSON object a line, and writes one JSON object
 
     {"do": "offer"}                 its offer                     {"sdp": "v=0..."}
     {"do": "answer", "sdp": "..."}  takes an offer, answers it    {"sdp": "v=0..."}
+    {"do": "restart"}               an offer that restarts ICE    {"sdp": "v=0..."}, only programs that can
     {"do": "accept", "sdp": "..."}  takes the answer to its offer {}
     {"do": "report"}                see Report                    {...}
     {"do": "quit"}                  the program ends

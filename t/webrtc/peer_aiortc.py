@@ -100,7 +100,8 @@ class Terminal(logging.Handler):
 
     async def answer(self, sdp):
         await self.pc.setRemoteDescription(aiortc.RTCSessionDescription(sdp, "offer"))
-        self.pc.addTrack(Tone(self.args.tone))
+        if not any(s.track for s in self.pc.getSenders()):
+            self.pc.addTrack(Tone(self.args.tone))
         self.only_pcmu()
         await self.pc.setLocalDescription(await self.pc.createAnswer())
         return self.local()

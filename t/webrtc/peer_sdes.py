@@ -24,7 +24,8 @@ class Terminal:
         family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
         self.rtp, self.rtcp = self.two_sockets(family)
         self.key, self.tag = os.urandom(30), "1"
-        self.tx = self.rx = self.to = None
+        self.tx = self.rx = self.to = self.task = None
+        self.their_key = ""
         self.ear, self.losses = tone.Ear(), peer.Losses()
         self.out = self.bad = self.first_in = self.first_out = 0
         self.ssrc = int.from_bytes(os.urandom(4), "big")
@@ -59,8 +60,10 @@ class Terminal:
             raise ValueError("no a=crypto of " + SUITE)
         if crypto and self.keying != "rtp":
             self.tag = crypto[1]  # an answer repeats that of the offer
-            self.rx = srtp.Session(SUITE, base64.b64decode(crypto[2]), srtp.INBOUND)
-            self.tx = srtp.Session(SUITE, self.key, srtp.OUTBOUND)
+            if crypto[2] != self.their_key:
+                self.rx = srtp.Session(SUITE, base64.b64decode(crypto[2]), srtp.INBOUND)
+            self.their_key = crypto[2]
+            self.tx = self.tx or srtp.Session(SUITE, self.key, srtp.OUTBOUND)
         self.to = (m[1], port)
 
     def take(self):
@@ -99,7 +102,7 @@ class Terminal:
             await asyncio.sleep(max(0, start + 0.02 * number - loop.time()))
 
     def start(self):
-        self.task = asyncio.create_task(self.speak())
+        self.task = self.task or asyncio.create_task(self.speak())
 
     async def offer(self):
         return self.sdp()

@@ -3,11 +3,18 @@
 """kamailio-cfg/kamailio-webrtc.cfg as it is: JsSIP in Chromium registers by WebSocket, and calls a baresip phone behind a PBX's address and
 is called by it. make check-webrtc.
 
-    websocket.py [--relay=rtpengine|xcipherd] [--module=stock|ours]"""
+    websocket.py [--relay=rtpengine|xcipherd] [--module=stock|ours] [--tls] [--restart]
+
+--restart: an ICE restart too, which fails with xcipherd if Chromium checks before it has the answer (README.md). --tls: by wss://, with a certificate made for the run, which Chromium knows by the hash of its key."""
 import argparse
+import base64
+import glob
+import hashlib
 import json
 import os
+import re
 import sqlite3
+import subprocess
 import sys
 import tempfile
 
@@ -30,7 +37,6 @@ JSSIP = os.path.join(kinds.WEBRTC, "js", "jssip.js")
 
 
 def database(folder):
-    import hashlib
     path = os.path.join(folder, "kamailio.sqlite")
     with sqlite3.connect(path) as db:
         for name in ("standard", "auth_db", "usrloc"):
@@ -42,23 +48,42 @@ def database(folder):
     return path
 
 
-class Page:
-    """JsSIP in a browser at place a, as this user."""
+class Certificate:
+    """Of the server's address, signed by itself."""
 
-    def __init__(self, net, user="alice", password=None, hertz=None):
+    def __init__(self, folder):
+        self.certificate, self.key = (os.path.join(folder, name) for name in ("server.crt", "server.key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", f"/CN={DOMAIN}", "-addext", f"subjectAltName=DNS:{DOMAIN},IP:{SERVER}", "-keyout", self.key, "-out", self.certificate],
+                       check=True, capture_output=True)
+
+    def key_hash(self):
+        """As Chromium's --ignore-certificate-errors-spki-list expects it."""
+        public = subprocess.run(["openssl", "x509", "-in", self.certificate, "-noout", "-pubkey"], check=True, capture_output=True).stdout
+        der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=public, check=True, capture_output=True).stdout
+        return base64.b64encode(hashlib.sha256(der).digest()).decode()
+
+
+class Page:
+    """JsSIP in a browser at place a, as this user. certificate: the server's, then it comes by TLS."""
+
+    def __init__(self, net, user="alice", password=None, hertz=None, certificate=None):
         self.kind = "jssip"
-        self.browser = chromium.Browser(net, net.terminal["a"], browser.OPTIONS)
+        self.server = f"wss://{SERVER}:8443" if certificate else f"ws://{SERVER}:8080"
+        trust = (f"--ignore-certificate-errors-spki-list={certificate.key_hash()}",) if certificate else ()
+        self.browser = chromium.Browser(net, net.terminal["a"], browser.OPTIONS + trust)
         self.load(user, password or USERS[user], hertz or call.TONE["a"])
 
     def load(self, user, password, hertz):
         for path in (JSSIP, os.path.join(HERE, "page.js")):
             with open(path, encoding="utf-8") as f:
                 # A declaration in an evaluated script would not outlive it.
-                self.browser.js(f.read().replace("var JsSIP =", "window.JsSIP =", 1) + "\nwindow.User = typeof User === 'function' ? User : 0; 0")
+                self.browser.js(f.read().replace("var JsSIP =", "window.JsSIP =", 1) +
+                                "".join(f"\nwindow.{name} = typeof {name} === 'function' ? {name} : 0; 0" for name in ("User", "ownPair")))
         self.register(user, password, hertz)
 
     def register(self, user, password, hertz):
-        self.browser.js(f"window.user = new User({json.dumps(f'ws://{SERVER}:8080')}, {json.dumps(f'sip:{user}@{DOMAIN}')}, {json.dumps(password)}, "
+        self.browser.js(f"window.user = new User({json.dumps(self.server)}, {json.dumps(f'sip:{user}@{DOMAIN}')}, {json.dumps(password)}, "
                         f"{hertz}); 0")
 
     def is_(self, what, expected):
@@ -103,10 +128,15 @@ def both_hear(one, other, title):
 
 class Rig:
     def __init__(self, net, folder, args):
-        self.net = net
+        self.net, self.restart = net, args.restart
+        self.certificate = Certificate(folder) if args.tls else None
         self.relay = call.start_relay(net, args.relay, names=("web", "sip"))
         options = {"XC_STOCK": 1} if args.module == "stock" else {}
-        self.kam = sipp.Kamailio(net, folder, example="kamailio-webrtc.cfg", swap=("log_stderror=no", "log_stderror=yes"), XC_NO_TLS=1,
+        if self.certificate:
+            options |= {"XC_CERTIFICATE": f'"{self.certificate.certificate}"', "XC_KEY": f'"{self.certificate.key}"'}
+        else:
+            options |= {"XC_NO_TLS": 1}
+        self.kam = sipp.Kamailio(net, folder, example="kamailio-webrtc.cfg", swap=("log_stderror=no", "log_stderror=yes"),
                                  XC_DB=f'"sqlite:///{database(folder)}"', XC_WS_ORIGINS='"^null$"', **options)
 
     def contacts(self):
@@ -116,10 +146,49 @@ class Rig:
         return self.relay.client.call("list")["calls"]
 
 
+def more_blocks(page, phone, title):
+    """Both hear as they must in what arrives from now on."""
+    start = {p: p.report()["blocks"] for p in (page, phone)}
+    wait_for(f"media both ways {title}", lambda: all(p.report()["blocks"] >= n + 8 for p, n in start.items()))
+    both_hear(page, phone, title)
+
+
+def check_hold(page, phone):
+    page.browser.js("user.hold()")
+    start = page.report()
+
+    def silent():
+        """The browser, which sends on, got nothing while it sent 50 packets."""
+        nonlocal start
+        r = page.report()
+        if r["packets_in"] != start["packets_in"]:
+            start = r
+        return r["packets_out"] >= start["packets_out"] + 50
+    wait_for("silence of the held phone", silent)
+    page.browser.js("user.resume()")
+    # baresip 1.0 does not go on with its recording then. It writes the rates of both directions to its log.
+    wait_for("the browser's media at the phone", lambda: re.findall(r"audio=(\d+)/(\d+)", phone.phone.log())[-1] == ("64000", "64000"))
+    start = page.report()["blocks"]
+    wait_for("the phone's tone", lambda: page.report()["blocks"] >= start + 8 and page.report()["tones"]["1000"] > call.OWN_MIN)
+    print("ok hold and resume", flush=True)
+
+
+def check_restart(page, phone):
+    before = page.browser.js("user.pc.currentRemoteDescription.sdp.match(/a=ice-ufrag:(.*)/)[1]")
+    page.browser.js("user.restart()")
+    wait_for("a pair of the new credentials", lambda: page.browser.js("ownPair(user.pc)"))
+    if page.browser.js("user.pc.currentRemoteDescription.sdp.match(/a=ice-ufrag:(.*)/)[1]") == before:
+        raise call.Failed("the relay kept its ICE credentials")
+    more_blocks(page, phone, "after an ICE restart")
+
+
 def check_calls(rig, page, phone):
     page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
     page.is_("state", "confirmed")
     both_hear(page, phone, "browser to phone")
+    if rig.restart:
+        check_restart(page, phone)
+    check_hold(page, phone)
     page.browser.js("user.session.terminate()")
     wait_for("the end at the phone", phone.phone.ended)
     wait_for("an end without calls", lambda: rig.calls() == [])
@@ -143,13 +212,15 @@ def handshake(rig, origin):
 
 
 def check_who_may_come(rig):
+    if rig.certificate:
+        return  # without TLS it is the same
     assert " 101 " in handshake(rig, "null")
     assert " 403 " in handshake(rig, "https://evil.example")
     print("ok a page of another origin is refused")
 
 
 def check_registration(rig, net):
-    wrong = Page(net, password="a guess")
+    wrong = Page(net, password="a guess", certificate=rig.certificate)
     wait_for("the refusal", lambda: wrong.browser.js("user.registration").startswith("failed"))
     wrong.close()
     assert rig.contacts() == 0
@@ -170,20 +241,26 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--relay", choices=("rtpengine", "xcipherd"), default="rtpengine")
     p.add_argument("--module", choices=("stock", "ours"), default="stock")
+    p.add_argument("--tls", action="store_true")
+    p.add_argument("--restart", action="store_true")
     args = p.parse_args()
     if args.module == "ours" and args.relay == "rtpengine":
         print("skipped: Debian's rtpengine does not know rtpp-flags, which our module sends")
+        return 0
+    has_tls = glob.glob("/usr/lib/*/kamailio/modules/tls.so")
+    if args.tls and not has_tls:
+        print("skipped: kamailio-tls-modules is not installed")
         return 0
     for path in (JSSIP, "/usr/bin/chromium", "/usr/bin/baresip", "/usr/sbin/kamailio", "/usr/share/kamailio/db_sqlite/usrloc-create.sql"):
         if not os.path.exists(path):
             print(f"skipped: {os.path.basename(path)} is not installed")
             return 0
     with netns.Net(call.PLACES) as net, tempfile.TemporaryDirectory(prefix="xc-websocket-") as folder:
-        rig = Rig(net, folder, args)
+        rig, phone = Rig(net, folder, args), None
         try:
             check_who_may_come(rig)
             check_registration(rig, net)
-            page, phone = Page(net), Phone(net)
+            page, phone = Page(net, certificate=rig.certificate), Phone(net)
             page.is_("registration", "registered")
             check_second_connection(rig, page)
             check_calls(rig, page, phone)
@@ -191,7 +268,7 @@ def main():
             wait_for("the end of the contact", lambda: rig.contacts() == 0)
             print("ok a lost connection removes its contact")
         except BaseException:
-            print(rig.kam.text()[-4000:], rig.relay.text()[-2000:], file=sys.stderr)
+            print(rig.kam.text()[-4000:], rig.relay.text()[-2000:], phone.phone.log()[-2500:] if phone else "", file=sys.stderr)
             raise
         assert rig.kam.stop() == 0
         rig.relay.stop()
