@@ -193,7 +193,7 @@ struct keying_ops {
 };
 
 /* In the order in which they are tried. */
-#define KEYING_ROWS (KEYING_COUNT - 1u) /* a number is free */
+#define KEYING_ROWS (KEYING_COUNT - 1u)
 const struct keying_ops *keying_row(uint32_t i);
 
 /* --- Offers and answers ----------------------------------------------------------------------- */
