@@ -8,7 +8,9 @@
  * Every function returns 0 or the reason of the failure, writes keys only on success, and believes
  * nothing before the MAC or signature was verified.
  *
-  * Not implemented, on purpose:
+   * MACs and signatures use SHA-1: RFC 3830 defines nothing else. Certificates need better hashes.
+ *
+ * Not implemented, on purpose:
  * - Tickets (RFC 6043). They need a key management server that both parties trust. Peers with such
  *   a server are those of IMS (3GPP TS 33.328), whose gateways belong to the server's operator. A
  *   pre-shared key per domain gives the same trust without a third party.
@@ -144,8 +146,10 @@ struct mikey_stream {
 
 /* What we offer. */
 struct mikey_offer {
-	uint8_t media;    /* m-lines that the message is for, 1 to MIKEY_MEDIA_MAX */
-	bool one_key;     /* one crypto session per medium instead of two */
+	uint8_t media; /* m-lines that the message is for, 1 to MIKEY_MEDIA_MAX */
+	/* One crypto session per medium instead of two. One key then serves both directions, and
+	 * both parties must not choose the same SSRC. */
+	bool one_key;
 	bool no_verify;   /* PSK, PKE: do not ask for a verification message */
 	uint8_t dh_group; /* MIKEY_DH_... */
 	/* "mikey": the protocols that the SDP offers, which MIKEY authenticates (RFC 4567 5.1.1);
@@ -166,7 +170,9 @@ struct mikey_accept {
 	uint8_t suites;
 	uint8_t suite[MIKEY_SUITES_MAX];
 	bool null_key_encryption; /* accept KEMAC with NULL encryption: for SDP that TLS protects */
-	bool weak_dh;             /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
+	/* Accept counters as timestamps. A restart forgets them: old messages could come again. */
+	bool counters;
+	bool weak_dh; /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
 	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1.1); s = NULL: not
 	 * compared. */
 	struct str sdp_ids;
@@ -247,6 +253,9 @@ struct mikey_replay;
 /* entries: messages and peers remembered, 48 bytes each. 0 or -ENOMEM, -EINVAL. */
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
 void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
+/* Refuses messages with timestamps before this time: for the start of the daemon, which remembers
+ * nothing of the time before. A peer whose clock is late is refused for as long as it is late. */
+void mikey_replay_since(struct mikey_replay *r, uint64_t ntp);
 
 /* --- Exchange -------------------------------------------------------------------------------*/
 

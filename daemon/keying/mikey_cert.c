@@ -14,6 +14,9 @@
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
+#define ENVELOPE_MIN 16u
+#define ENVELOPE_MAX 64u
+
 struct mikey_cert {
 	atomic_uint refs;
 	EVP_PKEY *private; /* NULL: a peer's */
@@ -271,9 +274,11 @@ static size_t decrypt(
 
 size_t mikey_decrypt(const struct mikey_cert *c, struct str data, uint8_t out[MIKEY_RSA_MAX])
 {
-	size_t len = c->private ? decrypt(c, RSA_PKCS1_OAEP_PADDING, data, out) : 0;
+	size_t len = c->private ? decrypt(c, RSA_PKCS1_PADDING, data, out) : 0;
 
-	if (!len && c->private)
-		len = decrypt(c, RSA_PKCS1_PADDING, data, out);
+	/* A ciphertext of OAEP passes as the other one with a chance of 2^-16, and then hardly ever
+	 * has a key of such a length. */
+	if (c->private && (len < ENVELOPE_MIN || len > ENVELOPE_MAX))
+		len = decrypt(c, RSA_PKCS1_OAEP_PADDING, data, out);
 	return len;
 }

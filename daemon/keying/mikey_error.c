@@ -30,6 +30,8 @@ int mikey_error(const struct mikey_run *run, struct mikey_out *out)
 	mikey_put_header(&w, out, &r, MIKEY_TYPE_ERROR);
 	mikey_put_time(&w, &r);
 	mikey_write_err(&w, number(run->failure));
+	for (uint8_t i = 0; run->failure == MIKEY_FAIL_POLICY && i < run->suites; i++)
+		mikey_put_policy(&w, i, run->suite[i]);
 	if (run->believed) {
 		mikey_write_v(&w, MIKEY_MAC_HMAC_SHA1);
 		return mikey_end_mac(&w, out, &r, true) ? -EMSGSIZE : 0;

@@ -92,7 +92,7 @@ bool mikey_verify(const struct mikey_cert *c, uint8_t kind, struct str data, str
 /* An envelope key for the holder of c. Length, or -EIO. */
 int mikey_encrypt(
 	const struct mikey_cert *c, bool oaep, struct str key, uint8_t out[MIKEY_RSA_MAX]);
-/* RSAES-OAEP, else RSAES-PKCS1-v1_5: MIKEY does not say which it is. Length of the key, at most
+/* RSAES-PKCS1-v1_5, else RSAES-OAEP: MIKEY does not say which it is. Length of the key, at most
  * MIKEY_RSA_MAX. 0: neither. */
 size_t mikey_decrypt(const struct mikey_cert *c, struct str data, uint8_t out[MIKEY_RSA_MAX]);
 

@@ -24,6 +24,8 @@ enum kind { FREE, MESSAGE, COUNTER };
 struct mikey_replay {
 	uint8_t key[32];
 	uint32_t buckets;
+	bool limited;
+	uint64_t since; /* if limited */
 	struct entry entry[];
 };
 
@@ -52,6 +54,12 @@ int mikey_replay_create(struct mikey_replay **out, uint32_t entries)
 void mikey_replay_destroy(struct mikey_replay *r)
 {
 	free(r);
+}
+
+void mikey_replay_since(struct mikey_replay *r, uint64_t ntp)
+{
+	r->limited = true;
+	r->since = ntp;
 }
 
 /* The distance of two NTP times in seconds, rounded up, across the end of an era, too. */
@@ -100,11 +108,14 @@ static uint32_t find(const struct entry *e, const uint8_t *digest)
 	return i;
 }
 
-static enum mikey_failure judge(const struct entry *e, uint32_t i, const struct mikey_stamp *s)
+static enum mikey_failure judge(const struct mikey_replay *r, const struct entry *e, uint32_t i,
+	const struct mikey_stamp *s)
 {
 	if (s->ts_type == MIKEY_TS_COUNTER)
 		return i < BUCKET && s->time <= e[i].time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
 	if (outside(s->time, s->now_ntp, skew(s)))
+		return MIKEY_FAIL_TIME;
+	if (r->limited && (s->time - r->since) >> 63)
 		return MIKEY_FAIL_TIME;
 	return i < BUCKET ? MIKEY_FAIL_REPLAY : MIKEY_OK;
 }
@@ -117,7 +128,7 @@ enum mikey_failure mikey_replay_check(const struct mikey_replay *r, const struct
 	if (!digest_of(digest, r, s))
 		return MIKEY_FAIL_INTERNAL;
 	e = r->entry + bucket_of(r, digest);
-	return judge(e, find(e, digest), s);
+	return judge(r, e, find(e, digest), s);
 }
 
 /* A place that is free, or whose message would be refused by its timestamp. */
@@ -142,7 +153,7 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 		return MIKEY_FAIL_INTERNAL;
 	e = r->entry + bucket_of(r, digest);
 	i = find(e, digest);
-	f = judge(e, i, s);
+	f = judge(r, e, i, s);
 	if (f)
 		return f;
 	if (i == BUCKET)

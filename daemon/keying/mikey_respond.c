@@ -95,6 +95,8 @@ static enum mikey_failure form(struct work *w, struct str message)
 		return MIKEY_FAIL_MODE;
 	if (!complete(w))
 		return MIKEY_FAIL_MISSING;
+	if (w->in.t->kind == MIKEY_TS_COUNTER && !w->a->accept->counters)
+		return MIKEY_FAIL_TIME;
 	take_header(r, &w->in);
 	return MIKEY_OK;
 }
@@ -223,6 +225,14 @@ static enum srtp_suite_id choose(const struct work *w)
 	return SUITE_PLAIN;
 }
 
+/* For an Error message, which names the suites that are accepted (RFC 3830 5.1.2). */
+static void remember_suites(struct mikey_run *r, const struct mikey_accept *a)
+{
+	for (uint32_t i = 0; i < a->suites && i < MIKEY_SUITES_MAX; i++)
+		if (mikey_suite_known(a->suite[i]))
+			r->suite[r->suites++] = a->suite[i];
+}
+
 static enum mikey_failure policy(struct work *w)
 {
 	const struct mikey_header *h = &w->in.m.header;
@@ -230,6 +240,7 @@ static enum mikey_failure policy(struct work *w)
 	struct mikey_run *r = w->run;
 	enum srtp_suite_id chosen = r->mode == MIKEY_RSAR ? choose(w) : SUITE_PLAIN;
 
+	remember_suites(r, a);
 	if (!right_sdp_ids(w))
 		return MIKEY_FAIL_SDP_IDS;
 	if (h->map_type != MIKEY_MAP_SRTP_ID || !a->media || a->media > MIKEY_MEDIA_MAX ||

@@ -13,6 +13,7 @@ int bench_cipher(int argc, char **argv);
 int bench_dtls(int argc, char **argv);
 int bench_gpu(int argc, char **argv);
 int bench_ice(int argc, char **argv);
+int bench_mikey(int argc, char **argv);
 int bench_path(int argc, char **argv);
 
 /* Settings shared by all variants of a run. */

@@ -15,6 +15,7 @@ static const struct {
 		bench_gpu},
 	{"dtls", "DTLS-SRTP handshakes per second, and memory per association", bench_dtls},
 	{"ice", "nanoseconds per STUN packet of the ICE agent", bench_ice},
+	{"mikey", "MIKEY exchanges per second, beside the primitives of OpenSSL", bench_mikey},
 	{"path", "the whole worker loop on packets from memory", bench_path},
 };
 

@@ -286,13 +286,27 @@ static void test_an_older_response(void **state)
 	}
 }
 
+static bool has_common_key(uint8_t mode)
+{
+	return mode == MIKEY_PSK || mode == MIKEY_DHHMAC;
+}
+
+/* They are authenticated if a common key exists, and name the policies that are accepted. */
 static void test_error_messages(void **state)
 {
+	static struct mikey_message e;
+	size_t offset;
+
 	(void)state;
 	rig.accept.suite[0] = SUITE_AES_256_CM_80;
 	for (enum mikey_mode m = 0; m < MIKEY_MODE_COUNT; m++) {
 		refused(m, MIKEY_FAIL_POLICY);
 		assert_int_equal(mikey_error(&rig.r, &rig.rout), 0);
+		assert_int_equal(mikey_parse(&e, mikey_rig_sent(&rig.rout), &offset), 0);
+		assert_non_null(mikey_payload_find(&e, MIKEY_P_SP, 0)); /* what we accept */
+		assert_null(mikey_payload_find(&e, MIKEY_P_SP, 1));
+		assert_int_equal(
+			mikey_payload_find(&e, MIKEY_P_V, 0) != NULL, has_common_key(rig.i.mode));
 		assert_int_equal(
 			mikey_rig_finish(&rig, mikey_rig_sent(&rig.rout)), MIKEY_FAIL_REFUSED);
 		assert_int_equal(rig.i.peer_error, MIKEY_ERR_SPPAR);

@@ -100,6 +100,20 @@ static void test_counters_only_rise(void **state)
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
 }
 
+/* After a restart nothing is remembered: what was sent before is refused. */
+static void test_since(void **state)
+{
+	struct mikey_stamp s = stamp("a", MIKEY_TS_NTP, NOW - 1);
+
+	(void)state;
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_OK);
+	mikey_replay_since(r, NOW);
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_TIME);
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_TIME);
+	s.time = NOW;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+}
+
 /* Full: refused, and what is remembered stays. Old messages make room. */
 static void test_full(void **state)
 {
@@ -236,6 +250,7 @@ int main(void)
 		T(test_a_check_changes_nothing),
 		T(test_both_kinds_of_ntp),
 		T(test_counters_only_rise),
+		T(test_since),
 		T(test_full),
 #undef T
 		cmocka_unit_test(test_keys_that_are_sent_directly),

@@ -165,6 +165,7 @@ static void respond(json_t *v, struct mikey_replay *replay)
 		.suites = 1,
 		.sdp_ids = STR("mikey"),
 		.weak_dh = true,
+		.counters = true,
 	};
 	struct mikey_answer a = {.store = &store,
 		.accept = &accept,
