@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What MIKEY has of this process: identities, the replay memory, exchanges that wait for their
  * second half, counters. Legs refer to exchanges by number; one that was forgotten makes the answer
- * fail. They are not saved: after a restart, an answer to an offer from before it is refused. Control
- * thread only. */
+ * fail. They are not saved: after a restart, an answer to an offer from before it is refused.
+ * Control thread only. */
 #ifndef KEYING_MIKEY_HOST_H
 #define KEYING_MIKEY_HOST_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Exchanges of MIKEY that wait: found by number, bounded, and without keys once they are answered. */
+/* Exchanges of MIKEY that wait: found by number, bounded, and without keys after their
+ * answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
