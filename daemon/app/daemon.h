@@ -118,6 +118,8 @@ int daemon_mikey_load(const struct daemon *d, struct mikey_config **out, char *e
 int daemon_mikey_start(struct daemon *d);
 /* Takes config over in place of the present one; NULL: no change. */
 void daemon_mikey_take(struct daemon *d, struct mikey_config *config);
+/* Each second. */
+void daemon_mikey_tick(struct daemon *d);
 /* After the calls ended. */
 void daemon_mikey_stop(struct daemon *d);
 

@@ -50,6 +50,12 @@ void daemon_mikey_take(struct daemon *d, struct mikey_config *config)
 		mikey_host_reload(&d->mikey, config);
 }
 
+void daemon_mikey_tick(struct daemon *d)
+{
+	if (d->mikey.config)
+		mikey_host_tick(&d->mikey);
+}
+
 void daemon_mikey_stop(struct daemon *d)
 {
 	if (d->mikey.config)

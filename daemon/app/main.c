@@ -113,6 +113,7 @@ static void on_second(void *arg)
 	bridge_poll(d->relay, clock_mono_ns());
 	bridge_tick(d->relay, clock_mono_ns());
 	daemon_keying_tick(d);
+	daemon_mikey_tick(d);
 	operate_second(&d->operate);
 	clock_watch(d);
 	pause_watch(d);

@@ -48,9 +48,7 @@ struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len)
 
 	if (!t)
 		return NULL;
-	while (h->oldest &&
-		(h->talks >= MIKEY_TALKS_MAX ||
-			now > h->oldest->born_ns + MIKEY_TALK_SECONDS * 1000000000ull))
+	while (h->talks >= MIKEY_TALKS_MAX)
 		forget(h, h->oldest);
 	t->id = id;
 	t->size = size;
@@ -63,6 +61,38 @@ struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len)
 	h->newest = t;
 	h->talks++;
 	return t;
+}
+
+static bool is_over(uint64_t since_ns, uint64_t seconds, uint64_t now_ns)
+{
+	return now_ns > since_ns + seconds * 1000000000ull;
+}
+
+/* A responder's message stays: a re-INVITE may repeat the offer, and its legs have the keys. */
+static void tick(struct mikey_host *h, struct mikey_talk *t, uint64_t now)
+{
+	if (!t->answered_ns && is_over(t->born_ns, MIKEY_TALK_SECONDS, now)) {
+		forget(h, t);
+	} else if (t->answered_ns && !t->spent &&
+		is_over(t->answered_ns, MIKEY_KEEP_SECONDS, now)) {
+		if (!t->responder) {
+			forget(h, t);
+			return;
+		}
+		secmem_wipe(&t->run, sizeof(t->run));
+		secmem_wipe(&t->keys, sizeof(t->keys));
+		t->spent = true;
+	}
+}
+
+void mikey_host_tick(struct mikey_host *h)
+{
+	uint64_t now = h->now_ns();
+
+	for (struct mikey_talk *t = h->oldest, *newer; t; t = newer) {
+		newer = t->newer;
+		tick(h, t, now);
+	}
 }
 
 struct mikey_talk *mikey_talk_find(struct mikey_host *h, uint64_t id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What MIKEY has of this process: identities, the replay memory, exchanges that wait for their
  * second half, counters. Legs refer to exchanges by number; one that was forgotten makes the answer
- * fail. They are not saved: after a restart, an answer to an offer from before it is refused. Control
- * thread only. */
+ * fail. They are not saved: after a restart, an answer to an offer from before it is refused.
+ * Control thread only. */
 #ifndef KEYING_MIKEY_HOST_H
 #define KEYING_MIKEY_HOST_H
 
@@ -10,7 +10,8 @@
 
 #define MIKEY_TALKS_MAX    4096u  /* waiting exchanges; the oldest is forgotten */
 #define MIKEY_REPLAYS      65536u /* messages remembered: 218 a second with a skew of 300 s */
-#define MIKEY_TALK_SECONDS 3600u  /* that an exchange waits */
+#define MIKEY_TALK_SECONDS 3600u  /* that an exchange waits for its answer */
+#define MIKEY_KEEP_SECONDS 180u   /* that its keys are kept after that: answers are repeated */
 
 /* What the operator wants where a request does not say. */
 enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQUIRE };
@@ -18,7 +19,11 @@ enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQ
 struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
 	uint64_t id, born_ns;
-	bool answered; /* as a responder: a leg has used the keys, and no other may */
+	/* 0: not yet. As a responder: a leg has used the keys, and no other may. */
+	uint64_t answered_ns;
+	bool responder;
+	bool spent;    /* its keys were wiped; the response is still there */
+	uint8_t media; /* m-lines that it has keys for */
 	struct mikey_run run;
 	struct mikey_keys keys; /* as a responder */
 	size_t len, size;
@@ -45,6 +50,8 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 
 /* A new exchange with room for the response; id is not 0. NULL without memory. */
 struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len);
+/* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
+void mikey_host_tick(struct mikey_host *h);
 /* NULL: none, or forgotten. */
 struct mikey_talk *mikey_talk_find(struct mikey_host *h, uint64_t id);
 

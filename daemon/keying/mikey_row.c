@@ -16,6 +16,7 @@
 #include "proto/sdp_keymgmt.h"
 
 #define PROTOCOL STR("mikey")
+#define KEPT     1u /* keying_mikey.offered: the message in force, whose exchange was forgotten */
 
 static const uint8_t no_secret[16];
 
@@ -212,6 +213,8 @@ static struct mikey_talk *talk_of(const struct said *said, uint32_t suites, uint
 		f = t ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
 	}
 	if (t) {
+		t->responder = true;
+		t->media = made->keys.media;
 		t->run = made->run;
 		t->keys = made->keys;
 		memcpy(t->response, out.buf, out.len);
@@ -256,22 +259,27 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 		return false;
 	}
 	id = number_of(said.message, in);
+	s->offered_hash = hash_of(said.text);
+	s->offered_place = (uint8_t)said.lines.place;
+	s->offered_session = said.lines.session;
+	if (l->state->in_force == KEYING_MIKEY && s->used_hash == s->offered_hash &&
+		!mikey_talk_find(in->host->mikey, id)) {
+		s->offered = KEPT;
+		return true;
+	}
 	t = talk_of(&said, suites, id, in, why);
 	if (!t)
 		return false;
 	/* The call ended since: packet indexes would begin again under the same keys. */
-	if (t->answered && s->used != id) {
+	if (t->answered_ns && s->used != id) {
 		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_REPLAY)));
 		return false;
 	}
-	if (said.lines.place >= t->keys.media) {
+	if (said.lines.place >= t->media) {
 		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)));
 		return false;
 	}
 	s->offered = id;
-	s->offered_hash = hash_of(said.text);
-	s->offered_place = (uint8_t)said.lines.place;
-	s->offered_session = said.lines.session;
 	return true;
 }
 
@@ -454,7 +462,7 @@ static enum keying_result refuse(struct keying_answer *a, struct str detail)
 }
 
 /* The message that we sent stays as it is: answers may be repeated, and come of forks. */
-static enum mikey_failure finish(struct keying_answer *a, const struct mikey_talk *t,
+static enum mikey_failure finish(struct keying_answer *a, struct mikey_talk *t,
 	const struct said *said, const struct keying_in *in, struct str *why)
 {
 	struct mikey_host *h = in->host->mikey;
@@ -473,10 +481,13 @@ static enum mikey_failure finish(struct keying_answer *a, const struct mikey_tal
 		f = mikey_finish(&run, &end, said->message, &keys);
 	}
 	mikey_host_count(h, (enum mikey_mode)t->run.mode, true, f);
+	if (!f && !t->answered_ns)
+		t->answered_ns = h->now_ns();
 	if (f) {
 		*why = failure_text(in->p, f, &run);
 	} else {
 		in_force(a->answerer.state, &run);
+		a->answerer.state->mikey.used = a->answerer.state->mikey.used_hash = 0;
 		into(a, &keys.medium[0]);
 	}
 	secmem_wipe(&party, sizeof(party));
@@ -488,7 +499,7 @@ static enum mikey_failure finish(struct keying_answer *a, const struct mikey_tal
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	const struct keying_mikey *s = &a->answerer.state->mikey;
-	const struct mikey_talk *t;
+	struct mikey_talk *t;
 	struct said said;
 	struct str why;
 
@@ -531,16 +542,28 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
 		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
 		return KEYING_PASSES;
+	if (s->offered == KEPT) { /* there is no response any more, and nothing changes */
+		a->rx = *a->offerer.rx;
+		a->tx = *a->offerer.tx;
+		return KEYING_AGREES;
+	}
 	t = mikey_talk_find(in->host->mikey, s->offered);
-	if (!t)
+	if (!t || (t->spent && s->used != s->offered))
 		return refuse(a, STR("the offer is no longer known"));
 	if (!write_response(a, t, in)) {
 		a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
 		return KEYING_REFUSES;
 	}
+	if (t->spent) {
+		a->rx = *a->offerer.rx;
+		a->tx = *a->offerer.tx;
+		return KEYING_AGREES;
+	}
 	in_force(a->offerer.state, &t->run);
-	t->answered = true;
+	if (!t->answered_ns)
+		t->answered_ns = in->host->mikey->now_ns();
 	s->used = s->offered;
+	s->used_hash = s->offered_hash;
 	into(a, &t->keys.medium[s->offered_place]);
 	return KEYING_AGREES;
 }
@@ -570,7 +593,7 @@ static void drop_asked(struct keying_state *s)
 
 static void end(struct keying_state *s)
 {
-	s->mikey.used = 0;
+	s->mikey.used = s->mikey.used_hash = 0;
 	s->mikey.mode = 0;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
 }

@@ -83,8 +83,9 @@ struct keying_mikey {
 	uint64_t asked;       /* our last offer to the terminal */
 	bool asked_only;      /* and that had no other keys */
 	/* In force. */
-	uint64_t used; /* the terminal's exchange; 0: one of ours, or of before a restart */
-	uint8_t mode;  /* enum mikey_mode */
+	uint64_t used_hash; /* of the terminal's message; 0: ours */
+	uint64_t used;      /* the terminal's exchange; 0: one of ours, or of before a restart */
+	uint8_t mode;       /* enum mikey_mode */
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
 };
 

@@ -110,6 +110,7 @@ static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
 
 static const struct field keying_mikey_fields[] = {
 	NUM("m", keying_mikey, mode, 255),
+	NUM("h", keying_mikey, used_hash, ANY),
 	BYTES_ROW("p", keying_mikey, peer),
 };
 static const struct record keying_mikey_record = RECORD_OF(keying_mikey_fields);

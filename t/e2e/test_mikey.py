@@ -24,7 +24,6 @@ sys.path.append(os.path.join(relay.ROOT, "t", "mikey"))
 import certs  # noqa: E402
 import peer  # noqa: E402
 import responder  # noqa: E402
-import wire  # noqa: E402
 
 A, B = "10.200.1.2", "10.200.2.2"
 GATEWAY, ALICE, BOB = "sip:gateway@example.org", "sip:alice@example.org", "sip:bob@example.org"
@@ -419,10 +418,14 @@ def test_a_restart_keeps_the_keys(net):
         world.daemon = talk.daemon = world.start()
         talk.exchange()
         assert {"MIKEY", "MIKEY mode dhhmac"} <= set(talk.leg("a")["flags"]) and {"MIKEY", "MIKEY mode dh"} <= set(talk.leg("b")["flags"])
+        # The caller repeats its message, to which the daemon has no response any more: both keep their keys.
+        talk.offer()
+        assert not LINE.search(talk.ask("answer", sdp=b.sdp(), from_tag="a", to_tag="b"))
+        talk.exchange()
         a.use(initiator(world, "psk"))
         # The identity of the callee is known from before the restart.
         talk.more.pop("flags")
-        talk.offer().answer()
+        talk.offer(to_tag="b").answer()
         talk.exchange()
         talk.end()
     redis.kill()

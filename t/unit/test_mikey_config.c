@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of identities for MIKEY: what is found for whom, and one clear complaint for each mistake.
+/* The file of identities for MIKEY: what is found for whom, and one complaint for each mistake.
  * Certificates: t/e2e/test_mikey.py. */
 #include <setjmp.h>
 #include <stdarg.h>
