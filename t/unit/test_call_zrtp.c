@@ -66,6 +66,21 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 	return 0;
 }
 
+static void send_set(void *arg, uint32_t session)
+{
+	(void)arg;
+	(void)session;
+}
+
+static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
+{
+	(void)arg;
+	(void)session;
+	(void)association;
+	(void)rtcp;
+	return 0;
+}
+
 static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
 {
 	(void)arg;
@@ -73,8 +88,13 @@ static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h
 	return 0;
 }
 
-static const struct session_ops ops = {
-	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+static const struct session_ops ops = {.take = take,
+	.release = release,
+	.set = set,
+	.send = send_set,
+	.undo = send_set,
+	.settle = settle,
+	.fingerprint = fingerprint};
 
 static void on_notice(void *arg, const struct call_session_notice *n)
 {

@@ -161,6 +161,7 @@ static void fail_session(uint32_t i, uint32_t worker)
 	take(i);
 	worker_of[handle[i]] = worker;
 	assert_int_equal(bridge_session_ops.set(s, handle[i], worker, &port, &cfg), 0);
+	bridge_session_ops.send(s, handle[i]);
 }
 
 static void until_told(uint32_t worker, uint32_t n)
