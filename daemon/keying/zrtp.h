@@ -135,7 +135,7 @@ int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c);
 void zrtp_start(struct zrtp *z, uint64_t now_ns);
 /* One received packet. 0, or -EBADMSG: dropped, and counted. Never reads beyond len. */
 int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns);
-/* The next packet to send. Its length, 0 = none, -EMSGSIZE = cap is too small (the packet stays). */
+/* The next packet to send. Its length, 0 = none, -EMSGSIZE = cap is too small: it stays. */
 int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap);
 /* When to call zrtp_tick(), in the caller's nanoseconds; UINT64_MAX = never. */
 uint64_t zrtp_deadline(const struct zrtp *z);

@@ -169,7 +169,8 @@ void zrtp_render(char out[5], const uint8_t hash[32]);
 
 /* --- zrtp_cache.c ----------------------------------------------------------------------------- */
 
-/* The identifiers of our secrets, as the initiator or the responder writes them (4.3.1). 0, -EIO. */
+/* The identifiers of our secrets, as the initiator or the responder writes them (4.3.1). 0, -EIO.
+ */
 int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of_initiator);
 /* Finds out which secrets the peer shares, by its DHPart. 0 or -EIO. */
 int zrtp_match(struct zrtp *z);
