@@ -35,12 +35,12 @@ struct endpoint net_at(const char *text);
 /* addr: "192.0.2.1:5000 192.0.2.1:5001/2", the component after a slash, 1 by default. */
 void net_agent(struct ice_agent *a, const char *addr, bool controlling, uint8_t seed);
 void net_lite(struct ice_agent *a, const char *addr, bool controlling, uint8_t seed);
-/* Tells to what from's SDP says; without candidates if none. */
+/* Gives the SDP of from to to, with or without its candidates. */
 void net_tell(struct net *n, struct ice_agent *to, const struct ice_agent *from, bool none);
-/* Until both are in this state, or until so much time has passed. Whether they are. */
+/* Runs until both agents reach this state, or the time is over. Returns whether they did. */
 bool net_run(struct net *n, enum ice_state want, uint64_t ns);
 void net_pass(struct net *n, uint64_t ns);
-/* Both selected pairs of a component fit each other. */
+/* Whether both agents selected the same pair for a component. */
 bool net_agree(const struct net *n, uint8_t component);
 
 #endif
