@@ -35,12 +35,12 @@ def have():
 
 
 class End:
-    """One terminal; send gets each packet that is to leave."""
+    """One terminal; calls send with each outgoing packet."""
 
     def __init__(self, send, ssrc):
         self.lib, self.send, self.ssrc = load(), send, c.c_uint32(ssrc)
         self.secure, self.sas = False, None
-        # Kept: the library calls them as long as it lives.
+        # Keep references, because the library calls them while it lives.
         self.callbacks = Callbacks(STATUS(), 0, SEND(self._sends), SECRETS(lambda *_: 0), START(self._starts), EXPORT())
         self.context = c.c_void_p(self.lib.bzrtp_createBzrtpContext())
         assert self.lib.bzrtp_setCallbacks(self.context, c.byref(self.callbacks)) == 0
