@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests the kernel module in virtual machines: run.py [--debug] [--seconds N] [NAME-PART...]. Boots Debian's kernel in qemu under software
-emulation, with an initramfs of busybox, the system's network tools, our programs, the module, and the scripts of guest/; these
-print TAP to the serial console, which is read here. Two guests run beside each other, each with its scripts: one that has two processors
-at once and the machine's time, and one with a clock of its own (GUESTS). A crash, a warning of the kernel's, a hang or a missing plan fails; so does a failed
-test, unless its script then passes twice in a row in a guest of its own: that is told as unsteady (as t/e2e/run.py has it).
-BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
-(debug_kernel.py; KERNEL_DEBUG names a folder where that is done already). Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
+"""Tests the kernel module in virtual machines: run.py [--debug] [--seconds N] [NAME-PART...].
+
+Boots Debian's kernel in qemu under software emulation. The initramfs has busybox, network tools,
+our programs, the module and the scripts of guest/, which print TAP to the serial console. Two
+guests run in parallel, each with its scripts: one with two processors and the machine's time,
+one with a clock of its own (GUESTS). A crash, a warning of the kernel, a hang or a missing plan
+fails. So does a failed test, unless its script then passes twice in a row in a new guest, which
+is reported as unsteady. BUILD names the folder of the programs, default build. --debug uses a
+kernel that checks itself (debug_kernel.py; KERNEL_DEBUG names a finished build). Without qemu,
+kernel or headers it prints "skipped: ..." and exits 0."""
 import glob
 import os
 import re
@@ -27,31 +30,33 @@ from initramfs import Initramfs  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
-SECONDS = 1800  # by far enough also beside other work, where it takes six times its two minutes; a hang ends here
+SECONDS = 1800  # enough for a busy machine, which takes six times its two minutes; a hang ends here
 SECONDS_DEBUG = 5400
-UNSTEADY_MAX = 2  # scripts; more is no accident
+UNSTEADY_MAX = 2  # scripts; more failures are no coincidence
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
-PYTHON = ["not_rtp", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil"]  # of guest/ and t/e2e/, with whatever they import
-# What libsrtp2 loads by name: NSS.
+PYTHON = ["not_rtp", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil"]  # in guest/ and t/e2e/, with their imports
+# Libraries that libsrtp2 loads by name: NSS.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3")]
-# -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
+# -cx16: this emulator crashes newer guests at random if it is on. panic_on_warn: any warning of the
+# kernel fails the test.
 QEMU = ["qemu-system-x86_64", "-M", "pc", "-cpu", "max,-cx16", "-m", "512", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
         "-serial", "stdio"]
-# Both are emulated, so two of the machine's processors are made use of by two guests.
-# parallel: two processors that really run at once, so that packets meet changes of the tables on another processor.
-# clock: one processor, on which packets keep their order by themselves, and whose clock counts its instructions (4 ns each) and jumps
-# over the time in which it has nothing to do. However slow or busy the machine is, in the guest nothing comes late, and waiting costs
-# nothing.
+# Emulated guests use one of the machine's processors each, so there are two.
+# parallel: two processors that really run in parallel, so that packets meet changes of the tables
+# on another one.
+# clock: one processor, on which packets keep their order. Its clock counts instructions (4 ns each)
+# and skips idle time. So nothing is late in the guest, however busy the machine is, and waiting
+# costs no time.
 GUESTS = {"parallel": ["-accel", "tcg,thread=multi", "-smp", "2"],
           "clock": ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"]}
-PARALLEL = ("20", "30", "40", "45", "90")  # scripts, by the first letters of their names; the others go by the clock
+PARALLEL = ("20", "30", "40", "45", "90")  # scripts, by the first letters of their names; all others run in clock
 CMDLINE = "kmemleak=on console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
 TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|WARNING: (possible|suspicious|bad|inconsistent)|KASAN|hung task|blocked for more than|general protection")
 
 
 def module_build(kernel, headers):
-    """The .ko, built from a copy, so that the tree stays clean. None before there is a module."""
+    """Builds the .ko from a copy, so that the tree stays clean. None without a module."""
     source = f"{TOP}/kernel-module"
     if not os.path.isdir(source) or not glob.glob(f"{source}/*.c"):
         return None
@@ -76,7 +81,7 @@ def initramfs_write(path, kernel, folder, ko, tests):
     fs.char("dev/console", 5, 1)
     fs.char("dev/null", 1, 3)
     fs.file("bin/busybox", "/usr/bin/busybox")
-    fs.program("bin/sh", "/usr/bin/dash")  # busybox's own prefers its applets to real tools
+    fs.program("bin/sh", "/usr/bin/dash")  # busybox's shell would prefer its own applets
     fs.text("etc/passwd", "root:x:0:0::/root:/bin/sh\n")
     fs.text("etc/group", "root:x:0:\n")
     fs.text("etc/hosts", "127.0.0.1 localhost\n")
@@ -90,7 +95,7 @@ def initramfs_write(path, kernel, folder, ko, tests):
         (fs.program if source.endswith(".so") else fs.file)(source, source)
     for name in ("xcipherd", "xcipherctl"):
         fs.program(f"build/{name}", f"{BUILD}/{name}")
-    order = image.modules(kernel, folder, image.MODULES) if os.path.isdir(f"{folder}/lib/modules") else []  # else all is built in
+    order = image.modules(kernel, folder, image.MODULES) if os.path.isdir(f"{folder}/lib/modules") else []  # otherwise all is built in
     for number, source in enumerate(order):
         fs.file(f"modules/{number:02}-{os.path.basename(source)}", source)
     if ko:
@@ -104,7 +109,8 @@ def initramfs_write(path, kernel, folder, ko, tests):
 
 
 def boot(name, kernel, folder, archive, seconds, log):
-    """Runs the guest of this name to its end. (seconds it took, None) or (seconds, why it was ended)."""
+    """Runs the guest of this name to its end. Returns (seconds, None) or (seconds, reason for
+    stopping it)."""
     args = QEMU + GUESTS[name] + ["-kernel", f"{folder}/boot/vmlinuz-{kernel}", "-initrd", archive, "-append", CMDLINE]
     start = time.monotonic()
     vm = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -137,7 +143,8 @@ def boot(name, kernel, folder, archive, seconds, log):
 
 
 def judge(text):
-    """(what is wrong with this console output, empty: nothing; the scripts of failed tests if that is all that is wrong)."""
+    """Returns (errors in this console output, or empty; scripts of failed tests if there are no
+    other errors)."""
     lines = [x.rstrip("\r") for x in text.splitlines()]
     oks = sum(1 for x in lines if re.match(r"ok \d", x))
     wrong, scripts, script = [], [], None
@@ -178,11 +185,12 @@ def main():
         headers = f"/lib/modules/{kernel}/build"
     ko = module_build(kernel, headers)
     tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*"))]
-    # Those from 90 on measure: only if they are asked for. Those from 50 on want a daemon and media in time, which a debug kernel has not.
+    # From 90 on they measure, and run only on request. From 50 on they need a daemon and timely
+    # media, which a debug kernel cannot offer.
     tests = [t for t in tests if (t < ("50" if debug else "90") if not args else t.startswith("00") or any(a in t for a in args))]
 
     def guest(name, scripts, log, out):
-        """Writes to out: (seconds it took, what is wrong, the scripts that may be tried again)."""
+        """Writes to out. Returns (seconds, errors, scripts to try again)."""
         archive = f"{BASE}/initramfs-{name}"
         initramfs_write(archive, kernel, folder, ko, scripts)
         took, why = boot(name, kernel, folder, archive, seconds, log)
@@ -198,7 +206,8 @@ def main():
         out[name] = took, wrong, failed
 
     def beside(scripts, suffix=""):
-        """The guests that have scripts of these to run, beside each other. As guest(), over all."""
+        """Runs in parallel the guests that have scripts among these. Returns the same as guest(),
+        for all."""
         always = [t for t in tests if t.startswith("00")]
         parts = {n: [t for t in scripts if t.startswith(PARALLEL) == (n == "parallel") and t not in always] for n in GUESTS}
         parts = {n: always + t for n, t in parts.items() if t} or {"clock": always}
@@ -211,13 +220,13 @@ def main():
             t.join()
         got = [out.get(n, (0, [f"{n} did not run"], [])) for n in parts]
         wrong = [w for g in got for w in g[1]]
-        # To be tried again only if nothing else is wrong anywhere.
+        # Tries again only if there is no other error in any guest.
         failed = [t for g in got for t in g[2]] if all(g[2] for g in got if g[1]) else []
         return max(g[0] for g in got), wrong, failed
 
     took, wrong, failed = beside(tests)
     if 0 < len(failed) <= UNSTEADY_MAX:
-        # The emulator has as much processor as the machine's other users leave it.
+        # The emulator's share of a processor depends on the machine's other users.
         print(f"== again, twice: {' '.join(failed)}", flush=True)
         wrong = beside([t for t in failed for _ in range(2)], "-again")[1]
         print(f"check-kernel: {'NOT OK' if wrong else 'UNSTEADY'} {' '.join(failed)}")
