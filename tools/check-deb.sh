@@ -67,7 +67,7 @@ if [ -n "$release" ] && [ -z "${CHECK_DEB_BUILT:-}" ]; then
 	umount -R "$root"
 fi
 fresh
-# This root has its own process ids, so namespaces named after them have equal names, too.
+# Process ids repeat those outside, and namespaces are named after them: use a separate /run/netns.
 mkdir -p /run/netns
 mount -t tmpfs none /run/netns
 mkdir "$root/debs" "$root/newer"
