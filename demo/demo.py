@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The main job before your eyes: two phones that insist on SRTP with different crypto suites, through Kamailio and xcipherd.
+"""Demonstrates the main task: two phones that require SRTP with different suites, through Kamailio
+and xcipherd.
 
-    caller (baresip) 10.200.1.2 ---- 10.200.1.1 gateway 10.200.2.1 ---- 10.200.2.2 callee (baresip)
-       AES_CM_128_HMAC_SHA1_80        Kamailio, xcipherd             AES_CM_128_HMAC_SHA1_32
+caller (baresip) 10.200.1.2 ---- 10.200.1.1 gateway 10.200.2.1 ---- 10.200.2.2 callee (baresip)
+AES_CM_128_HMAC_SHA1_80        Kamailio, xcipherd             AES_CM_128_HMAC_SHA1_32
 
-Everything lives in three network namespaces of this run and is gone afterwards. Exit status 0 only if all of it worked.
-"""
+Everything runs in three network namespaces, which are removed at the end. Exit status 0 only if
+all steps worked."""
 import os
 import re
 import signal
@@ -30,7 +31,7 @@ GATEWAY = {"caller": "10.200.1.1", "callee": "10.200.2.1"}
 
 
 class Wrong(Exception):
-    """Something did not happen; the text says what, and where to look."""
+    """A step failed; the text says which, and where to look."""
 
 
 def progress(text):
@@ -59,8 +60,8 @@ class Phone:
             args = ["/usr/bin/baresip", "-f", self.folder, "-v"]
             if not answer:
                 args += ["-e", f"/dial sip:callee@{ADDRESS['callee']}"]
-            # baresip reads commands from standard input: a pipe that stays open keeps it there.
-            # It takes SIGTERM as a wish to hang up first.
+            # baresip reads commands from standard input: an open pipe keeps it running.
+            # SIGTERM would make it hang up first.
             self.process = net.spawn(net.terminal[name], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log)
 
     def log(self):
@@ -87,7 +88,7 @@ def start_kamailio(net, folder):
 
 
 def streams(query, component="RTP"):
-    """Of a query reply: per side, what it says of that side's RTP or RTCP stream."""
+    """The counters of a query reply, per side, for that side's RTP or RTCP stream."""
     found = {}
     for tag in query["tags"].values():
         for media in tag["medias"]:
@@ -108,7 +109,8 @@ def observe_call(daemon):
 
 
 def settled(daemon, seconds=20):
-    """Query and statistics. On a busy machine phones are late, and several packets within the relay at a time: then they are asked for again."""
+    """Query and statistics. On a busy machine phones are late and packets are still inside the
+    relay: then asks again."""
     end = time.monotonic() + seconds
     while True:
         query, stats = observe_call(daemon), daemon.statistics()
@@ -120,7 +122,7 @@ def settled(daemon, seconds=20):
 
 
 def counts(query):
-    """Of each direction, named by who sends: packets in, out."""
+    """For each direction, named by the sender: packets in, out."""
     side = streams(query)
     return {a: (side.get(a, {}).get("stats", {}).get("packets", 0), side.get(b, {}).get("stats_out", {}).get("packets", 0))
             for a, b in (("caller", "callee"), ("callee", "caller"))}
@@ -128,7 +130,7 @@ def counts(query):
 
 def under_way(query):
     lost = sum(abs(came - left) for came, left in counts(query).values())
-    # a packet that was on its way while the reply was written is counted on one side only
+    # a packet in flight while the reply is written is counted on one side only
     return 0 if lost <= 1 else lost
 
 
@@ -156,7 +158,8 @@ def talk(net, folder, options):
     wait_for("the callee's start", lambda: "baresip is ready" in callee.log(), 60)
     dialled = time.monotonic()
     caller = Phone(net, folder, "caller", answer=False)
-    # Set-up as a person feels it: from dialling, baresip's own start included, until the call is established.
+    # Set-up time as a person sees it: from dialling, including baresip's start, until the call is
+    # established.
     wait_for("an established call", lambda: "Call established" in caller.log() or "call established" in caller.log().lower(), 60)
     setup = time.monotonic() - dialled
     for second in range(TALK_SECONDS):
@@ -171,8 +174,9 @@ def talk(net, folder, options):
 
 
 def rtcp_line(query, drops):
-    """RTCP is told apart because baresip 1.0 is at odds with the RFCs there, and the relay is right to refuse it: its first RTCP
-    packet of a call leaves before SRTP is on, and under AES_CM_128_HMAC_SHA1_32 it tags SRTCP with 32 bits where RFC 4568 6.2.2 says 80."""
+    """RTCP is counted separately, because baresip 1.0 violates the RFCs and the relay rightly
+    refuses it. Its first RTCP packet leaves before SRTP is on. Under AES_CM_128_HMAC_SHA1_32 it
+    uses SRTCP tags of 32 bits, where RFC 4568 6.2.2 has 80."""
     side = streams(query, "RTCP")
     came = sum(s["stats"]["packets"] for s in side.values())
     left = sum(s["stats_out"]["packets"] for s in side.values())
@@ -206,7 +210,8 @@ def judge(setup, query, stats, status, caller, callee):
               ("device", stats["device"]),
               ("added latency", f"p50 {stats['latency']['p50_us']} µs, p99 {stats['latency']['p99_us']} µs, "
                                 f"max {stats['latency']['max_us']} µs")]
-    # A phone sends media with its 200, which has a longer way: until the relay has the answer these packets are on probation.
+    # A phone sends media with its 200, which takes longer: until the relay has the answer, these
+    # packets are on probation.
     if lost or rejected > drops.get("probation", 0):
         wrong.append(f"{lost} packets lost, {rejected} rejected: {drops}")
     if not rtcp_to_callee(query):

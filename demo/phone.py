@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A baresip phone with mandatory SDES-SRTP that plays a tone and records what it hears; and how to hear a tone in a recording."""
+"""A baresip phone with mandatory SDES-SRTP that plays a tone and records received sound. Also finds
+a tone in a recording."""
 import glob
 import os
 import wave
@@ -38,13 +39,13 @@ def write_config(folder, name, address, proxy, tone_file, answer):
 
 
 def recording(folder):
-    """What the phone heard: baresip's sndfile module writes dump-...-dec.wav."""
+    """The recording of received sound: baresip's sndfile module writes dump-...-dec.wav."""
     files = glob.glob(os.path.join(folder, "dump-*-dec.wav"))
     return max(files, key=os.path.getsize) if files else None
 
 
 def seconds_recorded(folder):
-    """So far: the file's header tells only when it is closed."""
+    """Seconds recorded so far. The file's header is correct only once it is closed."""
     path = recording(folder)
     return os.path.getsize(path) / 2 / RATE if path else 0.0
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Control: the commands of uapi/nf_xcipher.h. Attributes are checked by the policies before anything is looked
- * at, everything of a target is built before anything is changed, and each refusal says why in words. */
+/* Control: the commands of uapi/nf_xcipher.h. Policies check attributes before any is read. All
+ * parts of a target are built before anything changes. Each refusal explains itself in words. */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
 #include <net/genetlink.h>
@@ -135,7 +135,7 @@ static bool does(const struct nfx_plan *p, u8 action)
 	return p->rtp == action || p->rtcp == action;
 }
 
-/* Whether the parts fit each other, and what the daemon said that it knows. */
+/* Whether the attributes agree with each other, and with the daemon's announced features. */
 static int plan_check(const struct nfx_plan *p, u32 features, struct netlink_ext_ack *extack)
 {
 	u32 need = 0;
@@ -248,7 +248,7 @@ static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 	       (p->dests && put_dests(skb, p));
 }
 
-/* Under RCU, or with the namespace's lock. */
+/* Call under RCU, or with the namespace's lock. */
 static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32 seq, int flags)
 {
 	void *head = genlmsg_put(skb, portid, seq, &family, flags, NFX_CMD_TARGET_GET);
@@ -275,7 +275,7 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 	return 0;
 }
 
-/* Limit for all targets together, so that listeners are not flooded. */
+/* One limit for all targets together, so that listeners are not flooded. */
 #define EVENTS_PER_SECOND 2000
 
 void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
@@ -374,7 +374,8 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-/* Has anything been queued since the daemon looked? Then what it wants to change to would overtake that. */
+/* Whether packets were queued since the daemon's last look: the change would let later packets
+ * overtake them. */
 static bool queued_since(const struct nfx_target *t, const struct nlattr *a)
 {
 	u64 n[NFX_S_COUNT] = {};
@@ -444,7 +445,7 @@ static int do_set(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-/* The target that is named, as a reply; gone: it is removed first, so that these are its last counters. */
+/* Replies with the named target; gone: removes it first, so that these are its last counters. */
 static int target_reply(struct nfx_net *nn, struct nfx_target *t, struct genl_info *info, bool gone)
 {
 	struct sk_buff *skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
@@ -550,8 +551,8 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 
 struct dump {
 	struct rhashtable_iter iter;
-	struct nfx_target *again; /* did not fit any more */
-	struct nfx_key key;       /* zero: not part of the question */
+	struct nfx_target *again; /* did not fit into the last message */
+	struct nfx_key key;       /* zero: not a filter */
 	u32 owner;
 	u8 action;
 	bool with_owner, with_action, with_addr;
@@ -595,7 +596,7 @@ static int dump_next(struct sk_buff *skb, struct netlink_callback *cb)
 	int err = 0;
 
 	rhashtable_walk_start(&d->iter);
-	/* The entry that did not fit last time is the walk's present position. */
+	/* The entry that did not fit last time is the current position. */
 	t = d->again ? rhashtable_walk_peek(&d->iter) : rhashtable_walk_next(&d->iter);
 	d->again = NULL;
 	for (; t; t = rhashtable_walk_next(&d->iter)) {
@@ -633,7 +634,7 @@ static int dump_done(struct netlink_callback *cb)
 		.policy = its_policy, .maxattr = ARRAY_SIZE(its_policy) - 1,                 \
 	}
 
-/* Never empty: genl would take the family's number of attributes with it. */
+/* Never empty, because genl would overwrite the family's number of attributes. */
 static const struct nla_policy no_policy[] = {
 	[NFX_A_VERSION] = {.type = NLA_REJECT},
 };

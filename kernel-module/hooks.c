@@ -22,7 +22,7 @@ struct seen {
 	u32 off;    /* of the UDP header */
 	bool plain; /* no IP options, no extension headers */
 	u16 udp_len;
-	u32 packets; /* more than one if they came glued together (GSO, GRO) */
+	u32 packets; /* more than one if coalesced (GSO, GRO) */
 	u32 bytes;   /* of payload */
 	u8 action;   /* NFX_ACTION_*, once it is decided */
 };
@@ -38,7 +38,7 @@ static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
 	s->from.port = udp->source;
 	s->udp_len = ntohs(udp->len);
 	s->packets = skb_is_gso(skb) ? max_t(u32, skb_shinfo(skb)->gso_segs, 1) : 1;
-	s->bytes = s->udp_len - sizeof(*udp); /* not before udp_len was looked at */
+	s->bytes = s->udp_len - sizeof(*udp); /* valid only after udp_len was checked */
 	s->to.family = family;
 	s->from.family = family;
 	return true;
@@ -107,7 +107,7 @@ static enum kind kind_of(const u8 *data, u32 len, u32 flags)
 	return len >= 12 ? KIND_RTP : KIND_JUNK;
 }
 
-/* Sends at most one event per second, kind and target. told: the time of the last one. */
+/* Sends at most one event per second, kind and target. told: the time of the last event. */
 static void tell(struct nfx_net *nn, struct nfx_target *t, unsigned long *told, u8 event,
 		 const struct nfx_key *source, u32 ssrc)
 {
@@ -124,7 +124,8 @@ static bool over_limits(struct nfx_net *nn, struct nfx_target *t, const struct n
 {
 	int which;
 
-	/* The source's limit first: one that floods does not use up what the target may have. */
+	/* The source's limit comes first, so that a flooding source does not use up the
+	 * target's. */
 	if (p->source_rate && !nfx_source_take(nn, &s->from.addr, p->source_rate, s->packets))
 		which = NFX_S_SOURCE_DROPS;
 	else if (p->rate && !nfx_bucket_take(&t->bucket, p->rate, s->packets))
@@ -143,11 +144,11 @@ static u8 to_daemon(const struct nfx_plan *p)
 
 static void taken(struct nfx_target *t, enum kind kind, const struct seen *s)
 {
-	unsigned long now = jiffies ? jiffies : 1; /* 0 says that nothing came yet */
+	unsigned long now = jiffies ? jiffies : 1; /* 0 means that no packet has come */
 
 	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_PACKETS : NFX_S_RTP_PACKETS, s->packets);
 	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_BYTES : NFX_S_RTP_BYTES, s->bytes);
-	/* Written once a tick at most: other processors may read it. */
+	/* Written at most once a tick, because other processors read it. */
 	if (READ_ONCE(t->seen) != now) {
 		WRITE_ONCE(t->seen, now);
 		if (READ_ONCE(t->told_silence))
@@ -250,8 +251,8 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		tell(nn, t, &t->told_ssrc, NFX_EVENT_SSRC, &s->from, get_unaligned_be32(data + 8));
 		action = to_daemon(p);
 	}
-	/* Options would have to be looked into: the daemon's. So is what came glued together, if RTP and RTCP, of which
-	 * only the first was seen, do not go the same way. */
+	/* Packets with options go to the daemon, which must parse them. So do coalesced packets of
+	 * which only the first was checked, if RTP and RTCP take different ways. */
 	if (action == NFX_ACTION_RELAY && (!s->plain || (skb_is_gso(skb) && p->rtp != p->rtcp)))
 		action = to_daemon(p);
 	if ((action == NFX_ACTION_RELAY || action == NFX_ACTION_QUEUE) && !sound(skb, s, action)) {
@@ -283,15 +284,15 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
 		return NF_DROP;
 	}
-	/* They are off already, unless a reader of the queue answered NF_REPEAT. */
+	/* The headers are off already, unless a reader of the queue replied NF_REPEAT. */
 	local_bh_disable();
 	verdict = arrive(nn, t, skb, &s, &left);
 	local_bh_enable();
 	return verdict;
 }
 
-/* Only for targets that relay. Everything else must enter the host over the loopback device. A
- * packet that is passed on nevertheless is seen twice. */
+/* Only for targets that relay. Other packets must enter the host over the loopback device. A packet
+ * that is passed on here is seen twice. */
 bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left)
 {
 	const struct nfx_plan *p;
@@ -313,7 +314,7 @@ bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct
 	return verdict == NF_DROP || verdict == NF_STOLEN;
 }
 
-/* The daemon may have written anything. */
+/* The daemon's bytes are not trusted. */
 static bool whole(const struct sk_buff *skb, const struct seen *s, u16 family)
 {
 	u8 version = family == AF_INET ? ip_hdr(skb)->version : ipv6_hdr(skb)->version;
@@ -323,8 +324,9 @@ static bool whole(const struct sk_buff *skb, const struct seen *s, u16 family)
 	       (family == AF_INET6 || ip_hdr(skb)->ihl >= 5);
 }
 
-/* Only this kernel and its daemons know the mark, and packets from the network have none, so no
- * outsider can make us send. The packet must also leave from the address and port of a target. */
+/* Only this kernel and its daemons know the mark, and packets from the network have none. So
+ * outsiders cannot make us send. The packet must also leave from the address and port of a
+ * target. */
 static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);

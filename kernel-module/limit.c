@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Token buckets: one for each target that has a rate, and a table of fixed size for sources: an address leads to a
- * set of four places. A source that has none takes that of the one which was quiet longest, and begins with a full
- * bucket: a flood from very many addresses makes this limit let more through, never starves a good source; the target's
- * own limit stands behind it. */
+/* Token buckets: one for each target with a rate, and a table of fixed size for sources. An address
+ * maps to a set of four places. A new source replaces the one that was quiet longest, and starts
+ * with a full bucket. So a flood from many addresses weakens this limit but never starves a good
+ * source, and the target's own limit still applies. */
 #include <linux/jhash.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 
 #include "nf_xcipher.h"
 
-#define PACKET 1000ull /* tokens of one */
+#define PACKET 1000ull /* tokens per packet */
 
-/* A quarter of a second of the rate may come at once, and always 8 packets. */
+/* A burst of a quarter of a second's rate, and at least 8 packets. */
 static u64 depth(u32 rate)
 {
 	return max_t(u64, rate / 4, 8) * PACKET;
@@ -21,17 +21,16 @@ static bool take(struct nfx_tokens *b, u32 rate, u32 n, u64 now)
 {
 	u64 most = depth(rate), passed = now - b->at_ns, tokens;
 
-	/* A second fills any bucket; more would overflow. */
+	/* A second fills any bucket; a longer time would overflow. */
 	tokens = passed >= NSEC_PER_SEC ? most : b->n + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
-	/* The remainder of rounding down stays in the clock. */
+	/* The rounding remainder stays in the clock. */
 	if (tokens != b->n || tokens >= most) {
 		b->n = min(tokens, most);
 		b->at_ns = now;
 	}
 	if (b->n < PACKET)
 		return false;
-	/* A coalesced packet passes as a whole, even if the bucket can never hold so many
-	 * tokens. */
+	/* A coalesced packet passes as a whole, even if the bucket never holds that many tokens. */
 	b->n -= min(b->n, n * PACKET);
 	return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* nf_xcipher: steers, relays and drops media packets for xcipherd inside netfilter. Loading it does nothing to
- * packets: hooks come with the first daemon that says HELLO in a network namespace. */
+/* nf_xcipher: steers, relays and drops media packets for xcipherd inside netfilter. Loading it
+ * does not affect packets: the first daemon that sends HELLO in a network namespace installs the
+ * hooks. */
 #include <linux/module.h>
 #include <linux/random.h>
 #include <net/netns/generic.h>
@@ -111,7 +112,7 @@ static int __init nfx_init(void)
 {
 	int err;
 
-	/* MEM_RECLAIM: namespaces end in a queue that has it, and wait for this one. */
+	/* MEM_RECLAIM: the queue that ends namespaces has it, and waits for this one. */
 	nfx_wq = alloc_workqueue("nf_xcipher", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!nfx_wq)
 		return -ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it
- * media), source.c (is its source possible), limit.c (rates), relay.c (send it). Control is genl.c;
- * owner.c decides who may change what. */
+/* Shared by the files of nf_xcipher. A packet passes, in this order: hooks.c (its target, and
+ * whether it is media), source.c (whether its source is possible), limit.c (rates), relay.c
+ * (sending). genl.c is the control; owner.c decides who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 
@@ -53,16 +53,16 @@ struct nfx_plan {
 	u8 rtp, rtcp; /* enum nfx_action */
 	u8 mismatch;  /* enum nfx_mismatch */
 	bool with_queue, with_ssrc;
-	u32 seq; /* of the last RTP that was relayed, with NFX_SEQ_SEEN; all else is constant */
+	u32 seq; /* of the last relayed RTP, with NFX_SEQ_SEEN; all other fields are constant */
 	u32 dests;
 	struct nfx_dest dest[];
 };
 
-/* Limits the work that one arriving packet can cause, because targets may relay to targets of this
- * host, also in circles. */
+/* Limits the work that one packet can cause, because targets may relay to targets of this host,
+ * also in circles. */
 struct nfx_left {
 	u32 sends;
-	u32 hops; /* each is a call within the other: the stack is small */
+	u32 hops; /* calls are nested, and the stack is small */
 };
 
 #define NFX_LEFT_FIRST {.sends = 64, .hops = 4}
@@ -99,13 +99,14 @@ struct nfx_target {
 	struct nfx_bucket bucket;
 	struct nfx_believed believed;
 	unsigned long since;      /* jiffies when it was made */
-	unsigned long seen;       /* jiffies of the last datagram that was taken, 0: none; written when it changes */
+	unsigned long seen;       /* jiffies of the last accepted datagram, 0: none; written when
+	                           * it changes */
 	unsigned long told_flood; /* jiffies of the last event of its kind */
 	unsigned long told_source;
 	unsigned long told_ssrc;
 	bool told_silence;
 	struct nfx_owner *owner; /* under nfx_net.lock */
-	u32 owner_id;            /* for those without the lock */
+	u32 owner_id;            /* for readers without the lock */
 	struct list_head in_owner;
 	struct rcu_work free;
 };
@@ -124,7 +125,7 @@ struct nfx_owner {
 #define NFX_SOURCE_SETS 1024
 #define NFX_SOURCE_WAYS 4
 
-/* Sources whose addresses lead to the same place. */
+/* Sources whose addresses map to the same place. */
 struct nfx_source_set {
 	spinlock_t lock;
 	struct {
@@ -139,19 +140,19 @@ struct nfx_net {
 	struct list_head owners;
 	struct rhashtable targets;
 	u32 owners_n;
-	bool hooked;  /* only a namespace that has an owner pays for hooks */
-	bool closing; /* nothing is queued any more */
+	bool hooked;  /* only a namespace with an owner pays for hooks */
+	bool closing; /* no packet is queued any more */
 	u32 mark;
 	struct nfx_source_set *sources;
 	u32 source_seed;
-	struct nfx_count __percpu *count; /* of what belongs to no target */
+	struct nfx_count __percpu *count; /* of packets without a target */
 	u64 gone[NFX_S_COUNT];            /* of deleted targets */
 	struct nfx_bucket events;
 	struct delayed_work silence;
 };
 
 extern unsigned int nfx_net_id;
-extern struct workqueue_struct *nfx_wq; /* for what needs a process: freeing, expiry, silence */
+extern struct workqueue_struct *nfx_wq; /* for work in process context: freeing, expiry, silence */
 struct nfx_net *nfx_net(const struct net *net);
 
 /* --- count.c --- */
@@ -187,14 +188,15 @@ void nfx_count_sum(u64 out[NFX_S_COUNT], const struct nfx_count __percpu *count)
 int nfx_table_init(struct nfx_net *nn);
 void nfx_table_exit(struct nfx_net *nn);
 struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key);
-/* plan becomes the target's in any case but an error. *created says which. */
+/* plan belongs to the target afterwards, except on an error. *created: whether the target is
+ * new. */
 int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_key *key,
 		  struct nfx_plan *plan, struct nfx_target **out, bool *created);
 void nfx_table_del(struct nfx_net *nn, struct nfx_target *t);
 /* Counters of the namespace: present targets, deleted ones, and packets without a target. */
 void nfx_table_totals(struct nfx_net *nn, u64 out[NFX_S_COUNT]);
 struct nfx_plan *nfx_plan_alloc(u32 dests);
-void nfx_plan_free(struct nfx_plan *p); /* one that was never a target's */
+void nfx_plan_free(struct nfx_plan *p); /* for packets without a target */
 
 /* --- owner.c: who may change what. All under nn->lock. --- */
 struct nfx_owner *nfx_owner_of(struct nfx_net *nn, u32 portid);
@@ -210,26 +212,27 @@ void nfx_owner_exit(void);
 
 /* --- limit.c --- */
 void nfx_bucket_init(struct nfx_bucket *b);
-/* n: packets, more than one where they came glued together. */
+/* n: packets, more than one if coalesced. */
 bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);
 struct nfx_source_set *nfx_sources_alloc(void);
 bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n);
 
 /* --- source.c --- */
 void nfx_believed_init(struct nfx_believed *b);
-/* Whether the host would refuse this source at the receiving interface. Under RCU. */
+/* Whether the host would refuse this source at the receiving interface. Call under RCU. */
 bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from);
 
-/* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header. --- */
-/* To all destinations of a plan. */
+/* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header.
+ * --- */
+/* Sends to all destinations of a plan. */
 void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 	       struct sk_buff *skb, u32 off, struct nfx_left *left);
-/* A packet that came back rewritten. */
+/* Sends a packet that was rewritten by the daemon. */
 void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
 		      u32 off);
 
 /* --- hooks.c --- */
-/* A relayed packet for this host: true if a target relayed it on (or dropped it), and took it. */
+/* For a relayed packet to this host: true if a target relayed (or dropped) it and took it. */
 bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left);
 int nfx_hooks_register(struct nfx_net *nn);
 void nfx_hooks_unregister(struct nfx_net *nn);
@@ -237,7 +240,7 @@ void nfx_hooks_unregister(struct nfx_net *nn);
 /* --- genl.c --- */
 int nfx_genl_init(void);
 void nfx_genl_exit(void);
-/* From the packet's way; rate-limited by the caller. source, ssrc: where the event has one. */
+/* Called on the packet's way; the caller limits the rate. source, ssrc: if the event has one. */
 void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
 	       u32 ssrc);
 

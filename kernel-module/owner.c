@@ -31,7 +31,7 @@ static void owner_free(struct nfx_net *nn, struct nfx_owner *o)
 	nfx_owner_flush(nn, o);
 	list_del(&o->node);
 	nn->owners_n--;
-	/* It may have been armed again while this run waited for the lock. */
+	/* The timer may have been armed again while this run waited for the lock. */
 	cancel_delayed_work(&o->expire);
 	kfree(o);
 }
@@ -100,7 +100,7 @@ static int notify(struct notifier_block *nb, unsigned long event, void *data)
 
 	if (event != NETLINK_URELEASE || n->protocol != NETLINK_GENERIC)
 		return NOTIFY_DONE;
-	/* The kernel's own sockets close when there may be no namespace of ours any more. */
+	/* The kernel's own sockets may close after our data of the namespace is gone. */
 	if (!n->portid)
 		return NOTIFY_DONE;
 	nn = nfx_net(n->net);
@@ -129,7 +129,7 @@ void nfx_owner_exit(void)
 	netlink_unregister_notifier(&notifier);
 }
 
-/* Called when the namespace or the module ends. No HELLO can come any more. */
+/* Called when the namespace or the module ends. No HELLO can follow. */
 void nfx_owners_exit(struct nfx_net *nn)
 {
 	struct nfx_owner *o;

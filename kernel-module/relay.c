@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sending: addresses, ports, checksum, TTL and TOS rewritten, and out by the routing table, past connection
- * tracking. The TTL goes down by one, so that hosts which send to each other end. The UDP checksum was looked at
- * before (hooks.c) and is changed by the difference. */
+/* Sending: rewrites addresses, ports, checksum, TTL and TOS, and sends by the routing table,
+ * without connection tracking. The TTL is decremented, so that loops between hosts end. hooks.c has
+ * checked the UDP checksum, which is updated incrementally. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
@@ -24,7 +24,7 @@ static void drop(struct nfx_target *t, struct sk_buff *skb, int why)
 	kfree_skb(skb);
 }
 
-/* What the way in left on it is of no meaning for the way out. */
+/* Clears state of the way in, which is meaningless for the way out. */
 static void clean(struct sk_buff *skb)
 {
 	skb_orphan(skb);
@@ -36,7 +36,8 @@ static void clean(struct sk_buff *skb)
 	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
 }
 
-/* --- Routes: a reference, or NULL. With policies of IPsec, as from a socket. ---------------------- */
+/* --- Routes: a reference, or NULL. With policies of IPsec, as from a socket.
+ * ---------------------- */
 
 /* NULL if the source is not an address of this host, or the destination is a broadcast address. */
 static struct dst_entry *route4(struct net *net, __be32 to, __be32 from, __be16 port,
@@ -59,7 +60,7 @@ static struct dst_entry *route4(struct net *net, __be32 to, __be32 from, __be16 
 	return NULL;
 }
 
-/* dev: where link-local addresses are meant */
+/* dev: for link-local addresses */
 static struct dst_entry *route6(struct net *net, const struct in6_addr *to,
 				const struct in6_addr *from, __be16 port, __be16 from_port,
 				const struct net_device *dev)
@@ -224,7 +225,7 @@ static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, s
 		rewrite4(skb, off, d);
 	else
 		rewrite6(skb, off, d);
-	/* For another target of this host: at once, so that what they send to each other is bounded by left. */
+	/* For another target of this host: handled at once, so that left bounds circles. */
 	if (dst->dev->flags & IFF_LOOPBACK) {
 		u32 bytes = skb->len - off - sizeof(struct udphdr);
 		bool taken;
@@ -255,7 +256,7 @@ static void send_all(struct nfx_net *nn, struct nfx_target *t, const struct nfx_
 	send(nn, t, (struct nfx_dest *)&p->dest[p->dests - 1], skb, off, left);
 }
 
-/* Splits a coalesced packet. From here on it is several packets' work. */
+/* Splits a coalesced packet. From here on each part is handled separately. */
 static void send_segments(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 			  struct sk_buff *skb, u32 off)
 {
@@ -283,7 +284,7 @@ void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *
 		send_all(nn, t, p, skb, off, left);
 }
 
-/* The daemon wrote headers and checksums; they are sent as they are. */
+/* The daemon wrote headers and checksums; they are sent unchanged. */
 void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
 		      u32 off)
 {

@@ -10,7 +10,7 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
-#define KEEP HZ /* a second: a change of rp_filter does not change the generation */
+#define KEEP HZ /* one second, because a change of rp_filter does not change the generation */
 
 static bool known(struct nfx_believed *b, const struct in6_addr *from, int dev, int generation)
 {

@@ -41,7 +41,8 @@ void nfx_plan_free(struct nfx_plan *p)
 		plan_release(p);
 }
 
-/* dst_cache_destroy() frees per-processor memory, which is for process context: hence a work, not call_rcu(). */
+/* dst_cache_destroy() frees per-processor memory, which needs process context: hence a work, not
+ * call_rcu(). */
 static void plan_free_work(struct work_struct *work)
 {
 	plan_release(container_of(to_rcu_work(work), struct nfx_plan, free));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The asynchronous exchange. A SIP worker suspends the transaction, puts the request into a slot of
- * shared memory, sends it and is free. The slots are dealt out to receiver processes; each owns two
- * sockets (IPv4, IPv6, opened before the fork so that workers send from them) and is the only one
- * that reads them, sends again, fails over, and in the end continues the transaction in the route
- * the script named. A slot is written by the worker that took it until it is BUSY, from then on by
- * its receiver alone. */
+ * shared memory, sends it and is free. Each slot belongs to one receiver process, which owns two
+ * sockets (IPv4, IPv6, opened before the fork so that workers send from them). Only that process
+ * reads them, retries, fails over, and continues the transaction in the script's route. The worker
+ * that took a slot writes it until it is BUSY, then only its receiver. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -31,24 +30,24 @@
 
 #define RECEIVERS_MAX 16
 #define TICK_MS       20  /* while requests are under way */
-#define IDLE_MS       100 /* otherwise; a request's first timeout is later than that */
+#define IDLE_MS       100 /* otherwise; shorter than a request's first timeout */
 
 enum { FREE, BUSY };
 
 struct slot {
-	int state; /* atomic: released by whoever hands the slot over */
+	int state; /* atomic: released by the process that hands the slot over */
 	uint32_t generation;
-	bool detached; /* no transaction waits for it */
+	bool detached; /* without a suspended transaction */
 	unsigned tm_index, tm_label;
 	char *block; /* shm: datagram, call-id, tags; len bytes, wiped when freed */
 	size_t block_len;
-	void *forks; /* shm: of a request that was suspended, until it is continued */
+	void *forks; /* shm: name of a suspended request's route, until it is continued */
 	int fork_count;
 	struct context c;
 };
 
 struct receiver {
-	gen_lock_t lock; /* of what follows */
+	gen_lock_t lock; /* of the fields below */
 	int free_count;
 	int *free; /* numbers of free slots */
 	int in_use;
@@ -57,7 +56,7 @@ struct receiver {
 
 static struct shared {
 	char start
-		/* differs from run to run: no reply of an earlier run is taken for one of this */
+		/* Differs from run to run, so that no reply to an earlier run matches. */
 		[12];
 	struct receiver receiver[RECEIVERS_MAX];
 	struct slot slot[];
@@ -135,8 +134,7 @@ int async_sockets(void)
 		fd[1] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd[0] < 0)
 			return -1;
-		/* A node that is not there is known from its host's ICMP message, not from silence.
-		 */
+		/* A missing node is detected by its host's ICMP message, not by silence. */
 		setsockopt(fd[0], SOL_IP, IP_RECVERR, &on, sizeof(on));
 		if (fd[1] >= 0)
 			setsockopt(fd[1], SOL_IPV6, IPV6_RECVERR, &on, sizeof(on));
@@ -204,7 +202,7 @@ static char *put(char *at, struct text *t)
 	return at + t->len;
 }
 
-/* The datagram stays in buf, too: the slot's own copy is the receiver's as soon as the slot is
+/* The datagram also stays in buf, because the slot's copy belongs to the receiver once the slot is
  * BUSY. */
 static int slot_fill(
 	struct slot *s, const struct context *c, const struct wire_request *r, char *buf)
@@ -275,7 +273,7 @@ bool async_possible(struct sip_msg *msg)
 		return has && !(t->flags & T_ASYNC_SUSPENDED) &&
 			get_route_type() == TM_ONREPLY_ROUTE;
 	if (msg->REQ_METHOD & (METHOD_ACK | METHOD_CANCEL))
-		return false; /* no transaction of their own */
+		return false; /* without a transaction of their own */
 	if (has)
 		return !(t->flags & T_ASYNC_SUSPENDED) && t->uas.status < 200;
 	return get_route_type() == REQUEST_ROUTE;
@@ -293,7 +291,7 @@ bool async_route(struct text name)
 	return n >= 0 && main_rt.rlist[n];
 }
 
-/* 1; 0: it is a retransmission, which tm has answered or absorbed; or negative. */
+/* 1; 0: a retransmission, which tm has answered or absorbed; or negative. */
 static int have_transaction(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
@@ -359,8 +357,8 @@ enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wi
 
 /* --- The receiver's part ---------------------------------------------------------------------- */
 
-/* Runs in place of the script's route: first what a synchronous function would have done to the
- * message, then that route. */
+/* Replaces the script's route: applies the result to the message as a synchronous function would,
+ * then runs that route. */
 static int resume(struct sip_msg *msg, char *a, char *b)
 {
 	sr_kemi_eng_t *keng = sr_kemi_eng_get();
@@ -408,7 +406,7 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 	slot_free(s);
 }
 
-/* Loosened flags, a new cookie: the same slot again. */
+/* Loosened flags and a new cookie: reuse the slot. */
 static bool loosen(struct slot *s, const struct wire_reply *reply)
 {
 	char cookie[COOKIE_LEN], *buf, *block;
@@ -515,7 +513,7 @@ static void read_errors(int self, int fd)
 		.msg_control = control,
 		.msg_controllen = sizeof(control)};
 
-	/* The name is the address that could not be reached. */
+	/* The address of the message is the one that could not be reached. */
 	while (recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0) {
 		on_unreachable(self, &to);
 		m.msg_namelen = sizeof(to);

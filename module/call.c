@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A script function from the message to the verdict. The exchange in between is sync.c's or
- * async.c's; call_finish() may therefore run in another process than call_run(), with nothing but
- * the context. Never logs a body. */
+/* A script function from the message to the result. sync.c or async.c does the exchange in between,
+ * so call_finish() may run in another process than call_run(), with only the context. Never logs a
+ * body. */
 #include "call.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "sip.h"
 
-/* A flag of ng; the daemon's warning names it when it was used */
+/* A flag of ng. The daemon warns of it by name. */
 #define RTP_ANSWER "allow-RTP-answer"
 #define TOO_LOW    "security too low"
 
@@ -109,8 +109,8 @@ static bool has(struct text t, const char *what)
 	return t.len && memmem(t.s, t.len, what, strlen(what));
 }
 
-/* The leg the body came from: has each media a suite that will do? What is only opportunistic is no
- * security, unless the daemon takes it. */
+/* The leg that the body came from: each media needs a permitted suite. Opportunistic SRTP does not
+ * count unless the daemon accepts it. */
 static bool policy_in(struct context *c, const struct wire_request *r, struct text flags)
 {
 	bool answer = c->job.op == OP_ANSWER;
@@ -122,8 +122,8 @@ static bool policy_in(struct context *c, const struct wire_request *r, struct te
 		lets_pass(c, suites);
 }
 
-/* The leg the daemon wrote it for. The flags asked for it, but could not if they, or the other
- * side, also say RTP. */
+/* The leg that the daemon wrote. The flags demanded SRTP, but other flags or the other side may
+ * have selected RTP. */
 static bool policy_out(struct context *c, const struct wire_reply *reply)
 {
 	char suites[POLICY_LIST];
@@ -134,8 +134,8 @@ static bool policy_out(struct context *c, const struct wire_reply *reply)
 		lets_pass(c, suites);
 }
 
-/* An emergency call may use any suite, if the operator says so: which one the other side takes is
- * not known before it answers. */
+/* An emergency call may use any suite if the operator permits it, because the other side's choice
+ * is unknown before it answers. */
 static void widen(struct context *c, char *flags, size_t *len)
 {
 	size_t n;
@@ -152,7 +152,7 @@ static void widen(struct context *c, char *flags, size_t *len)
 		c->call_id.s);
 }
 
-/* The words that ask the daemon for it on the leg it writes. */
+/* The flags that demand it from the daemon on the leg it writes. */
 static size_t policy_words(char *out, size_t size, struct context *c)
 {
 	size_t n;
@@ -237,7 +237,7 @@ static enum verdict verdict_of(const struct context *c, const struct wire_reply 
 	case WIRE_LOAD_LIMIT:
 		return V_LOAD;
 	case WIRE_NO_CALL:
-		/* The node that has the call is gone; the terminal's SDP is not at fault. */
+		/* The node of the call is gone; the terminal's SDP is not at fault. */
 		return c->job.op == OP_DELETE    ? V_OK
 			: c->job.op == OP_ANSWER ? V_NO_NODE
 						 : V_REFUSED;
@@ -246,7 +246,8 @@ static enum verdict verdict_of(const struct context *c, const struct wire_reply 
 	}
 }
 
-/* The offerer's and the answerer's leg. While there is only an offer, what was offered to whom. */
+/* The offerer's and the answerer's leg. Before an answer, the offerer and the receiver of the
+ * offer. */
 static void note_suites(struct context *c, const struct wire_reply *reply)
 {
 	char out[WIRE_SUITES];
@@ -297,7 +298,7 @@ static enum verdict apply(struct sip_msg *msg, struct context *c, const struct w
 	return end(op, V_OK, NULL);
 }
 
-/* node NULL: the one that has the call. */
+/* node NULL: the node that has the call. */
 static void send_delete(const struct context *c, const struct target *node)
 {
 	struct context d = {.job.op = OP_DELETE,
@@ -345,7 +346,7 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	call_recall(c);
 	if (c->job.op == OP_DELETE && !c->job.pinned)
 		nodes_forget(
-			/* one of several forks: the others find their node by the hash */
+			/* one of several forks: the others find their node through the hash */
 			c->call_id);
 	counter_inc(!reply               ? counters.failures
 			: v == V_REFUSED ? counters.refused

@@ -18,22 +18,22 @@ enum verdict {
 	V_NO_NODE = -1,  /* no node replied; 503 */
 	V_MESSAGE = -2,  /* no SDP, no Call-ID, ...; 400 */
 	V_POLICY = -3,   /* the security policy is not met; 488 */
-	V_REFUSED = -4,  /* the daemon says no; 488 for a body, else 500 */
+	V_REFUSED = -4,  /* refused by the daemon; 488 for a body, else 500 */
 	V_LOAD = -5,     /* all nodes are at their limit; 503 */
 	V_INTERNAL = -6, /* memory, tm; 500 */
 };
 
-/* All that is needed when the reply comes, perhaps in another process. Plain data. */
+/* The state needed when the reply comes, perhaps in another process. Plain data. */
 struct context {
 	struct job job;
 	struct policy policy;
-	char in_suites[WIRE_SUITES]; /* in the body that came */
+	char in_suites[WIRE_SUITES]; /* of the received body */
 	char fallback[32];           /* emergency: which were used */
 	bool retried;
-	bool rtp; /* emergency: ask for RTP */
+	bool rtp; /* emergency: request RTP */
 	/* Strings, stored after the datagram in the same block of memory: */
 	struct text call_id, from_tag, to_tag, via_branch;
-	char route[ROUTE_LEN]; /* continue here; "" = synchronous */
+	char route[ROUTE_LEN]; /* route to continue in; "" = synchronous */
 };
 
 /* The last result in this process, for variables. */
@@ -60,8 +60,8 @@ int call_manage(struct sip_msg *msg, struct text flags, struct text route);
 int call_retry(struct sip_msg *msg, struct text flags);
 /* Finishes an exchange. reply NULL: no node replied. */
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);
-/* An emergency call that was refused: the same request with looser flags, if the operator allows
- * it. Writes the datagram (a cookie of the same length) and returns its length; 0: no. */
+/* An emergency call was refused: the same request with looser flags, if the operator allows it.
+ * Writes the datagram (with a cookie of the same length) and returns its length; 0: not allowed. */
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
 	const char *cookie);
 
@@ -71,10 +71,10 @@ void call_recall(const struct context *c);
 /* Deletes a call that the daemon created and that must not exist. Does not wait for the reply. */
 void call_undo(const struct context *c);
 
-/* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is
- * a reply. */
+/* sync.c: runs the job in this process; wire_fini() must wipe reply->pool. True if there is a
+ * reply. */
 bool sync_exchange(struct context *c, struct wire_reply *reply, char *buf, size_t size);
-/* A cookie for a synchronous request. */
+/* Creates a cookie for a synchronous request. */
 void sync_cookie(char *out);
 
 /* async.c */
@@ -83,11 +83,11 @@ int async_sockets(void); /* Call it before Kamailio forks. */
 int async_fork(void);    /* main process */
 void async_destroy(void);
 /* Suspends and sends; with msg NULL only sends, without waiting for the reply. V_OK: not possible,
- * use the synchronous way; V_SUSPENDED; V_INTERNAL. */
+ * use the synchronous exchange; V_SUSPENDED; V_INTERNAL. */
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
 bool async_possible(struct sip_msg *msg);
-bool async_route(
-	struct text name); /* the script has it; also if it is empty, or another language's */
+bool async_route(struct text name); /* the script has this route; true if it is empty or in another
+	                    * language */
 int async_in_use(void);
 
 #endif

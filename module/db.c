@@ -84,7 +84,7 @@ static char *lines_of(const db1_res_t *r)
 		const db_val_t *v = ROW_VALUES(&RES_ROWS(r)[i]);
 		const char *url = text_of(&v[1], buf, sizeof(buf));
 
-		/* Nothing that would be another line, or another word of this one. */
+		/* Rejects characters that would start another line or word of the list. */
 		if (!*url || strlen(url) >= sizeof(buf) || strpbrk(url, " \t\r\n;#=")) {
 			LM_ERR("table %s: \"%.60s\" is no node\n", settings.db_table, url);
 			free(text);

@@ -4,7 +4,8 @@
 #ifndef MODULE_DB_H
 #define MODULE_DB_H
 
-/* The rows as lines of a node list (node.h), for free(); NULL: not to be had, the log says why. */
+/* The rows as lines of a node list (node.h), for free(). NULL: unavailable; the log has the
+ * reason. */
 char *db_nodes(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Kamailio keeps the branches of a request in the process that runs the script, and tm does not
- * take them along when it suspends the transaction: a call to somebody with two phones would ring
- * one of them only. So they are carried to the process that continues. */
+/* Kamailio keeps the branches of a request in the process that runs the script, and tm loses them
+ * when it suspends the transaction. A call to a user with two phones would ring only one. This file
+ * carries them to the process that continues. */
 #include "forks.h"
 
 #include <string.h>

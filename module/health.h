@@ -5,8 +5,7 @@
 
 int health_init(void); /* mod_init */
 int health_fork(void); /* main process */
-/* Pings all nodes once and waits for the answers; returns how many answered. asked: how many there
- * are. */
+/* Pings all nodes once and waits for replies. Returns how many replied. asked: number of nodes. */
 int health_round(int *asked);
 
 #endif

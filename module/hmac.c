@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* base/hmac.h on the SHA-256 of Kamailio's core. It does not call OpenSSL, because Kamailio's tls
- * module gives that its own memory and locks, which this module must not depend on. The
- * construction is RFC 2104's: H(key ^ opad, H(key ^ ipad, text)). */
+/* base/hmac.h on the SHA-256 of Kamailio's core. OpenSSL is avoided, because Kamailio's tls module
+ * gives it its own memory and locks. The construction is RFC 2104's: H(key ^ opad, H(key ^ ipad,
+ * text)). */
 #include "base/hmac.h"
 
 #include <core/crypto/sha256.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When a request is sent again, when the next node is asked, when to give up. A node is sent the
- * same cookie 1 + retries times, timeout apart: daemons answer a repeated cookie from their cache.
- * The next node is asked after silence, an ICMP error or "load limit", and, for calls that must be
- * somewhere already, after "unknown call". */
+/* Decides when a request is retried, when the next node is tried, and when to give up. A node gets
+ * the same cookie 1 + retries times, timeout apart: daemons answer a repeated cookie from their
+ * cache. The next node is tried after silence, an ICMP error or "load limit". For existing calls it
+ * is also tried after "unknown call". */
 #include "job.h"
 
 #include <stddef.h>

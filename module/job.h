@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One request on its way to a node, then perhaps to the next: a state machine without sockets and
- * clock, driven by sync.c in a SIP worker and by async.c in a receiver process. Plain data: it
- * lives on a stack or in shared memory. */
+/* A request to one node, then perhaps to the next: a state machine without sockets and clock.
+ * sync.c drives it in a SIP worker, async.c in a receiver process. Plain data, on a stack or in
+ * shared memory. */
 #ifndef MODULE_JOB_H
 #define MODULE_JOB_H
 
@@ -30,14 +30,14 @@ struct job {
 	size_t len;
 	struct target target[TRIES_MAX];
 	int targets, at;
-	unsigned silent; /* bit n: target n was asked and did not reply in time */
-	bool pinned;     /* target[0] and no other is asked */
-	int sent;        /* datagrams to the current one */
+	unsigned silent; /* bit n: target n got the request and did not reply in time */
+	bool pinned;     /* only target[0] is tried */
+	int sent;        /* datagrams sent to the current target */
 	uint64_t due;    /* ms */
 };
 
-/* Whether a reply with our cookie is signed with ng_key_file. If not, it is counted, and logged
- * once in 10 s. */
+/* Whether a reply with our cookie is signed with ng_key_file. An unsigned one is counted, and
+ * logged once in 10 s. */
 bool job_genuine(const struct job *j, const char *p, size_t len);
 bool reply_genuine(
 	const char *node, const char *request, size_t request_len, const char *p, size_t len);
@@ -51,7 +51,7 @@ static inline const struct target *job_target(const struct job *j)
 
 /* STEP_DONE: no node is available. */
 enum step job_start(struct job *j, struct text call_id, bool emergency);
-/* The datagram went out, or could not. */
+/* Reports that the datagram was sent, or could not be. */
 void job_sent(struct job *j, uint64_t now);
 enum step job_tick(struct job *j, uint64_t now);
 enum step job_unreachable(struct job *j);

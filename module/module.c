@@ -94,8 +94,8 @@ static int script(struct sip_msg *msg, enum op op, char *a, char *b)
 FUNCTIONS(X)
 #undef X
 
-/* Without a code: that of the last function. Without a reason: the code's usual one. The daemon's
- * own reason names addresses and limits, so it is for the log only. */
+/* Without a code, uses that of the last function; without a reason, the code's usual one. The
+ * daemon's own reason names addresses and limits, so it only goes to the log. */
 static int k_reject(struct sip_msg *msg, int code, str *reason)
 {
 	char text[WIRE_REASON];
@@ -334,7 +334,7 @@ static int load_nodes(void)
 	return n < 0 ? -1 : 0;
 }
 
-/* Before processes are forked, so that each of them has it. */
+/* Registers it before the fork, so that each process has it. */
 static int load_keys(void)
 {
 	char err[WIRE_ERR] = "no memory";

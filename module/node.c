@@ -29,9 +29,9 @@
 
 struct placement {
 	uint64_t call; /* 0 = free */
-	uint64_t node; /* hash of its id; 0 = not placed yet */
+	uint64_t node; /* hash of the node's id; 0 = not placed yet */
 	uint64_t expires;
-	uint64_t emergency; /* hash of the tag of the caller of an emergency call; 0 = not one */
+	uint64_t emergency; /* hash of an emergency caller's tag; 0 = no emergency call */
 };
 
 static struct table {
@@ -50,8 +50,8 @@ uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* FNV-1a, then mixed (the finalizer of SplitMix64): the bits of a rendezvous hash must be even,
- * they need not be secret. */
+/* FNV-1a, then mixed (the finalizer of SplitMix64): a rendezvous hash needs evenly spread bits, not
+ * secret ones. */
 static uint64_t hash_add(uint64_t h, const char *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -175,7 +175,7 @@ static int line_parse(struct node *list, int *count, char *line, uint32_t *set)
 	return 0;
 }
 
-/* The state of a known node is kept. */
+/* A known node keeps its state. */
 static void install(const struct node *list, int count, bool replace)
 {
 	struct node *old;
@@ -285,7 +285,7 @@ static struct placement *placement_find(uint64_t call)
 	return NULL;
 }
 
-/* Free, else the oldest of its row. */
+/* A free entry, else the oldest of its row. */
 static struct placement *placement_make(uint64_t call)
 {
 	struct placement *found = placement_find(call), *e = T->row[call % ROWS];
@@ -340,7 +340,7 @@ void nodes_forget(struct text call_id)
 
 /* --- The choice ------------------------------------------------------------------------------- */
 
-/* Weighted rendezvous: the smallest -ln(u) / weight wins, u even in (0,1). */
+/* Weighted rendezvous: the smallest -ln(u) / weight wins, with u uniform in (0,1). */
 static double score(uint64_t call, const struct node *n)
 {
 	double u = ((double)(mix(call ^ hash_id(n->id)) >> 11) + 0.5) / 9007199254740992.0;
@@ -371,12 +371,12 @@ int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set,
 	for (int i = 0; i < T->count; i++) {
 		const struct node *d = &T->node[i];
 
-		/* The call's own node is asked whatever the script says about sets by now. */
+		/* The call's own node is used, whatever set the script selects now. */
 		if (hash_id(d->id) != e.node && (d->set != set || !d->weight || !d->enabled))
 			continue;
 		c[n].n = d;
 		c[n].score = hash_id(d->id) == e.node ? -1 : score(call, d);
-		/* Nodes that are down come last; ordinary calls do not ask them. */
+		/* Nodes that are down come last; ordinary calls skip them. */
 		if (d->down_until > now) {
 			if (!all)
 				continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Security and emergency policy. Pure. A class of suites is a name for a set of rows, so that a
- * script says what it wants and not how that is spelled today. The daemon enforces it on the leg it
- * writes (SDES-only-...); on the leg that a message came from, only the proxy can refuse in time,
- * so the module looks at the a=crypto lines itself. */
+/* Security and emergency policy. Pure. A class of suites names a set of rows, so that scripts need
+ * no spellings. The daemon enforces the policy on the leg it writes (SDES-only-...). On the leg
+ * that a message came from, only the proxy can refuse in time, so the module reads the a=crypto
+ * lines itself. */
 #include "policy.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ static uint32_t suite_bit(struct text name)
 	return 0;
 }
 
-/* Classes and suites, comma-separated; 0 if any means nothing. */
+/* Classes and suites, comma-separated; 0 if one is unknown. */
 static uint32_t set_parse(struct text list)
 {
 	uint32_t set = 0, found;
@@ -109,7 +109,7 @@ static struct text after(struct text t, const char *prefix)
 	return (struct text){t.s + n, t.len - n};
 }
 
-/* One of our words? */
+/* Whether the word is one of the module's own. */
 static bool own_word(struct words *w, struct text t)
 {
 	if (starts(t, "require-in=")) {
@@ -217,7 +217,7 @@ static bool is_transport(struct text t)
 	return starts(t, "transport-protocol=");
 }
 
-/* A word of "SDES=[a b c]" without a limit of suites. Brackets stay. */
+/* Removes limits of suites from the words of "SDES=[a b c]". Brackets stay. */
 static struct text of_list(struct text t, bool first, char *buf)
 {
 	static const char open[] = "SDES=[";
@@ -247,7 +247,7 @@ size_t policy_loosen(char *flags, size_t len, bool transport)
 		bool first = starts(t, "SDES=["), closes = t.len && t.s[t.len - 1] == ']';
 		char *to = flags + n + (n > 0);
 
-		/* The result is never longer than the input. */
+		/* The result is at most as long as the input. */
 		if (list || first)
 			t = of_list(t, first, to);
 		else if (limits_suites(t) || (transport && is_transport(t)))

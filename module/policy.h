@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module's own words in a flag string, the security policy they ask for, and what is different
- * for emergency calls. */
+/* The module's own words in a flag string, the security policy they select, and the exceptions for
+ * emergency calls. */
 #ifndef MODULE_POLICY_H
 #define MODULE_POLICY_H
 
@@ -10,7 +10,7 @@
 
 struct policy {
 	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */
-	bool downgrade;                   /* instead of refusing */
+	bool downgrade;                   /* accept instead of refusing */
 	bool emergency;
 };
 
@@ -18,9 +18,9 @@ struct words {
 	struct policy policy;
 	char via[8];  /* "1", "2", "auto", "none" */
 	uint32_t set; /* of nodes */
-	bool retry;   /* in RTP; by call_retry(), not by a word */
+	bool retry;   /* request RTP; set by call_retry(), not by a word */
 	bool nowait;  /* do not wait for the reply */
-	bool bad;     /* a word of ours with a value that means nothing */
+	bool bad;     /* a word of ours with an invalid value */
 	size_t flags_len;
 };
 
@@ -31,16 +31,16 @@ void words_split(struct words *w, char *out, struct text flags);
 bool policy_has(uint32_t set, const char *list);
 /* True if the list is not empty and all of it is in the set. */
 bool policy_only(uint32_t set, const char *list);
-/* True if each media of a body that carries RTP can meet the demand: names a suite of the set, or
- * all: no other one. Else failing has the suites of the first that cannot. */
+/* True if each media that carries RTP meets the policy: names a suite of the set, or all: names no
+ * other. Else failing has the suites of the first that does not. */
 bool policy_body(
 	uint32_t set, struct text sdp, bool all, bool opportunistic, char failing[POLICY_LIST]);
 /* " SDES-only-..." for each suite of the set. */
 void policy_flags(char *out, size_t size, uint32_t set);
-/* Takes what limits suites (of SDES: only-, no-, require:, nonew) out of flags, in place; and what
- * names a transport, if transport is set. */
+/* Removes limits of suites (of SDES: only-, no-, require:, nonew) from flags, in place. With
+ * transport set, removes transports, too. */
 size_t policy_loosen(char *flags, size_t len, bool transport);
-/* Is this fall-back among the allowed ones, "suites,rtp"? */
+/* Whether this fall-back is in the list of allowed ones, "suites,rtp". */
 bool policy_allows(const char *list, const char *what);
 
 /* urn:service:sos and its children (RFC 5031). */

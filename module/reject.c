@@ -29,20 +29,20 @@
 
 extern struct tm_binds tmb;
 
-/* Higher than the CSeq of any request of the callee, which nobody recorded in this dialog. */
+/* Higher than the CSeq of any request of the callee, which the proxy has not recorded. */
 #define CSEQ_HIGH 0x40000000u
 
 struct leg {
 	str target;               /* the Contact */
-	struct to_body *us, *far; /* From and To of what is sent */
+	struct to_body *us, *far; /* From and To of the request to send */
 	unsigned cseq;            /* of the INVITE */
 	char dst[96];
 	struct socket_info *sock;
 	char headers[2048];
 };
 
-/* Parsed aside: the message may be in shared memory, where nothing of this process's must be left.
- */
+/* Parsed into a copy: the message may be in shared memory, where pointers of this process must not
+ * remain. */
 static bool contact_of(str *out, struct sip_msg *msg)
 {
 	struct hdr_field copy;
@@ -256,7 +256,7 @@ int reject_reply(struct sip_msg *msg, int code, const char *reason)
 		return -1;
 	remove_body(msg);
 	if (status < 200 || !t || t == T_UNDEFINED)
-		return 1; /* without a transaction: it was sent again, for its ACK */
+		return 1; /* without a transaction: a 200 repeated because of its lost ACK */
 	invite = get_cseq(msg)->method_id == METHOD_INVITE;
 	if (branch < 0 || branch >= t->nr_of_outgoings ||
 		(!invite && get_cseq(msg)->method_id != METHOD_UPDATE))

@@ -8,12 +8,12 @@
 struct wire_keys;
 
 struct settings {
-	int timeout_ms, retries;      /* per node: wait, then send again so often */
-	int max_nodes;                /* asked one after the other for one request */
+	int timeout_ms, retries;      /* per node: wait for a reply, then retry so often */
+	int max_nodes;                /* nodes tried in turn for one request */
 	int ping_interval, down_time; /* s */
 	int affinity_timeout;         /* s */
 	int receivers;                /* processes that continue suspended transactions */
-	int slots;                    /* requests that may be under way at once, asynchronously */
+	int slots;                    /* asynchronous requests in flight at once */
 	char *node_line[64];          /* of the parameter node */
 	int node_lines;
 	char *nodes_file;
@@ -24,7 +24,7 @@ struct settings {
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_numbers;  /* regular expression for the user part of a request's URI */
 	char *emergency_peers;    /* addresses and networks whose headers may mark a call */
-	char *emergency_flags;    /* added to the script's */
+	char *emergency_flags;    /* flags added to the script's */
 };
 extern struct settings settings;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading SIP messages with Kamailio's parser. Messages of a suspended transaction are in shared
- * memory: only what has been parsed before they went there is touched. RFC 3261, RFC 3264 (who
- * offers), RFC 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
+/* Reads SIP messages with Kamailio's parser. Messages of a suspended transaction are in shared
+ * memory: only headers parsed before the suspension are used. RFC 3261, RFC 3264 (who offers), RFC
+ * 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
 #include "sip.h"
 
 #include <regex.h>
@@ -42,7 +42,7 @@ static struct text sdp_of(struct sip_msg *msg)
 	return s && len > 0 ? (struct text){s, (size_t)len} : (struct text){NULL, 0};
 }
 
-/* The body up to that part, or what follows it. */
+/* The body up to that part, or after it. */
 static struct text around(struct sip_msg *msg, struct text part, bool behind)
 {
 	char *body = get_body(msg), *end = msg->buf + msg->len;
@@ -55,8 +55,8 @@ static struct text around(struct sip_msg *msg, struct text part, bool behind)
 		      : (struct text){body, (size_t)(part.s - body)};
 }
 
-/* Also SDP that Kamailio's parser does not find, and whatever a malformed message may contain:
- * sip_collect() refuses it. */
+/* Also finds SDP that Kamailio's parser misses, and treats malformed messages as if they had SDP:
+ * sip_collect() refuses them. */
 bool sip_has_sdp(struct sip_msg *msg)
 {
 	struct text sdp;
@@ -67,8 +67,8 @@ bool sip_has_sdp(struct sip_msg *msg)
 	return sdp.len || wire_has_sdp(around(msg, sdp, false));
 }
 
-/* Only the first SDP of a body is processed: is there one more? The headers of the first part,
- * which name its type, are before it. */
+/* Only the first SDP of a body is processed, so checks for a second one. The headers of the first
+ * part, which name its type, precede it. */
 static bool has_more_sdp(struct sip_msg *msg, struct text sdp)
 {
 	return wire_has_media(around(msg, sdp, false)) || wire_has_sdp(around(msg, sdp, true));
@@ -91,16 +91,16 @@ static struct sip_msg *request_of_reply(void)
 	return t && t != T_UNDEFINED ? t->uas.request : NULL;
 }
 
-/* It begins a dialog, and has an offer. */
+/* The request begins a dialog and has an offer. */
 static bool is_initial_offer(struct sip_msg *req)
 {
 	return req->REQ_METHOD == METHOD_INVITE && req->to && get_to(req) &&
 		!get_to(req)->tag_value.len && sdp_of(req).len;
 }
 
-/* A proxy before us may fork a call: then only the Via branches of its INVITEs differ. The daemon
- * keeps the branches apart if the INVITE, the answers to it, and its CANCEL or failure name that
- * Via branch. Requests in a dialog have Via branches of their own, which say nothing. */
+/* A proxy before us may fork a call, so that only the Via branches of its INVITEs differ. The
+ * daemon keeps the branches apart if the INVITE, its answers, and its CANCEL or failure name that
+ * Via branch. Requests in a dialog have other Via branches, which identify nothing. */
 static bool is_of_branch(struct sip_msg *msg, enum op op)
 {
 	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
@@ -137,8 +137,8 @@ static struct text branch_of(struct sip_msg *msg, enum op op, const char *via)
 	return v && v->branch ? text_of(v->branch->value) : (struct text){NULL, 0};
 }
 
-/* Names of the parties, once per call: with the offer of an INVITE that begins a dialog, or of its
- * reply. */
+/* Names of the parties are sent once per call: with the offer of an INVITE that begins a dialog, or
+ * of its reply. */
 static void names(struct wire_request *r, struct sip_msg *msg, enum op op)
 {
 	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
@@ -150,8 +150,8 @@ static void names(struct wire_request *r, struct sip_msg *msg, enum op op)
 	r->to_name = user_of(get_to(msg));
 }
 
-/* The daemon wants to know who offered: the From of a request, but the To when the offer came in a
- * reply or this is the answer in a request (ACK, PRACK). */
+/* The daemon needs the offerer's tag. It is the From of a request, but the To if the offer came in
+ * a reply or this is the answer in a request (ACK, PRACK). */
 static void tags(struct wire_request *r, enum op op, struct text from, struct text to)
 {
 	bool swap = op == OP_ANSWER ? !r->reply : r->reply;
@@ -193,8 +193,8 @@ int sip_collect(
 	return op == OP_ANSWER && !r->to_tag.len ? -1 : 0;
 }
 
-/* The text that replaced this body before: a failure route sees what the request route did. Of two
- * replacements of one body Kamailio writes the first only. NULL: none. */
+/* The earlier replacement of this body, so that a failure route sees the request route's result. Of
+ * two replacements of one body Kamailio writes only the first. NULL: none. */
 static struct lump *replaced(const struct sip_msg *msg, struct text old)
 {
 	for (struct lump *l = msg->body_lumps; l; l = l->next)
@@ -214,7 +214,7 @@ int sip_replace_body(struct sip_msg *msg, struct text sdp)
 		return -1;
 	at = replaced(msg, old);
 	if (at && (size_t)at->len < sdp.len)
-		return -1; /* it is in shared memory, and as long as it is */
+		return -1; /* it is in shared memory, as long as the message */
 	if (at) {
 		memcpy(at->u.value, sdp.s, sdp.len);
 		at->len = (int)sdp.len;
@@ -344,7 +344,7 @@ bool sip_is_emergency(struct sip_msg *msg)
 	return policy_sos(uri) || is_number(uri) || (is_peer(req) && is_marked(req));
 }
 
-/* --- What a message is for -------------------------------------------------------------------- */
+/* --- Which operation a message needs ---------------------------------------------------------- */
 
 static bool manage_reply(enum op *op, struct sip_msg *msg)
 {
@@ -357,14 +357,14 @@ static bool manage_reply(enum op *op, struct sip_msg *msg)
 		*op = req && !sdp_of(req).len ? OP_OFFER : OP_ANSWER;
 		return true;
 	}
-	/* A refused re-INVITE leaves the call as it is, and of forked branches others may still
+	/* A refused re-INVITE leaves the call unchanged, and other forked branches may still
 	 * answer. */
 	*op = OP_DELETE;
 	return req && req->REQ_METHOD == METHOD_INVITE && req->to && !get_to(req)->tag_value.len &&
 		tmb.t_gett()->nr_of_outgoings == 1;
 }
 
-/* A re-INVITE that is refused or cancelled leaves the call as it is. */
+/* A refused or cancelled re-INVITE leaves the call unchanged. */
 static bool in_dialog(struct sip_msg *msg)
 {
 	return parse_headers(msg, HDR_TO_F, 0) == 0 && msg->to && get_to(msg) &&
@@ -374,7 +374,7 @@ static bool in_dialog(struct sip_msg *msg)
 bool sip_manage(enum op *op, struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
-	/* A continued request runs in the guise of a failure route. */
+	/* A continued request runs as if in a failure route. */
 	bool continued = t && t != T_UNDEFINED && (t->flags & T_ASYNC_CONTINUE);
 
 	if (!is_request(msg))

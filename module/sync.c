@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The synchronous exchange: a connected socket of its own, so that replies of earlier requests
- * never arrive on it and a node that is not there says so at once (ICMP). Blocks this process, at
- * most max_nodes * (1 + retries) * timeout. */
+/* The synchronous exchange. Its own connected socket receives no replies to earlier requests, and
+ * reports a missing node at once (ICMP). Blocks this process for at most max_nodes * (1 + retries)
+ * * timeout. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ static int open_to(const struct target *t)
 	return fd;
 }
 
-/* Waits for a reply until the job's deadline. STEP_DONE: there is one; else the next step. */
+/* Waits for a reply until the job's deadline. STEP_DONE: it has come; else the next step. */
 static enum step listen_for(
 	struct context *c, int fd, struct wire_reply *reply, char *buf, size_t size)
 {

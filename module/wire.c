@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ng messages as the module writes and reads them, by daemon/proto's codec. Requests carry the
- * script's flag string unread, as "rtpp-flags": so every flag that the daemon knows works here, and
- * means the same. Replies are anybody's bytes: nothing in them is trusted, text that reaches logs
- * or SIP is made printable. Keys are in SDP only, which is never logged. */
+ * script's flag string unread, as "rtpp-flags", so every flag of the daemon works here with the
+ * same meaning. Replies are not trusted: text for logs or SIP is made printable. Keys are in SDP
+ * only, which is never logged. */
 #include "wire.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "proto/ng_auth.h"
 
 #define POOL_LIMIT (8u << 20)
-#define NAME_MAX   64u /* bytes of a name that are sent */
+#define NAME_MAX   64u /* maximum length of a sent name, bytes */
 
 static struct str str_of(struct text t)
 {
@@ -133,7 +133,7 @@ static struct str name(struct pool *p, struct text t)
 	return (struct str){copy, s.len};
 }
 
-/* For lists of calls (xcipher-ng(7), metadata), unless the script says something else there. */
+/* For lists of calls (xcipher-ng(7), metadata), unless the script sets metadata itself. */
 static void add_names(struct pool *p, struct ngval *d, const struct wire_request *r)
 {
 	if ((r->from_name.len || r->to_name.len) && !says(str_of(r->flags), "metadata="))
@@ -262,7 +262,7 @@ size_t wire_flags(char *out, size_t size, struct text datagram)
 	return s.len;
 }
 
-/* What a peer wrote, for logs, variables and reason phrases: never a control character, cut to
+/* Text from a peer, for logs, variables and reason phrases: without control characters, cut to
  * size. */
 static void printable(char *out, size_t size, struct str s)
 {
@@ -283,7 +283,7 @@ static bool has_word(const char *list, struct str word)
 	return false;
 }
 
-/* Only what a suite's name may consist of gets in, so that the list can go into logs and flags. */
+/* Accepts only characters of suite names, so that logs and flags may contain the list. */
 static bool add_word(char *list, size_t size, struct str word)
 {
 	size_t have = strlen(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module's side of the ng protocol: requests to bytes, replies to a struct. Pure, knows nothing
- * of Kamailio: it is the only user of daemon/proto here, because both have macros of the same
+/* The module's side of the ng protocol: requests to bytes, replies to a struct. Pure, without
+ * Kamailio's headers: only this file includes daemon/proto, because both have macros of the same
  * names. */
 #ifndef MODULE_WIRE_H
 #define MODULE_WIRE_H
@@ -27,12 +27,12 @@ bool text_is(struct text a, const char *z); /* ASCII, case ignored */
 struct wire_request {
 	const char *command;
 	struct text call_id, from_tag, to_tag, via_branch, sdp;
-	struct text flags;              /* as the script wrote them: the daemon reads them */
-	struct text added;              /* words the module's policies add to them */
+	struct text flags;              /* the script's text, which the daemon parses */
+	struct text added;              /* flags added by the module's policies */
 	struct text from_name, to_name; /* user parts of From and To; both empty: not sent */
 	struct text received_from;
 	bool ipv6;     /* of received_from */
-	bool reply;    /* the SIP message is one */
+	bool reply;    /* the SIP message is a reply */
 	unsigned code; /* of a reply */
 };
 
@@ -57,10 +57,10 @@ struct wire_sign {
 int wire_write(char *buf, size_t size, struct wire_sign sign, struct text cookie,
 	const struct wire_request *r);
 
-/* The same request with another cookie and other flags. */
+/* Writes the same request with another cookie and other flags. */
 int wire_rewrite(char *buf, size_t size, struct wire_sign sign, struct text datagram,
 	struct text cookie, struct text flags);
-/* The flags of a request, copied; their length. */
+/* Copies the flags of a request; returns their length. */
 size_t wire_flags(char *out, size_t size, struct text datagram);
 
 enum wire_result { WIRE_OK, WIRE_PONG, WIRE_LOAD_LIMIT, WIRE_NO_CALL, WIRE_ERROR, WIRE_GARBAGE };
@@ -76,8 +76,8 @@ struct wire_reply {
 	void *pool;
 };
 
-/* The cookie of a reply as passed to wire_write(), without the signature if there are keys; or an
- * empty text. */
+/* The cookie of a reply as passed to wire_write(), without the signature if there are keys; empty
+ * if there is none. */
 struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
 /* Whether the daemon signed these bytes as the reply to this request; without keys always true. */
 bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
@@ -93,17 +93,17 @@ void wire_fini(struct wire_reply *r);
  * were named. */
 int wire_sdp_suites(char *out, size_t size, struct text sdp);
 
-/* Writes the suites of the next active RTP media to out, and the remaining text to rest. "none": it
- * has none, or its profile is not SAVP, unless opportunistic SRTP (RFC 8643) counts. False: no
+/* Writes the suites of the next active RTP media to out, and the remaining text to rest. "none": no
+ * suites, or a profile other than SAVP, unless opportunistic SRTP (RFC 8643) counts. False: no
  * media is left. */
 bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic);
 
 /* A line begins with "m=". Reads past NULs of binary parts. */
 bool wire_has_media(struct text body);
-/* The same, or the body names application/sdp. */
+/* Whether a line begins with "m=", or the body names application/sdp. */
 bool wire_has_sdp(struct text body);
 
-/* Wipe: bodies hold keys. */
+/* Wipes the bodies, which hold keys. */
 void wire_wipe(void *p, size_t len);
 
 #endif

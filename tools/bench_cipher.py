@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench-cipher: runs xcipher-bench cipher, prints the tables of comparison, writes JSON and plots.
-bench_cipher.py BUILD [--full]: results in BUILD/bench/. Targets are told as met or not; none fails the run.
-Two figures that are compared come from one process, where both take turns of some 4 ms: a target's value is the median of the
-ratios of their turns, round by round, so that what else the machine does meets both; the quartiles say how far to trust it."""
+"""make bench-cipher: runs xcipher-bench cipher, prints comparison tables, writes JSON and plots.
+bench_cipher.py BUILD [--full]: results in BUILD/bench/. Targets are printed as met or not; none
+fails the run.
+Compared figures come from one process, in which both take turns of about 4 ms. A target's value
+is the median ratio of their turns, round by round, so that other load affects both. The
+quartiles show how reliable it is."""
 import json
 import os
 import statistics
@@ -26,7 +28,7 @@ class Bench:
         self.cpu = str(max(os.sched_getaffinity(0)))
 
     def run(self, plot, *options, time=60):
-        """One process: what it reports is comparable. time: milliseconds for each figure."""
+        """Runs one process, whose reports are comparable. time: milliseconds for each figure."""
         cmd = [self.program, "cipher", "--json", f"--time={4 * time if self.full else time}", "--cpu=" + self.cpu, *options]
         print(" ".join(cmd), file=sys.stderr)
         done = subprocess.run(cmd, stdout=subprocess.PIPE, text=True, check=False)
@@ -72,7 +74,7 @@ def plot(bench, rows, key, title, xlabel, name):
         ends.append([y[-1], x[-1], impl, line[0].get_color()])
     low, top, bottom = 0.0, max(r["ns_per_packet"] for r in rows), min(r["ns_per_packet"] for r in rows)
     for y, x, impl, colour in sorted(ends):
-        low = max(y, low * (top / bottom) ** 0.06)  # labels do not lie on each other
+        low = max(y, low * (top / bottom) ** 0.06)  # keeps labels apart
         ax.annotate(impl, (x, low), xytext=(8, 0), textcoords="offset points", va="center", color=colour)
     if words:
         ax.set_xticks(range(len(names)), names)
@@ -94,7 +96,8 @@ def plot(bench, rows, key, title, xlabel, name):
 
 
 def by_slice(x, y):
-    """The ratios of two figures' turns, round by round, where both were undisturbed: quartiles, and of how many."""
+    """Quartiles of the ratios of two figures' turns, over the rounds in which both were
+    undisturbed, and the number of these rounds."""
     if not x or not y:
         return None
     ratios = [a / b for a, b in zip(x["turns"], y["turns"]) if a and b]
@@ -117,7 +120,7 @@ def targets(b):
     near, far = {"streams": 100}, {"streams": 10000}
     daemon = {n: ratio("daemon", "calibrated", "runner-serial", batch=n) for n in DAEMON_BATCHES}
     again = [ratio("daemon", "runner-again", "runner-serial", batch=n) for n in DAEMON_BATCHES]
-    same = max([abs(x["value"] - 1) for x in again if x], default=0)  # by so much the serial engine differs from itself, at worst
+    same = max([abs(x["value"] - 1) for x in again if x], default=0)  # the largest difference of the serial engine from itself
     rows = [
         ("batch 256 to libsrtp-openssl", ratio("target", "opencl", "libsrtp-openssl", batch=256), 1 / 12),
         ("batch 256 to ipsec-mb", ratio("target", "opencl", "ipsec-mb", batch=256), 0.55),
@@ -151,7 +154,7 @@ PATH_KEYS = {"engine", "a", "b", "payload", "calls", "batch", "ns_per_packet", "
 
 
 def smoke(b):
-    """A fraction of a second: what is written has the promised keys, and every variant was compared."""
+    """A run of a fraction of a second: its output has all keys, and every variant was compared."""
     cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20", "--impl=calibrated,runner-serial,runner-again," + FAST + "," + DESIGNS]
     done = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -185,7 +188,7 @@ def main():
     daemon += b.run("small", *pair, *small, "--impl=opencl,serial")
     b.run("target", *pair, "--batch=16,256", "--streams=1000", "--impl=opencl,ipsec-mb,libsrtp-openssl", time=200)
     b.run("far", *pair, "--batch=256", "--streams=10000", "--impl=opencl,libsrtp-openssl", time=200)
-    b.run("together", *pair, "--batch=256", "--streams=100,10000", "--together", "--impl=opencl", time=200)  # no other empties the caches
+    b.run("together", *pair, "--batch=256", "--streams=100,10000", "--together", "--impl=opencl", time=200)  # no other variant evicts the caches
     payload = b.run("payload", *pair, "--batch=256", "--streams=1000", "--payload=20,160,1200", "--impl=" + FAST)
     pairs = [r for r in batch if r.get("batch") == 256 and r["impl"] in FAST.split(",")]
     for run, rx, tx in (("gcm", GCM, GCM), ("f8", F8, F8), ("gcm-cm", GCM, CM80), ("256", CM80, "AES_256_CM_HMAC_SHA1_80")):

@@ -5,7 +5,7 @@
 # started under a systemd of its own (t/systemd/run.py). With RELEASE (trixie, ...) the packages are built in such a Debian too; without
 # it they are built on this machine, for bookworm. Needs root and the network; changes nothing of this machine.
 set -eu
-# The variables of make do not apply to packages that build something.
+# make's variables must not reach packages that build something.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: check-deb.sh DIR [RELEASE]}
@@ -67,7 +67,7 @@ if [ -n "$release" ] && [ -z "${CHECK_DEB_BUILT:-}" ]; then
 	umount -R "$root"
 fi
 fresh
-# Process ids are our own here: names of namespaces that carry them are, too.
+# Process ids repeat those outside, and namespaces are named after them: use a separate /run/netns.
 mkdir -p /run/netns
 mount -t tmpfs none /run/netns
 mkdir "$root/debs" "$root/newer"
@@ -87,7 +87,7 @@ relays() { # as the user that the unit has
 
 apt update
 say "install"
-# shellcheck disable=SC2046,SC2012 # names that we made
+# shellcheck disable=SC2046,SC2012 # we chose the names
 apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') linux-headers-amd64 procps iproute2 nftables iptables systemd systemd-sysv
 in_root id xcipher >/dev/null
 in_root sh -c 'xcipherd --version && xcipher-web --version && xcipherctl --version && xcipher-bench --help >/dev/null'

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds circles between the files of daemon/, and prints each with what makes it. Exit status 1 if one has no reason below.
+"""Finds circular dependencies between the files of daemon/, and prints each with its cause. Exit
+status 1 if one has no reason below.
 
-Headers: none may include itself through others. Sources: when a.c calls a function of b.c, b.c may not lead back to a.c by what
-it calls. Files that share an X_int.h count as one file, X."""
+Headers: none may include itself through others. Sources: if a.c calls a function of b.c, the
+calls of b.c must not lead back to a.c. Files that share an X_int.h count as one file, X."""
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ ALLOWED = {
 
 
 def circles(graph):
-    """Strongly connected parts with more than one file (Tarjan)."""
+    """Strongly connected components with more than one file (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(x):

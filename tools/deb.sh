@@ -3,7 +3,7 @@
 # deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
 # packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
 set -eu
-# The variables of make do not apply to the builds of the packages.
+# make's variables must not reach the builds of the packages.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: deb.sh DIR}

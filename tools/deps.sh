@@ -9,7 +9,7 @@ set -eu
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-opencl-dev
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev libwebsockets-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
-# libjson-perl: rtpengine-utils needs it and does not say so
+# libjson-perl: a dependency that rtpengine-utils omits
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
 module="kamailio dpkg-dev binutils"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
@@ -17,7 +17,7 @@ gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice 
 webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
-# the kernel's image is not among them: the tests fetch it, and unpack it without installing
+# without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
@@ -85,7 +85,7 @@ not_installed() {
 
 policy=/usr/sbin/policy-rc.d
 
-# Services of packages that were not there before are not wanted: only their programs are.
+# Newly installed packages must not start services: only their programs are needed.
 quiet_services() {
 	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus; do
 		[ -e "/lib/systemd/system/$unit.service" ] || continue

@@ -19,7 +19,7 @@ check() {
 
 check "$1/xcipherd" man/xcipherd.8
 
-# What a running daemon takes over.
+# Options that a running daemon reloads.
 live=$(grep -oE 'X\("[a-z0-9-]+", LIVE' daemon/app/options.h | cut -d'"' -f2 | sort)
 listed=$(sed -n '/without touching a call: /,/change at once\./p' man/xcipherd.8 | sed -E 's/.*without touching a call: //; s/change at once\..*//' |
 	tr ',' '\n' | sed 's/ and /\n/' | tr -d ' ' | grep . | sort)
@@ -28,7 +28,7 @@ listed=$(sed -n '/without touching a call: /,/change at once\./p' man/xcipherd.8
 	printf '%s\n%s\n' "$live" "$listed" | sort | uniq -u >&2
 	exit 1
 }
-# The reasons of ng errors, with what to do.
+# The reasons of ng errors, with their remedies.
 sed -n 's/^\tX([A-Z_]*, "\(.*\)", \\$/.It Sy "\1"/p; s/^\t\t"\(.*\)").*/\1/p' daemon/proto/ng_errors.h |
 	sed "s/\\\\\"/\\\\(dq/g; s/'/\\\\(aq/g; s/--/\\\\-\\\\-/g" > "$1/ng-errors"
 [ -s "$1/ng-errors" ] || exit 1

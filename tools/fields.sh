@@ -9,7 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/media"
 
-# The lists with one more row compile.
+# Compiles the lists with one more row.
 compiles() { # row
 	sed 's/define STREAM_FIELDS(X)/define OTHER_FIELDS(X)/' daemon/media/fields.h >"$dir/media/fields.h"
 	echo "#define STREAM_FIELDS(X) OTHER_FIELDS(X) $1" >>"$dir/media/fields.h"

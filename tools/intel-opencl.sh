@@ -23,7 +23,7 @@ fetch() {
 	for wheel in "$folder"/wheels/*.whl; do
 		python3 -m zipfile -e "$wheel" "$folder/unpacked" || unavailable "cannot unpack $wheel"
 	done
-	# All libraries side by side, but not the loader that comes along: ours is the system's.
+	# Links all libraries into one folder, except the bundled loader: we use the system's.
 	find "$folder/unpacked" -type f -path '*/lib/*' ! -name 'libOpenCL.so*' -exec mv -t "$folder/lib" {} +
 	rm -rf "$folder/wheels" "$folder/unpacked"
 	[ -e "$folder/lib/libintelocl.so" ] || unavailable "the wheels hold no libintelocl.so"

@@ -16,7 +16,7 @@ for what in version flags; do
 	fi
 done
 
-# What comes from a library has its version behind it.
+# Symbols from a library have a version suffix.
 symbols=$(mktemp)
 trap 'rm -f "$symbols"' EXIT
 nm -D --defined-only "$kamailio" | awk '{ print $3 }' | sort >"$symbols"

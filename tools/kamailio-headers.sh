@@ -50,14 +50,14 @@ private_apt() {
 }
 private_apt update
 cd "$work/src"
-# The signature of upstream may be missing at a mirror; apt verifies the tarball all the same.
+# A mirror may lack the signature of upstream; apt verifies the tarball anyway.
 if [ -n "$release" ]; then
 	(private_apt source --download-only "kamailio/$release") || ls kamailio_*.orig.tar.?z >/dev/null
 else
 	(private_apt source --download-only --only-source "kamailio=$version") || ls kamailio_*.orig.tar.?z >/dev/null
 fi
 tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*' '*/src/lib/srdb1'
-# Its configuration is all that is made: Kamailio itself need not be built.
+# Only its configuration is built, not Kamailio itself.
 touch src/main.c
 quietly make -s -C src cfg
 # shellcheck disable=SC2016 # make expands these

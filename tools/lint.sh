@@ -57,7 +57,8 @@ for f in "${c_files[@]}"; do
 		complain "$f: lines over 100 columns"
 done
 
-# Which room includes headers of which (daemon/README.md has the same table). base is for all; a room may include itself.
+# Which rooms each room may include (daemon/README.md has the same table). Every room may include
+# base and itself.
 declare -A may=(
 	[base]="" [host]="" [srtp]="" [packet]=""
 	[proto]="srtp"
@@ -92,11 +93,11 @@ python3 tools/circles.py || complain "circles between files of daemon/"
 
 # Reasons of ng errors are rows of proto/ng_errors.h.
 grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/offer/*.c daemon/keying/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
-# Which keying a leg uses is known in keying/ only; persist/ lists what is saved.
+# Only keying/ knows the keying of a leg; persist/ lists what is saved.
 grep -nE '\bKEYING_(SDES|PASS)\b|keying(\.|->)(sdes|pass)\b|#include "keying/(rows|sdes_)' daemon/*/*.[ch] | grep -vE '^daemon/(keying|persist)/' && complain "a keying's own state outside of keying/"
 tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
-# Time, randomness and sockets come in as parameters in pure rooms.
+# Pure rooms get time, randomness and sockets as parameters.
 grep -nE '\b(clock_gettime|time|getrandom|secmem_random|socket|sendmsg|recvmsg|printf|log_write|log_(err|warn|info|debug))\(' \
 	daemon/proto/*.c daemon/srtp/*.c daemon/ice/*.c | grep -v '/\*' && complain "proto/, srtp/ and ice/ are pure"
 

@@ -18,7 +18,7 @@ NAMES = {os.path.basename(f) for f in TREE}
 TOP = {f.split("/")[0] for f in FOLDERS} | {f.split("/")[1] for f in FOLDERS if f.startswith("t/")}
 ENDINGS = (".c", ".h", ".md", ".py", ".sh", ".cl", ".json", ".mk", ".cfg", ".js")
 PATH = re.compile(r"[\w.*-]+(/[\w.*-]+)*/?$")
-OURS = ("build",)  # made by make
+OURS = ("build",)  # created by make
 
 
 def functions(path):

@@ -21,12 +21,12 @@ ESBUILD=0.25.12
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
-# Exit status 0 if NAME is there in this VERSION.
+# Exit status 0 if NAME is installed in this VERSION.
 have() {
 	[ "$(cat "$dir/$1.version" 2>/dev/null)" = "$2" ]
 }
 
-# fetch NAME VERSION PROGRAM: calls fetch_NAME, its output in a log.
+# fetch NAME VERSION PROGRAM: calls fetch_NAME and logs its output.
 fetch() {
 	! have "$1" "$2" || return 0
 	if ! command -v "$3" >/dev/null; then

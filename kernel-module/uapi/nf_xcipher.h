@@ -31,10 +31,10 @@ enum nfx_feature {
 
 enum nfx_cmd {
 	NFX_CMD_UNSPEC,
-	/* do: NFX_A_VERSION, NFX_A_FEATURES (what the daemon knows), NFX_A_OWNER, NFX_A_GRACE_MS.
-	 * Reply: NFX_A_VERSION, NFX_A_FEATURES (what both know), NFX_A_MARK, NFX_A_TARGETS (adopted),
-	 * NFX_A_MAX_TARGETS, NFX_A_MAX_DESTS, NFX_A_RELEASE. This socket owns the targets of that owner
-	 * from now on; EBUSY if another one that is open does. */
+	/* do: NFX_A_VERSION, NFX_A_FEATURES (the daemon's), NFX_A_OWNER, NFX_A_GRACE_MS. Reply:
+	 * NFX_A_VERSION, NFX_A_FEATURES (common to both), NFX_A_MARK, NFX_A_TARGETS (adopted),
+	 * NFX_A_MAX_TARGETS, NFX_A_MAX_DESTS, NFX_A_RELEASE. This socket owns the targets of that
+	 * owner from now on. EBUSY if another open socket does. */
 	NFX_CMD_HELLO,
 	/* do: a target's attributes. NLM_F_CREATE: it may be new; NLM_F_EXCL: it must be (EEXIST);
 	 * without NLM_F_CREATE it must exist (ENOENT). Replaces the target's plan as a whole;
@@ -42,14 +42,14 @@ enum nfx_cmd {
 	NFX_CMD_TARGET_SET,
 	/* do: NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT. Reply with NLM_F_ECHO: its last counters. */
 	NFX_CMD_TARGET_DEL,
-	/* do: as TARGET_DEL; reply: the target with counters. dump: all, or those that match the attributes
-	 * that are given of NFX_A_OWNER, NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT, NFX_A_ACTION. */
+	/* do: as TARGET_DEL; reply: the target with counters. dump: all, or those that match the
+	 * given NFX_A_OWNER, NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT, NFX_A_ACTION. */
 	NFX_CMD_TARGET_GET,
-	/* do: all targets of this socket's owner go. */
+	/* do: deletes all targets of this socket's owner. */
 	NFX_CMD_FLUSH,
 	/* do: reply NFX_A_STATS of the namespace, NFX_A_TARGETS. */
 	NFX_CMD_STATS_GET,
-	/* multicast: NFX_A_EVENT and what it concerns. */
+	/* multicast: NFX_A_EVENT and the attributes of its target. */
 	NFX_CMD_EVENT,
 	NFX_CMD_COUNT
 };
@@ -62,7 +62,7 @@ enum nfx_attr {
 	NFX_A_OWNER,       /* u32: a number that an instance of the daemon keeps over restarts */
 	NFX_A_GRACE_MS,    /* u32: how long targets stay after their owner's socket was closed */
 	NFX_A_MARK,        /* u32: NFQA_MARK for verdicts whose packet the module shall send */
-	NFX_A_TARGETS,     /* u32: how many there are */
+	NFX_A_TARGETS,     /* u32: number of targets */
 	NFX_A_MAX_TARGETS, /* u32 */
 	NFX_A_MAX_DESTS,   /* u32: of one target */
 	/* A target: datagrams to this local address and port */
@@ -74,23 +74,27 @@ enum nfx_attr {
 	NFX_A_QUEUE,       /* u16: netfilter queue */
 	NFX_A_FLAGS,       /* u32: enum nfx_flag */
 	NFX_A_COOKIE,      /* u64: chosen by the daemon; returned in dumps and events */
-	NFX_A_SOURCE_ADDR, /* 4 or 16 bytes: the confirmed source; without it any is right */
+	NFX_A_SOURCE_ADDR, /* 4 or 16 bytes: the confirmed source; without it any source is
+	                    * accepted */
 	NFX_A_SOURCE_PORT, /* be16 */
 	NFX_A_MISMATCH,    /* u8: enum nfx_mismatch */
-	NFX_A_SSRC,        /* u32: RTP of others is queued (without a queue: passed on) */
+	NFX_A_SSRC,        /* u32: RTP with another SSRC is queued (without a queue: passed on) */
 	NFX_A_RATE,        /* u32: packets per second for this target; 0 or absent: any */
-	NFX_A_SOURCE_RATE, /* u32: packets per second from one address, to all targets with such a limit */
+	NFX_A_SOURCE_RATE, /* u32: packets per second from one address, over all targets with
+	                    * such a limit */
 	NFX_A_SILENCE_MS,  /* u32: silence after which an event is sent */
 	NFX_A_DESTS,       /* nest of NFX_A_DEST */
 	NFX_A_DEST,        /* nest of NFX_D_... */
 	/* Counters */
 	NFX_A_STATS,       /* nest of NFX_S_... */
-	NFX_A_LAST_SEEN_MS,/* u64: how long ago the last datagram came that was taken; absent: none yet */
+	NFX_A_LAST_SEEN_MS,/* u64: time since the last accepted datagram; absent: none yet */
 	NFX_A_EVENT,       /* u8: enum nfx_event */
 	NFX_A_PAD,
-	NFX_A_IF_QUEUED,   /* u64: TARGET_SET only if the target's counter QUEUED is this; else EAGAIN */
-	NFX_A_SEQ,         /* u16: sequence number of the last RTP that was relayed since the last TARGET_SET; absent: none yet.
-			    * Who extends it, often enough, knows where SRTP's index stands that nobody else looked at. */
+	NFX_A_IF_QUEUED,   /* u64: TARGET_SET only if the target's counter QUEUED has this value;
+	                    * else EAGAIN */
+	NFX_A_SEQ,         /* u16: sequence number of the last RTP relayed since the last
+	                    * TARGET_SET; absent: none yet. A reader that polls it often enough
+	                    * knows the index of SRTP that only the kernel relays. */
 	NFX_A_COUNT
 };
 
@@ -100,47 +104,51 @@ enum nfx_dest_attr {
 	NFX_D_PORT,       /* be16 */
 	NFX_D_LOCAL_ADDR, /* 4 or 16 bytes: source address of the copies */
 	NFX_D_LOCAL_PORT, /* be16 */
-	NFX_D_TOS,        /* u8: TOS or traffic class; absent: as it came */
+	NFX_D_TOS,        /* u8: TOS or traffic class; absent: unchanged */
 	NFX_D_COUNT
 };
 
 enum nfx_action {
-	NFX_ACTION_PASS,  /* on to the socket */
+	NFX_ACTION_PASS,  /* to the socket */
 	NFX_ACTION_QUEUE, /* to NFX_A_QUEUE */
 	NFX_ACTION_RELAY, /* to NFX_A_DESTS, in the kernel */
 	NFX_ACTION_DROP,
 	NFX_ACTION_COUNT
 };
 
-/* What happens to a datagram that is not from the confirmed source. */
+/* Action for a datagram from another source than the confirmed one. */
 enum nfx_mismatch {
 	NFX_MISMATCH_DROP,
-	NFX_MISMATCH_PASS,  /* to the queue if there is one, else to the socket; an event tells of it */
-	NFX_MISMATCH_COUNT, /* taken as if it were from the source, but counted */
+	NFX_MISMATCH_PASS,  /* to the queue if there is one, else to the socket; an event reports
+	                     * it */
+	NFX_MISMATCH_COUNT, /* accepted as if from the source, but counted */
 	NFX_MISMATCH_KINDS
 };
 
 enum nfx_flag {
-	NFX_FLAG_BYPASS = 1 << 0, /* queue without a reader: to the socket, not dropped */
+	NFX_FLAG_BYPASS = 1 << 0, /* a queue without a reader passes packets to the socket
+	                           * instead of dropping them */
 	NFX_FLAG_STRICT = 1 << 1, /* only RTP, RTCP, STUN and DTLS are passed on */
-	/* The payload is not RTP (T.38, BFCP), and is not read. NFX_A_ACTION applies to each datagram of any length,
-	 * STUN and DTLS included. Counters count it as RTP. Refused with NFX_A_SSRC, and with a different
-	 * NFX_A_RTCP_ACTION. */
+	/* The payload is not RTP (T.38, BFCP), and is not read. NFX_A_ACTION applies to datagrams
+	 * of any length, including STUN and DTLS. Counters count them as RTP. Refused with
+	 * NFX_A_SSRC, and with a different NFX_A_RTCP_ACTION. */
 	NFX_FLAG_UNREAD = 1 << 2,
 	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT | NFX_FLAG_UNREAD
 };
 
 enum nfx_event {
-	NFX_EVENT_SOURCE = 1, /* NFX_A_SOURCE_*: a datagram came from there, which is not the confirmed source */
-	NFX_EVENT_SILENCE,    /* nothing came for NFX_A_SILENCE_MS, or since it was made; again only after something did */
-	NFX_EVENT_FLOOD,      /* a limit of rate drops; at most once a second for a target */
-	NFX_EVENT_SSRC,       /* NFX_A_SSRC: RTP with this one came */
+	NFX_EVENT_SOURCE = 1, /* NFX_A_SOURCE_*: a datagram came from this address, which is not
+	                       * the confirmed source */
+	NFX_EVENT_SILENCE,    /* no datagram for NFX_A_SILENCE_MS, or since creation; repeated
+	                       * only after a datagram */
+	NFX_EVENT_FLOOD,      /* a rate limit drops packets; at most once a second per target */
+	NFX_EVENT_SSRC,       /* NFX_A_SSRC: RTP with this SSRC came */
 	NFX_EVENT_COUNT
 };
 
 /* u64 each. X(name in the enumeration, name for people) */
 #define NFX_STATS(X)                                                            \
-	X(RTP_PACKETS, "RTP packets")         /* taken, by any action but drop */ \
+	X(RTP_PACKETS, "RTP packets")         /* accepted, by any action but drop */ \
 	X(RTP_BYTES, "RTP bytes")             /* of UDP payload */               \
 	X(RTCP_PACKETS, "RTCP packets")                                          \
 	X(RTCP_BYTES, "RTCP bytes")                                              \
@@ -157,7 +165,7 @@ enum nfx_event {
 	X(NO_MEMORY, "no memory")                                                \
 	X(TOO_BIG, "larger than the way")     /* sent, in fragments */           \
 	X(TTL, "time to live over")                                               \
-	X(RELAYED, "relayed")                 /* that came in, not copies */      \
+	X(RELAYED, "relayed")                 /* incoming packets, not copies */      \
 	X(RELAYED_BYTES, "relayed bytes")
 
 enum nfx_stat {

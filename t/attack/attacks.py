@@ -24,7 +24,7 @@ def to_ng(rig, where, more=""):
     rig.told(b, there)
     rig.answer("evil", b.sdp())
     rig.left()
-    # A cookie is what comes before the first space: the twelve bytes of the RTP header must have none.
+    # A cookie ends at the first space, so the twelve bytes of the RTP header must have none.
     packet = bytes([0x80, 0]) + b"abcdefghij"
     for _ in range(5):
         b.sock.sendto(packet + COMMAND, b.to)
@@ -127,9 +127,10 @@ def in_avp(text):
 
 
 def reuse(rig, steps, osrtp=False):
-    """Runs steps(rig, name, a, b, spoken, learn): spoken(word, first) sends three packets with sequence numbers from first, learn(SDP)
-    notes the relay's keys. Counts indexes with two ciphertexts under one key. Each packet is opened with the key, so the count is right
-    wherever the relay has the key from. Sequence numbers have no gap, because a gap may be a reason to drop packets."""
+    """Runs steps(rig, name, a, b, spoken, learn). spoken(word, first) sends three packets with
+    sequence numbers from first, learn(SDP) stores the relay's keys. Returns the number of
+    indexes with two ciphertexts under one key. Each packet is opened with the key, whatever its
+    origin. Sequence numbers have no gap, because a gap may be a reason to drop packets."""
     a, b = pair(rig, far=SUITE)
     if osrtp:
         name, there = "osrtp", rig.offer("osrtp", a.sdp(), OSRTP=["offer"], SDES=["pad"])
@@ -252,7 +253,7 @@ def many_lines(rig):
     """8: offers with 64 m-lines until the ports are used up (10,000); then an ordinary and an emergency call"""
     lines = [("10.200.1.2", 30000 + 2 * i, []) for i in range(64)]
     taken = refused = 0
-    while taken + refused < 120:  # 64 lines as long as they are taken, then few, to have what is left
+    while taken + refused < 120:  # 64 lines while they are accepted, then few, to use up the rest
         body = sdp.body(lines[:(64, 8, 1)[min(refused, 2)]], "10.200.1.2")
         reply = rig.client.call("offer", tries=15, call_id=f"many-{taken}-{refused}", from_tag="a", sdp=body,
                                 transport_protocol="RTP/AVP", ICE="remove")

@@ -117,11 +117,11 @@ class Checker:
         self.strangers.add(address)
 
     def sends(self, sender, serial, group, permitted, what=""):
-        """group: the call that its sender belongs to, None for a stranger; what: for the report."""
+        """group: the call of the sender, None for a stranger; what: for the report."""
         self.permit[(sender, serial)] = (group, permitted, what)
 
     def echoes(self, m):
-        """A terminal of plain RTP says again what it heard."""
+        """A terminal with plain RTP sends received packets back."""
         self.echoed.add(m)
 
     def merge(self, one, other):

@@ -21,7 +21,7 @@ def rtcp(sender, serial, ssrc=7):
 
 
 class Case:
-    """A checker that knows one call: east speaks plain RTP, west the suite."""
+    """A checker that knows one call: east uses plain RTP, west the suite."""
 
     def __init__(self, suite="AES_CM_128_HMAC_SHA1_80"):
         c = self.checker = checker.Checker({GATEWAY, "10.200.2.1"}, (20000, 21999))
@@ -51,7 +51,7 @@ def good():
     c = Case()
     c.leaves(rtp(2, 1)).leaves(c.key.protect(rtp(1, 1)), B, WEST).leaves(c.key.protect(rtp(1, 2, 2)), B, WEST)
     c.leaves(c.key.protect(rtp(1, 3, 1), roc=1), B, WEST).leaves(c.key.protect_rtcp(rtcp(1, 4), 1), B + 1, WEST, 5001)
-    return c.leaves(c.key.protect(rtp(1, 1)), B, WEST)  # the same packet again is no second plaintext
+    return c.leaves(c.key.protect(rtp(1, 1)), B, WEST)  # a repeated packet is not a second plaintext
 
 
 def reuse(suite):

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The state of the calls, kept without asking the daemon: which party got which port and key, and whose packets may be relayed.
+"""The state of the calls, kept without queries to the daemon: ports and keys of each party, and
+senders whose packets may be relayed.
 
-The rules for a leg that speaks plain RTP are those of SECURITY.md. A terminal that sends from the address in its SDP is
-believed at its first packet, or after its probation if a stranger was there before it. A terminal that sends from elsewhere is
-believed after its probation, LEARNING seconds after the last signalling, if no stranger was there before it. From then on no
-stranger is heard, and a signalling that repeats the address changes nothing. Strangers are never heard on a leg of SRTP.
-"""
+The rules for a plain leg are those of SECURITY.md. A terminal that sends from the address in its
+SDP is confirmed at its first packet, or after its probation if a stranger sent first. A terminal
+behind a NAT is confirmed after its probation, LEARNING seconds after the last signalling, if no
+stranger sent first. After that, strangers are dropped, and signalling the same address again
+changes nothing. On a leg with SRTP strangers are always dropped."""
 import time
 
 PROBATION = 6  # packets in a row; the daemon wants 5
-LEARNING = 3.2  # the daemon's 3 s have passed for certain
+LEARNING = 3.2  # more than the daemon's 3 s
 
 
 class Leg:
@@ -31,7 +32,7 @@ class Party:
     def __init__(self, terminal, listener=False):
         self.terminal, self.tag, self.listener = terminal, terminal.tag, listener
         self.legs = [None] * len(terminal.lines)
-        self.keys = []  # what it was offered: crypto lines by m-line
+        self.keys = []  # the offer to it: crypto lines by m-line
         self.written = None  # the lines of its last SDP
 
 
@@ -62,7 +63,7 @@ class Model:
         return leg
 
     def told(self, call, lines):
-        """A terminal of this call was handed this SDP by the daemon."""
+        """The daemon gave this SDP to a terminal of this call."""
         for t in lines:
             if not t.port:
                 continue
@@ -133,7 +134,7 @@ class Model:
             leg.passed |= leg.genuine >= PROBATION
         if settled:
             if not leg.settled:
-                self.flush()  # what left before may have gone to a stranger
+                self.flush()  # earlier packets may have gone to a stranger
             leg.settled = True
             self.checker.event("settled", *leg.at)
 

@@ -16,7 +16,7 @@ PLACES = ("east", "west", "stranger")
 OWN = ("10.200.1.1", "10.200.2.1", "10.200.3.1", "127.0.0.1", "::1")
 MEDIA = (10000, 29999)
 GATEWAY = "10.200.1.1"
-QUIET = 0.3  # seconds without a packet: what was sent has arrived, or never will
+QUIET = 0.3  # seconds without a packet: all packets have arrived, or are lost
 
 
 class Refused(Exception):

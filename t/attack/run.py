@@ -28,7 +28,7 @@ import shrink  # noqa: E402
 import steps  # noqa: E402
 import world  # noqa: E402
 
-FLOORS = {"relayed": 50, "SRTP": 20, "ng ok": 20}  # of all sequences together: a run in which nothing is relayed proves nothing
+FLOORS = {"relayed": 50, "SRTP": 20, "ng ok": 20}  # for all sequences together: a run that relays too little proves nothing
 FLOOR_STEPS = 100  # shorter runs are for development
 
 
@@ -50,7 +50,7 @@ def play(args, todo, verbose=False):
                 w.flush_wire()
         except world.Silent:
             pass
-        except Exception:  # the test itself failed: say where, and count it as a failure
+        except Exception:  # the test itself failed: print where, and count it as a failure
             log = w.daemon.text() if w.daemon else w.log
             w.violation("alive", f"the test failed in step {done}:\n{traceback.format_exc()}\n{log[-3000:]}")
         finally:

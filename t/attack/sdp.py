@@ -27,15 +27,16 @@ def body(lines, address, more="", direction="sendrecv", session=""):
 
 
 class Told:
-    """One m-line of the daemon's: where its terminal sends to, and the keys that the daemon sends under."""
+    """One m-line from the daemon: its terminal's destination, and the keys that the daemon sends
+    under."""
 
     def __init__(self, address, port, rtcp, profile, keys):
         self.address, self.port, self.rtcp, self.profile, self.keys = address, port, rtcp, profile, keys
 
 
 def parse(text):
-    """The m-lines. On hold the daemon may write 0.0.0.0 or :: as its address, of the family that the other side wrote: then it is
-    that of the origin."""
+    """The m-lines. On hold the daemon may write 0.0.0.0 or :: in the other side's family; the
+    origin then names its address."""
     usual, out = {"0.0.0.0": "10.200.1.1", "::": "fd00:1::1"}, []
     origin = re.search(r"^o=.* IN IP[46] (\S+)", text, re.M)
     if origin and origin[1] in usual.values():
@@ -73,7 +74,8 @@ HOSTILE_LINES = ["k=clear:secret\r\n", "a=key-mgmt:mikey AQAFgM0XflABAAAAAAAAAAA
 
 
 def hostile_addresses(own, media_ports, victims, ng_port):
-    """(address, port) that a SIP user may write: special ones, the daemon's own, other calls'."""
+    """(address, port) that a SIP user may write: special ones, the daemon's own, those of other
+    calls."""
     special = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.200.1.255", "10.200.1.0", OUTSIDE,
                "::1", "::", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.200.1.1", "240.0.0.1", *own]
     return ([(a, p) for a in special for p in (ng_port, 5060, 6379)] + [(own[0], ng_port), ("127.0.0.1", ng_port)] * 6

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shortens a sequence of steps that violates a check: drops steps, replays, and keeps lists that still violate it.
+"""Shortens a list of steps that violates a check: drops steps, replays, and keeps lists that still
+violate it.
 
-Steps carry their own seeds, so what is left behaves as before. Each replay has its own namespaces and daemon. Terminals' SSRCs and
-the daemon's ports and keys differ from run to run, so a replay that passes is no proof; one that fails is.
-"""
+Steps carry their own seeds, so the remaining ones behave as before. Each replay has its own
+namespaces and daemon. SSRCs, ports and keys differ from run to run. So a replay that passes
+proves nothing; one that fails does."""
 
 
 def shrink(steps, violates, budget=60, say=print):

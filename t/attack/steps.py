@@ -44,7 +44,8 @@ def pick(w, r):
 # --- Signalling ----------------------------------------------------------------------------------------------------------
 
 def write(w, r, party, suites, call=None, hostile=0.15, offered=None, more=""):
-    """The party's SDP, new. suites: what it offers, or for an answer offered: the daemon's crypto lines by m-line."""
+    """A new SDP of the party. suites: those it offers; offered: for an answer, the daemon's crypto
+    lines by m-line."""
     t, lines = party.terminal, []
     hostile = r.choice((0, hostile, 3 * hostile))
     for n, line in enumerate(t.lines):
@@ -62,7 +63,7 @@ def write(w, r, party, suites, call=None, hostile=0.15, offered=None, more=""):
                 w.model.spiral(call, where, port)
         lines.append((where, port, keys))
         if r.random() < 0.2:
-            line.seq, line.roc, line.rtcp_index = 100, 0, 0  # as a terminal that was started again
+            line.seq, line.roc, line.rtcp_index = 100, 0, 0  # like a restarted terminal
     party.written = lines
     return body(w, r, party, more)
 
@@ -94,7 +95,7 @@ def new_party(w, r, place, lines=1):
 
 
 def take_keys(party, tags=None):
-    """Each line sends under the key of its last SDP; tags: which crypto line was chosen, by m-line."""
+    """Each line sends under the key of its last SDP; tags: the accepted crypto line, by m-line."""
     for n, (line, (_, _, keys)) in enumerate(zip(party.terminal.lines, party.written)):
         chosen = [k for k in keys if not tags or n >= len(tags) or tags[n] is None or k[0] == tags[n]] or keys
         line.key = crypto.Key(chosen[0][1], chosen[0][2]) if chosen else None
@@ -137,7 +138,7 @@ def answer(w, r):
     party = r.choice(others) if others and r.random() < 0.8 else None
     if party is None:
         if offerer is not call.offerer:
-            return  # who is asked by a re-INVITE is known
+            return  # a re-INVITE has a known receiver
         place = "west" if offerer.terminal.place == "east" else "east"
         party = new_party(w, r, place, len(lines))
         call.parties[party.tag] = party
@@ -169,7 +170,8 @@ def several_answers(w, r):
 
 @step(3)
 def circle(w, r):
-    """One or two calls of plain RTP whose parties name media ports of the daemon as their own, so that each port sends to the next."""
+    """One or two plain calls whose parties name media ports of the daemon as their own, so that
+    each port sends to the next."""
     ring = [(c, w.model.established(c)[:2]) for c in list(w.model.calls.values())[-4:] if c.ready and len(w.model.established(c)) > 1]
     ring = [(c, p) for c, p in r.sample(ring, len(ring)) if p[0].legs[0] and p[1].legs[0]][:r.choice((1, 2))]
     for i, (call, (a, b)) in enumerate(ring):
@@ -237,7 +239,7 @@ def connect(w, r):
     if a is None or b is None or a is b:
         return
     more = {} if call is other else {"to_call_id": other.id}
-    w.checker.event("merge", call.id, other.id)  # a refusal is as good: nobody is heard by more than the model allows
+    w.checker.event("merge", call.id, other.id)  # a refusal is valid, too: it lets no further sender in
     w.ask("connect", call_id=call.id, from_tag=a.tag, to_tag=b.tag, **more)
 
 
@@ -263,7 +265,7 @@ def subscribe(w, r):
 
 @step(1)
 def publish(w, r):
-    """A party of its own, whom others may subscribe to."""
+    """A separate party, to which others may subscribe."""
     w.number += 1
     party = new_party(w, r, "east")
     call = Call(w.number, party)
@@ -398,8 +400,8 @@ def insider(w, r):
 
 @step(2)
 def reflect(w, r):
-    """A terminal sends back, bit by bit, what it got. In SRTP that is under the daemon's own key, and must not be relayed. In plain
-    RTP it is speech like any other: an echo test does it."""
+    """A terminal sends received packets back unchanged. In SRTP they are under the daemon's own key
+    and must not be relayed. In plain RTP they are ordinary media, as from an echo test."""
     who = sending(w, r)
     if who is None:
         return
@@ -470,7 +472,7 @@ def restart(w, r):
 
 @step(2)
 def remember(w, r):
-    """A copy of all that Redis holds, for a later roll-back."""
+    """Copies all of Redis' data, for a later roll-back."""
     if w.redis and w.redis_up:
         w.dump = {k: w.redis("DUMP", k) for k in w.redis("KEYS", "*")}
 

@@ -34,7 +34,7 @@ class Sockets:
         return self.open[key]
 
     def drain(self):
-        """Discards received packets: the checker has read them on the wire."""
+        """Discards received packets, because the checker has read them on the wire."""
         for s in self.open.values():
             try:
                 while s.recv(2048):
@@ -53,14 +53,14 @@ class Line:
 
     def __init__(self, ns, address, port, natted):
         self.ns, self.address, self.port = ns, address, port
-        self.source = port + 1000 if natted else port  # behind NAT packets come from another port
+        self.source = port + 1000 if natted else port  # behind a NAT packets come from another port
         self.ssrc = int.from_bytes(os.urandom(4), "big")
         self.seq, self.roc, self.rtcp_index = 100, 0, 0
         self.key, self.to = None, None
-        self.pool = {}  # suite: keys that it used before
+        self.pool = {}  # suite: its earlier keys
 
     def new_key(self, suite, random):
-        """A new master key, or one that it had before."""
+        """A new master key, or an earlier one."""
         pool = self.pool.setdefault(suite, [])
         if not pool or random.random() < 0.5:
             pool.append(random.randbytes(crypto.key_len(suite)))
@@ -190,7 +190,7 @@ class Control:
         return reply
 
     def send(self, end):
-        """A new packet each time, as a terminal's: one that comes again may be taken for one of a circle."""
+        """A new packet each time, like a terminal. A repeated one could look like a circle."""
         self.serial += 1
         word = struct.pack("!BBHII", 0x80, 0, self.serial & 0xffff, self.serial, 0x98 + end) + b"flush %d" % self.serial
         self.socks[end][0].sendto(word, self.to[end])
@@ -200,7 +200,8 @@ class Control:
         """Sends a packet there twice. After the second one, all packets that were ready before the first one have been read."""
         for _ in range(2):
             for _ in range(seconds):
-                # A stranger may take the plain leg of a terminal that does not send: the relay believes this terminal again at once.
+                # A stranger may take the plain leg of a silent terminal: the relay accepts this
+                # terminal again at once.
                 self.send(1)
                 if self.arrives(self.send(0)):
                     break

@@ -17,7 +17,7 @@ ETH_P_ALL, ETH_P_IP, ETH_P_IPV6 = 3, 0x0800, 0x86dd
 SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS = 33, 263, 6
 PACKET_OUTGOING = 4
 BUFFER = 64 << 20
-READ_MAX = 20000  # a loop sends for ever: enough of it was seen then
+READ_MAX = 20000  # a loop sends without end: this many suffice
 
 Packet = namedtuple("Packet", "link src sport dst dport data")
 

@@ -33,8 +33,8 @@ static const struct bench_impl *const impls[IMPLS] = {&bench_impl_serial, &bench
 	&bench_impl_massive, &bench_impl_persistent, &bench_impl_calibrated,
 	&bench_impl_runner_serial, &bench_impl_runner_again};
 
-/* A made-up mixture for --mix: G.711 with and without header extensions, G.729, comfort noise,
- * wide-band audio, video; most suites. Compared with uniform batches of the very same classes. */
+/* An invented mixture for --mix: G.711 with and without header extensions, G.729, comfort noise,
+ * wide-band audio, video; most suites. It is compared with uniform batches of the same classes. */
 #define S(id) SUITE_##id
 static const struct {
 	enum srtp_suite_id rx, tx;
@@ -65,7 +65,7 @@ static bool listed(const char *list, const char *name)
 
 static bool wanted(const struct options *o, const struct bench_impl *im)
 {
-	/* The daemon's own choice of engine is only run when asked for. */
+	/* The daemon's own choice of engine runs only on request. */
 	return o->impls ? listed(o->impls, im->name)
 			: im != &bench_impl_calibrated && im != &bench_impl_runner_serial &&
 			im != &bench_impl_runner_again;
@@ -82,7 +82,7 @@ static const struct srtp_suite *unknown_suite(const struct bench_impl *im, const
 	return NULL;
 }
 
-/* Says so on one line where a variant is left out. */
+/* Reports on one line why a variant is left out. */
 static bool contender_open(struct contender *c, struct options *o)
 {
 	const struct srtp_suite *s = unknown_suite(c->im, c->l);
@@ -100,7 +100,7 @@ static bool contender_open(struct contender *c, struct options *o)
 	return res == 0;
 }
 
-/* All wanted implementations on all these loads, by turns. */
+/* Runs all wanted implementations on all these loads, in turn. */
 struct group {
 	struct contender c[IMPLS * LOADS_MAX];
 	unsigned n;
@@ -430,7 +430,7 @@ static int option(struct options *o, int c, const char *arg, uint32_t *cpu)
 	}
 }
 
-/* peers/ beside the program. */
+/* The folder peers/ next to the program. */
 static void peers_find(char *out, size_t len)
 {
 	char self[400] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The two parallel designs of the literature on the device, packets and keys of our engine
- * (compare_*.cl). Their host code is here; the daemon uses none of it. On a CPU the arena is the
- * device's memory, as for the engine; elsewhere its used part is copied. Supports AES-CM, NULL and
- * plain with HMAC-SHA1. */
+/* The literature's two parallel designs on the device, with packets and keys of our engine
+ * (compare_*.cl). The daemon uses none of this host code. On a CPU the arena is the device's
+ * memory, as in the engine; elsewhere its used part is copied. Supports AES-CM, NULL and plain with
+ * HMAC-SHA1. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static cl_int buffers(struct cmp *c, const struct arena *a)
 	return err;
 }
 
-/* The steps of the massive design have fewer arguments one after the other. */
+/* Later steps of the massive design have fewer arguments. */
 static cl_int args(struct cmp *c)
 {
 	cl_mem all[] = {c->job, NULL, c->key, c->in, c->out, c->status};
@@ -134,7 +134,7 @@ static int cmp_open(int design, void **out, struct bench_env *env, const struct 
 	if (!c)
 		return -ENOMEM;
 	c->design = design;
-	/* As the engine does: kernels run in this thread. */
+	/* As in the engine, kernels run in this thread. */
 	if (setenv("POCL_DEVICES", "basic", 0) ||
 		opencl_device_choose(&c->dev, &cfg, err, err_len)) {
 		cmp_close(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench dtls: DTLS-SRTP handshakes per second of one core, beside the same handshake by
- * OpenSSL alone (the floor); memory per association; cost of a ClientHello from an unproven source.
- * Client and server run in turns in one thread; the time of each is measured separately. */
+/* xcipher-bench dtls: DTLS-SRTP handshakes per second on one core, compared with the same handshake
+ * by OpenSSL alone (the floor). Also memory per association, and the cost of a ClientHello from an
+ * unproven source. Client and server take turns in one thread; each is timed separately. */
 #include <getopt.h>
 #include <malloc.h>
 #include <openssl/ssl.h>
@@ -128,7 +128,7 @@ static SSL_CTX *floor_ctx(void)
 	return ctx;
 }
 
-/* Memory BIOs join datagrams; records stay whole, which is enough for OpenSSL. */
+/* Memory BIOs join datagrams, but records stay whole, which OpenSSL accepts. */
 static bool run_floor(SSL_CTX *ctx, struct sides *s)
 {
 	SSL *ssl[2];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Our own engines in the benchmark, through the interface that the daemon uses; and as the daemon
- * uses them: through its runner, which after a calibration gives each batch to the engine that is
- * quicker for its size. */
+/* Our engines in the benchmark, through the interface that the daemon uses. Also the daemon's
+ * runner, which after a calibration gives each batch to the faster engine for its size. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "bench.h"
 #include "packet/arena.h"
 
-enum { CALIBRATED_SLOTS = 1024 }; /* the largest batch that a calibration looks at */
+enum { CALIBRATED_SLOTS = 1024 }; /* the largest batch of a calibration */
 
 struct ours {
 	const struct engine_ops *ops;
@@ -144,7 +143,7 @@ const struct bench_impl bench_impl_opencl = {.name = "opencl",
 
 /* --- As the daemon runs them ------------------------------------------------------------------ */
 
-/* The runner has an arena of its own; loaded packets are copied to it beside the clock. */
+/* The runner has its own arena. Copying loaded packets to it is not timed. */
 struct daemons {
 	struct batch_runner *r;
 	const struct batch_device *d;
@@ -267,8 +266,8 @@ const struct bench_impl bench_impl_calibrated = {.name = "calibrated",
 	.results = calibrated_results,
 	.run = calibrated_run};
 
-/* What a daemon without a device does: beside calibrated, what the choice of engine costs and
- * gains. */
+/* A daemon without a device. The difference to the calibrated runner is the cost and gain of the
+ * choice of engine. */
 const struct bench_impl bench_impl_runner_serial = {.name = "runner-serial",
 	.can = ours_can,
 	.open = runner_serial_open,
@@ -278,7 +277,8 @@ const struct bench_impl bench_impl_runner_serial = {.name = "runner-serial",
 	.results = calibrated_results,
 	.run = calibrated_run};
 
-/* The same a second time, elsewhere in memory: what the difference of two figures has to exceed. */
+/* The same at another place in memory. A difference between two figures means something only if it
+ * exceeds this one. */
 const struct bench_impl bench_impl_runner_again = {.name = "runner-again",
 	.can = ours_can,
 	.open = runner_serial_open,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* OpenSSL's EVP in the benchmark, as well as its interface lets it be used: contexts per key,
- * prepared, nothing fetched per packet. AES-CM as ECB of counter blocks made by hand, added by
- * hand; HMAC as two digests that begin as copies of contexts which have hashed the padded key; GCM
- * as it is. Decrypts to the output place, encrypts there. What else was tried is in NOTES.md; our
- * serial engine differs by keeping SHA-1's states itself, which only deprecated calls allow. */
+/* OpenSSL's EVP in the benchmark, as fast as its interface allows: prepared contexts per key,
+ * nothing fetched per packet. AES-CM encrypts counter blocks as ECB and adds them by hand. HMAC is
+ * two digests, copied from contexts that have hashed the padded key. GCM is used directly. Decrypts
+ * to the output place and encrypts there. NOTES.md lists other attempts. Our serial engine keeps
+ * SHA-1's states itself, which only deprecated calls allow. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -192,7 +192,8 @@ static void add(uint8_t *dst, const uint8_t *src, const uint8_t *stream, uint32_
 		dst[i] = src[i] ^ stream[i];
 }
 
-/* A packet's blocks at once: fewer than 256 (RFC 3711 4.1.1, and bench.h's largest payload). */
+/* All blocks of a packet at once: fewer than 256 (RFC 3711 4.1.1, and bench.h's largest
+ * payload). */
 static bool ctr(const struct side *s, uint8_t *dst, const uint8_t *src, uint32_t len)
 {
 	uint8_t iv[16], stream[ARENA_MAX_PACKET];
@@ -215,7 +216,7 @@ static bool ctr(const struct side *s, uint8_t *dst, const uint8_t *src, uint32_t
 	return true;
 }
 
-/* tag is read when decrypting, else written. */
+/* Decryption reads the tag, encryption writes it. */
 static bool gcm(const struct side *s, const struct xc_job *j, bool rx, uint8_t *dst,
 	const uint8_t *src, uint8_t *tag)
 {

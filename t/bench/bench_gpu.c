@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench gpu: an OpenCL device with memory of its own. Packets per second with data
- * resident, with batches going up and down beside the kernel, and through the engine, where one
- * core of the host packs and unpacks; all by turns, beside two floors: the same bytes copied
- * without a kernel, and the kernel's operations at the rate the device says it has. Where there is
- * no such device, it says so and how to run it; --test takes any device for one. */
+/* xcipher-bench gpu: an OpenCL device with memory of its own. Packets per second with resident
+ * data, with transfers in parallel to the kernel, and through the engine, where one core of the
+ * host packs and unpacks. They take turns with two floors: the same bytes copied without a kernel,
+ * and the kernel's operations at the device's stated rate. Without such a device it prints how to
+ * run it; --test accepts any device. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -15,13 +15,12 @@
 #include "bench.h"
 #include "gpu_run.h"
 
-/* Operations on 32-bit words as kernels/sha1.cl and aes_ct.cl have them; loads, stores and
- * addresses are not counted. A block of SHA-1: 80 rounds of seven (f, which is one instruction
- * where there are such of three words, two rotations, four additions) and 64 steps of the schedule
- * of three (a rotation, two for adding four words): 752. AES, for 64 bytes under both keys, planes
- * of four words, an operator or rotation each: S-box 115, rows 56, columns 43, round key sliced 44
- * and added 8, per round; the last round has no columns and adds 16 for choosing planes; 70 to
- * begin and to unslice; then 16 words to add. */
+/* Operations on 32-bit words in kernels/sha1.cl and aes_ct.cl, without loads, stores and addresses.
+ * SHA-1, per block: 80 rounds of seven (f as one three-word instruction, two rotations, four
+ * additions) and 64 schedule steps of three (a rotation, two for adding four words): 752.
+ * AES, for 64 bytes under both keys, in planes of four words. Per round: S-box 115, rows 56,
+ * columns 43, slicing the round key 44, adding it 8. The last round has no columns and adds 16 for
+ * choosing planes. Slicing and unslicing take 70, adding to the words 16. */
 enum { SHA1_BLOCK = 752, AES_ROUND = 4 * (115 + 56 + 43 + 44 + 8), AES_LAST = 4 * (16 - 43) };
 enum { AES_ENDS = 4 * 70 + 16, AES_STEP = 64, ROUNDS_MIN = 5, ROUNDS_MAX = 1000 };
 
@@ -59,7 +58,7 @@ struct run {
 
 static uint64_t side_hash(const struct srtp_suite *s, uint32_t len)
 {
-	/* Inner hash of packet, ROC, padding; outer hash. */
+	/* Inner hash of packet, ROC and padding; outer hash. */
 	return s->auth == XC_AUTH_HMAC_SHA1 ? ((len + 4 + 9 + 63) / 64 + 1) * SHA1_BLOCK : 0;
 }
 
@@ -94,7 +93,7 @@ static int check(struct run *r)
 	return 0;
 }
 
-/* For so many batches. */
+/* Measures so many batches. */
 static uint64_t once(struct run *r, enum what what)
 {
 	uint64_t start = clock_mono_ns();
@@ -263,7 +262,7 @@ static int run(struct options *o)
 	return res ? 1 : 0;
 }
 
-/* A device with its own memory, or one that is to be taken for one. */
+/* A device with its own memory, or any device with --test. */
 static bool there_is(const struct options *o)
 {
 	struct engine_config cfg = {.device = o->env.device};
@@ -372,7 +371,7 @@ int bench_gpu(int argc, char **argv)
 		o.env.device = o.env.flags & ENGINE_OWN_MEMORY ? "" : "gpu";
 	if (there_is(&o))
 		return run(&o);
-	/* No failure: there is nothing to measure. */
+	/* Not a failure: there is no device to measure. */
 	fprintf(o.json ? stderr : stdout,
 		"no OpenCL device \"%s\" with memory of its own here; where there is one: "
 		"xcipher-bench gpu --batch=65536 --streams=100000\n",

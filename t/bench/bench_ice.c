@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a STUN packet costs the ICE agent: a binding request that is answered, and one that is
- * refused because its MESSAGE-INTEGRITY is wrong. Without sockets: parse, verify, decide, write. */
+/* The cost of a STUN packet for the ICE agent: a binding request that gets a response, and one that
+ * is refused for a wrong MESSAGE-INTEGRITY. Without sockets: parse, verify, decide, write. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct ice_load {
 	size_t len;
 };
 
-/* As browsers send it: names of 4 and 8 bytes, PRIORITY, role, integrity, fingerprint. */
+/* Like a browser's: names of 4 and 8 bytes, PRIORITY, role, integrity, fingerprint. */
 static void make_request(struct ice_load *l, struct str ufrag, struct str pwd)
 {
 	static const uint8_t txid[STUN_TXID_LEN] = {1, 2, 3};
@@ -54,8 +54,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The median of several rounds, in nanoseconds per packet. The agent's clock stands still, so the
- * limit of errors refuses most of them, as in a flood. */
+/* The median of several rounds, in nanoseconds per packet. The agent's clock stands still. So the
+ * limit of errors refuses most packets, as in a flood. */
 static double measure(struct ice_load *l, unsigned packets)
 {
 	static struct ice_out out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* intel-ipsec-mb in the benchmark: hand-written multi-buffer assembly. One job verifies and
- * decrypts, one encrypts and tags, both in place, all of a batch submitted before it is flushed.
- * The library is loaded when it is there. */
+ * decrypts, another encrypts and tags, both in place. A batch is submitted entirely before it is
+ * flushed. The library is loaded if installed. */
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ static void ipsecmb_close(void *ptr)
 	free(p);
 }
 
-/* RFC 7714: key, and the powers of H that the library wants. */
+/* RFC 7714: the key, and the powers of H that the library needs. */
 static int gcm_prepare(struct peer *p, const struct load *l)
 {
 	for (uint32_t i = 2; i < l->a.key_slots; i += 2) {
@@ -124,7 +124,7 @@ static void iv_make(
 	put_be16(p + 8, (uint16_t)(be16(p + 8) ^ (uint16_t)index));
 }
 
-/* At once: the library's calls for one packet are as fast as its jobs. */
+/* Immediate calls: for one packet they are as fast as the library's jobs. */
 static void gcm_run(struct peer *p, struct load *l, uint32_t i, bool rx)
 {
 	const struct xc_job *j = &l->a.job[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The packets that are ciphered in a benchmark (bench.h). Copying them into the arena is not timed:
- * steering does that. They are protected by the serial engine, whose results the reference then has
- * to accept. */
+/* Creates the packets of a benchmark (bench.h). Copying them into the arena is not timed,
+ * because steering does that. The serial engine protects them, and the reference must accept its
+ * results. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "packet/arena.h"
 #include "srtp/ref.h"
 
-#define SCATTER 7919u /* a prime: neighbours in a batch are no neighbours in the key table */
+#define SCATTER 7919u /* a prime, so that neighbours in a batch are far apart in the key table */
 enum { FIXED_HDR = 12, PACKETS_LEAST = 4096 };
 
 const struct bench_class *load_class(const struct load *l, uint32_t stream)
@@ -62,8 +62,7 @@ static int keys_make(struct load *l)
 	return err;
 }
 
-/* A packet as the terminal has it before it protects it (RFC 3550 5.1, 5.3.1); its payload is
- * whatever is there. */
+/* A terminal's packet before protection (RFC 3550 5.1, 5.3.1). The payload is not initialised. */
 static void plain_make(uint8_t *p, const struct xc_job *j)
 {
 	p[0] = j->hdr_len > FIXED_HDR ? 0x90 : 0x80;
@@ -156,7 +155,7 @@ static int maker_create(struct load *l, struct bench_env *env)
 	return 0;
 }
 
-/* The maker writes into a.in with a's keys. */
+/* The protecting load writes into a.in, with a's keys. */
 static struct arena maker_arena(struct load *l)
 {
 	struct arena m = l->maker;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench: one sub-command per thing that is measured. */
+/* xcipher-bench: one sub-command per measurement. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Measuring: all variants take turns, short ones and every other round backwards, so that what else
- * the machine does meets all of them; what two of them have in common is their turns' ratio, round
- * by round. A turn begins with runs that are not timed, because the others have had the caches. A
- * variant counts only if a batch of it was the same as the reference's, byte by byte, and every
- * packet that was timed authenticated. */
+/* Measuring. Variants take short turns, every other round backwards, so that other load affects all
+ * of them. Two variants are compared by the ratio of their turns, round by round. A turn begins
+ * with untimed runs, because the others have used the caches. A variant counts only if a batch
+ * equals the reference's, byte by byte, and every timed packet was authentic. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +13,11 @@
 #include "bench.h"
 
 enum { ROUNDS_MIN = 5, ROUNDS_MAX = 2000, REPS_MAX = 20000, REP_PACKETS = 512, FIRST = 16 };
-#define TURN_NS  4000000u  /* about, timed part */
-#define WARM_NS  2000000u  /* about, before it, or all streams' packets once */
-#define SLICE_NS 50000000u /* a per-packet implementation runs so long at once */
+#define TURN_NS 4000000u /* approximate length of the timed part */
+#define WARM_NS \
+	2000000u           /* approximate length of the part before, or one packet of every
+                            * stream */
+#define SLICE_NS 50000000u /* a per-packet implementation runs at least this long at once */
 
 static bool results_right(const struct contender *c, uint32_t n)
 {
@@ -37,7 +38,7 @@ static bool results_right(const struct contender *c, uint32_t n)
 	return true;
 }
 
-/* The same call twice in a row: what measuring itself costs. */
+/* The same call twice in a row gives the overhead of measuring. */
 static uint64_t clock_cost(void)
 {
 	uint64_t best = UINT64_MAX;
@@ -57,7 +58,7 @@ static void fail(struct contender *c, const char *why)
 	c->failed = true;
 }
 
-/* The next n packets of the load, where the implementation wants them. */
+/* The next n packets of the load, where the implementation expects them. */
 static int next(struct contender *c, uint32_t n)
 {
 	int err = load_next(c->l, c->im->fresh, n);
@@ -67,7 +68,7 @@ static int next(struct contender *c, uint32_t n)
 	return err;
 }
 
-/* Compares, and finds out how much of a batch can be run at once. */
+/* Compares the results, and finds how much of a batch can run at once. */
 static void check(struct contender *c)
 {
 	uint32_t n = c->l->batch, few = n < FIRST ? n : FIRST;
@@ -103,7 +104,7 @@ static void check(struct contender *c)
 		c->checked = true;
 }
 
-/* How often this thread had to leave the core. */
+/* Number of times this thread left the core. */
 static long preemptions(void)
 {
 	struct rusage u;
@@ -111,8 +112,8 @@ static long preemptions(void)
 	return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
 }
 
-/* Nanoseconds per packet over some runs; 0 when a packet failed; negative when the thread was not
- * alone. */
+/* Nanoseconds per packet over some runs; 0 if a packet failed; negative if another thread ran on
+ * the core. */
 static double rep(struct contender *c, uint64_t clock_ns)
 {
 	long before = preemptions();
@@ -142,7 +143,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Between two values where there is no single one. */
+/* Interpolates between two values. */
 static double at_part(const double *v, unsigned n, double part)
 {
 	double at = part * (n - 1);
@@ -157,7 +158,7 @@ struct quartiles bench_quartiles(double *v, unsigned n)
 	return (struct quartiles){at_part(v, n, 0.25), at_part(v, n, 0.5), at_part(v, n, 0.75)};
 }
 
-/* Not timed: at least once. */
+/* Untimed runs, at least one. */
 static int warm(struct contender *c)
 {
 	uint64_t until = clock_mono_ns() + WARM_NS;
@@ -172,7 +173,7 @@ static int warm(struct contender *c)
 	return err;
 }
 
-/* The middle of a turn's repetitions. 0: none was undisturbed. */
+/* The median of a turn's repetitions. 0: all were disturbed. */
 static double turn_median(const double *ns, unsigned n)
 {
 	double *good = calloc(n + 1, sizeof(*good)), median = 0;
@@ -208,8 +209,7 @@ static void turn(struct contender *c, uint64_t clock_ns)
 	c->turn[c->turns++] = turn_median(c->ns + first, c->n - first);
 }
 
-/* Repetitions that something else interrupted say little; they count only where there are hardly
- * others. */
+/* Interrupted repetitions mean little. They count only if hardly any others exist. */
 static void undisturbed(struct contender *c)
 {
 	unsigned n = 0;
@@ -234,7 +234,7 @@ static void summarise(struct contender *c)
 	c->spread = (c->ns[c->n * 9 / 10] - c->ns[c->n / 10]) / c->median;
 }
 
-/* Memory for the figures, and the comparison with the reference. */
+/* Allocates memory for the figures, and compares with the reference. */
 static void begin(struct contender *c)
 {
 	bench_measure_free(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher-bench path: the whole worker loop (look up, prepare, batch, cipher, complete) on packets
- * fed from memory, without system calls: what is left when the network is no longer the limit.
- * Where the time goes is told by the histograms that the daemon always keeps. A case counts only if
- * every packet of a check left, under the right key, to the right place. */
+ * fed from memory, without system calls. It shows the relay's cost when the network is not the
+ * limit. The daemon's own histograms show where time goes. A case counts only if every packet of a
+ * check left under the right key to the right place. */
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -23,23 +23,23 @@ struct options {
 	bool json;
 };
 
-/* ns per packet: the median, and the best tenth of it by itself. */
+/* ns per packet: the median, and the best tenth as a second figure. */
 struct quantity {
 	double mid, best;
 };
 
 struct figure {
 	struct quantity total, feed, stage[WORKER_STAGES];
-	struct quantity lines, cipher; /* the floor's: without the feed; the engine alone */
-	uint32_t ahead;                /* packets, the best for lines */
-	double spread; /* of total: 10th to 90th percentile as a part of the median */
+	struct quantity lines, cipher; /* of the floor, without the feed; of the engine alone */
+	uint32_t ahead;                /* prefetch distance of the floor, in packets */
+	double spread; /* of total: 10th to 90th percentile relative to the median */
 	uint32_t device_min;
 };
 
-/* How far ahead the floor asks for lines: which is the best depends on the tables. */
+/* How far ahead the floor prefetches lines. The best distance depends on the tables. */
 static const uint32_t AHEAD[] = {0, 4, 8, 16, 32};
 
-/* Of each repetition. */
+/* Figures of each repetition. */
 static struct {
 	double total[REPS_MAX], feed[REPS_MAX], stage[WORKER_STAGES][REPS_MAX];
 	double lines[ARRAY_LEN(AHEAD)][REPS_MAX], cipher[REPS_MAX];
@@ -58,7 +58,7 @@ static void stage_sums(const struct worker *w, uint64_t sum[WORKER_STAGES])
 		sum[s] = atomic_load(&w->stage[s].sum);
 }
 
-/* One fill through the loop, in nanoseconds per packet; negative when a packet was lost. */
+/* Sends one fill through the loop. Nanoseconds per packet; negative if a packet was lost. */
 static double drain(struct path *p)
 {
 	uint64_t start = clock_mono_ns(), took;
@@ -84,7 +84,7 @@ static int check(struct path *p)
 	return 0;
 }
 
-/* One fill through the loop, and through what is its floor. */
+/* Sends one fill through the loop, and through its floor. */
 static int repeat(struct path *p, int n)
 {
 	uint64_t before[WORKER_STAGES], after[WORKER_STAGES], start;
@@ -342,7 +342,7 @@ int bench_path(int argc, char **argv)
 			return 2;
 		}
 	}
-	/* In-thread devices where the platform has them, as the daemon chooses. */
+	/* In-thread devices where the platform has them: the daemon's choice. */
 	if (!o.json)
 		printf("%s to %s and back, %u bytes, %s; ns per packet\n%7s %6s %9s %9s %6s %9s %9s %9s %7s %8s %7s %8s %8s\n",
 			o.c.a->id ? o.c.a->name : "RTP", o.c.b->id ? o.c.b->name : "RTP",

@@ -14,7 +14,7 @@ static const char *suite_name(const struct load *l, bool rx)
 	return s->id == SUITE_PLAIN ? "plain" : s->name;
 }
 
-/* Of a mixture: the mean. */
+/* For a mixture: the mean. */
 static uint32_t payload(const struct load *l)
 {
 	uint64_t sum = 0;
@@ -76,8 +76,8 @@ void report(const struct contender *c, bool json)
 	fflush(stdout);
 }
 
-/* Round by round, the mixture's time in parts of what its packets take in uniform batches. False:
- * no round is whole. */
+/* The mixture's time relative to that of its packets in uniform batches, round by round. False: no
+ * round is complete. */
 static bool mix_ratios(struct quartiles *out, unsigned *rounds, const struct contender *mixed,
 	const struct contender *part, unsigned n)
 {

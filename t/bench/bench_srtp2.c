@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libsrtp2 in the benchmark, twice: Debian's binary, which uses NSS, and the same source package
- * built on OpenSSL (tools/peer-libsrtp.sh). Unprotect and protect in place, two sessions per stream
- * as a relay has them. Both are loaded here, each with its own symbols, which is checked. */
+/* libsrtp2 in the benchmark, twice: Debian's binary, which uses NSS, and the same source built on
+ * OpenSSL (tools/peer-libsrtp.sh). Unprotects and protects in place, with two sessions per stream
+ * as in a relay. Both are loaded here with separate symbols, which is checked. */
 #include <srtp2/srtp.h>
 #include <srtp2/crypto_types.h>
-/* Our names for other things. */
+/* Rename symbols that clash with ours. */
 #undef SRTP_MAX_KEY_LEN
 #undef SRTP_MAX_MKI_LEN
 
@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* What is called of the library; the functions have the types of its header. */
+/* The library's functions, with the types of its header. */
 #define SRTP2_CALLS(X)    \
 	X(srtp_init)      \
 	X(srtp_create)    \
@@ -24,13 +24,13 @@
 	X(srtp_unprotect) \
 	X(srtp_get_version_string)
 
-/* NSS takes minutes to close this many sessions, so they stay open, and NSS is not measured again.
- */
+/* NSS takes minutes to close this many sessions. So they stay open, and NSS is not measured
+ * again. */
 enum { NSS_CLOSES = 2000, NSS_OPENS = 10000 };
 
 struct peer {
 	void *lib;
-	bool started; /* by a load before this one */
+	bool started; /* opened by an earlier load */
 #define X(f) __typeof__(&f) f;
 	SRTP2_CALLS(X)
 #undef X
@@ -74,7 +74,7 @@ static bool policy_of(srtp_crypto_policy_t *p, const struct srtp_suite *s)
 	}
 }
 
-/* It gets AES-192 wrong, whatever it is built on: results differ from RFC 6188's. */
+/* libsrtp2 gets AES-192 wrong on either library: results differ from RFC 6188's. */
 static bool srtp2_can(const struct srtp_suite *s)
 {
 	srtp_crypto_policy_t p;
@@ -113,7 +113,7 @@ static void srtp2_close(void *ptr)
 	free(p->rx);
 	free(p->tx);
 	free(p);
-	/* The library stays: other loads may use it, and NSS does not like to be unloaded. */
+	/* The library stays loaded: other loads may use it, and NSS must not be unloaded. */
 }
 
 static bool calls_find(struct peer *p, const char *file)
@@ -131,8 +131,7 @@ static bool calls_find(struct peer *p, const char *file)
 	return true;
 }
 
-/* Whether the code that is called is that of the file, and not of a libsrtp2 that was there before.
- */
+/* Whether the called code comes from this file, not from a libsrtp2 loaded earlier. */
 static bool is_own(const struct peer *p, const char *part)
 {
 	Dl_info at;

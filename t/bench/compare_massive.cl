@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For comparison only: the literature's "massively parallel" design. As many work-items as there is work: one per packet to
- * verify, one per AES block to cipher, one per packet to tag, each step a dispatch of its own. */
+/* For comparison only: the literature's "massively parallel" design. One work-item per packet to
+ * verify, per AES block to cipher, and per packet to tag. Each step is a dispatch of its own. */
 
 __kernel void cmp_massive_verify(const __global struct xc_job *jobs, uint n,
 	const __global struct xc_key *keys, cmp_in in, cmp_out out, __global uint *status)
@@ -11,7 +11,7 @@ __kernel void cmp_massive_verify(const __global struct xc_job *jobs, uint n,
 		status[get_global_id(0)] = cmp_receive(j, keys, in + j->in_off, out + j->out_off);
 }
 
-/* (block, packet): as many blocks as the longest packet has. */
+/* (block, packet): the number of blocks of the longest packet. */
 __kernel void cmp_massive_cipher(const __global struct xc_job *jobs, uint n,
 	const __global struct xc_key *keys, cmp_in in, cmp_out out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For comparison only: the literature's "persistent thread" design. A fixed number of work-items, however much work there
- * is: a work-group takes as many packets as it has work-items, each of which verifies one; then all of them loop over
- * the AES blocks of these packets; then each tags one; and so on with the next packets. */
+/* For comparison only: the literature's "persistent thread" design. The number of work-items is
+ * fixed. A work-group takes one packet per work-item. Each work-item verifies its packet; then all
+ * loop over the AES blocks of these packets; then each tags one. The group continues with the next
+ * packets. */
 #define CMP_GROUP 64 /* work-items; the host uses the same number */
 
 __attribute__((reqd_work_group_size(CMP_GROUP, 1, 1)))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For comparison only, no part of the engine: AES-CM block by block and HMAC-SHA1 packet by packet, one work-item each, as
- * the literature's designs use them (compare_massive.cl, compare_persistent.cl). AES with the processor's
- * instructions where the compiler has them; else with the S-box as a table, as the literature has it: look-ups
- * depend on keys, which is why the engine does not do it. Compiled behind layout.h by t/bench/bench_compare.c. */
+/* For comparison only: AES-CM block by block and HMAC-SHA1 packet by packet, one work-item each, as
+ * in the literature's designs (compare_massive.cl, compare_persistent.cl). AES uses the processor's
+ * instructions if the compiler has them, else the S-box as a table, as in the literature. Such
+ * look-ups depend on keys, so the engine avoids them. t/bench/bench_compare.c compiles this after
+ * layout.h. */
 #ifdef __has_builtin
 #define CMP_HAS(builtin) __has_builtin(builtin)
 #else
@@ -72,7 +73,7 @@ uint cmp_double(uint x) /* each byte, in GF(2^8) */
 	return (x & 0x7f7f7f7fu) << 1 ^ ((x >> 7) & 0x01010101u) * 0x1b;
 }
 
-/* A column from those that ShiftRows brings together. */
+/* Mixes a column of the bytes that ShiftRows brings together. */
 uint cmp_column(uint a, uint b, uint c, uint d)
 {
 	return (uint)cmp_sbox[a >> 24] << 24 | (uint)cmp_sbox[b >> 16 & 0xff] << 16 |
@@ -112,7 +113,8 @@ uint4 cmp_aes(const __global struct xc_key *k, uint4 x)
 }
 #endif
 
-/* Block b of a packet's body: decrypted and encrypted. The caller knows that it begins within the body. */
+/* Block b of a packet's body, decrypted and encrypted. The caller guarantees that it begins within
+ * the body. */
 void cmp_recrypt_block(const __global struct xc_job *j, const __global struct xc_key *keys,
 	cmp_in src, cmp_out dst, uint b)
 {
@@ -156,7 +158,7 @@ void cmp_sha1(uint *s, uint *w)
 	s[0] += a, s[1] += b, s[2] += c, s[3] += d, s[4] += e;
 }
 
-/* A byte of what is authenticated (RFC 3711 4.2) and of its padding. */
+/* A byte of the authenticated data (RFC 3711 4.2) or of its padding. */
 uint cmp_byte(cmp_in p, uint len, uint roc, uint at)
 {
 	if (at < len)

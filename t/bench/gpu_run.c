@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A batch on a device with memory of its own (gpu_run.h), with a small host of its own around the
- * engine's kernel: the engine packs and unpacks with one core of the host, which would hide what
- * the device itself can do. */
+/* A batch on a device with its own memory (gpu_run.h), with a minimal host around the engine's
+ * kernel. The engine packs and unpacks with one core of the host, which would hide the device's own
+ * speed. */
 #include "gpu_run.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "batch/opencl_copy.h"
 #include "packet/arena.h"
 
-/* Extensions that say how wide a unit is (cl_nv_device_attribute_query,
+/* Extensions that report the width of a unit (cl_nv_device_attribute_query,
  * cl_amd_device_attribute_query). */
 #define NV_COMPUTE_CAPABILITY_MAJOR 0x4000
 #define AMD_SIMD_PER_UNIT           0x4040
@@ -21,7 +21,7 @@
 
 enum { IN, OUT, JOB, STATUS, BUFFERS };
 
-/* Memory of both sides: the device's, and the host's, which is pinned and stays mapped. */
+/* Memory on both sides: the device's, and pinned memory of the host, which stays mapped. */
 struct set {
 	cl_mem device[BUFFERS], host[BUFFERS];
 	void *p[BUFFERS];
@@ -148,7 +148,7 @@ static cl_int set_make(struct gpu *g, struct set *s)
 	return err;
 }
 
-/* Keys stay on the device; jobs are taken in the order in which they are packed. */
+/* Keys stay on the device. Jobs are taken in packing order. */
 static cl_int tables_make(struct gpu *g)
 {
 	const struct arena *a = &g->l->a;
@@ -264,8 +264,8 @@ static cl_uint info(const struct gpu *g, cl_device_info what)
 	return clGetDeviceInfo(g->dev.id, what, sizeof(v), &v, NULL) ? 0 : v;
 }
 
-/* OpenCL itself says only how wide a vector is. NVIDIA's units have 64 lanes for integers from
- * compute capability 7 on, 128 before; AMD's say it. */
+/* OpenCL reports only the width of a vector. NVIDIA's units have 64 integer lanes from compute
+ * capability 7 on, 128 before; AMD's driver reports it. */
 struct gpu_rate gpu_rate(const struct gpu *g)
 {
 	struct gpu_rate r = {.units = info(g, CL_DEVICE_MAX_COMPUTE_UNITS),
@@ -337,7 +337,7 @@ static cl_int down(struct gpu *g, struct set *s, cl_event *after, cl_event *done
 	return err ? err : clFlush(g->down);
 }
 
-/* Waits until the set's last command is done: until then its memory is in use. */
+/* Waits for the set's last command, which uses its memory. */
 static cl_int set_wait(struct set *s)
 {
 	cl_int err = CL_SUCCESS;

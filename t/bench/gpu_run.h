@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For xcipher-bench gpu: a batch, packed as the engine packs it for a device with its own memory,
- * and what can be done with it there: only the kernel (data resident), everything with batches in
- * flight, only the copies. */
+/* For xcipher-bench gpu: a batch, packed as the engine packs it for a device with its own memory.
+ * It can run the kernel alone (resident data), everything with batches in flight, or the copies
+ * alone. */
 #ifndef BENCH_GPU_RUN_H
 #define BENCH_GPU_RUN_H
 
@@ -17,7 +17,7 @@ struct gpu_rate {
 };
 
 struct gpu;
-/* 0, or -errno with a line in err. The load is loaded (load_next()), and stays. */
+/* 0, or -errno with a line in err. The load must be loaded (load_next()) and stay so. */
 int gpu_create(
 	struct gpu **out, const struct bench_env *env, struct load *l, char *err, size_t err_len);
 void gpu_destroy(struct gpu *g);
@@ -30,7 +30,7 @@ size_t gpu_bytes_up(const struct gpu *g), gpu_bytes_down(const struct gpu *g);
 uint64_t gpu_resident(struct gpu *g, unsigned batches);
 uint64_t gpu_transfers(struct gpu *g, unsigned batches);
 uint64_t gpu_copies(struct gpu *g, unsigned batches);
-/* Takes the results of the last transfer to the load's arena. */
+/* Copies the results of the last transfer to the load's arena. */
 void gpu_results(struct gpu *g);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The floor of xcipher-bench path (path_floor.h): the worker's own tables, touched where media says
- * that an RTP packet touches them (media_line_*()), without a check, a decision or a look-up that
- * waits for another; and the worker's own engine, on jobs that the worker itself wrote. Changes
- * nothing: what is written is what was there. */
+/* The floor of xcipher-bench path (path_floor.h). It touches the worker's tables where media
+ * touches them for an RTP packet (media_line_*()), without checks, decisions or dependent look-ups.
+ * It also runs the worker's engine on the worker's own jobs. Written values are the old ones, so
+ * nothing changes. */
 #include "path_floor.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 
 enum { LINES = 6 };
 
-/* A call's two streams are neighbours, and each has the context of its number: path_load.c makes
- * them so. */
+/* path_load.c numbers the streams: those of a call are neighbours, and each has the context of its
+ * number. */
 static void lines_of(const struct media *m, uint32_t stream, void *line[LINES])
 {
 	uint32_t to = stream ^ 1;
 
-	/* Those that are written come last. */
+	/* Written lines come last. */
 	line[0] = media_line_stream(m, stream);
 	line[1] = media_line_stream(m, to);
 	line[2] = media_line_counters(m, stream);
@@ -120,8 +120,8 @@ double path_floor_lines(struct path *p, uint32_t ahead)
 	return (double)(clock_mono_ns() - start) / p->fill;
 }
 
-/* The jobs that the worker made of packets from..from+n of the checked fill, for those of this one:
- * the indexes have gone on. */
+/* The worker's jobs for packets from..from+n of the checked fill, adapted to this fill, whose
+ * indexes are higher. */
 static void jobs_of(const struct path *p, struct xc_job *job, uint32_t from, uint32_t n)
 {
 	uint64_t on = p->index - p->job_index;

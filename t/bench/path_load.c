@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker, its calls and its packets for xcipher-bench path (path_load.h). Everything is the
- * daemon's own code; only the steering is replaced: receiving is a copy into the arena, which is
- * what a network card's DMA would have done, and sending counts, or in a check decrypts and
- * compares every packet. */
+/* The worker, its calls and its packets for xcipher-bench path (path_load.h). All code is the
+ * daemon's except the steering. Receiving copies packets into the arena, as a network card's DMA
+ * would. Sending counts them; in a check it decrypts and compares every packet. */
 #include "path_load.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 
-#define SCATTER    7919u /* a prime: neighbours in a burst are no neighbours in any table */
+#define SCATTER    7919u /* a prime, so that neighbours in a burst are far apart in every table */
 #define FILL_LEAST 65536u
 #define HDR        12u
 
@@ -26,7 +25,7 @@ enum { SIDES = 2, KEYS_PER_SIDE = 2, SLOTS_PER_CALL = 2 * SIDES * KEYS_PER_SIDE 
 
 /* --- Steering in memory ----------------------------------------------------------------------- */
 
-struct steer { /* the interface's name for what is the bench's whole state */
+struct steer { /* the interface's type for the whole state of the bench */
 	struct path *p;
 	struct steer_counters counters;
 	int fd;
@@ -92,7 +91,7 @@ static void mem_send(struct steer *s, const struct arena *a, struct packet_out *
 {
 	struct path *p = s->p;
 
-	/* One batch at a time: the jobs are still there, in order. */
+	/* One batch at a time, so the jobs are still there, in order. */
 	if (p->check && p->sent + n <= p->fill)
 		memcpy(p->job + p->sent, a->job, n * sizeof(*p->job));
 	for (uint32_t i = 0; i < n; i++) {
@@ -133,7 +132,7 @@ static const struct srtp_suite *suite_of(const struct path *p, uint32_t stream)
 	return stream % SIDES ? p->c.b : p->c.a;
 }
 
-/* Key slots; 0, where nothing is done, of a side that speaks plain RTP. */
+/* Key slots; 0 on a side with plain RTP. */
 static uint32_t slot_rx(const struct path *p, uint32_t stream)
 {
 	return suite_of(p, stream)->id ? 2 + stream * 2 * KEYS_PER_SIDE : 0;
@@ -250,14 +249,13 @@ void path_feed_only(struct path *p)
 	p->at = 0;
 }
 
-/* What leaves toward a terminal is what the other one sent: under that terminal's key, to its
- * address. */
+/* A packet toward a terminal is the other one's, under the receiver's key and to its address. */
 static void check_out(struct path *p, const struct arena *a, const struct packet_out *out)
 {
 	uint32_t to = (out->local.port - 1024u) / 2 * SIDES + out->local.addr, from = to ^ 1;
 	struct endpoint want = terminal(to);
 	uint8_t expect[ARENA_MAX_PACKET], in[ARENA_SLOT_LEN], got[ARENA_SLOT_LEN];
-	/* The last index made, or the nearest one before it with this sequence number. */
+	/* The last index created, or the nearest one before it with this sequence number. */
 	uint16_t back = (uint16_t)(p->index - 1 - be16(a->out + out->out_off + 2));
 	uint32_t index = p->index - 1 - back, len = HDR + p->c.payload;
 	struct xc_job j = {.rx_index = index,
@@ -281,7 +279,7 @@ static int push(struct path *p, const struct worker_cmd *cmd)
 {
 	int err = ring_push(&p->w->cmds, cmd, 1);
 
-	/* The ring is short and nobody else empties it. */
+	/* The ring is short, and no other thread empties it. */
 	if (err) {
 		(void)worker_round(p->w);
 		err = ring_push(&p->w->cmds, cmd, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* For xcipher-bench path: a worker whose steering is memory. Calls have two sides, each with a
- * context and a stream; every packet of a fill is protected for its stream beforehand, in an order
- * that scatters neighbours over the tables. */
+ * context and a stream. Every packet of a fill is protected beforehand, in an order that scatters
+ * neighbours over the tables. */
 #ifndef BENCH_PATH_LOAD_H
 #define BENCH_PATH_LOAD_H
 
@@ -21,14 +21,14 @@ struct path {
 	struct engine *serial;
 	struct batch_device device;
 	struct worker *w;
-	uint8_t *bytes;      /* [fill * stride], each as a terminal sent it */
-	struct packet_in *d; /* [fill], but for slot and offset */
+	uint8_t *bytes;      /* [fill * stride], each as sent by a terminal */
+	struct packet_in *d; /* [fill], without slot and offset */
 	uint32_t fill, stride;
-	uint32_t at, sent; /* taken by the worker; sent by it */
+	uint32_t at, sent; /* packets received by the worker; sent by it */
 	uint32_t index;    /* of each stream's next packet */
-	bool check;        /* look at what leaves */
-	uint32_t wrong;    /* packets that left and are not what they should be */
-	/* [fill]: what the worker made of the last checked fill's packets, and index then */
+	bool check;        /* check outgoing packets */
+	uint32_t wrong;    /* outgoing packets that failed the check */
+	/* [fill]: the worker's jobs for the last checked fill, and their indexes */
 	struct xc_job *job;
 	uint32_t job_index;
 	int ack_fd;
@@ -38,10 +38,10 @@ struct path {
 /* 0, or -errno with a line in p->err. */
 int path_create(struct path *p, const struct path_case *c);
 void path_destroy(struct path *p);
-/* Makes the next packets of all streams; nothing of this is timed. 0 or -errno. */
+/* Creates the next packets of all streams, untimed. 0 or -errno. */
 int path_fill(struct path *p);
-/* Copies a burst of them into the arena, from slot 0 on, and nothing else, as path's recv does.
- * Returns how many, 0 at the end. */
+/* Copies a burst into the arena, from slot 0 on, as path's recv does. Returns its size, 0 at the
+ * end. */
 uint32_t path_feed(struct path *p);
 /* Feeds all packets without relaying them: the cost of feeding. */
 void path_feed_only(struct path *p);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of this folder are written with: the decorator compat(), and a relay that is asked by ng. See README.md."""
+"""Tools for the tests of this folder: the decorator compat(), and a relay controlled by ng. See
+README.md."""
 import os
 import select
 import socket
@@ -18,7 +19,7 @@ WHERE = {"caller": ("10.200.1.2", "fd00:1::2"), "callee": ("10.200.2.2", "fd00:2
 
 
 class Case:
-    """A test: its category, and where it is written what must be so."""
+    """A test: its category, and the source of its requirement."""
 
     def __init__(self, category, source, function, label, options):
         self.category, self.source, self.function, self.label, self.options = category, source, function, label, options
@@ -28,8 +29,8 @@ CASES = []
 
 
 def compat(category, source, options=()):
-    """Decorator of a test, a function of a Relay. source: the RFC and its section, or the documentation. options: of the daemon, if it
-    cannot do with the usual ones; tests with the same options share a daemon."""
+    """Decorator of a test, a function of a Relay. source: RFC and section, or the documentation.
+    options: of the daemon, if not the usual ones; tests with the same options share a daemon."""
     def register(function):
         CASES.append(Case(category, source, function, f"{function.__module__}.{function.__name__}", tuple(options)))
         return function
@@ -37,7 +38,7 @@ def compat(category, source, options=()):
 
 
 def compat_each(category, source, rows, options=()):
-    """The same for a test that is made for each row: its arguments are the relay and the row's."""
+    """The same for a test that runs once per row, with the relay and the row as arguments."""
     def register(function):
         for row in rows:
             row = row if isinstance(row, tuple) else (row,)
@@ -54,7 +55,7 @@ def page(name):
 
 
 def manual(section):
-    """Rows of xcipher-ng(7): (name, what becomes of it, the text that follows)."""
+    """Rows of xcipher-ng(7): (name, status, the text that follows)."""
     with open(page("xcipher-ng.7"), encoding="utf-8") as f:
         body = f.read().split(f".Sh {section}\n", 1)[1].split("\n.Sh ", 1)[0]
     for row in body.split(".It Cm ")[1:]:
@@ -75,7 +76,7 @@ class Reply(dict):
 
 
 def expect(reply, fails):
-    """The reply, which must be an error that says the text fails (True: anything), or else no error."""
+    """Returns the reply. It must be an error that contains the text fails (True: any), or no error."""
     reply = Reply(reply)
     if fails:
         assert reply["result"] == "error" and (fails is True or fails in reply["error-reason"]), reply
@@ -85,7 +86,8 @@ def expect(reply, fails):
 
 
 class Phone:
-    """A terminal that sends and receives packets. suite: of SRTP. media() describes it; told() is what the relay answered or offered."""
+    """A terminal that sends and receives packets. suite: of SRTP. media() describes it; told()
+    takes the relay's offer or answer."""
 
     def __init__(self, net, where, suite=None, ipv6=False):
         self.where, self.ip = where, WHERE[where][ipv6]
@@ -126,7 +128,7 @@ class Phone:
         self.sock.sendto(self.tx.protect(packet) if self.tx else packet, self.to)
 
     def receive(self, timeout=30.0):
-        """The payload of the next packet, or None: give less time where none is to come."""
+        """The payload of the next packet, or None. Use a short time where none is expected."""
         if timeout < 30:
             idle.wait_idle()
         if not select.select([self.sock], [], [], timeout)[0]:
@@ -138,7 +140,7 @@ class Phone:
 
 
 def reaches(a, b, does=True):
-    """Whether a packet of a's comes to b, or does not."""
+    """Whether a packet from a reaches b."""
     word = os.urandom(20)
     a.send(word)
     return (b.receive(30.0 if does else 0.2) == word) == does
@@ -156,7 +158,7 @@ class Call:
         return self.relay.request(command, fails, call_id=self.id, **keys)
 
     def offer(self, sdp, by=0, fails=None, **keys):
-        """An offer by party 0 or 1; with a to-tag once the call was answered."""
+        """An offer by party 0 or 1; with a to-tag after an answer."""
         to = {"to_tag": self.tags[1 - by]} if self.answered else {}
         reply = self.request("offer", fails, **{"from_tag": self.tags[by], **to, "sdp": sdp, **keys})
         self.offerer = self.offerer if fails else by
@@ -170,7 +172,7 @@ class Call:
         return reply
 
     def talk(self, a, b, **keys):
-        """Two phones set up the call, and each is heard by the other."""
+        """Two phones set up the call, and each receives the other's media."""
         offer = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if b.suite else {"transport_protocol": "RTP/AVP"}
         b.told(self.offer(a.sdp(), **{**offer, **keys}).sdp.audio)
         a.told(self.answer(b.sdp()).sdp.audio)
@@ -196,7 +198,7 @@ class Relay:
         self.calls, self.sockets, self.number = [], [], 0
 
     def made(self, option):
-        """A file of the folder, by an option "file:NAME=TEXT"."""
+        """Writes a file to the folder, for an option "file:NAME=TEXT"."""
         name, equals, text_of_it = option.removeprefix("file:").partition("=")
         if not option.startswith("file:"):
             return False
@@ -205,7 +207,7 @@ class Relay:
         return bool(equals)
 
     def request(self, command, fails=None, **keys):
-        """Any command; in the names of keys _ is for -."""
+        """Any command; in the names of keys, _ stands for -."""
         return expect(self.daemon.client.call(command, **keys), fails)
 
     def call(self, tags=("a", "b"), call_id=None):
@@ -233,7 +235,7 @@ class Relay:
         return self.daemon.process.poll() is None
 
     def clear(self):
-        """After a test: none of its calls is left for the next."""
+        """After a test: deletes the calls that it left."""
         for sock in self.sockets:
             sock.close()
         for call in self.calls if self.alive() else ():
@@ -244,7 +246,7 @@ class Relay:
         return self.daemon.text()
 
     def stop(self):
-        """Its exit status: the sanitizers make it another than 0."""
+        """The exit status, which sanitizers set after an error."""
         status = self.daemon.stop()
         self.folder.cleanup()
         return status

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the compatibility tests: run.py [--tests=FOLDER] [NAME-PART...]. A NAME-PART is of a test or its category. Prints a table by
-category and fails unless every test passed. BUILD names the folder of the programs, default build."""
+"""Runs the compatibility tests: run.py [--tests=FOLDER] [NAME-PART...]. NAME-PART selects tests or
+categories. Prints a table by category and fails unless every test passed. BUILD names the folder
+of the programs, default build."""
 import importlib
 import os
 import sys
@@ -26,7 +27,7 @@ def collect(folder, wanted):
 
 
 def attempt(case, relay):
-    """Whether it passed."""
+    """Runs a test and returns whether it passed."""
     try:
         case.function(relay)
         assert relay.alive(), "the daemon ended"
@@ -39,12 +40,13 @@ def attempt(case, relay):
 
 
 def run_group(net, options, cases):
-    """Tests that share a daemon; each with whether it passed. A daemon that does not end in order fails the last of them."""
+    """Runs tests that share a daemon, and yields each with its result. If the daemon does not end
+    cleanly, the last test fails."""
     outcomes, relay = [], None
     for case in cases:
         relay = relay or compat.Relay(net, options)
         outcomes.append((case, attempt(case, relay)))
-        if not outcomes[-1][1]:  # what it left may be in the way of the next
+        if not outcomes[-1][1]:  # its state may affect the next test
             relay.stop()
             relay = None
     status = relay.stop() if relay else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Messages, and the commands that are neither offer nor answer."""
+"""Messages, and commands other than offer and answer."""
 import json
 
 import ng

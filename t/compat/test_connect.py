@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Parties joined without an offer (connect)."""
+"""Parties connected without an offer (connect)."""
 from compat import compat, reaches
 from text import sdp
 
 
 def two_dialogs(relay, orders):
-    """Parties a to d with an audio and a video phone each, in the order of orders[who]; a talks to b, and c to d."""
+    """Parties a to d with an audio and a video phone each, in the order orders[who]. a is in a call
+    with b, and c with d."""
     phones = {}
     for who in "abcd":
         for kind in ("audio", "video"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipher-ng(7), DIFFERENCES FROM RTPENGINE: each row, and how to get the other behaviour."""
+"""xcipher-ng(7), DIFFERENCES FROM RTPENGINE: each row, and the way to get rtpengine's behaviour."""
 from compat import compat, compat_each, reaches
 from text import accept, audio, crypto, sdp, video
 

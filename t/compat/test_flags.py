@@ -46,13 +46,13 @@ def test_srtcp_tags_of_32_bits(relay, flags, accepted):
     for i in range(3):
         sent, packet = report(tx.protect_rtcp)
         sockets[0].sendto(packet, (a.to[0], a.to[1] + 1))
-        if accepted and i:  # the first one is recognised by, and dropped
+        if accepted and i:  # detects the short tag, and is dropped
             assert sockets[1].recv(2048)[8:] == sent[8:]
         else:
             wait_for("the drop", lambda i=i: stream().get("drops", {}).get("srtcp-tag-32") == i + 1)
     wait_for("the event", lambda: [e for e in call.request("explain")["events"] if e.get("tag") == "a" and "SRTCP tags have 32 bits" in e["text"]])
     wait_for("the log line", lambda: [line for line in relay.log().splitlines() if call.id in line and "SRTCP" in line])
-    # What the terminal gets has the tag that it understands.
+    # The terminal receives tags of the length that it sends.
     sent, packet = report()
     sockets[1].sendto(packet, (b.to[0], b.to[1] + 1))
     got = rx.unprotect_rtcp(sockets[0].recv(2048))

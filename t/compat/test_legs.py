@@ -58,7 +58,7 @@ def test_callee_holds_and_resumes_with_flags_of_the_first_offer(relay, name):
         assert seen.suites[:1] == ([caller] if caller else []), seen.suites
         told = call.answer(answer_to(seen, caller, direction=back), **answer).sdp.audio
         assert told.suites == ([callee] if callee else []), told.suites
-        # And the caller's, in between, as ever.
+        # The caller's re-INVITE in between works as before.
         seen = call.offer(call.caller, **offer).sdp.audio
         assert seen.profile == ("RTP/SAVP" if callee else "RTP/AVP") and seen.suites[:1] == ([callee] if callee else [])
         call.answer(call.callee(), **answer)
@@ -74,7 +74,8 @@ def test_callee_adds_video_with_flags_of_the_first_offer(relay):
 
 @compat("legs", STAY)
 def test_new_flags_are_obeyed(relay):
-    """The control: what the first offer did not say for the other side takes effect, and so does reset."""
+    """Control: an option that the first offer left open for the other side takes effect, and so
+    does reset."""
     call = set_up(relay, None, S80, {"transport_protocol": "RTP/SAVP"}, {})
     assert call.offer(call.callee(), by=1, transport_protocol="RTP/AVPF").sdp.audio.profile == "RTP/AVPF"
     call = set_up(relay, None, S80, {"transport_protocol": "RTP/SAVP"}, {})
@@ -99,7 +100,7 @@ def test_an_order_makes_a_leg_plain_and_is_counted(relay):
 
 @compat("legs", STAY)
 def test_a_terminal_decides_on_its_own_leg_only(relay):
-    """RFC 3264 8.3 lets it offer RTP; the other leg stays."""
+    """RFC 3264 8.3 allows it to offer RTP; the other leg stays."""
     before = weaker(relay, "terminal")
     call = set_up(relay, S80, S80, {}, {})
     seen = call.offer(sdp(audio())).sdp.audio
@@ -116,7 +117,7 @@ def test_a_script_may_forbid_even_that(relay):
 
 
 def osrtp(relay, accept=True, offer_flags=None, answer_flags=None, suite=S80):
-    """An opportunistic offer; what the callee is offered and what the caller is answered."""
+    """Sends an opportunistic offer. Returns the offer to the callee and the answer to the caller."""
     call = relay.call()
     call.caller = sdp(audio(crypto(S80, 3), profile="RTP/AVP"))
     seen = call.offer(call.caller, **(offer_flags or {})).sdp.audio
@@ -154,7 +155,7 @@ def test_flags_switch_it_off(relay, flags):
 
 @compat("osrtp", OSRTP)
 def test_an_answer_with_a_key_that_was_not_offered_is_refused(relay):
-    """The terminal would send SRTP, and we would take it for RTP."""
+    """The terminal would send SRTP, and the relay would treat it as RTP."""
     call = relay.call()
     call.offer(sdp(audio(crypto(S80, 3), profile="RTP/AVP")))
     call.answer(sdp(audio(crypto(S80, 77), profile="RTP/AVP"), ip=CALLEE), fails="No usable crypto line")
@@ -184,7 +185,8 @@ def test_either_side_may_re_invite_an_opportunistic_call(relay):
 
 @compat("legs", "xcipher-ng(7), allow-RTP-answer")
 def test_rtp_as_the_answer_to_srtp(relay):
-    """Refused, because the callee would send RTP where the script wants SRTP; accepted where the script permits it."""
+    """Refused if the callee would send RTP where the script requires SRTP; accepted where the
+    script permits RTP."""
     call = relay.call()
     call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
     call.answer(sdp(audio(), ip=CALLEE), fails="No usable crypto line in answer")

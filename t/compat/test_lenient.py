@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SDP that deployed phones get wrong, and what of it is accepted."""
+"""Errors in the SDP of deployed phones, and which of them are accepted."""
 import re
 
 from compat import compat, compat_each
@@ -58,7 +58,7 @@ def test_an_unknown_parameter_excludes_its_line_only(relay):
 
 @compat("lenient SDP", "RFC 4568 section 7.1.2")
 def test_media_without_a_usable_crypto_line_are_rejected_and_the_others_stay(relay):
-    """Else no common suite of a video would cost the call its audio."""
+    """Otherwise a video without a common suite would end the call's audio, too."""
     for line in (crypto("80", more="FOO=1"), "a=ptime:20"):
         call = relay.call()
         secure = {"profile": "RTP/SAVP"}
@@ -68,7 +68,7 @@ def test_media_without_a_usable_crypto_line_are_rejected_and_the_others_stay(rel
         chosen = reply.sdp.audio.crypto[0]
         back = call.answer(sdp(audio(crypto(chosen.suite, chosen.tag), **secure), video(port=0, **secure), ip="10.200.2.2"))
         assert back.sdp.audio.crypto and back.sdp.video.port == 0, back
-        # Control: with nothing else there is no call.
+        # Control: if it is the only media, the call fails.
         relay.call().offer(sdp(video(line, **secure)), fails="No common crypto suite")
 
 
@@ -82,6 +82,6 @@ def test_the_answer_uses_the_name_of_the_offer(relay, old, new):
         for _ in "first", "again":
             call.offer(offer, transport_protocol="RTP/AVP")
             assert call.answer(sdp(audio(), ip="10.200.2.2")).sdp.audio.crypto[0].suite == name
-        # An offer of ours to this phone uses its name as well.
+        # Our offers to this phone use its name for the suite.
         back = call.offer(sdp(audio(), ip="10.200.2.2"), by=1, transport_protocol="RTP/SAVP")
         assert name in back.sdp.audio.suites, back

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every row of xcipher-ng(7): what it says is ignored, warned of or refused is so; and each row that is done has tests elsewhere."""
+"""Every row of xcipher-ng(7): flags listed as ignored, warned of or refused behave so, and each
+implemented row has tests elsewhere."""
 import re
 
 import compat
@@ -66,7 +67,7 @@ def test_spellings(relay, name):
 
 
 def covered():
-    """Names of rows that the sources of tests name, behind "xcipher-ng(7), "."""
+    """Names of rows that appear in the tests' sources after "xcipher-ng(7), "."""
     names = set()
     for case in compat.CASES:
         for part in re.findall(r"xcipher-ng\(7\), ([^;]*)", case.source):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets between two phones, and what flags and commands do to them. What packets do in detail is tested by t/e2e and t/unit."""
+"""Packets between two phones, and the effect of flags and commands on them. t/e2e and t/unit test
+packets in detail."""
 import os
 import struct
 
@@ -81,7 +82,7 @@ def test_asymmetric(relay):
     told = call.answer(b.sdp()).sdp.audio
     other = relay.phone("caller")
     other.told(told)
-    for _ in range(6):  # followed at the latest by now, but media stay with the address in the SDP
+    for _ in range(6):  # followed by now at the latest, but media still go to the address in the SDP
         other.send(b"from another port")
     assert reaches(b, a) and other.receive(0.2) is None
 

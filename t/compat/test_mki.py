@@ -8,7 +8,7 @@ from text import KEY_LEN, audio, crypto, sdp, suite_name
 
 
 class Marked:
-    """A session whose packets carry an MKI. libsrtp2 itself would have to be told of it in another way for each key."""
+    """A session whose packets carry an MKI, because libsrtp2 needs another set-up for each key."""
 
     def __init__(self, session, mki, behind):
         self.session, self.mki, self.behind = session, mki, behind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""m-lines of offer and answer: how many, which profile, what becomes of those that nobody can use."""
+"""m-lines of offer and answer: their number, their profile, and the unusable ones."""
 from compat import compat, compat_each
 from text import audio, media, sdp, video
 
@@ -44,7 +44,7 @@ def test_media_that_lose_all_codecs_are_rejected(relay, keys):
     assert reply.sdp.audio.formats, reply
     back = call.answer(sdp(audio(port=0), video(), **B))
     assert [bool(m.port) for m in back.sdp.media] == [False, True], back
-    # The next offer may have them again.
+    # The next offer may use them again.
     assert call.offer(sdp(audio(), video()), to_tag="b").sdp.audio.port
 
 
@@ -86,7 +86,7 @@ def test_demux_of_one_branch_is_not_of_another(relay):
 
 
 @compat_each("m-lines", "xcipher-ng(7) transport-protocol", [
-    # offer, in the answer, what the answerer writes, what the offerer gets, warning
+    # offer, m-lines of the answer, the answerer's m-lines, the offerer's m-lines, warning
     ("RTP/AVP", "", "RTP/AVPF", "RTP/AVP", ""),
     ("RTP/AVP", "accept", "RTP/AVPF", "RTP/AVPF", ""),
     ("RTP/AVP", "RTP/AVPF", "RTP/AVP", "RTP/AVPF", ""),
@@ -119,7 +119,7 @@ def test_media_that_are_not_known_keep_their_place(relay):
 
 
 @compat_each("m-lines", "RFC 3264 section 6.1", [
-    # the answer's kinds, the kinds and ports that the offerer gets, media that the warning names
+    # the answer's kinds, kinds and ports for the offerer, media named in the warning
     (["video", "audio"], [("audio", False), ("video", False)], ["media 1", "media 2"]),
     (["audio", "audio"], [("audio", True), ("video", False)], ["media 2"]),
     (["AUDIO", "video"], [("audio", True), ("video", True)], []),

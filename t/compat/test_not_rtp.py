@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Media that is not RTP, as SDP says it; what becomes of the packets is in t/e2e/test_raw.py. And ZRTP where the keys are xcipher's."""
+"""Media that are not RTP in SDP; t/e2e/test_raw.py tests their packets. Also ZRTP where the keys
+are xcipher's."""
 import struct
 
 from compat import compat, compat_each
@@ -7,7 +8,7 @@ from text import audio, media, sdp
 
 B = "10.200.2.2"
 TEXT = "xcipher-ng(7) TEXT"
-RELAYED = [  # kind, transport, format, attributes that must pass
+RELAYED = [  # kind, transport, format, attributes that must be passed on
     ("image", "udptl", "t38", ["a=T38FaxVersion:0", "a=T38FaxUdpEC:t38UDPRedundancy"]),
     ("image", "UDP/TLS/UDPTL", "t38", ["a=fingerprint:sha-256 AA:BB", "a=setup:actpass"]),
     ("application", "UDP/BFCP", "*", ["a=floorctrl:c-s", "a=confid:1"]),
@@ -22,7 +23,7 @@ def other(kind, transport, formats, lines, port=4020):
 
 
 def both(relay, row):
-    """The m-line, with audio before it, in an offer and an answer: what each side was told of it."""
+    """The m-line after an audio, in an offer and an answer. Returns both sides' SDP."""
     call = relay.call()
     return call, call.offer(sdp(audio(), other(*row)), direction=["internal", "external"]), call.answer(sdp(audio(), other(*row, port=4024), ip=B))
 
@@ -66,7 +67,7 @@ def test_an_answer_of_another_transport_is_refused(relay):
 
 @compat_each("not RTP", TEXT + "; ITU-T T.38 D.2.2.4", [0, 1])
 def test_a_call_becomes_a_fax_and_a_call_again(relay, by):
-    """By a re-INVITE of either side, with flags of the first offer, which are about RTP."""
+    """By a re-INVITE of either side, with the first offer's flags, which concern RTP."""
     call = relay.call()
     flags = {"transport_protocol": "RTP/AVP"}
     ips = ("10.200.1.2", B)
@@ -96,7 +97,8 @@ REQUIRED = {"transport_protocol": "RTP/SAVP", "SDES": ["require:AES_CM_128_HMAC_
 
 @compat_each("not RTP", TEXT + ": voice, video and text are relayed as RTP or SRTP only", CONVERSATION)
 def test_a_conversation_is_never_relayed_raw(relay, kind, transport):
-    """In a first offer and in a re-INVITE of an SRTP call, with and without an order of SRTP."""
+    """In a first offer and in a re-INVITE of an SRTP call, with and without flags that require
+    SRTP."""
     line = other(kind, transport, "0", [])
     for flags in ({}, REQUIRED):
         for established in (False, True):

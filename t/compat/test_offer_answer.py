@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Offers and answers: what becomes of the SDP."""
+"""Offers and answers: the SDP passed on."""
 from compat import compat, compat_each
 from text import accept, audio, media, sdp, video
 
@@ -7,7 +7,7 @@ B = "10.200.2.2"
 
 
 def offered(relay, *medias, session=(), **keys):
-    """The SDP that the callee gets."""
+    """The SDP for the callee."""
     return relay.call().offer(sdp(*medias or [audio()], session=session), **keys).sdp
 
 
@@ -248,7 +248,7 @@ DTLS = ["a=fingerprint:sha-256 " + ":".join(["AB"] * 32), "a=setup:actpass"]
 
 
 def offers_ice(told):
-    """Of the relay: what the terminal said never passes."""
+    """The relay's own attributes: the terminal's are never passed on."""
     assert "abcd" not in told.lines and not any("10.200.1.2 4000" in line for line in told.lines)
     assert bool(told.attrs("candidate")) == told.has("ice-ufrag") == told.has("ice-pwd")
     return told.has("ice-ufrag")
@@ -313,7 +313,7 @@ def test_ice_is_removed_without_keying_threads(relay):
 
 
 def dtls_call(relay, answer=(), setup="actpass", **offer):
-    """What the offerer gets, after an answer in RTP."""
+    """The SDP for the offerer, after an answer in RTP."""
     call = relay.call()
     call.offer(sdp(audio(DTLS[0], f"a=setup:{setup}", profile="UDP/TLS/RTP/SAVPF")), transport_protocol="RTP/AVP", **offer)
     return call.answer(sdp(audio(), ip=B), **dict(answer)).sdp.audio

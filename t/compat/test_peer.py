@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where route files written for rtpengine count on its behaviour: loops, rejected m-lines, opportunistic SRTP, codecs."""
+"""Behaviour of rtpengine that route files rely on: loops, rejected m-lines, opportunistic SRTP,
+codecs."""
 from compat import compat, compat_each
 from text import audio, crypto, sdp
 
@@ -42,7 +43,7 @@ def test_other_origin_lines_do_not_matter(relay):
 
 @compat("loops", LOOP)
 def test_a_mark_is_of_its_sdp_only(relay):
-    """A terminal that copies a mark it received must not get its SDP past the relay."""
+    """A terminal that copies a received mark must not get its SDP past the relay."""
     mark = "a=xcipher:" + relay.call().offer(sdp(audio()), **MARKED).sdp.session.attr("xcipher")
     for body in (sdp(audio(), session=[mark]), sdp(audio(), session=["a=xcipher:" + "0" * 32])):
         told = relay.call().offer(body, transport_protocol="RTP/SAVP", **MARKED).sdp.audio

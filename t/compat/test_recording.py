@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings: names, what is in them, and which sides."""
+"""Recordings: names, contents, and sides."""
 import os
 import time
 
@@ -20,7 +20,7 @@ def files(relay):
 
 
 def recorded(relay, words, absent=()):
-    """Waits until the words stand in a recording; none of the others may."""
+    """Waits until these texts are in a recording; the others must not be."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         text = b""
@@ -34,7 +34,7 @@ def recorded(relay, words, absent=()):
 
 
 def named(relay, start):
-    """Waits for a recording whose name starts so: the daemon makes its file behind the reply."""
+    """Waits for a recording whose name starts so: the daemon creates its file after the reply."""
     end = time.monotonic() + 60
     while not any(f.startswith(start) for f in files(relay)):
         assert time.monotonic() < end, files(relay)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Replies that do not fit into a datagram, labels that no party has, and what a query says about keys."""
+"""Replies that do not fit into a datagram, labels without a party, and keys in queries."""
 import struct
 
 from baresip import wait_for
@@ -17,7 +17,7 @@ def calls(relay):
 
 
 def ports_used(relay, number):
-    """Waits: workers report and close ports behind the reply."""
+    """Waits, because workers report and close ports after the reply."""
     wait_for(f"{number} ports in use", lambda: relay.daemon.statistics()["ports used"] == number)
 
 
@@ -88,7 +88,8 @@ def zrtp(kind):
     return struct.pack("!BBHII", 0x10, 0, 1, 0x5a525450, 7) + b"\x50\x5a\x00\x03" + kind + bytes(8)
 
 
-# As terminals send them (RFC 6189 section 5, RFC 6347 section 4.1, RFC 8489 section 5): the packet, what counts it, what follows from it.
+# As terminals send them (RFC 6189 section 5, RFC 6347 section 4.1, RFC 8489 section 5): the packet,
+# its counter, the resulting state.
 OTHERS = [("ZRTP Hello", zrtp(b"Hello   "), {"ZRTP": 1}, None),
           ("ZRTP Conf2ACK", zrtp(b"Conf2ACK"), {"ZRTP": 1, "ZRTP Conf2ACK": 1}, "ZRTP end-to-end"),
           ("DTLS", struct.pack("!BHHIHH", 22, 0xfefd, 0, 0, 1, 41) + b"\x01" + bytes(40), {"DTLS": 1}, "DTLS end-to-end"),

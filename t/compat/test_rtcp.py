@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RTCP: which port it comes to, and what of it the other side is told."""
+"""RTCP: the ports it uses, and the parts that reach the other side."""
 import os
 import select
 import socket
@@ -48,7 +48,7 @@ def test_rtcp_at_the_rtp_port_without_mux(relay, x, y):
     word = part(RR, a.ssrc) + part(APP, a.ssrc, b"name" + os.urandom(8))
     send(a, word)
     assert receive(b, other) == word
-    # RTP goes on to the RTP port, from where it came.
+    # RTP still goes to the RTP port, from the same source.
     b.send(b"still RTP")
     assert a.receive() == b"still RTP"
     other.close()
@@ -80,7 +80,7 @@ def test_rtcp_at_the_rtp_port_does_not_move_rtp(relay):
 
 
 def feedback_call(relay, x, y, answer_lines=()):
-    """A speaks AVPF, B is offered AVP."""
+    """A uses AVPF, B is offered AVP."""
     a, b = relay.phone("caller", x), relay.phone("callee", y)
     call = relay.call()
     keys = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if y else {"transport_protocol": "RTP/AVP"}
@@ -102,7 +102,7 @@ def test_feedback_is_taken_out_towards_avp(relay, x, y):
     a, b = feedback_call(relay, x, y)
     rr, app = part(RR, a.ssrc), part(APP, a.ssrc, b"name" + os.urandom(8))
     for sent, got in ((rr + FB + app, rr + app), (rr + app + FB, rr + app), (rr + app, rr + app), (FB + rr, rr)):
-        send(a, FB)  # nothing is left of it, and it does not hold up what follows
+        send(a, FB)  # all of it is removed, and the following packets still pass
         send(a, sent)
         assert receive(b, b.sock) == got
     send(b, rr + FB)

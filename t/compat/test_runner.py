@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The runner itself: what fails must fail the run."""
+"""The runner itself: a failing test must fail the run."""
 import os
 import signal
 import subprocess

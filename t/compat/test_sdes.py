@@ -11,7 +11,7 @@ NULLS = ["NULL_HMAC_SHA1_80", "NULL_HMAC_SHA1_32"]
 
 
 def to_srtp(relay, body=None, **keys):
-    """The audio that the callee is offered in SRTP."""
+    """The audio m-line offered to the callee in SRTP."""
     return relay.call().offer(body or sdp(audio()), transport_protocol="RTP/SAVP", **keys).sdp.audio
 
 

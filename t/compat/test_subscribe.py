@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Copies of a call's media: subscribe request, subscribe answer, unsubscribe, and what SIPREC needs of them."""
+"""Copies of a call's media: subscribe request, subscribe answer, unsubscribe, and SIPREC's
+requirements."""
 from compat import compat, compat_each, reaches
 from text import audio, sdp, video
 

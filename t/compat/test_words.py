@@ -7,7 +7,7 @@ from text import audio, sdp
 
 
 def echoes(a, b, word):
-    """A's own packet comes back to it."""
+    """A receives its own packet."""
     a.send(word)
     return a.receive() == word
 

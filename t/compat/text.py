@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SDP of terminals, and what the relay's SDP says. Knows nothing of the relay's code."""
+"""Writes SDP of terminals, and reads the relay's. Uses none of the relay's code."""
 import base64
 import os
 import re
@@ -17,14 +17,15 @@ def suite_name(suite):
 
 
 def crypto(suite="80", tag=1, key=None, more="", lifetime=""):
-    """An a=crypto line (RFC 4568). more: session parameters; lifetime: what follows the key, such as "|2^31|1:4"."""
+    """An a=crypto line (RFC 4568). more: session parameters; lifetime: text after the key, such as
+    "|2^31|1:4"."""
     name = suite_name(suite)
     key = os.urandom(KEY_LEN.get(name, 30)) if key is None else key
     return f"a=crypto:{tag} {name} inline:{base64.b64encode(key).decode()}{lifetime}{' ' + more if more else ''}"
 
 
 def accept(offered, suite=None, key=None, **more):
-    """The a=crypto line of an answer to this m-line: of the first suite that is offered, or of another one."""
+    """The a=crypto line of an answer to this m-line, with the first offered suite or another one."""
     line = next(c for c in offered.crypto if not suite or c.suite == suite_name(suite))
     return crypto(line.suite, line.tag, key, **more)
 
@@ -71,7 +72,7 @@ class Section:
         self.lines = lines
 
     def line(self, kind):
-        """What follows KIND= in its first such line, or None."""
+        """The text after KIND= in its first such line, or None."""
         return next((line[2:] for line in self.lines if line.startswith(kind + "=")), None)
 
     def attrs(self, name):
@@ -100,7 +101,7 @@ class Media(Section):
 
     @property
     def rtcp_port(self):
-        """Where RTCP goes (RFC 3605, RFC 5761)."""
+        """The destination of RTCP (RFC 3605, RFC 5761)."""
         return self.port if self.has("rtcp-mux") else int((self.attr("rtcp") or str(self.port + 1)).split()[0])
 
 

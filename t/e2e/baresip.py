@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""baresip phones of any kind (transport, security, address family), told what to do while they run; and waiting for what they say."""
+"""Starts baresip phones with any transport, security and address family, sends them commands, and
+waits for their output."""
 import os
 import signal
 import socket
@@ -28,7 +29,8 @@ class Phone:
     number = 0
 
     def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060):
-        """account: the line of baresip's accounts file behind the URI's user. tone: what it plays, Hz. dial: at the start."""
+        """account: the parameters behind the URI in baresip's accounts file. tone: the tone it
+        plays, Hz. dial: called at the start."""
         Phone.number += 1
         self.net, self.ns, self.name, self.tone = net, ns, name, tone
         self.folder = os.path.join(folder, name)
@@ -45,13 +47,13 @@ class Phone:
                                                                                     "sip_transports udp\n") + config)
         with open(os.path.join(self.folder, "accounts"), "w", encoding="ascii") as f:
             f.write(account + ";audio_codecs=PCMU/8000/1\n")
-        # No line end: baresip would send that, too.
+        # No line end, because baresip would send it, too.
         with open(os.path.join(self.folder, "uuid"), "w", encoding="ascii") as f:
             f.write("00000000-0000-0000-0000-%012d" % Phone.number)
         self.log_path = os.path.join(folder, f"{name}.log")
         with open(self.log_path, "w", encoding="utf-8") as log:
             args = ["/usr/bin/baresip", "-f", self.folder, "-v"] + (["-e", f"/dial {dial}"] if dial else [])
-            # Commands come by UDP; SIGTERM would be a wish to hang up first.
+            # Commands go by UDP. SIGTERM would make baresip hang up first.
             self.process = net.spawn(net.terminal[ns], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log)
         wait_for(f"{name}'s start", lambda: "baresip is ready" in self.log())
 
@@ -70,12 +72,12 @@ class Phone:
         return wait_for(f"the end of {self.name}'s call", lambda: any(w in self.log().lower() for w in ("session closed", "terminate", "closed")))
 
     def records(self, seconds=1.6):
-        """Waits until it has heard something for so long."""
+        """Waits until it has received sound for this long."""
         wait_for(f"a recording by {self.name}", lambda: phone.seconds_recorded(self.folder) >= seconds)
 
     def stop(self):
         self.net.stop(self.process)
 
     def heard(self, other):
-        """The share of its recording's energy that is the other phone's tone."""
+        """The share of the other phone's tone in its recording's energy."""
         return phone.hears(phone.recording(self.folder), other.tone, self.tone)[0]

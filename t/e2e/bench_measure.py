@@ -25,8 +25,9 @@ def progress(text):
 
 
 def quiet_terminal(net):
-    """Terminals have no sockets: what arrives is seen by the packet socket and then dropped, before ICMP answers it. As soon as can be:
-    on a veth the receiving host works in the sender's softirq, that is on the relay's account, whichever relay it is."""
+    """Terminals have no sockets. Their packet socket reads a packet, which is then dropped before
+    ICMP answers it. The drop is early, because on a veth the receiver runs in the sender's
+    softirq, on the relay's account."""
     drop = f"add rule %s udp dport {FIRST_PORT}-65535 drop"
     ingress = "add table netdev bench; add chain netdev bench p { type filter hook ingress device t1 priority 0; }; " + drop % "netdev bench p"
     prerouting = "add table ip bench; add chain ip bench p { type filter hook prerouting priority -400; }; " + drop % "ip bench p"
@@ -35,8 +36,8 @@ def quiet_terminal(net):
 
 
 def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500, burst_us=50, stamps="leave"):
-    """drain_ms: for what is still under way when all has been sent. stamps: where delay begins: as a packet leaves the interface, or, for less
-    work on both ends, with the "call" to send it."""
+    """drain_ms: waiting time for packets in flight at the end. stamps: delay begins when a packet
+    leaves the interface; else, with less work on both ends, with the call that sends it."""
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write(spec)
         f.flush()
@@ -57,7 +58,7 @@ def judge(r):
 
 
 class Elsewhere:
-    """What others took of the machine, and how long the relay's threads waited for a processor, while something ran."""
+    """Measures processor time taken by others, and the relay threads' waits for a processor."""
 
     def __init__(self, pid):
         self.pid, self.before = pid, self.look(pid)
@@ -66,22 +67,22 @@ class Elsewhere:
     def look(pid):
         tick, used, stolen = os.sysconf("SC_CLK_TCK"), 0.0, 0.0
         for p in filter(str.isdigit, os.listdir("/proc")):
-            if int(p) in (pid, os.getpid()):  # what this program has waited for is its own
+            if int(p) in (pid, os.getpid()):  # this program's own waiting is its own
                 continue
             try:
                 with open(f"/proc/{p}/stat", encoding="utf-8", errors="replace") as f:
                     text = f.read()
-                if "(ksoftirqd/" not in text:  # what it does is the path's own work
+                if "(ksoftirqd/" not in text:  # its work belongs to the path
                     used += sum(int(v) for v in text.rsplit(")", 1)[1].split()[11:15]) / tick
             except OSError:
-                pass  # it has ended; its parent has its time
+                pass  # it has ended, and its parent has its time
         with open("/proc/stat", encoding="ascii") as f:
             stolen = int(f.readline().split()[8]) / tick
         return {"at": time.monotonic(), "used": used, "stolen": stolen, "waited": Elsewhere.waited(pid)}
 
     @staticmethod
     def waited(pid):
-        """Seconds; 0 where the kernel does not say."""
+        """Seconds; 0 where the kernel does not report it."""
         ns = 0
         for t in os.listdir(f"/proc/{pid}/task"):
             try:
@@ -92,7 +93,7 @@ class Elsewhere:
         return ns / 1e9
 
     def since(self, seconds):
-        """seconds: for which there was load."""
+        """seconds: duration of the load."""
         now = self.look(self.pid)
         d = {k: max(0.0, now[k] - self.before[k]) for k in now}
         machine_s = d["at"] * os.cpu_count()
@@ -101,7 +102,8 @@ class Elsewhere:
 
 
 def setup(daemon, count, pair):
-    """More than PER_ADDRESS calls go in by one address of the gateway and out by the other. Nobody sends RTCP: their ports are side by side."""
+    """Beyond PER_ADDRESS, calls use one address of the gateway per side. RTCP ports follow RTP
+    ports; no RTCP is sent."""
     many = count > PER_ADDRESS
     flags, step = ({"direction": ["a", "b"]}, 2) if many else (None, 4)
     return [set_up(calls.Call(daemon.client, i, *pair, flags=flags, ports=(FIRST_PORT + step * i, FIRST_PORT + step * i + step // 2)))
@@ -122,7 +124,7 @@ def set_up(call):
 
 
 def second_address(net):
-    """Another local address behind the first."""
+    """Another local address, after the first."""
     net.run(net.gateway, "ip", "addr", "add", SECOND + "/32", "dev", "lo")
     net.run(net.terminal["caller"], "ip", "route", "add", SECOND + "/32", "via", GATEWAY)
 
@@ -147,7 +149,7 @@ def descriptors_for(count):
 
 
 def measure(start, count, total, pair, seconds, stamps="leave"):
-    """total: packets per second that all legs together send."""
+    """total: packets per second of all legs together."""
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
         if count > PER_ADDRESS:
@@ -203,7 +205,7 @@ def floor_in(net, steering, window_us, count, total, seconds):
 
 
 def generator(legs, total, seconds, stamps="leave"):
-    """What the load's own program can do: the gateway's kernel forwards its packets back to it, nothing else is in between."""
+    """The limit of the load program: the gateway's kernel forwards its packets straight back to it."""
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
         net.forward()

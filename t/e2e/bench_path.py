@@ -1,29 +1,39 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench: the packet path beside Debian's rtpengine (userspace): same topology, same load, one after the other, in turns.
+"""make bench: the packet path compared with Debian's rtpengine (userspace), in turns, with the same
+topology and load.
 
-The load comes from t/tool/srtpload: SRTP encrypted before the clock starts, every packet checked for loss and order, one in 16
-authenticated, decrypted and compared. CPU is the relay's own user and system time by the kernel's accounting, of packets received; delay is what the
-terminals' interface sees, by the kernel's stamps as a packet leaves it and as it comes back: two links and the relay in between. What the
-load itself waited for a processor before a packet left is not in it; the section delay tells p99 with it as well ("from the call"). The search for
-the highest rate counts from the call, which is the stricter, because stamps of what leaves cost the load a sixth of its own rate.
-Beside each: "else", what other programs and the hypervisor took of the machine in the worst round, in percent of it, and "waits",
-milliseconds per second for which the relay's threads were ready and had no processor; "behind" is the p99 of how late the load's packets left,
-in microseconds: the relay then gets many at once. A delay of those is no relay's.
-Figures are medians of the rounds, in brackets the lowest and the highest; rates count packets of both directions together, delay is one way. "rt": the threads that carry packets at real-time priority (--worker-priority=1; rtpengine's --scheduling=rr).
+t/tool/srtpload makes the load: SRTP encrypted before the clock starts. It checks every packet
+for loss and order, and decrypts and compares one in 16. CPU: the relay's own user and system
+time by the kernel's accounting, per received packet. Delay: between the kernel's time stamps
+when a packet leaves the terminals' interface and when it returns, that is two links and the
+relay. The load's own wait for a processor is not in it; the section delay also prints p99 with
+that wait ("from the call"). The search for the highest rate uses the stricter "from the call",
+because stamps of sent packets cost the load a sixth of its rate.
+Columns for interference: "else" is the share of the machine that other programs and the
+hypervisor took in the worst round, in percent. "waits" is the time for which the relay's threads
+were ready without a processor, in milliseconds per second. "behind" is the p99 of how late the
+load's packets left, in microseconds: late packets arrive in bursts, and their delay is not the
+relay's.
+Figures are medians of the rounds, with lowest and highest in brackets. Rates count both
+directions together, delay is one way. "rt": threads that carry packets have real-time priority
+(--worker-priority=1; rtpengine's --scheduling=rr).
 
 Sections (--only picks some):
-  cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
-  delay     delay and CPU from 20 calls to thousands, the floor beside those that have a target
+  cost      CPU per packet by relay and by security of both sides, and the floor: a bare loop
+that only receives and sends
+  delay     delay and CPU from 20 calls to thousands, with the floor for rows that have a target
   pairs     CPU of a few calls, 1 to 20
-  rate      highest rate without loss and with p99 under 5 ms, found by halving (bench_rate.py), and what the load's own program can do
+  rate      highest rate without loss and with p99 under 5 ms (bench_rate.py), and the limit of
+the load program
   setup     call set-up: time, the relay's CPU, resident memory per call
-  scale     CPU per packet by number of calls, at the same rate of packets, beside the bare loops
-  loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and its floor
-Prints tables and targets, writes path.json and path-*.png, and says on standard error where it is. --full: more rounds of the
-main table, more variants, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
-rtpengine have no row there). What two sections need is measured once.
-"""
+  scale     CPU per packet by number of calls at the same packet rate, with the bare loops
+  loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and
+its floor
+Prints tables and targets, writes path.json and path-*.png, and reports progress on standard
+error. --full: more rounds of the main table, more variants, up to 20,000 calls over two local
+addresses. udp and rtpengine have no row there if descriptors are too few for a socket per port.
+Sections share measurements."""
 import argparse
 import json
 import os
@@ -47,7 +57,7 @@ PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("p
 
 def xcipherd(steering, engine, *options):
     def start(net):
-        if steering == "nfqueue" and "--nfqueue-send=raw" not in options:  # the best there is: the host forwards what netfilter rewrote
+        if steering == "nfqueue" and "--nfqueue-send=raw" not in options:  # the upper bound: the host forwards packets that netfilter rewrote
             net.forward()
         return relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--overload-age=50", "--port-min=2000",
                               "--port-max=65535", *options)
@@ -66,7 +76,7 @@ def relays(args):
 
 
 def real_time(names):
-    """The same relays, by those names, with real-time priority for what carries packets."""
+    """The same relays and names, with real-time priority for the threads that carry packets."""
     r = {f"{n} rt": xcipherd(*n.split(), "--worker-priority=1") for n in names if n != PEER}
     if PEER in names:
         r[f"{PEER} rt"] = lambda net: relay.Rtpengine(net, ports=(2000, 65535), options=("--scheduling=rr", "--priority=1"))
@@ -78,7 +88,7 @@ def one_worker(args):
 
 
 def wanted(variants, words):
-    """Those whose names have one of the words."""
+    """The relays whose name contains one of the words."""
     return {k: v for k, v in variants.items() if not words or any(word in k for word in words.split(","))}
 
 
@@ -90,7 +100,7 @@ def spread(rows, key, digits=1):
 
 
 def ratios(rows, peer, key="cpu_us"):
-    """Round by round: what else the machine does changes from minute to minute."""
+    """Round by round, because the machine's other load changes from minute to minute."""
     v = [a[key] / b[key] for a, b in zip(rows, peer) if b[key] and sound(a) and sound(b)]
     return f"{statistics.median(v):.2f} ({min(v):.2f}-{max(v):.2f})" if v else "-"
 
@@ -110,11 +120,11 @@ def from_call(rows):
     print("  p99 from the load's call to send, with its own waiting, us: " + ", ".join(f"{n} {mid(r, 'call_p99_us'):.0f}" for n, r in rows.items()))
 
 
-MEASURED = {}  # what was measured, by whom and at what: lists of results
+MEASURED = {}  # results by measurement, relay and variant
 
 
 def by(name, start, count, total, pair, seconds):
-    """A measurement for in_turns(), which does not repeat what another section did."""
+    """A measurement for in_turns(). Skips those another section already made."""
     def run():
         return measure(start, count, total, pair, seconds)
     run.key = (name, count, total, pair, seconds)
@@ -135,7 +145,8 @@ FAILS = (calls.Failed, TimeoutError, RuntimeError, OSError)
 
 
 def in_turns(variants, rounds, label, less=None):
-    """Every round begins with another, so that nobody has the same neighbour each time. less: the rounds of one that is not to be in all."""
+    """Each round begins with another relay, so that neighbours change. less: fewer rounds for one
+    relay."""
     rows = {name: [] for name in variants}
     for i in range(rounds):
         names = list(rows)
@@ -144,7 +155,7 @@ def in_turns(variants, rounds, label, less=None):
                 continue
             try:
                 rows[name].append(once(variants[name], i, f"{label}, round {i + 1} of {rounds}: {name}"))
-            except FAILS as why:  # more calls than it, or the limit of open files, can take
+            except FAILS as why:  # more calls than the relay, or the limit of open files, allows
                 progress(f"{name}: left out: {why}")
                 del rows[name]
     return rows
@@ -153,13 +164,14 @@ def in_turns(variants, rounds, label, less=None):
 # --- Sections --------------------------------------------------------------------------------------------------------------
 
 def main_relays(args, count=0):
-    """Those that other sections than the first look at, and that have descriptors enough for this many calls."""
+    """Relays that the later sections measure and that have enough descriptors for this many calls."""
     return {n: s for n, s in relays(args).items()
             if not n.endswith("serial") and " raw " not in n and (descriptors_for(count) or not n.startswith(("udp", PEER)))}
 
 
 def floors(args, window_us, count, total, label=""):
-    """The bare loops, to be measured in turns with the relays. label: of a section that measures them for itself."""
+    """The bare loops, measured in turns with the relays. label: of a section with measurements of
+    its own."""
     def of(steering):
         def run():
             return floor(steering, window_us, count, total, args.seconds)
@@ -190,17 +202,17 @@ def section_cost(args, out):
                 print(f"  {name:<24} {ratios(r, out['SRTP 80-80'][PEER])}")
 
 
-MANY = 10000  # calls: setting them up takes longer than measuring them
+MANY = 10000  # calls: setting up takes longer than measuring
 
 
 def section_delay(args, out):
     sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total), (MANY, args.total)] + ([(2 * MANY, args.total)] if args.full else [])
     for count, total in sizes:
         starts = main_relays(args, count)
-        if count == 500:  # what a delay without waiting for a processor is
+        if count == 500:  # a delay without waiting for a processor
             starts.update(real_time(list(starts)))
         variants = {name: by(name, start, count, total, PAIRS["SRTP 80-32"], args.seconds) for name, start in starts.items()}
-        if count in (20, 500):  # those with a target; a packet that comes alone is not waited with
+        if count in (20, 500):  # relays with a target; a single packet is not held back
             variants.update(floors(args, 0 if count == 20 else 250, count, total))
         rows = in_turns(variants, 1 if count >= MANY else args.rounds if count in (20, 500) else min(args.rounds, 2), f"delay, {count} calls")
         print(f"\n{count} calls, {total} packets per second, both directions together\n{HEAD}")
@@ -223,7 +235,7 @@ def section_pairs(args, out):
         out[str(count)] = rows
 
 
-SETTLE_S = 3  # before what others spoilt is repeated, where nobody else has a turn meanwhile
+SETTLE_S = 3  # waiting time before a spoilt try is repeated without other relays in between
 
 
 def try_rate(run, total, tries, label):
@@ -238,7 +250,7 @@ def try_rate(run, total, tries, label):
 
 
 def search_all(variants, out, settle_s=SETTLE_S):
-    """A try of each by turns, so that what else the machine does meets all."""
+    """One try of each relay in turn, so that other load affects all of them."""
     left = {name: run for name, run in variants.items()}
     for name in left:
         out.setdefault(name, [])
@@ -281,7 +293,7 @@ def section_setup(args, out):
     print(f"\ncall set-up (offer and answer with SDP, one client that waits for each reply) and memory\n{'':<26} {'calls':>7} "
           f"{'ms each':>22} {'a second':>9} {'relay CPU ms':>22} {'KiB per call':>20}")
     for count in sizes:
-        # Many calls: as the delay has measured them.
+        # Many calls, as measured by the section delay.
         total, seconds = (args.total, args.seconds) if count >= MANY else (1000, 0.5)
         variants = {n: by(n, s, count, total, PAIRS["SRTP 80-32"], seconds) for n, s in main_relays(args, count).items()}
         rows = in_turns(variants, 1 if count >= MANY else args.rounds, f"setup, {count} calls")
@@ -292,11 +304,12 @@ def section_setup(args, out):
 
 
 def section_scale(args, out):
-    """One worker in every row: by itself xcipherd spreads as many calls as would send 1,000,000 packets per second over all of them, and here
-    they send few, so that would compare batches of half the size. The bare loops are in the same turns: what their cost grows by is the kernel's."""
+    """One worker in every row. By default xcipherd spreads calls for 1,000,000 packets per second
+    over all workers, which would halve the batches here. The bare loops take the same turns:
+    their cost shows the kernel's growth."""
     print(f"\nCPU per packet by number of calls, {args.total} packets per second, both directions together, SRTP 80-32, one worker\n{HEAD}")
     starts = {n: s for n, s in {**main_relays(args), **one_worker(args)}.items() if args.full or n != PEER}
-    for rounds in range(1, min(args.rounds, 2) + 1):  # the numbers of calls by turns, too: they are compared with each other
+    for rounds in range(1, min(args.rounds, 2) + 1):  # the numbers of calls take turns, too, because they are compared
         for count in (100, 1000, MANY):
             variants = {n: by(f"{n}, one worker", s, count, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in starts.items()
                         if descriptors_for(count) or not n.startswith(("udp", PEER))}
@@ -326,7 +339,7 @@ def section_loop(args, out):
 
 
 def sleep_us():
-    """What every relay pays for each time that it waits: by how many packets it is shared is what batches are about."""
+    """Every relay pays for each wake-up. Batches share that cost among packets."""
     done = subprocess.run([os.path.join(relay.BUILD, "t", "sleep_cost")], stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout)
 

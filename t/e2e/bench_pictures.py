@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""bench_path.py's results as pictures: path-*.png, a section each."""
+"""Draws bench_path.py's results: path-*.png, one for each section."""
 import math
 import os
 import statistics
@@ -15,7 +15,7 @@ def colour(name):
 
 
 def style(name):
-    """Of a line: the steering's colour, dots for real-time priority, points and dashes for its floor."""
+    """A line's style: the steering's colour, dots for real-time priority, dash-dots for its floor."""
     kind = ":" if name.endswith(" rt") else "-." if name.startswith("floor") else "--" if "serial" in name or "raw" in name else "-"
     return {"color": colour(name.removeprefix("floor ")), "linestyle": kind}
 
@@ -51,7 +51,7 @@ def curves(axis, sizes, key, label, log):
 
 
 def distribution(axis, rows, label):
-    """Each relay's delay against the part of packets that had no more, so drawn that 90, 99 and 99.9 % are equally far apart."""
+    """Delay by percentile for each relay. The scale puts 90, 99 and 99.9 % at equal distances."""
     for name, r in rows.items():
         at = [p for p, _ in r[0]["distribution"]]
         middle = [statistics.median(x["distribution"][i][1] for x in r) for i in range(len(at))]
@@ -102,7 +102,7 @@ def pictures(result, folder):
     note = "\nmedians of rounds, whiskers: lowest and highest; delay one way\nrt: real-time priority; floor: a bare loop, receives and sends only"
 
     def figure(name, *parts):
-        """parts: functions that draw on an axis; at most two beside each other."""
+        """parts: functions that draw on an axis, at most two side by side."""
         columns = min(len(parts), 2)
         lines = (len(parts) + columns - 1) // columns
         fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.8 + 3.8 * lines), squeeze=False)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The search for the highest rate that a relay holds, for bench_path.py. Pure: from the tries so far it says which rate is next, or
-what was found and how sure that is. A try is what measure() returned, with "total", its rate, and "took_s".
+"""Searches for the highest rate a relay holds, for bench_path.py. Pure: from the tries so far it
+returns the next rate, or the result and its certainty. A try is a result of measure() with
+"total", its rate, and "took_s".
 
-A try that failed while others (programs, the hypervisor) had more than ELSE_MOST percent of the machine says nothing about the relay: it
-is repeated, and when it was spoilt again put off: higher rates are tried first, for what holds there holds below, and other relays have
-their turns meanwhile. Only when BUDGET_S of such tries are spent they count as not held, and the result as a lower bound."""
+A try is spoilt if it fails while other programs or the hypervisor had more than ELSE_MOST
+percent of the machine. It is repeated, then put off: higher rates are tried first, because a
+rate held there includes lower ones, and other relays get their turns. After BUDGET_S of spoilt
+tries they count as failed, and the result as a lower bound."""
 
 FIRST, MOST, UP, FINE = 20000, 1000000, 1.5, 1.08
 P99_MOST_US, LATE_MOST, ELSE_MOST = 5000, 3, 2
@@ -14,7 +16,8 @@ AT_ONCE, BUDGET_S = 2, 60
 
 
 def verdict(r):
-    """Of one try: "held", "failed" by the relay's own doing, "spoilt" by others, or the load itself was "late" or missed what arrived."""
+    """Judges one try: "held", "failed" by the relay, "spoilt" by others, or the load itself was
+    "late" or missed packets."""
     if "error" in r:
         return "failed"
     if not r["lost"] and r["p99_us"] < P99_MOST_US and r["late"] <= LATE_MOST:
@@ -25,8 +28,9 @@ def verdict(r):
 
 
 def rate_held(tries, strict):
-    """Of the tries of one rate: True, False, or None: not yet known. A rate has to be held, or not, twice: a noisy machine is no limit, and a
-    lucky second is no rate; once will do if p99 was not even near. strict: what others spoilt counts, too."""
+    """Judges the tries of one rate: True, False, or None (unknown). Two tries must agree, because a
+    busy machine or a lucky second proves nothing. One suffices if p99 was far away. strict:
+    spoilt tries count as failures."""
     verdicts = [verdict(r) for r in tries]
     good, spoilt = verdicts.count("held"), verdicts.count("spoilt")
     bad = len(verdicts) - good - spoilt
@@ -44,14 +48,14 @@ def by_rate(tries):
 
 
 def bounds(tries, strict):
-    """The highest rate held, or 0, and the lowest above it that was not, or None."""
+    """The highest rate held, or 0, and the lowest failed rate above it, or None."""
     known = {rate: rate_held(t, strict) for rate, t in by_rate(tries).items()}
     low = max((rate for rate, held in known.items() if held), default=0)
     return low, min((rate for rate, held in known.items() if held is False and rate > low), default=None)
 
 
 def candidates(low, high):
-    """What may be tried between the bounds: the first, and where others spoil that, what is above it."""
+    """The next rate between the bounds: the middle, and higher ones if that is spoilt."""
     if high is None:
         first = low * UP if low else FIRST
         return [rate for rate in (first, first * UP, first * UP * UP) if rate < MOST]
@@ -66,7 +70,7 @@ def spent(tries):
 
 
 def next_rate(tries):
-    """None: nothing more to be tried."""
+    """The next rate, or None at the end."""
     rates = by_rate(tries)
 
     def visits(rate):
@@ -85,7 +89,8 @@ def percent(tries, key):
 
 
 def why_bound(tries, own=("failed",)):
-    """Why more than the best rate might be held, or None: the next 8 % failed by the relay's own doing. own: the verdicts that are."""
+    """Why the best rate may be a lower bound, or None if the relay itself failed 8 % above. own:
+    verdicts that the relay caused."""
     best = best_rate(tries) or 0
     above = {rate: [v for v in map(verdict, t) if v != "held"] for rate, t in by_rate(tries).items() if rate > best}
     sure = min((rate for rate, v in above.items() if sum(v.count(o) for o in own) >= 2), default=None)
@@ -103,7 +108,7 @@ def why_bound(tries, own=("failed",)):
 
 
 def why_bounds(out):
-    """Of all of them, by name, those whose rate is but a lower bound: why."""
+    """Relays, by name, whose rate is only a lower bound, each with the reason."""
     limit, why = best_rate(out.get(GENERATOR)), {}
     for name, tries in out.items():
         why[name] = why_bound(tries, ("failed", "late") if name == GENERATOR else ("failed",))
@@ -114,7 +119,7 @@ def why_bounds(out):
 
 
 def told(r):
-    """A try, for who watches."""
+    """Prints a try for the operator."""
     v = verdict(r)
     if "error" in r or v == "held":
         return r.get("error", v)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What bench_path.py's results say: medians and ratios of rounds, and the targets, told as met or not. Pure but for the printing."""
+"""Summarises bench_path.py's results: medians and ratios of rounds, and whether targets are met.
+Pure except for the printing."""
 import statistics
 
 from bench_rate import best_rate, why_bounds
@@ -12,18 +13,18 @@ def mid(rows, key):
 
 
 def sound(r):
-    """Nearly nothing was lost: what a packet cost beside others that were not served says nothing."""
+    """Nearly no packet was lost. With losses, the cost per packet means nothing."""
     return r.get("lost", 0) <= r.get("sent", 0) / 1000
 
 
 def ratio(rows, name, peer, key="cpu_us"):
-    """The median of the ratios of those rounds in which neither lost packets, or None."""
+    """The median ratio of rounds in which neither relay lost packets, or None."""
     v = [a[key] / b[key] for a, b in zip(rows.get(name, ()), rows.get(peer, ())) if b[key] and sound(a) and sound(b)]
     return statistics.median(v) if v else None
 
 
 def growth(few, many, name):
-    """What many calls cost to what few do, round by round."""
+    """Cost of many calls divided by that of few, round by round."""
     return ratio({"many": many.get(name, ()), "few": few.get(name, ())}, "many", "few")
 
 
@@ -36,8 +37,8 @@ def over(a, b):
 
 
 def targets(sections):
-    """What is wanted: (name, value, bound, whether the bound is the least, the same of a bare loop on that path or None, what makes the
-    value uncertain)."""
+    """The targets: (name, value, bound, whether the bound is the least, the bare loop's value on
+    that path or None, reasons for uncertainty)."""
     cost, delay, rate = (sections.get(k, {}) for k in ("cost", "delay", "rate"))
     scale, loop, last = (sections.get(k, {}) for k in ("scale", "loop", "setup"))
     steerings = ("udp", "nfqueue", "xdp")
@@ -76,8 +77,8 @@ def told(number):
 
 
 def targets_print(sections):
-    """With the floor: what a bare loop needs that does the same without a look-up, a check or a cipher; of the loop from memory
-    the cipher alone too. Nothing goes below it."""
+    """Prints the floor, too: a bare loop without look-up, check or cipher, and for the loop from
+    memory also the cipher alone. No relay can cost less."""
     rows = targets(sections)
     print(f"\n{'target':<80}{'value':>9}{'bound':>17}{'floor':>9}")
     for name, v, bound, least, bare, doubt in rows:

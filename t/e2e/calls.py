@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls set up over ng with real SDP, as Kamailio would, and the spec file that t/tool/rtpload.c needs to be both terminals."""
+"""Sets up calls over ng with real SDP, as Kamailio would, and writes the file from which
+t/tool/rtpload.c plays both terminals."""
 import base64
 import json
 import os
@@ -14,8 +15,8 @@ MKI_LEN = 4
 
 
 class Suite:
-    """What a terminal speaks, as text: plain, or a suite's name (80 and 32 for short), then with ',' between session parameters
-    of RFC 4568, MKI, which counts the keys from 1, and LIFETIME=PACKETS."""
+    """A terminal's security as text: plain or a suite's name (80, 32 for short). Then, separated by
+    ',': session parameters of RFC 4568, MKI (numbers keys from 1), LIFETIME=PACKETS."""
 
     def __init__(self, text):
         self.name, *words = text.split(",")
@@ -34,7 +35,7 @@ class Suite:
         return " ".join([f"a=crypto:{tag} {self.name}", inline, *self.params]) + "\r\n"
 
     def load(self, keys, mki=False, more=()):
-        """Its two columns in rtpload's file."""
+        """The suite's two columns in rtpload's file."""
         words = [self.name, *self.params, *(["MKI"] if mki else []), *more]
         return ",".join(words) + " " + (",".join(k.hex() for k in keys) or "-")
 
@@ -48,7 +49,7 @@ def sdp(ip, port, suite=None, key=None, tag=1, extra="", profile=None):
 
 
 def parse(text):
-    """Of the first audio media: address, ports, profile, and crypto lines as (tag, suite, key)."""
+    """Parses the first audio media: address, ports, profile, and crypto lines as (tag, suite, key)."""
     m = re.search(r"^m=audio (\d+) (\S+)", text, re.M)
     c = re.search(r"^c=IN IP[46] (\S+)", text, re.M)
     r = re.search(r"^a=rtcp:(\d+)", text, re.M)
@@ -70,7 +71,7 @@ def ok(reply):
 
 
 class Call:
-    """One call: what the caller speaks (see Suite) and what the callee does."""
+    """One call with a Suite for the caller and one for the callee."""
 
     def __init__(self, client, number, caller="80", callee="32", ip=("10.200.1.2", "10.200.1.2"), ports=None, flags=None, profile=(None, None)):
         self.client, self.id = client, f"call-{number}-{os.urandom(4).hex()}"
@@ -81,16 +82,16 @@ class Call:
         self.key = [os.urandom(s.key_len) for s in self.suite]
         self.keys = [[k] if k else [] for k in self.key]  # one at first
         self.flags = flags or {}
-        self.profile = profile  # where it is not the one that goes with the suite
-        self.later = [b"", b""]  # a key that is not signalled yet
-        self.switch = [0, 0]  # packet from which the second key is used
+        self.profile = profile  # if not the suite's usual profile
+        self.later = [b"", b""]  # a key not signalled yet
+        self.switch = [0, 0]  # the second key is used from this packet on
 
     def body(self, side, tag=1):
         secure = not self.suite[side].plain
         return sdp(self.ip[side], self.ports[side], self.text[side] if secure else None, self.keys[side], tag, profile=self.profile[side])
 
     def setup(self, again=False):
-        """Offer and answer; again: a re-INVITE, with whatever self.keys says by now."""
+        """Sends offer and answer with the keys in self.keys; again: as a re-INVITE."""
         caller, callee = self.suite
         offer = {"call_id": self.id, "from_tag": "a" + self.id, "replace": ["origin"], "ICE": "remove",
                  "transport_protocol": "RTP/AVP" if callee.plain else "RTP/SAVP", **self.flags}
@@ -114,7 +115,8 @@ class Call:
         return self
 
     def spec(self):
-        """Two lines for rtpload: what each terminal sends is under its own key, what it gets under the relay's, or passed through."""
+        """Two lines for rtpload. Each terminal sends under its own key and receives under the
+        relay's, or under the other's if passed through."""
         lines = []
         for side, near in ((0, self.to_caller), (1, self.to_callee)):
             suite = self.suite[side]
@@ -130,7 +132,8 @@ class Call:
 
 
 def load(net, build, calls, rate, seconds, payload=160, terminal="caller"):
-    """Run rtpload for these calls in a terminal's namespace; its result. The workers know all ports and keys by then."""
+    """Runs rtpload for these calls in a terminal's namespace and returns its result. All workers
+    already know ports and keys."""
     idle.wait_idle()
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write("".join(c.spec() for c in calls))

@@ -86,7 +86,8 @@ class Browser:
             f.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def complaints(self):
-        """What the console and the log say: exceptions, violations of the content security policy, failed requests."""
+        """Errors from console and log: exceptions, violations of the content security policy,
+        failed requests."""
         out = []
         for m in self.events:
             p = m.get("params", {})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Terminals that key by DTLS without ICE: OpenSSL's own s_client and s_server make the handshake, and libsrtp2 protects media."""
+"""Terminals with DTLS keys and without ICE. OpenSSL's s_client and s_server make the handshake,
+libsrtp2 protects media."""
 import os
 import re
 import select
@@ -18,7 +19,7 @@ SUITE = "AES_CM_128_HMAC_SHA1_80"
 
 
 class Plain:
-    """A terminal of RTP in clear. It counts what it receives by kind, and keeps the payloads of RTP."""
+    """A terminal with plain RTP. It counts received packets by kind and keeps RTP payloads."""
     profile = "RTP/AVP"
 
     def __init__(self, net, place, address):
@@ -71,7 +72,7 @@ class Plain:
         return packet
 
     def say(self, payload):
-        """One packet; its number."""
+        """Sends one packet and returns its number."""
         self.seq += 1
         packet = struct.pack("!BBHII", 0x80, 0, self.seq, self.seq * 160, self.ssrc) + payload
         self.socket.sendto(self.protect(packet), self.to)
@@ -84,7 +85,8 @@ class Plain:
 
 
 class Dtls(Plain):
-    """setup: what its SDP says. Packets that are DTLS go to and from the program by a socket of their own."""
+    """setup: the role in its SDP. DTLS packets go to and from the program through a separate
+    socket."""
     profile = "UDP/TLS/RTP/SAVP"
     profiles = PROFILE
 
@@ -94,7 +96,7 @@ class Dtls(Plain):
         self.cert = self.make_certificate("cert")
         self.inside = ng.socket_in(net.terminal[place])
         self.inside.bind(("127.0.0.1", 0))
-        self.program = None  # where the program is
+        self.program = None  # the program's address
         super().__init__(net, place, address)
 
     def make_certificate(self, name):
@@ -112,7 +114,7 @@ class Dtls(Plain):
         return f"a=setup:{self.setup}\r\na=fingerprint:sha-256 {self.fingerprint()}\r\na=rtcp-mux\r\n"
 
     def handshake(self):
-        """The program starts: as client it sends, as server it waits."""
+        """Starts the program: a client sends, a server waits."""
         self.log = tempfile.TemporaryFile("w+")
         port = self.inside.getsockname()[1]
         common = ["-dtls1_2", "-use_srtp", self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
@@ -173,7 +175,7 @@ class Dtls(Plain):
 
 
 class Call:
-    """Between a plain terminal, which offers, and one of DTLS."""
+    """A call between a plain terminal, which offers, and a DTLS terminal."""
     number = 0
     flags = {"transport_protocol": "UDP/TLS/RTP/SAVP", "ICE": "remove", "replace": ["origin"], "rtcp_mux": ["offer"], "SDES": ["off"]}
 
@@ -203,7 +205,7 @@ class Call:
         return self
 
     def exchange(self, packets=20):
-        """Each speaks until the other has heard so many packets more, which are as they were sent."""
+        """Both send until each has received so many more packets, with unchanged payloads."""
         for one, other in ((self.b, self.a), (self.a, self.b)):
             before = len(other.heard)
             payload = os.urandom(160)

@@ -18,14 +18,15 @@ WAITS = {"x86_64": (7, 271, 232, 281, 441, 426), "aarch64": (73, 22, 441, 426)}[
 
 
 def waits(pid, tid):
-    """Whether it was stopped where it waits for work. Anywhere else it may have a lock, of the allocator's for one, that others need."""
+    """Whether the thread was stopped while waiting for work. Elsewhere it may hold a lock, such as
+    the allocator's, that others need."""
     with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as f:
         return f.read().split()[0] in map(str, WAITS)
 
 
 @contextlib.contextmanager
 def thread(pid, name):
-    """The daemon's first thread whose name begins so stands still meanwhile."""
+    """Stops the daemon's first thread with this name prefix meanwhile."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     tid = next(int(t) for t in os.listdir(f"/proc/{pid}/task") if open(f"/proc/{pid}/task/{t}/comm", encoding="ascii").read().strip().startswith(name))
@@ -46,15 +47,15 @@ def thread(pid, name):
         assert libc.ptrace(PTRACE_DETACH, tid, None, None) == 0
 
 
-# Where the kernel lets a thread wait for a peer, or for a time: poll and select, connect, reading, writing, sleeping. Waiting for the next event
-# (ep_poll) is not among them, nor are locks and disks. By proc(5), wchan.
+# Kernel functions (wchan, proc(5)) in which a thread waits for a peer or a time: poll, select,
+# connect, reading, writing, sleeping. Not included: ep_poll (the next event), locks, disks.
 WAITS_FOR_A_PEER = ("poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "connect", "skb_wait_for_more_packets", "sk_wait_data", "wait_woken", "sk_stream_wait",
                     "unix_stream_data_wait", "sock_alloc_send", "pipe_read", "pipe_write", "nanosleep")
 
 
 class Sleeps:
-    """Context manager that samples where a thread waits; the names are in seen. The load of the machine makes no difference: a
-    thread that is ready to run does not wait."""
+    """Context manager that samples where a thread waits and collects the names in seen. The
+    machine's load does not matter, because a runnable thread does not wait."""
 
     def __init__(self, pid, tid=None):
         self.path, self.seen, self.looks, self.over = f"/proc/{pid}/task/{tid or pid}/wchan", set(), 0, threading.Event()
@@ -80,7 +81,8 @@ class Sleeps:
 
 
 def shows_waits():
-    """Whether this kernel shows where a thread waits. Fails if the wait of a process on a pipe is shown but not recognised."""
+    """Whether this kernel shows where a thread waits. Fails if the wait of a process on a pipe has
+    an unknown name."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as p:
         with Sleeps(p.pid) as sleeps:
             end = time.monotonic() + 60
@@ -93,7 +95,8 @@ def shows_waits():
 
 @contextlib.contextmanager
 def never_waits(daemon):
-    """Checks that meanwhile the daemon's control thread, its first one, waits only for the next event, not for a client, Redis or DNS."""
+    """Checks that the control thread (the first one) waits only for the next event, not for a
+    client, Redis or DNS."""
     if not shows_waits():
         raise Skip("this kernel does not say where a thread waits")
     with Sleeps(daemon.pid()) as sleeps:

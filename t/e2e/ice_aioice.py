@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An end of ICE by aioice, with the lines of t/tool/ice_peer.c: ice_aioice.py FOLDER offer|answer COMPONENTS [lite]
+"""An ICE peer by aioice with the lines of t/tool/ice_peer.c: ice_aioice.py FOLDER offer|answer
+COMPONENTS [lite]
 
-FOLDER has the Python packages. lite: the peer is lite. Prints its attributes and "end", reads the peer's, connects, sends "ping" by
-each component, and prints "connected" and "echo COMPONENT". It goes on with consent checks until standard input ends."""
+FOLDER has the Python packages. lite: the peer is lite. Prints its attributes and "end", reads
+the peer's, connects, sends "ping" by each component, and prints "connected" and "echo
+COMPONENT". Consent checks continue until standard input ends."""
 import asyncio
 import sys
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Waits until the relays of a test have nothing left to do. A packet that has not come by then does not come, on a busy machine and
-under t/late too. Tests that expect no packet call this first, and then need no time limit that a late thread could exceed."""
+"""Waits until the relays of a test are idle. After that no packet arrives, even on a busy machine
+or under t/late. A test that expects no packet calls this first, so that no late thread can spoil
+it."""
 import os
 import platform
 import time
 
 import relay
 
-# nanosleep and clock_nanosleep: a thread that lets a batch gather, or one that t/late makes late. Both still have something to do.
+# nanosleep and clock_nanosleep: a thread that collects a batch, or that t/late delays. Both have
+# work left.
 PAUSES = {"x86_64": ("35", "230"), "aarch64": ("101", "115")}[platform.machine()]
-BACKLOG = 11  # column of softnet_stat: packets that the processor has not yet passed on
+BACKLOG = 11  # column of softnet_stat: packets the processor has not processed yet
 
 
 def read(path):
@@ -18,7 +20,7 @@ def read(path):
 
 
 def threads(pid):
-    """Each thread's system call, and how often it has slept so far. None: one has something to do."""
+    """Each thread's system call and its number of sleeps. None: a thread is working."""
     seen = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         task = f"/proc/{pid}/task/{tid}"
@@ -31,13 +33,14 @@ def threads(pid):
 
 
 def sockets(pid):
-    """Inode numbers of its sockets."""
+    """Inode numbers of the process's sockets."""
     links = (os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
     return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
 
 
 def all_read(pid):
-    """Nothing waits for the relay: neither on the way to a socket, nor in a UDP or netlink socket (NFQUEUE) of its own."""
+    """No packet waits for the relay, neither on the way to a socket nor in its UDP or netlink
+    (NFQUEUE) sockets."""
     if any(int(line.split()[BACKLOG], 16) for line in read("/proc/net/softnet_stat").splitlines() if len(line.split()) > BACKLOG):
         return False
     unread = set()
@@ -50,16 +53,16 @@ def all_read(pid):
 
 
 def looks_idle(pid):
-    """What was seen of it, or None if it has something to do."""
+    """The observed state, or None if the process is working."""
     try:
         before = threads(pid)
         return before if before and all_read(pid) and before == threads(pid) else None
     except (FileNotFoundError, ProcessLookupError):
-        return None  # a thread or a descriptor has just ended
+        return None  # a thread or a descriptor has just gone
 
 
 def has_a_sleeper(pid):
-    """ThreadSanitizer has a thread of its own that sleeps between looks."""
+    """A thread of ThreadSanitizer sleeps and wakes all the time."""
     try:
         return "libtsan" in read(f"/proc/{pid}/maps")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -67,8 +70,8 @@ def has_a_sleeper(pid):
 
 
 def wait_idle(seconds=60):
-    """For all daemons of this test. Where threads cannot be looked at it returns at once. rtpengine's threads sleep between looks, so
-    nothing shows whether it is idle."""
+    """Waits for all daemons of this test. Returns at once where threads cannot be inspected.
+    rtpengine's threads sleep and poll, so they never look idle."""
     for r in (r for r in relay.Relay.started if isinstance(r, relay.Xcipherd) and not has_a_sleeper(r.pid())):
         end = time.monotonic() + seconds
         last = None

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Network namespaces for one test run: a gateway and terminals, each on its own link to it.
+"""Network namespaces for one test run: a gateway and terminals, each on its own link.
 
-    caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 callee
-           fd00:1::2  --- fd00:1::1          fd00:2::1  --- fd00:2::2
+caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 callee
+fd00:1::2  --- fd00:1::1          fd00:2::1  --- fd00:2::2
 
-Names carry the process id, everything is removed at the end, also when interrupted, and what a killed run left is
-removed by the next one. Nothing outside these namespaces is touched.
-"""
+Names contain the process id. All namespaces are removed at the end, also after an interrupt; the
+next run removes those of a killed one. Nothing outside them changes."""
 import atexit
 import ctypes
 import os
@@ -45,7 +44,7 @@ libc = ctypes.CDLL(None)
 
 
 def die_with_us(number):
-    """For the child: should this program be killed outright, what it started gets this signal."""
+    """In the child: asks for this signal if the parent is killed."""
     return lambda: libc.prctl(PR_SET_PDEATHSIG, number)
 
 
@@ -70,15 +69,15 @@ class Net:
 
     def _signalled(self, number, _frame):
         print(f"\ninterrupted (signal {number}): cleaning up", file=sys.stderr)
-        raise SystemExit(128 + number)  # unwinds through close() and whatever else cleans up
+        raise SystemExit(128 + number)  # unwinds through close() and other cleanup
 
     def _add(self, what):
         name = f"{self.id}-{what}"
         sh("ip", "netns", "add", name)
         self.names.append(name)
         sh("ip", "-n", name, "link", "set", "lo", "up")
-        # A link-local address that is still being checked for duplicates (1 to 2 s) cannot ask for a neighbour, so what is sent
-        # over a link from an address of another is lost until then.
+        # A link-local address under duplicate detection (1 to 2 s) cannot resolve neighbours. Until
+        # then, packets from other addresses over that link are lost.
         self.run(name, "sysctl", "-q", "-w", "net.ipv6.conf.default.dad_transmits=0", check=False)
         return name
 
@@ -92,7 +91,7 @@ class Net:
         sh("ip", "-n", ns, "route", "add", "default", "via", f"10.200.{i}.1")
 
     def add(self, what):
-        """One more namespace, removed with the others."""
+        """Adds another namespace, which is removed with the others."""
         return self._add(what)
 
     @staticmethod
@@ -105,7 +104,8 @@ class Net:
             sh("ip", "-n", where, "link", "set", device, "up")
 
     def spawn(self, ns, args, death=signal.SIGTERM, **kw):
-        """A process of ours in a namespace; ended with the test, or by the signal death if that is killed."""
+        """Starts a process in a namespace. It ends with the test, or gets the signal death if the
+        test is killed."""
         p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, preexec_fn=die_with_us(death), **kw)
         self.children.append(p)
         return p
@@ -114,14 +114,15 @@ class Net:
         return sh("ip", "netns", "exec", ns, *args, check=check, **kw)
 
     def forward(self):
-        """The gateway forwards what its netfilter hooks rewrote, its own addresses as source included: --nfqueue-send=verdict."""
+        """Lets the gateway forward packets that its netfilter hooks rewrote, even from its own
+        addresses: --nfqueue-send=verdict."""
         links = ["all"] + [f"g{i}" for i in range(1, len(self.terminal) + 1)]
         self.run(self.gateway, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1",
                  *[f"net.ipv4.conf.{link}.{k}" for link in links for k in ("accept_local=1", "rp_filter=0", "send_redirects=0")])
 
     @staticmethod
     def stop(p, timeout=10):
-        """End a process that spawn() started; its exit status."""
+        """Ends a process started by spawn() and returns its exit status."""
         if p.poll() is None:
             p.terminate()
             try:

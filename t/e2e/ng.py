@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An ng client of its own: bencode over UDP, inside a namespace if wanted. Knows nothing of our code."""
+"""An independent ng client: bencode over UDP, inside a namespace if wanted. Uses none of our code."""
 import hmac
 import os
 import socket
@@ -43,7 +43,7 @@ def decode(b):
 
 
 def socket_in(namespace, family=socket.AF_INET, kind=socket.SOCK_DGRAM):
-    """A socket that lives in the namespace: made by a thread that has entered it."""
+    """A socket in the namespace, created by a thread that entered it."""
     made = []
 
     def make():
@@ -74,7 +74,7 @@ def sign(key, cookie, body, seconds=None):
 
 
 def reply_mac(key, cookie, body):
-    """Of the reply to a request with this signed cookie."""
+    """Checks the signed cookie of a reply to this request."""
     return hmac.new(key, b"xcipher ng reply 1\n" + cookie + b"\n" + body, "sha256").hexdigest()[:32].encode()
 
 
@@ -89,7 +89,7 @@ class Client:
         self.sock.settimeout(1)
 
     def raw(self, datagram, timeout=10.0):
-        """Send bytes as they are; the bytes of the reply to that cookie, or None."""
+        """Sends raw bytes and returns the reply to that cookie, or None."""
         cookie, _, body = datagram.partition(b" ")
         if self.key:
             # Retransmissions repeat the same datagram, or the request would be executed again.
@@ -106,7 +106,7 @@ class Client:
             self.sock.send(datagram)
             while True:
                 reply = self.sock.recv(65536)
-                # What was asked twice, since it took long, is answered twice.
+                # A slow request was repeated, so it may get two replies.
                 if reply.startswith(begin) and (not self.key or self.genuine(cookie, reply)):
                     return reply
                 self.sock.settimeout(max(end - time.monotonic(), 0.001))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets other than RTP, and terminals that send them: for the tests here and for those of the kernel module's guest."""
+"""Packets other than RTP, and terminals that send them. Used here and in the kernel module's guest."""
 import re
 import struct
 import zlib
@@ -25,7 +25,7 @@ def dtls(epoch_seq, kind=22, body=b"\x01" + b"h" * 40):
 
 
 class Terminal(Phone):
-    """Its m-line is what the test says; datagrams are what the test makes."""
+    """A terminal with this m-line; datagrams are those the test makes."""
 
     def m(self, line, *attributes, port=None):
         body = "".join(f"a={a}\r\n" for a in attributes)
@@ -36,7 +36,7 @@ class Terminal(Phone):
         self.sock.sendto(datagram, self.to)
 
     def gets(self, datagram, timeout=30.0):
-        """The datagram comes next, byte by byte."""
+        """Checks that the datagram arrives next and unchanged."""
         self.sock.settimeout(timeout)
         got = self.sock.recv(4096)
         assert got == datagram, (got, datagram)
@@ -63,13 +63,13 @@ def connection(sdp):
 
 
 def exchange(client, a, b, offer, answer, call_id="c", again=False, **flags):
-    """Offer and answer; each learns where to send to. Returns what each was told."""
+    """Sends offer and answer, and gives each terminal its destination. Returns both SDPs."""
     more = {"to_tag": "b"} if again else {}
     to_b = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=offer, **more, **flags))["sdp"]
     to_a = calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=answer))["sdp"]
     for phone, sdp in ((a, to_a), (b, to_b)):
         phone.to = (connection(sdp), m_line(sdp)[1])
-    idle.wait_idle()  # the workers know the ports: nothing comes by the ordinary sockets
+    idle.wait_idle()  # the workers know the ports, so no packet takes the ordinary sockets
     return to_b, to_a
 
 
@@ -86,14 +86,14 @@ ZRTP = ("Hello   ", "HelloACK", "Commit  ", "DHPart1 ", "DHPart2 ", "Confirm1", 
 
 
 def zrtp(kind, seq=1, ssrc=7, body=b"\0" * 8):
-    """RFC 6189 5: header, message, CRC (here any 32 bits; the relay does not look at it)."""
+    """RFC 6189 5: header, message, CRC (any 32 bits, because the relay ignores it)."""
     message = struct.pack("!HH8s", 0x505a, 3 + len(body) // 4, kind.encode()) + body
     packet = struct.pack("!BBHII", 0x10, 0, seq, 0x5a525450, ssrc) + message
     return packet + struct.pack("!I", zlib.crc32(packet))
 
 
 def stun(kind=1):
-    """A binding request (RFC 8489 5), with nothing in it."""
+    """A binding request (RFC 8489 5) without attributes."""
     return struct.pack("!HHI", kind, 0, 0x2112a442) + b"transaction!"
 
 

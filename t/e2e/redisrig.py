@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A Redis of the test's own: Debian's program, in the gateway's namespace, its files in a folder that goes with it."""
+"""A Redis for the test: Debian's program in the gateway's namespace, with a temporary folder."""
 import json
 import os
 import secrets
@@ -33,7 +33,7 @@ class Redis:
         self.start()
 
     def start(self):
-        # Killed, it writes nothing; stopped in order it saves what it has, as an operator's does.
+        # A killed Redis saves nothing. One that is stopped saves its data, as an operator's does.
         self.process = self.net.spawn(self.ns, [PROGRAM, "--port", str(self.port), "--bind", self.addr, "--dir", self.dir.name,
                                                 "--protected-mode", "no", "--save", "", "--appendonly", "no", *self.options],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -64,7 +64,7 @@ class Redis:
         self.dir.cleanup()
 
     def __call__(self, *words):
-        """One command, by a connection of its own, inside the namespace."""
+        """Sends one command by a new connection inside the namespace."""
         with ng.socket_in(self.ns, kind=socket.SOCK_STREAM) as s:
             s.settimeout(5)
             s.connect((self.addr, self.port))
@@ -78,7 +78,8 @@ def mac(ns, device):
 
 
 class Elsewhere:
-    """Another machine beside the gateway, linked to it and to the terminals; the gateway's addresses can be moved to it."""
+    """A second machine next to the gateway, linked to it and to the terminals. The gateway's
+    addresses can move to it."""
 
     def __init__(self, net):
         self.net = net
@@ -87,12 +88,13 @@ class Elsewhere:
         net.link(net.gateway, "s0", "10.200.9.1/24", self.gateway, "s0", "10.200.9.2/24")
         for i, ns in enumerate(net.terminal.values(), 1):
             net.link(self.gateway, f"m{i}", None, ns, f"s{i}", None)
-            # Who has an address is not asked for: that could take a second, which is not what is measured.
+            # No duplicate address detection: it could take a second, which is not measured.
             sh("ip", "-n", ns, "neigh", "replace", f"10.200.{i}.1", "lladdr", mac(self.gateway, f"m{i}"), "dev", f"s{i}", "nud", "permanent")
             sh("ip", "-n", self.gateway, "neigh", "replace", f"10.200.{i}.2", "lladdr", mac(ns, f"s{i}"), "dev", f"m{i}", "nud", "permanent")
 
     def take_addresses(self):
-        """As keepalived would; the terminals' routes stand for the switch that learns of it."""
+        """Moves the addresses as keepalived would. The terminals' routes stand for a switch that
+        learns the move."""
         for i, ns in enumerate(self.net.terminal.values(), 1):
             sh("ip", "-n", self.net.gateway, "addr", "del", f"10.200.{i}.1/24", "dev", f"g{i}")
             sh("ip", "-n", self.gateway, "addr", "add", f"10.200.{i}.1/24", "dev", f"m{i}")
@@ -133,7 +135,7 @@ def reply(f):
 
 
 class Load:
-    """rtpload in the background; result() waits for it."""
+    """Runs rtpload in the background; result() waits for it."""
 
     def __init__(self, net, build, all_calls, rate, seconds, terminal="caller"):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".spec")
@@ -144,12 +146,13 @@ class Load:
 
     @staticmethod
     def environment(build):
-        """libsrtp2 on OpenSSL where it was built (make peer-libsrtp): Debian's is too slow for a thousand calls."""
+        """Uses libsrtp2 on OpenSSL if it was built (make peer-libsrtp), because Debian's is too
+        slow for a thousand calls."""
         fast = os.path.join(build, "peers", "libsrtp2-openssl.so")
         return {**os.environ, "LD_PRELOAD": fast} if os.access(fast, os.R_OK) and "FULL" in os.environ else None
 
     def enough(self):
-        """Its result, now."""
+        """Ends it and returns its result."""
         self.process.send_signal(signal.SIGUSR1)
         return self.result()
 

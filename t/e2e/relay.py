@@ -18,12 +18,13 @@ def cpu_seconds_of(pid):
 
 
 def text_of(log):
-    """All that is in a file that a child writes to. Its position is the child's as well: to seek would have it write over the beginning."""
+    """The whole contents of a file that a child writes. seek() would also move the child's position
+    and overwrite the start."""
     return os.pread(log.fileno(), 1 << 26, 0).decode("utf-8", "replace")
 
 
 def logs(length=3000):
-    """The end of what each relay of this test logged, for a test that failed."""
+    """The last log lines of each relay, for a failed test."""
     return "".join(f"--- {r.name} {r.pid()}{'' if r.process.poll() is None else ', which ended'}:\n{r.text()[-length:]}" for r in Relay.started)
 
 
@@ -56,7 +57,7 @@ class Relay:
         raise RuntimeError(f"{self.name} does not answer:\n{self.text()}")
 
     def pid(self):
-        """Of the daemon itself: `ip netns exec` becomes it by exec."""
+        """The daemon's own process id: `ip netns exec` replaces itself with it."""
         return self.process.pid
 
     def cpu_seconds(self):
@@ -81,8 +82,8 @@ class Relay:
         return self.net.stop(self.process, 60)
 
 
-# Tests count packets, and a sanitized daemon on a busy machine falls behind. So it drops no old packets, gives up on no device, and waits
-# for its kernels to compile, unless a test asks for it.
+# Tests count packets, and a sanitized daemon on a busy machine falls behind. Unless a test asks
+# otherwise, it keeps old packets, gives up no device, and waits until its kernels are compiled.
 NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000", "--opencl-start-timeout=600")
 
 
@@ -106,7 +107,8 @@ class XcipherWeb(Relay):
 
 
 class Xcipherd(Relay):
-    """With options of xcipher-web among its own, that is started, too: its log and descriptors count as the daemon's."""
+    """Options of xcipher-web start that program, too. Its log and descriptors count as the
+    daemon's."""
     name = "xcipherd"
     sockets = 0
 
@@ -126,7 +128,7 @@ class Xcipherd(Relay):
         env = super().environment()
         if "LATE_LIBRARY" in env:  # t/late/README.md
             env["LD_PRELOAD"] = env["LATE_LIBRARY"]
-        # PoCL and the OpenCL loader keep memory until the process ends; that is not ours to free.
+        # PoCL and the OpenCL loader free some memory only when the process ends.
         env.setdefault("LSAN_OPTIONS", "suppressions=" + os.path.join(ROOT, "t", "e2e", "lsan.supp") + ":print_suppressions=0")
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         return env
@@ -168,7 +170,8 @@ def have_rtpengine():
 
 
 def steerings():
-    """What this build of xcipherd can steer by here: without the module, kernel is nfqueue by another name."""
+    """The steerings this build of xcipherd supports here. Without the module, kernel falls back to
+    nfqueue."""
     text = subprocess.run([os.path.join(BUILD, "xcipherd"), "--help"], capture_output=True, text=True, check=True).stdout
     ways = re.search(r"--steering=([a-z|]+)", text).group(1).split("|")
     return [w for w in ways if w != "kernel" or os.path.exists("/sys/module/nf_xcipher")]

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...]. Each test is a function test_* of a file
-test_*.py, gets a process and a fresh set of namespaces of its own, and fails by raising. They mostly wait, so -jN runs several at a
-time (default: one more than there are processors, 5 at most); those with the attribute alone measure something, and run by themselves behind the
-others. BUILD names the folder of the programs, default build; --also runs these tests once more with those of another folder.
-Last line: N passed, N failed, and how many were skipped or unsteady."""
+"""Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...].
+
+A test is a function test_* of a file test_*.py. It runs in its own process with fresh
+namespaces, and fails by raising. Tests mostly wait, so -jN runs several at a time (default:
+processors + 1, at most 5). Tests with the attribute alone measure something and run last, one by
+one. BUILD is the folder of the programs, default build. --also repeats these tests with another
+folder. Last line: N passed, N failed, and how many were skipped or unsteady."""
 import importlib
 import inspect
 import os
@@ -22,8 +24,8 @@ import relay  # noqa: E402
 
 
 LATE = "LATE_LIBRARY" in os.environ  # t/late/README.md
-UNSTEADY_MAX = 0 if LATE else 3  # more is no accident
-TEST_SECONDS = 600  # after this a test that hangs fails
+UNSTEADY_MAX = 0 if LATE else 3  # more failures are no coincidence
+TEST_SECONDS = 600  # a test that runs longer has hung
 OUTCOMES = ("passed", "failed", "skipped")
 WORDS = {"passed": "ok", "failed": "NOT OK"}
 
@@ -39,7 +41,7 @@ class Test:
         self.punctual = getattr(function, "punctual", False)
 
     def run(self):
-        """(outcome, word), here."""
+        """Runs the test in this process: (outcome, text)."""
         if self.build:
             os.environ["BUILD"] = relay.BUILD = self.build
         try:
@@ -55,7 +57,8 @@ class Test:
 
 
 class Running:
-    """A test in a process of its own, whose output is kept until it is over: else that of several would be mixed."""
+    """Runs a test in its own process and keeps its output until the end, so that outputs do not
+    mix."""
 
     def __init__(self, test):
         self.test, self.start = test, time.monotonic()
@@ -68,7 +71,7 @@ class Running:
     def child(self):
         status = 1
         try:
-            os.setpgid(0, 0)  # an interrupt at the terminal is for run.py, which ends us in order
+            os.setpgid(0, 0)  # run.py handles an interrupt at the terminal and ends us in order
             netns.die_with_us(signal.SIGTERM)()
             signal.signal(signal.SIGALRM, too_long)
             signal.alarm(TEST_SECONDS)
@@ -86,7 +89,7 @@ class Running:
             os._exit(status)
 
     def over(self, status):
-        """(outcome, word, what it said)."""
+        """(outcome, text, output)."""
         code = os.waitstatus_to_exitcode(status)
         self.output.seek(0)
         text = self.output.read()
@@ -106,13 +109,13 @@ def cases(*rows):
 
 
 def alone(function):
-    """Decorator: no other test runs beside it."""
+    """Decorator: no other test runs at the same time."""
     function.alone = True
     return function
 
 
 def punctual(function):
-    """Decorator: the test is about a time limit that a late daemon exceeds, and so is left out under t/late."""
+    """Decorator: the test checks a time limit that a late daemon exceeds, so t/late skips it."""
     function.punctual = True
     return function
 
@@ -146,12 +149,12 @@ def arguments(words):
             also += collect(names.split(","), build)
         else:
             wanted.append(w)
-    # Those first, of which some wait for a minute.
+    # Puts first the tests that may wait for a minute.
     return jobs, [t for t in also + list(collect(wanted)) if not (LATE and (t.alone or t.punctual))]
 
 
 def in_turn(tests, jobs):
-    """Runs them, several at a time; yields each with its outcome and what it took."""
+    """Runs the tests, several at a time, and yields each with its outcome and duration."""
     running, waiting = {}, [t for t in tests if not t.alone] + [t for t in tests if t.alone]
     try:
         while waiting or running:
@@ -184,8 +187,8 @@ def main():
         if outcome == "failed":
             failed.append(test)
         print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s)", flush=True)
-    # Real phones, daemons and clocks on a machine that others use, too: what fails alone among hundreds, and then passes twice
-    # in a row, is told as unsteady and does not fail the run.
+    # Tests use real phones, daemons and clocks on a shared machine. A single failure that then
+    # passes twice in a row is reported as unsteady and does not fail the run.
     for test in failed if len(failed) <= UNSTEADY_MAX else []:
         again = list(in_turn([test, test], 1))
         passes = all(outcome == "passed" for _, outcome, *_ in again)

@@ -13,7 +13,7 @@ CRYPTO = {"AES_CM_128_HMAC_SHA1_80": "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz",
           "AES_CM_128_HMAC_SHA1_32": "d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj"}
 CRYPTO["AEAD_AES_256_GCM"] = "Z2Nt" * 14 + "Z2M="
 
-# The lines between: [...] is sipp's.
+# The lines between messages; [...] is sipp's syntax.
 SDP = """v=0
 o=- 1 1 IN IP[local_ip_type] [local_ip]
 s=-
@@ -56,9 +56,10 @@ def provisional(txn, *codes):
 
 
 def caller(suite, to, expect=200, extra="", talk_ms=200):
-    """A scenario: INVITE with this body, then ACK, a pause and BYE; or ACK only, when another answer is expected. talk_ms=None: BYE when an
-    INFO comes, from Sipp.hang_up(). A provisional reply may come behind the final one, for two processes of a busy proxy relayed them, and a
-    200 again, for its ACK was lost: by its transaction sipp knows what to do then. (optional="global" makes it go back in the scenario.)"""
+    """A scenario: INVITE with this body, ACK, a pause and BYE; only ACK if another answer is
+    expected. talk_ms=None: BYE when Sipp.hang_up() sends an INFO. A proxy's processes may relay
+    a provisional reply after the final one, and a lost ACK repeats the 200. sipp recognises both
+    by their transaction (optional="global" would jump back in the scenario)."""
     values = {"to": to, "extra": extra + "\n" if extra else ""}
     invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
     routes = {"to": to, "extra": "[routes]\n" + values["extra"]}
@@ -78,7 +79,8 @@ def caller(suite, to, expect=200, extra="", talk_ms=200):
 
 
 def gives_up(suite, to, extra, after_ms):
-    """INVITE, CANCEL before there is an answer, and the INVITE's end. What ends the INVITE and what answers the CANCEL come in any order."""
+    """INVITE, CANCEL before an answer, and the end of the INVITE. Replies to INVITE and CANCEL may
+    come in any order."""
     values = {"to": to, "extra": extra + "\n"}
     invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
     cancel = message(f"CANCEL {to} SIP/2.0", (in_dialog("CANCEL", 1, "") % values).replace("[branch]", "[branch-3]"))
@@ -87,12 +89,13 @@ def gives_up(suite, to, extra, after_ms):
                      '<recv response="200" optional="true"/>', '<recv response="487"/>', f"<send>{ack}</send>"])
 
 
-# A callee's, for the ACK to its answer, in ms. What comes twice is an answer twice, and on a busy machine an ACK takes longer than phones wait.
+# Waiting time of a callee for an ACK, in ms. Repeated requests get repeated replies, and on a busy
+# machine an ACK is later than real phones allow.
 PATIENCE = 3000
 
 
 def callee(suite, code=200, early=False, rings=True):
-    """Accepts calls, or refuses them all with this code. Sipp.established() knows whose ACK came."""
+    """Accepts calls, or refuses all with this code. Sipp.established() lists the calls with an ACK."""
     head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
            "Contact: <sip:[local_ip]:[local_port]>\n"
     if code != 200:
@@ -120,7 +123,8 @@ def callee_twice(suite):
 
 
 def caller_again(bodies, to, pause_ms=300):
-    """INVITE with the first of these bodies, re-INVITEs with the others, BYE; each must be answered 200. pause_ms=None: as talk_ms of caller()."""
+    """Sends an INVITE with the first body, re-INVITEs with the others, and BYE; each must get a
+    200. pause_ms=None: like talk_ms in caller()."""
     values = {"to": to, "extra": ""}
     routes = {"to": to, "extra": "[routes]\n"}
     steps = []
@@ -139,12 +143,13 @@ def caller_again(bodies, to, pause_ms=300):
 
 
 def expect(pattern):
-    """For a recv: the message must hold this."""
+    """A condition of a recv: the message must contain this."""
     return f'<action><ereg regexp="{pattern}" search_in="msg" check_it="true" assign_to="1"/></action>'
 
 
 def callee_again(bodies, patterns, early_ms=0):
-    """Answers each INVITE with one of the bodies; what comes must match the patterns. early_ms: the first answer is in a 183 that long before."""
+    """Answers each INVITE with the next body; requests must match the patterns. early_ms: a 183
+    carries the first answer this long before."""
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
     steps = []
     for number, (body, pattern) in enumerate(zip(bodies, patterns)):
@@ -157,7 +162,7 @@ def callee_again(bodies, patterns, early_ms=0):
 
 
 def callee_cancelled(rings=True):
-    """Is not answered, until somebody else has or the caller gives up."""
+    """Rings until another branch answers or the caller gives up."""
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT
     code = "SIP/2.0 180 Ringing" if rings else "SIP/2.0 100 Trying"
     return scenario(['<recv request="INVITE"/>', f"<send>{message(code, head)}</send>", '<recv request="CANCEL"/>',
@@ -166,7 +171,7 @@ def callee_cancelled(rings=True):
 
 
 def caller_twice_refused(suite, to):
-    """A call, then a re-INVITE that is answered 488, with BYE ahead of it."""
+    """A call, then a re-INVITE that gets 488 although a BYE overtakes it."""
     values = {"to": to, "extra": ""}
     routes = {"to": to, "extra": "[routes]\n"}
     ack = in_dialog("ACK", 1) % routes
@@ -180,7 +185,8 @@ def caller_twice_refused(suite, to):
 
 
 def caller_refused_again(suite, to):
-    """A call; a re-INVITE that is refused; BYE. Processes of a proxy may overtake each other: nobody insists on the place of an ACK."""
+    """A call, a refused re-INVITE, BYE. Processes of a proxy may overtake each other, so an ACK may
+    come anywhere."""
     values = {"to": to, "extra": ""}
     routes = {"to": to, "extra": "[routes]\n"}
 
@@ -203,7 +209,7 @@ def callee_refuses_again(suite):
 
 
 def caller_cancels_again(suite, to):
-    """A call; a re-INVITE that is cancelled; BYE. The answers to CANCEL and INVITE may overtake each other."""
+    """A call, a cancelled re-INVITE, BYE. Replies to CANCEL and INVITE may come in any order."""
     values = {"to": to, "extra": ""}
     routes = {"to": to, "extra": "[routes]\n"}
 
@@ -254,7 +260,8 @@ class Sipp:
         return code, self.counts()
 
     def counts(self):
-        """(successful, failed, retransmissions, mean response time in ms) of the last line of statistics."""
+        """(successful, failed, retransmissions, mean response time in ms) from the last line of
+        statistics."""
         with open(self.base + ".csv", encoding="ascii") as f:
             lines = f.read().splitlines()
         row = dict(zip(lines[0].split(";"), lines[-1].split(";")))
@@ -263,7 +270,8 @@ class Sipp:
         return int(row["SuccessfulCall(C)"]), int(row["FailedCall(C)"]), int(row["Retransmissions(C)"]), ms
 
     def established(self):
-        """Call-IDs of what callee() and callee_again() accepted, and heard the ACK of: nothing of these calls' beginning is under way any more."""
+        """Call-IDs that callee() and callee_again() accepted and got the ACK for: their set-up is
+        complete."""
         try:
             with open(self.base + ".log", encoding="ascii") as f:
                 return {line.strip() for line in f if line.endswith("\n")}
@@ -271,7 +279,7 @@ class Sipp:
             return set()
 
     def acks(self):
-        """How many ACKs callee_again() has heard."""
+        """Number of ACKs that callee_again() has received."""
         try:
             with open(self.base + ".log", encoding="ascii") as f:
                 return sum(line.endswith("\n") for line in f)
@@ -279,8 +287,8 @@ class Sipp:
             return 0
 
     def hang_up(self, net, call_ids, number=1):
-        """caller(talk_ms=None) says BYE in these calls; caller_again() goes on to the next INVITE, by INFO number 1, 2 and so on. Once more does no
-        harm: it is the same datagram."""
+        """Makes caller(talk_ms=None) send BYE in these calls. caller_again() sends its next INVITE
+        for INFO number 1, 2 and so on. A repeated datagram does no harm."""
         with ng.socket_in(net.terminal[self.name], socket.AF_INET) as s:
             for i in call_ids:
                 s.sendto(f"INFO sip:{self.name}@{self.address} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:9;branch=z9hG4bK{number}{i}\r\n"
@@ -298,7 +306,8 @@ class Sipp:
 
 class Kamailio:
     def __init__(self, net, folder, more="", memory=64, example="kamailio-module.cfg", swap=("", ""), **defines):
-        """example: a file of kamailio-cfg/. more: lines behind its modules. swap: what is replaced in it, and by what; or a list of such pairs."""
+        """example: a file of kamailio-cfg/. more: lines after its modules. swap: (old, new), or a
+        list of such pairs, replaced in it."""
         self.net = net
         self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
         os.makedirs(self.run_dir)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SRTP for terminals written in Python: Debian's libsrtp2 by ctypes, so that nothing of ours checks itself."""
+"""SRTP for terminals written in Python, by Debian's libsrtp2 (ctypes), so that our code does not
+test itself."""
 import ctypes
 import functools
 
@@ -53,7 +54,7 @@ class Session:
         return self._through(lib().srtp_protect, packet)
 
     def unprotect(self, packet):
-        """None if it is not authentic, or was here before."""
+        """None if the packet is not authentic or was received before."""
         return self._through(lib().srtp_unprotect, packet)
 
     def protect_rtcp(self, packet):

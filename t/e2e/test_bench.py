@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench cannot rot: a tiny run of it, all floors included, that writes what it promises."""
+"""Keeps make bench working: a tiny run with all floors must write all its files."""
 import contextlib
 import io
 import json
@@ -32,7 +32,7 @@ def test_bench_runs(_net):
 
 
 def invented(load=0.0):
-    """A measurement that nobody made: delay and CPU grow with the load."""
+    """A made-up measurement: delay and CPU grow with the load."""
     return {"sent": 1000, "received": 1000, "lost": 0, "wrong": 0, "bad_auth": 0, "duplicates": 0, "reordered": 0, "late": 0, "p50_us": 40 + load,
             "p90_us": 60 + load, "p99_us": 90 + load, "p999_us": 100 + load, "max_us": 200 + load, "behind_p99_us": 1, "call_p99_us": 95 + load, "cpu_us": 5 + load, "cpu_percent": 1,
             "else_percent": 0, "steal_percent": 0, "waits_ms": 0, "setup_ms": 0.5, "setups": 2000, "setup_cpu_ms": 0.1, "kib_per_call": 40, "mean_batch": 3,
@@ -40,7 +40,8 @@ def invented(load=0.0):
 
 
 def test_sections_print_and_draw(_net):
-    """On invented measurements, which cost nothing: tables, targets, JSON and pictures; a rate is found to 8 %; and each measurement is made once."""
+    """With made-up measurements, which cost no time: tables, targets, JSON and pictures. A rate is
+    found to 8 %, and each measurement is made once."""
     asked, could = [], {"udp": 50000, "nfqueue": 100000, "xdp": 400000, "rtpengine": 25000, "generator": 500000}
 
     def measure(start, count, total, pair, seconds, _stamps=None):
@@ -81,7 +82,7 @@ def test_sections_print_and_draw(_net):
     missing = [t["target"] for t in result["targets"] if t["value"] is None and not t["target"].startswith("loop")]
     assert not missing and "NOT met" in text.getvalue(), missing
     many = [a for a in asked if a[1] == 10000 and a[0] == "xdp opencl"]
-    assert len(many) == 1, many  # for delay and setup together
+    assert len(many) == 1, many  # for delay and setup
 
 
 def test_a_round_with_loss_is_no_ratio(_net):
@@ -105,7 +106,7 @@ def test_a_rate_is_held_or_not_by_what_the_relay_did(_net):
 
 
 def searched(relay):
-    """All tries of a search. relay: the try that a rate gives, by its number and the rate."""
+    """All tries of a search. relay: returns the try for its number and rate."""
     tries = []
     while (rate := bench_rate.next_rate(tries)) is not None:
         tries.append(relay(len(tries), rate))
@@ -118,7 +119,8 @@ def holds_up_to(most, elsewhere=0):
 
 
 def test_the_search_goes_on_above_what_others_spoilt(_net):
-    # As recorded: a hypervisor took half of the machine in all tries at 45,000 but the first, and was quiet before and after.
+    # A recorded case: a hypervisor took half of the machine in all tries at 45,000 except the
+    # first, and was quiet otherwise.
     recorded = [tried(45000, 1.5, 2), tried(45000, 5.4, 13), tried(45000, 61, 29, lost=1663), tried(45000, 62, 49, lost=3774, late=8)]
 
     def moment(_i, rate):
@@ -126,7 +128,7 @@ def test_the_search_goes_on_above_what_others_spoilt(_net):
     tries = searched(moment)
     best = bench_rate.best_rate(tries)
     assert 350000 / 1.08 <= best <= 350000 and bench_rate.why_bound(tries) is None, (best, tries)
-    # Whatever the moment: every try that a spell met is repeated, or gone around.
+    # Whenever other load appears, each spoilt try is repeated or avoided.
     for begin in range(30):
         for length in (1, 2, 5, 10):
             quiet = holds_up_to(100000)
@@ -136,17 +138,18 @@ def test_the_search_goes_on_above_what_others_spoilt(_net):
 
 
 def test_a_search_says_when_it_found_but_a_lower_bound_and_why(_net):
-    """Others spoil all that is above a rate, or everything: it ends, soon, with what was held."""
+    """Others spoil all tries above a rate, or all of them: the search ends soon, with the rate that
+    was held."""
     tries = searched(lambda _i, rate: tried(rate, 1 if rate <= 50000 else 9, 0 if rate <= 50000 else 30))
     assert 50000 / 1.08 <= bench_rate.best_rate(tries) <= 50000 and len(tries) < 40, tries
     assert "others took 30 % of the machine" in bench_rate.why_bound(tries)
     tries = searched(lambda _i, rate: tried(rate, 9, 30))
     assert bench_rate.best_rate(tries) is None and "others took" in bench_rate.why_bound(tries) and len(tries) < 40
-    # The load's own program: nobody's rate, but its own.
+    # The load program's row counts for no relay.
     out = {name: searched(lambda _i, rate, most=most: tried(rate, late=0 if rate <= most else 9))
            for name, most in (("a", 90000), ("b", 30000), (bench_rate.GENERATOR, 100000))}
     out["c"], out["d"] = searched(holds_up_to(40000)), searched(holds_up_to(95000))
     why = bench_rate.why_bounds(out)
     assert set(why) == {"a", "b", "d"} and "late" in why["b"] and "can hardly do more" in why["a"] and "can hardly do more" in why["d"], why
     row = [t for t in bench_targets.targets({"rate": {"xdp opencl": out["c"], "rtpengine": out["b"]}}) if "xdp opencl: highest rate" in t[0]]
-    assert row[0][5] == "rtpengine's is a lower bound", row  # so the ratio is too good, if anything
+    assert row[0][5] == "rtpengine's is a lower bound", row  # so the ratio is too good, not too bad

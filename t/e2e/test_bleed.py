@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sources on plain legs: a stranger who reaches a relay port neither gets a terminal's media, nor is relayed in its place, nor
-silences it. Each test also shows that the stranger's packets arrive, and their effect without protection."""
+"""Sources on plain legs. A stranger who reaches a relay port neither gets a terminal's media, nor
+is relayed in its place, nor silences it. Each test also shows that the stranger's packets
+arrive, and their effect without protection."""
 import itertools
 import time
 
@@ -33,7 +34,8 @@ class Stranger(Phone):
 
 
 class Translated(Phone):
-    """A terminal behind address translation: its SDP names another address than it sends from. 'named' is a socket there."""
+    """A terminal behind a NAT: its SDP names another address than its packets have. 'named' is a
+    socket at that address."""
 
     def __init__(self, net):
         net.run(net.terminal["caller"], "ip", "addr", "add", "10.200.1.77/24", "dev", "t1", check=False)
@@ -47,7 +49,8 @@ class Translated(Phone):
 
 
 def invite(daemon, a, b, call_id, sdp=None):
-    """Offer and answer, the first ones or again. Nothing is sent. The workers know of it."""
+    """Sends offer and answer, first or again, without media. Returns once the workers know the
+    call."""
     again = {"to_tag": "b"} if a.to else {}
     b.told(calls.ok(daemon.client.call("offer", call_id=call_id, from_tag="a", sdp=sdp or a.sdp(), **again, **wants(b)))["sdp"])
     a.told(calls.ok(daemon.client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
@@ -115,7 +118,7 @@ def test_the_address_in_sdp_takes_over_from_a_stranger(net, steering, other):
     attack(daemon, thief, a.to, 20)
     while b.hears(0.3):
         pass
-    # The control: a whole stream before the terminal's first packet succeeds.
+    # Control: a whole stream before the terminal's first packet succeeds.
     assert leaves(b, thief)
     assert leaves(a, b), "the terminal is locked out"
     assert leaves(b, a)
@@ -139,7 +142,7 @@ test_the_address_in_sdp_takes_over_from_a_stranger.terminals = THREE
 
 @cases(*CASES)
 def test_the_port_in_sdp_makes_no_stranger_likely(net, steering, other):
-    """The stranger's packets come from the port number that the terminal's SDP names."""
+    """The stranger's packets have the source port that the terminal's SDP names."""
     daemon = start(net, f"--steering={steering}")
     a, b = Translated(net), Phone(net, "callee", "10.200.2.2", other)
     thief = Stranger(net, a.named.port)
@@ -153,7 +156,7 @@ def test_the_port_in_sdp_makes_no_stranger_likely(net, steering, other):
         assert leaves(b, a), "the terminal gets nothing"
         a_stranger_has_nothing(thief)
         assert leaves(thief, b, does=False), "a stranger was heard"
-    # The control: where nobody was there before, he is followed.
+    # Control: without an earlier source the stranger is followed.
     c, d = Translated(net), Phone(net, "callee", "10.200.2.2", other)
     invite(daemon, c, d, "d")
     attack(daemon, thief, c.to, 8)
@@ -165,7 +168,7 @@ test_the_port_in_sdp_makes_no_stranger_likely.terminals = THREE
 
 
 def report(net, where, address, port, to):
-    """A socket, and what sends eight RTCP packets from it to the port above."""
+    """A socket, and a function that sends eight RTCP packets from it to the port above."""
     sock = ng.socket_in(net.terminal[where])
     sock.bind((address, port))
 
@@ -178,7 +181,7 @@ def report(net, where, address, port, to):
 
 
 def goes_to(daemon, call_id, stream):
-    """Where the caller's RTP (0) or RTCP (1) is sent."""
+    """The destination of the caller's RTP (0) or RTCP (1)."""
     e = daemon.client.call("query", call_id=call_id)["tags"]["a"]["medias"][0]["streams"][stream]["endpoint"]
     return e["address"], e["port"]
 
@@ -192,7 +195,7 @@ def test_rtcp_follows_no_stranger_while_rtp_is_the_terminals(net, steering, othe
         invite(daemon, a, b, call_id)
         signalled = goes_to(daemon, call_id, 1)
         _, strange = report(net, "thief", "10.200.3.2", 0, a.to)
-        # The control: before the terminal sends RTP he is followed.
+        # Control: before the terminal sends RTP, the stranger is followed.
         arrives(daemon, strange)
         wait_for("RTCP to the stranger", lambda: goes_to(daemon, call_id, 1)[0] == "10.200.3.2")
         settle(a, b)
@@ -216,7 +219,7 @@ def test_who_came_during_the_first_hold_does_not_stay(net, steering, other):
     invite(daemon, a, b, "c", a.sdp().replace("10.200.1.2", "0.0.0.0"))
     time.sleep(3.2)
     attack(daemon, thief, a.to, 8)
-    # The control: nothing stands against him.
+    # Control: without other sources the stranger is followed.
     wait_for("the stranger", lambda: goes_to(daemon, "c", 0) == ("10.200.3.2", thief.port))
     while b.hears(0.3):
         pass
@@ -251,7 +254,7 @@ def test_a_session_refresh_forgets_nobody(net, steering, other):
         a_stranger_has_nothing(thief)
         assert a.named.hears(0.3) is None, "media went to the address behind the translation"
         assert leaves(a, b), "the terminal is locked out"
-    # The control: it succeeds if no terminal sent before.
+    # Control: it succeeds if no terminal sent before.
     c, d = Translated(net), Phone(net, "callee", "10.200.2.2", other)
     invite(daemon, c, d, "d")
     time.sleep(3)
@@ -265,7 +268,7 @@ test_a_session_refresh_forgets_nobody.terminals = THREE
 
 @cases(*itertools.product(("udp", "nfqueue"), (False, True)))
 def test_a_forged_sequence_number_silences_nobody(net, steering, answers):
-    """From the terminal's own address: the worst that a forger can do."""
+    """From the terminal's own address: the strongest forgery."""
     daemon = start(net, f"--steering={steering}")
     plain = Phone(net, "callee" if answers else "caller", "10.200.2.2" if answers else "10.200.1.2")
     secure = Phone(net, "caller" if answers else "callee", "10.200.1.2" if answers else "10.200.2.2", "80")
@@ -278,12 +281,13 @@ def test_a_forged_sequence_number_silences_nobody(net, steering, answers):
         assert secure.hears(0.3) is None, jump
         plain.seq = seq
         assert leaves(plain, secure), f"silenced by {jump}"
-    # The control: a forged packet with a fitting number is relayed, the terminal's own with that number is not, and media continue.
+    # Control: a forged packet with a plausible number is relayed, and the terminal's packet with
+    # that number is not. Media continue.
     seq = plain.seq
     assert leaves(plain, secure)
     plain.seq = seq
     assert leaves(plain, secure, does=False) and leaves(plain, secure)
-    # A terminal that really jumps is relayed after some packets.
+    # A real jump of the terminal is relayed after some packets.
     plain.seq += 5000
     heard = []
     for _ in range(40):

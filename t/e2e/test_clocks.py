@@ -75,7 +75,7 @@ def test_a_take_over_between_clocks_that_differ(net, seconds):
     there.take_addresses()
     take_over(second, talk)
     assert ("the clock of this machine is" in second.text()) == (seconds != 0), second.text()
-    # And back, with a difference that has the other sign.
+    # The calls return, with a difference of the other sign.
     first = relay.Xcipherd(net, *OPTIONS, *redis.daemon_options(), "--standby=yes").wait_ready()
     followed(first, len(talk))
     saved(second, talk)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The daemon as an operator and an attacker see it: start, stop, kill, garbage, repeated requests, thousands of calls."""
+"""The daemon from the view of operators and attackers: start, stop, kill, garbage, repeated
+requests, thousands of calls."""
 import os
 import random
 import re
@@ -19,7 +20,7 @@ from test_relay import clean, finish
 
 
 def rules(net):
-    """Every netfilter rule in the gateway, whichever tool made it."""
+    """All netfilter rules in the gateway, from nft and iptables."""
     text = ""
     for tool in (["iptables-save"], ["ip6tables-save"], ["nft", "list", "ruleset"]):
         text += net.run(net.gateway, *tool, check=False).stdout
@@ -61,7 +62,7 @@ def test_sending_by_verdict_needs_a_host_that_forwards(net):
 
 
 def test_an_address_of_the_loopback_interface_is_judged_by_those_its_packets_come_by(net):
-    """As a service's address often is one. What lo itself is set to does not matter."""
+    """A service's address is often on lo. The settings of lo itself do not matter."""
     net.forward()
     net.run(net.gateway, "ip", "addr", "add", "10.200.9.1/32", "dev", "lo")
     for lo, link, by_verdict in (("1", "0", True), ("0", "1", False)):
@@ -91,7 +92,8 @@ def test_rules_that_vanish_lose_no_call(net):
 
 @cases(("raw",), ("verdict",))
 def test_rules_that_vanish_reorder_nothing(net, send):
-    """The worker is not let run meanwhile: then it finds older packets in the queue, newer ones at the socket, and the newest in the queue."""
+    """The worker is stopped meanwhile. It then finds older packets in the queue, newer ones at the
+    socket, and the newest in the queue."""
     net.forward()
     daemon = test_ng.start(net, "--steering=nfqueue", f"--nfqueue-send={send}", "--workers=1")
     a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
@@ -151,7 +153,7 @@ def test_hangup_is_safe_and_repeated_cookies_are_answered_from_the_cache(net):
 
 
 def test_garbage_never_hurts(net):
-    """Nonsense on the ng port and on media ports while a call is up."""
+    """Garbage on the ng port and on media ports during a call."""
     daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
     rng = random.Random(1)
@@ -170,7 +172,7 @@ def test_garbage_never_hurts(net):
     daemon.client.close()
     daemon.client = ng.Client(net.gateway)
     assert daemon.client.call("ping")["result"] == "pong"
-    # Else the call's packets would have to fit into what garbage left of a queue.
+    # Otherwise garbage would leave little room in the queue for the call's packets.
     wait_for("an end of the garbage", lambda: daemon.statistics()["packets received"] >= 3000)
     result = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
     clean(result)
@@ -196,7 +198,8 @@ def test_ten_thousand_calls_leave_nothing_behind(net):
             time.sleep(0.2)
         raise AssertionError(f"still in use: {used}")
 
-    # AddressSanitizer finds leaks itself, by few calls, too, and keeps freed memory in quarantine.
+    # AddressSanitizer finds leaks itself, even with few calls, and keeps freed memory in
+    # quarantine.
     sanitized = "san" in os.path.basename(relay.BUILD)
     many = 1000 if sanitized else 5000
     round_of(many, 0)
@@ -206,8 +209,8 @@ def test_ten_thousand_calls_leave_nothing_behind(net):
         assert settled()[0] == descriptors
     else:
         grown = []
-        # Replies are kept for repeated requests for up to a minute: a round that is faster than those before has more of them
-        # at once. So memory may have grown in a round, but what leaks grows in each.
+        # Replies are stored for up to a minute, so a faster round holds more of them. Memory may
+        # therefore grow in one round, but a leak grows in each.
         for i in range(1, 4):
             time.sleep(61)
             round_of(many, i * many)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipherctl against a real daemon: tables, limits, draining, the log's level, reload, recording, top in a terminal of its own."""
+"""xcipherctl with a real daemon: tables, limits, draining, log level, reload, recording, and top in
+a terminal."""
 import contextlib
 import fcntl
 import json
@@ -59,7 +60,7 @@ def test_calls_fit_any_terminal(net):
     assert "CM128_80" in one and "GCM256" in one and "RTP,filled,confirmed" in one, one
     assert max(map(len, said(net, "call", talk[0].id, width=80).splitlines())) <= 80
     assert "calls   3 now" in said(net, "stats") and "AEAD_AES_256_GCM" in said(net, "stats")
-    # An error says what to do.
+    # Every error names a remedy.
     p = ctl(net, "call", "nobody")
     assert p.returncode == 1 and "Unknown call-id" in p.stderr and "xcipherctl calls" in p.stderr, p
     assert said(net, "kill", talk[0].id) == "call ended\n"
@@ -72,7 +73,7 @@ def test_calls_fit_any_terminal(net):
     p = subprocess.Popen(["ip", "netns", "exec", net.gateway, CTL, "--watch=0.1", "list"], stdout=subprocess.PIPE, text=True)
     seen, give_up = 0, threading.Timer(60, p.kill)
     give_up.start()
-    while seen < 3:  # again and again
+    while seen < 3:  # repeatedly
         line = p.stdout.readline()
         assert line, "it ended by itself"
         seen += talk[1].id in line
@@ -98,7 +99,7 @@ def test_limits_and_draining(net):
     assert re.search(r"sessions +1.00 +2.00", text) and re.search(r"cpu .* 1000.00", text), text
     calls.Call(daemon.client, 1, "80", "32").setup()
     assert refused(daemon, 2)
-    # Nothing of a wrong command is taken.
+    # A wrong command changes nothing.
     assert ctl(net, "limits", "sessions=5", "load=much").returncode == 1
     assert ctl(net, "limits", "fish=5").returncode == 2
     assert refused(daemon, 2)
@@ -176,7 +177,7 @@ def test_top_in_a_terminal(net):
             seen += os.read(fd, 65536)
     os.write(fd, b"q")
     tail = b""
-    with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+    with contextlib.suppress(OSError):  # EIO: the other end was closed
         while more := os.read(fd, 65536):
             tail += more
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -216,9 +217,9 @@ def test_one_call_is_debugged_and_not_the_others(net):
 
 
 def test_the_journal_gets_fields(net):
-    """A journal of our own, where the service manager's would be, in a mount namespace."""
+    """Runs a journal of our own in a mount namespace, in the place of the service manager's."""
     with tempfile.TemporaryDirectory() as folder:
-        # Of what waits for us the kernel keeps as many datagrams as there are said here: somebody has to read, and may not get to it at once.
+        # The kernel queues only this many datagrams for us, and the reader may be late.
         net.run(net.gateway, "sysctl", "-q", "-w", "net.unix.max_dgram_qlen=500")
         sock = ng.socket_in(net.gateway, socket.AF_UNIX, socket.SOCK_DGRAM)
         os.mkdir(folder + "/journal")
@@ -233,14 +234,14 @@ def test_the_journal_gets_fields(net):
         call = calls.Call(daemon.client, 0, "80", "32").setup()
         daemon.client.call("answer", call_id=call.id + "\nPRIORITY=0", from_tag="x", to_tag="y", sdp="v=0")
         said(net, "call", call.id, "debug", "on")
-        # The last of what is looked for: all the rest is there when it is.
+        # The last expected line; all others are there by then.
         wait_for("a word on the call", lambda: any(f"\nCALL_ID={call.id}\nSIDE=b{call.id}\nSTREAM=media 1 RTCP\nMESSAGE=" in m for m in list(got)))
         assert any("MESSAGE=xcipherd " in m and "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=xcipherd\n" in m for m in got), got
         stream = [m for m in got if f"\nCALL_ID={call.id}\nSIDE=b{call.id}\nSTREAM=media 1 RTCP\nMESSAGE=" in m]
         assert stream and stream[0].startswith("PRIORITY=7\n"), got
         assert not any("\nPRIORITY=0" in m or m.startswith("PRIORITY=0") for m in got) and any("?PRIORITY=0" in m for m in got), got
         assert daemon.text() == "", daemon.text()
-        # A journal that goes away: back to text.
+        # Without a journal, the log is text again.
         sock.shutdown(socket.SHUT_RDWR)
         thread.join(60)
         sock.close()
@@ -259,7 +260,7 @@ def read_all(sock, got):
 
 
 def completed(program, *words):
-    """What bash completes: the reply of the program's completion with the cursor at the end."""
+    """The completions bash would offer with the cursor at the end."""
     root = os.path.join(os.path.dirname(__file__), "..", "..")
     line = " ".join(shlex.quote(w) for w in (os.path.join(relay.BUILD, program), *words))
     script = (f"compopt() {{ :; }}; . {shlex.quote(os.path.join(root, 'tools/completion', program + '.bash'))}; COMP_WORDS=({line}); "

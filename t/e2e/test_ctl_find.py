@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipherctl finds calls: pages without an upper limit, filters, orders, suites of all m-lines, and an end for those that match."""
+"""xcipherctl finds calls: unlimited pages, filters, orders, suites of all m-lines, and ending the
+calls that match."""
 import contextlib
 import fcntl
 import json
@@ -85,7 +86,7 @@ def test_filters(net):
 
 @contextlib.contextmanager
 def talking(net, call, side=0):
-    """One terminal of a call without SRTP sends RTP meanwhile."""
+    """One terminal of a plain call sends RTP meanwhile."""
     near = (call.to_caller, call.to_callee)[side]
     sock = ng.socket_in(net.terminal["caller"])
     sock.bind((call.ip[side], call.ports[side]))
@@ -121,12 +122,12 @@ def test_one_way_calls(net):
 
 
 def in_a_terminal(net, answer, *args):
-    """The output of xcipherctl that asks, and its exit status."""
+    """The output of xcipherctl with a question answered, and its exit status."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execvp("ip", ["ip", "netns", "exec", net.gateway, CTL, *args])
     seen, answered = b"", False
-    with contextlib.suppress(OSError):  # EIO: it has ended
+    with contextlib.suppress(OSError):  # EIO: the program has ended
         while more := os.read(fd, 65536):
             seen += more
             if b"[y/N]" in seen and not answered:
@@ -190,7 +191,7 @@ def test_keys_in_top(net):
     text = until("filter: hold\\.[^>]*no calls", "/hold\r")
     until(f"filter: plain\\.[^>]*> {plain.id}", "/plain\r")
     os.write(fd, b"q")
-    with contextlib.suppress(OSError):  # EIO: it has ended
+    with contextlib.suppress(OSError):  # EIO: the program has ended
         while os.read(fd, 65536):
             pass
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

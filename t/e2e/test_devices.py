@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two OpenCL devices behind one daemon (PoCL's basic, twice), which fail in mid-run, one after the other: media goes on without
-loss, the operator is told once for each, and xcipherctl engine shows it."""
+"""Two OpenCL devices in one daemon (PoCL's basic, twice) fail one after the other while running.
+Media continue without loss, the operator gets one report for each, and xcipherctl engine shows
+it."""
 import json
 import os
 import subprocess
@@ -16,10 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Faulty(relay.Xcipherd):
-    """With t/e2e/cl_faults.c in front of OpenCL."""
+    """Preloads t/e2e/cl_faults.c before OpenCL."""
 
     def __init__(self, net, *options, slow_us=None, leaves=None):
-        """leaves: the function whose memory is left, on purpose, to a device that hangs."""
+        """leaves: the function whose memory is left to a hung device on purpose."""
         self.leaves = leaves
         self.slow = {"XC_SLOW_US": str(slow_us)} if slow_us else {}
         self.dir = tempfile.TemporaryDirectory(prefix="xcipher-faults-")
@@ -48,8 +49,9 @@ class Faulty(relay.Xcipherd):
 
 
 def break_one_by_one(daemon, enough, harm):
-    """The second device, by harm(1), when enough was seen of both (of the statistics), then the first one when it has worked alone. By what was seen, not
-    by the clock: a busy machine may begin late. Returns the thread, to be joined."""
+    """Fails the second device once statistics show work of both, then the first once it has worked
+    alone. States decide, not the clock, because a busy machine may start late. Returns the
+    thread, to be joined."""
     def run():
         deadline, alone = time.monotonic() + 60, None
         while time.monotonic() < deadline:
@@ -71,7 +73,8 @@ def break_one_by_one(daemon, enough, harm):
 
 
 def talk_until(net, daemon, faults, many, seconds):
-    """Calls with media until these faults have happened, and after that, too: on a busy machine they may take longer than one load."""
+    """Runs media until these faults have happened, and afterwards. On a busy machine that takes
+    more than one load."""
     talk, over = [], False
     while not over:
         over = not faults.is_alive()
@@ -95,10 +98,10 @@ def test_devices_lost_in_mid_run(net):
     s = daemon.statistics()
     first, second = s["devices"]
     assert first["state"] == second["state"] == "lost", s["devices"]
-    # Both had their part, then the first had all, then nobody.
+    # First both devices worked, then one, then none.
     assert first["batches"] > 0 and second["batches"] > 0 and s["device jobs"] == first["jobs"] + second["jobs"] < s["jobs"], s
     lines = [line for line in daemon.text().splitlines() if "device lost" in line]
-    assert all("No packet is lost" not in line and "--overload-age" in line for line in lines), lines  # what waits too long is shed
+    assert all("No packet is lost" not in line and "--overload-age" in line for line in lines), lines  # packets that wait too long are shed
     assert len(lines) == 2 and "the other devices" in lines[0] and "the serial engine" in lines[1], daemon.text()
     assert engine(net).count("state lost") == 2
     assert [d["state"] for d in json.loads(engine(net, "--json"))["devices"]] == ["lost", "lost"]
@@ -108,8 +111,8 @@ def test_devices_lost_in_mid_run(net):
 
 
 def test_two_batches_in_flight(net):
-    """As on a GPU: several batches with a device that takes its time, keys that change meanwhile, and then one that hangs and one that
-    fails with all that it has. Everything arrives once and in order, and is right."""
+    """As on a GPU: several batches in flight on a slow device, and changing keys. Then one device
+    hangs, and one fails with all its batches. Every packet arrives once, in order and correct."""
     daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=64",
                     "--batch-window=50", "--opencl-timeout=1000", "--workers=1", slow_us=8000, leaves="opencl_copy_create").wait_ready()
     faults = break_one_by_one(daemon, lambda s: s["device batches overlapped"] > 30, daemon.hang_device)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RTP from a callee before its answer: relayed where both sides are plain, from one source at a time, and forgotten when the answer names
-another address."""
+"""RTP from a callee before its answer. It is relayed if both sides are plain, from one source at a
+time, and dropped when the answer names another address."""
 import time
 
 import calls
@@ -26,7 +26,7 @@ def answer(daemon, a, b, tag="b", **keys):
 
 
 def heard(phone):
-    """All that it has received so far, and what comes in 0.2 s."""
+    """All packets received so far and within 0.2 s."""
     words = []
     while True:
         got = phone.hears(0.2)
@@ -83,7 +83,8 @@ def test_it_is_not_where_it_may_not_or_cannot(net, why):
 
 @cases(("delayed",), ("immediate",), ("heuristic",))
 def test_a_callee_behind_translation_stays_heard_over_its_answer(net, mode):
-    """Its media are there before the answer, which names another address than it sends from."""
+    """The callee's media are relayed before the answer, which names another address than the
+    packets have."""
     daemon = start(net, f"--endpoint-learning={mode}")
     a, b = Phone(net, "callee", "10.200.2.2"), Translated(net)
     offer(daemon, a, b)
@@ -99,7 +100,7 @@ def test_the_answers_address_counts_and_no_earlier_source(net):
     daemon, a, b = pair(net)
     thief = Stranger(net)
     offer(daemon, a, b)
-    # The control: before the answer nobody knows who the callee is.
+    # Control: before the answer, no address of the callee is known.
     attack(daemon, thief, b.to, 20)
     assert hears(a, 16) == [b"stranger"] * 16
     answer(daemon, a, b)
@@ -130,7 +131,7 @@ def test_branches_of_a_fork_are_not_mixed(net):
         time.sleep(0.02)
     assert hears(a, 22) == [*WORDS[4:6], *(b"b%d" % i for i in range(20))]
     assert heard(a) == []
-    # The first branch is silent: another one is relayed.
+    # The first branch is silent, so another one is relayed.
     def comes():
         other.send(b"other")
         return a.hears(0.05)
@@ -138,7 +139,7 @@ def test_branches_of_a_fork_are_not_mixed(net):
     heard(a)
     b.send(b"back")
     assert heard(a) == []
-    # After one answers, only that one is relayed.
+    # After an answer, only the branch that answered is relayed.
     answer(daemon, a, b, via_branch="z1")
     assert leaves(b, a)
     speaks(other, [b"other"] * 8)
@@ -150,7 +151,7 @@ test_branches_of_a_fork_are_not_mixed.terminals = ROOM
 
 
 def test_no_ring_of_calls_without_an_answer(net):
-    """Each of two calls names the other's port for its callee as its caller's address."""
+    """Two calls name each other's port for the callee as the caller's address."""
     daemon = start(net, addresses=("10.200.1.1",))
     a = Phone(net, "caller", "10.200.1.2")
 
@@ -161,7 +162,7 @@ def test_no_ring_of_calls_without_an_answer(net):
         return a.sdp().replace("10.200.1.2", "10.200.1.1").replace(f"m=audio {a.port}", f"m=audio {port}")
     first = calls.parse(calls.ok(invite("one", a.sdp()))["sdp"])["port"]
     second = calls.parse(calls.ok(invite("two", at(first)))["sdp"])["port"]
-    # The control: a call may name a port of another one if that forms no loop.
+    # Control: a call may name a port of another call if that forms no loop.
     calls.ok(invite("three", at(second)))
     ring = invite("one", at(second))
     assert ring["result"] == "error" and ring["error-reason"].startswith("Media address is not allowed"), ring

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kamailio-cfg/kamailio-edge.cfg, the complete edge proxy, as it is: certificates and passwords made on the spot, phones by TLS and UDP."""
+"""kamailio-cfg/kamailio-edge.cfg, the complete edge proxy, unchanged. Certificates and passwords
+are created here; phones use TLS and UDP."""
 import contextlib
 import hashlib
 import os
@@ -36,7 +37,7 @@ def md5(text):
 
 
 def certificates(folder):
-    """A CA and what it says of the edge; (CA, certificate, key)."""
+    """A CA and a certificate for the edge: (CA, certificate, key)."""
     ca, ca_key, key, request, cert = (os.path.join(folder, n) for n in ("ca.crt", "ca.key", "edge.key", "edge.csr", "edge.crt"))
     san = os.path.join(folder, "san")
     with open(san, "w", encoding="ascii") as f:
@@ -88,7 +89,7 @@ class Edge:
         log = self.kam.text()
         assert self.kam.stop() == 0, log[-3000:]
         assert self.daemon.stop() == 0, self.daemon.text()
-        log = log.partition("Thank you for flying")[0]  # while its processes end, one calls another's end critical
+        log = log.partition("Thank you for flying")[0]  # while Kamailio's processes end, one logs another's end as critical
         assert "CRITICAL" not in log and "cannot be suspended" not in log, log[-3000:]
 
 
@@ -103,12 +104,12 @@ def edge(net, how="ours", **defines):
 
 
 def alice(net, e, **kw):
-    """By TLS, SRTP or nothing."""
+    """A phone with TLS, and SRTP or RTP."""
     return Phone(net, e.folder, "alice", "alice", "10.200.1.2", e.account("alice", "tls", "srtp-mand"), 440, f"sip_transports tls\nsip_cafile {e.ca}\n", **kw)
 
 
 def bob(net, e, **kw):
-    """By UDP, plain RTP."""
+    """A phone with UDP and RTP."""
     return Phone(net, e.folder, "bob", "bob", "10.200.3.2", e.account("bob", "udp", ""), 1000, **kw)
 
 
@@ -123,7 +124,8 @@ def suites(e):
 
 @cases(("ours", "alice"), ("stock", "bob"))
 def test_a_phone_by_tls_and_one_by_udp(net, how, who):
-    """Both phones register with passwords; one has SRTP only, the other RTP only. Media flows whoever calls, and no state is left."""
+    """Both phones register with passwords; one speaks only SRTP, the other only RTP. Media flow in
+    both call directions, and no state is left."""
     with edge(net, how) as e:
         a, b = alice(net, e), bob(net, e)
         wait_for("both registrations", lambda: e.contacts().count("Address:") == 2)
@@ -144,7 +146,8 @@ def test_a_phone_by_tls_and_one_by_udp(net, how, who):
 
 @cases(("ours",), ("stock",))
 def test_two_phones_by_tls_ring_and_one_answers(net, how):
-    """A user with two phones that do nothing but TLS and SRTP, and a third by UDP, which must not ring: it could not take that offer."""
+    """A user with two phones that speak only TLS and SRTP, and a third with UDP. The third must not
+    ring, because it cannot accept that offer."""
     with edge(net, how) as e:
         tls = f"sip_transports tls\nsip_cafile {e.ca}\n"
         account = e.account("bob", "tls", "srtp-mand").replace("answermode=auto", "answermode=manual")
@@ -183,7 +186,8 @@ test_a_phone_by_tls_and_one_by_udp.terminals = TERMINALS
 
 
 def test_calls_to_and_from_the_carrier(net):
-    """Out, with the second carrier when the first says 503; in, without a password, to a phone by TLS; RTP on the carrier's side."""
+    """Outgoing calls use the second carrier when the first replies 503. Incoming calls need no
+    password and reach a TLS phone. The carrier's side is RTP."""
     with edge(net, XC_CARRIER_2=quoted("sip:10.200.2.2:5070")) as e:
         carrier(net, e, code=503)
         carrier(net, e, port=5070)
@@ -209,7 +213,7 @@ test_calls_to_and_from_the_carrier.terminals = TERMINALS
 
 
 class Client:
-    """A SIP client of few words, by UDP: what phones do not do of themselves."""
+    """A minimal SIP client over UDP, for messages that phones do not send."""
 
     def __init__(self, net, ns="bob", address="10.200.3.2", port=5999, user="bob"):
         self.socket = ng.socket_in(net.terminal[ns], socket.AF_INET)
@@ -232,13 +236,13 @@ class Client:
             return ""
 
     def ask(self, *args, seconds=30, **kw):
-        """The final reply's code, 0 for silence."""
+        """The code of the final reply; 0 if none."""
         self.send(*args, **kw)
         end = time.monotonic() + seconds
         while True:
             text = self.receive(end - time.monotonic())
             m = re.match(r"SIP/2.0 ([2-6]\d\d)", text)
-            # A late reply to what was sent before is none to this.
+            # Skips a late reply to an earlier request.
             if not text or m and f"\r\nCSeq: {self.count} " in text:
                 self.last = text
                 return int(m[1]) if m else 0
@@ -256,7 +260,8 @@ class Client:
 
 
 def test_registrar_and_nat(net):
-    """No password, a wrong one, a used one: no. Behind NAT: answered where it spoke from, pinged there, called there."""
+    """Without a password, with a wrong or a used one: refused. Behind a NAT: replies, pings and
+    calls go to the source address."""
     with edge(net, XC_PING=1) as e:
         c = Client(net)
         assert c.ask("REGISTER") == 401
@@ -274,7 +279,7 @@ def test_registrar_and_nat(net):
         assert thief.ask("REGISTER", more=stolen) in (401, 403), "bob's password registers nobody else"
         ping = wait_for("a ping", lambda: [t for t in (c.receive(),) if t.startswith("OPTIONS ")], 20)[0]
         assert "192.168.7.7" in ping.split("\r\n")[0], ping
-        # A call by the carrier comes where bob really is.
+        # A call by the carrier reaches bob's real address.
         s = sipp.Sipp(net, e.folder, "carrier", sipp.caller(None, f"sip:bob@{DOMAIN}", 200), "10.200.2.1:5060", "-m", "1", "-p", "5080", "-timeout", "60")
         wait_for("the INVITE", lambda: c.receive().startswith("INVITE sip:bob@192.168.7.7"))
         net.stop(s.process)
@@ -287,7 +292,8 @@ test_registrar_and_nat.terminals = TERMINALS
 
 
 def test_who_is_kept_out(net):
-    """Calls without a password, plain RTP by TLS phones, scanners, guessers, floods, nonsense; the others do not notice."""
+    """Calls without a password, plain RTP from TLS phones, scanners, guessers, floods, garbage:
+    other users are not affected."""
     with edge(net, XC_FLOOD=60, XC_BAN=6, XC_CALL_RATE=3) as e:
         bad = Client(net)
         assert bad.ask("INVITE", f"sip:+49301@{DOMAIN}") == 407
@@ -297,7 +303,7 @@ def test_who_is_kept_out(net):
                 bad.send("INVITE", f"sip:+49301@{DOMAIN}")
             codes = [re.match(r"SIP/2.0 (\d+)", bad.receive()) for _ in range(12)]
             return [c[1] for c in codes if c].count("503") >= 6
-        wait_for("a refusal of more calls per second than a phone makes", too_many)  # once more, if the proxy took more than a second for them
+        wait_for("a refusal of more calls per second than a phone makes", too_many)  # again, if the proxy took more than a second for them
         assert bad.ask("REGISTER", more="CSeq: nonsense\n", seconds=0.7) in (0, 400)
         assert bad.ask("PUBLISH") == 405
         assert bad.ask("BYE", more="", uri=f"sip:bob@{DOMAIN}") in (404, 405)
@@ -327,7 +333,7 @@ test_who_is_kept_out.terminals = TERMINALS
 
 
 def test_tls_as_it_should_be(net):
-    """The certificate is the edge's, old TLS is refused, a TLS phone that offers plain RTP is refused."""
+    """The certificate is the edge's. Old TLS is refused, as is a TLS phone that offers plain RTP."""
     with edge(net) as e:
         def client(*args):
             return net.run(net.terminal["alice"], "openssl", "s_client", "-connect", f"{EDGE}:5061", "-CAfile", e.ca, *args, check=False, input="").stdout

@@ -39,7 +39,7 @@ class Gateway:
         self.net, self.folder = net, folder
         self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=BOTH).wait_ready()
         swap = ("", "")
-        defines.setdefault("XC_FALLBACK", quoted(""))  # the callee takes one suite only
+        defines.setdefault("XC_FALLBACK", quoted(""))  # the callee accepts one suite only
         if example == "kamailio-demo.cfg":
             swap = [('loadmodule "tm.so"', 'loadmodule "kex.so"\nloadmodule "ctl.so"\nmodparam("ctl", "binrpc", XC_CTL)\nloadmodule "tm.so"')]
         if example.endswith("kemi.cfg"):
@@ -81,7 +81,7 @@ def test_a_header_makes_no_emergency_call(net, example):
 
 @cases(*EXAMPLES)
 def test_a_dialled_emergency_number_does(net, example):
-    """Also without any header; also after an ordinary call."""
+    """Also without any such header, and after an ordinary call."""
     with gateway(net, example) as g:
         g.call(GONE, "sip:1120@10.200.2.2:5060")
         g.call(GONE, "sip:callee@10.200.2.2:5060;user=112")
@@ -158,7 +158,8 @@ def test_kamailio_accepts_each_example(net, example, more):
 
 
 def test_a_mark_is_not_inherited_by_a_call_id(net):
-    """During an emergency call, others call with its Call-ID, and its caller calls an ordinary number with the same Call-ID and tag."""
+    """During an emergency call, others call with its Call-ID. Its caller calls an ordinary number
+    with the same Call-ID and tag."""
     needs()
     node = Mock(net, 22222)
     body = "v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/SAVP 0\r\n"
@@ -168,7 +169,7 @@ def test_a_mark_is_not_inherited_by_a_call_id(net):
         kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=3000)
 
         def marked(user, tag, to_tag=""):
-            """Whether the offer of this INVITE was marked."""
+            """Whether the offer for this INVITE was marked."""
             before = len(node.requests)
             sock.sendto((f"INVITE sip:{user}@10.200.2.2:5060 SIP/2.0\r\nVia: SIP/2.0/UDP 10.200.1.2:5060;branch=z9hG4bK{os.urandom(6).hex()}\r\n"
                          f"From: <sip:a@10.200.1.2>;tag={tag}\r\nTo: <sip:{user}@10.200.2.2>{to_tag}\r\nCall-ID: one\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\n"
@@ -191,7 +192,8 @@ def test_a_mark_is_not_inherited_by_a_call_id(net):
 
 
 def test_a_callee_marks_nothing(net):
-    """Headers in its answer, and a contact that looks like an emergency number, which a re-INVITE is sent to. The security policy holds."""
+    """The answer has such headers and a contact like an emergency number, to which a re-INVITE
+    goes. The security policy still applies."""
     needs()
     node = Mock(net, 22222)
     with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:

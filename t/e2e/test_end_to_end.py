@@ -44,7 +44,7 @@ def test_keys_are_agreed_on_through_plain_legs(net, steering):
     assert ["keying" not in m for m in medias(daemon)] == [True, True]
     for packet in OTHERS[:7]:
         assert passes(a, b, packet) and passes(b, a, packet), packet
-    assert "keying" not in medias(daemon)[0]  # Confirm2 is not the end
+    assert "keying" not in medias(daemon)[0]  # Confirm2 does not end the exchange
     assert passes(a, b, OTHERS[7])
     wait_for("keying", lambda: [m.get("keying") for m in medias(daemon)] == ["ZRTP end-to-end"] * 2)
     for packet in OTHERS[8:]:
@@ -58,7 +58,7 @@ def test_keys_are_agreed_on_through_plain_legs(net, steering):
 
 
 def test_a_leg_with_our_keys_takes_no_part(net):
-    """There the relay is the other end, and it does not speak ZRTP."""
+    """Here the relay would be the ZRTP peer, and it has no ZRTP."""
     daemon = start(net)
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", "80")
     talk(daemon.client, a, b, "c")
@@ -81,7 +81,7 @@ def test_passed_through_legs_count_as_plain(net):
 
 @cases(("udp",), ("nfqueue",))
 def test_strangers_do_not_get_in(net, steering):
-    """Whatever a stranger sends: it is not relayed, and gets no media."""
+    """A stranger's packets of any kind are not relayed, and it gets no media."""
     daemon = start(net, f"--steering={steering}", "--workers=1", addresses=("10.200.1.1", "10.200.2.1", "10.200.3.1"))
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
     thief = Phone(net, "thief", "10.200.3.2")
@@ -96,8 +96,8 @@ def test_strangers_do_not_get_in(net, steering):
                 thief.sock.sendto(packet, thief.to)
         wait_for("the stranger's packets", lambda: received(daemon) >= before + 2 * len(OTHERS))
 
-    flood()  # before anybody has sent
-    assert passes(b, a, zrtp("Hello   "), False)  # the caller has not sent either
+    flood()  # before any packet
+    assert passes(b, a, zrtp("Hello   "), False)  # the caller has not sent, either
     b.send(b"word")
     assert a.hears() == (0, b"word")
     assert passes(a, b, zrtp("Hello   ")) and passes(b, a, zrtp("HelloACK"))
@@ -133,7 +133,7 @@ def test_keying_is_known_after_a_restart(net):
 
 
 def test_zrtp_alone_keeps_no_silent_stranger_and_a_call_alive(net):
-    """A call in which only ZRTP is spoken is not silent."""
+    """A call with only ZRTP is not reported as silent."""
     daemon = start(net, "--timeout=2")
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
     talk(daemon.client, a, b, "c")

@@ -53,14 +53,14 @@ def test_the_closing_line_and_record(net):
         assert media[0]["packets_in"] and media[0]["packets_in"] == media[1]["packets_out"] and media[0]["remote"].startswith("10.200.1.2:"), media
         assert second["call_id"] == "never \"1\" {" and second["answered_ms"] == 0, second
         no_keys(daemon.text() + open(path, encoding="utf-8").read(), talk)
-        # Rotation: the file is moved away, and the next record is in a new one.
+        # Rotation: the file is moved, and the next record goes to a new one.
         os.rename(path, path + ".1")
         os.kill(daemon.pid(), signal.SIGHUP)
         wait_for("a new file", lambda: os.path.exists(path))
         calls.Call(daemon.client, 2, "80", "32").setup().delete()
         wait_for("its record", lambda: len(records(path)) == 1)
         assert len(records(path + ".1")) == 2
-        # Calls that are up when the daemon stops.
+        # Calls in progress when the daemon stops.
         last = calls.Call(daemon.client, 3, "80", "32").setup()
         finish(daemon)
         assert [r["reason"] for r in records(path) if r["call_id"] == last.id] == ["stopped"], records(path)
@@ -95,7 +95,7 @@ def test_troubles_are_told_with_their_cause(net):
     wrong = calls.Call(daemon.client, 0, "80", "32").setup()
     one_way = calls.Call(daemon.client, 1, "plain", "plain").setup()
     good = calls.Call(daemon.client, 2, "plain", "plain").setup()
-    wrong.key[0] = wrong.keys[0][0] = os.urandom(30)  # not what the SDP says
+    wrong.key[0] = wrong.keys[0][0] = os.urandom(30)  # differs from the SDP
     with talking(net, one_way), talking(net, good), talking(net, good, side=1):
         calls.load(net, relay.BUILD, [wrong], rate=100, seconds=1)
         wait_for("bad tags", lambda: re.search(rf'notice: call-id "{wrong.id}", tag "a{wrong.id}", media 1: bad-tags: .*likely cause: key mismatch in \d+ packet', daemon.text()))
@@ -138,7 +138,7 @@ def test_explaining_a_call(net):
     no_keys(json.dumps(reply), talk)
     plain = calls.Call(client, 1, "80", "plain").setup()
     assert "the terminal was offered only RTP" in said(net, "explain", plain.id)
-    # A history stays small, and keeps its beginning.
+    # A history is bounded and keeps its beginning.
     for n in range(60):
         client.call("block media" if n % 2 else "unblock media", call_id=plain.id)
     reply = client.call("explain", call_id=plain.id)
@@ -148,7 +148,8 @@ def test_explaining_a_call(net):
 
 
 def test_a_refused_answer_is_named_by_default(net):
-    """--log-level=5: the cause of a call that fails is in the log, and with the call's end."""
+    """--log-level=5: the log has the cause of a failed call, in the history and with the call's
+    end."""
     with tempfile.TemporaryDirectory() as folder:
         daemon = relay.Xcipherd(net, "--engine=serial", "--log-level=5", "--cdr-file=" + folder + "/cdr.json").wait_ready()
         talk = calls.Call(daemon.client, 0, "80", "plain")
@@ -159,7 +160,7 @@ def test_a_refused_answer_is_named_by_default(net):
         wait_for("the closing line", lambda: re.search(r"call ended: deleted by command; .*never answered; last answer refused: Failed to parse SDP, line 2", daemon.text()))
         wait_for("the record", lambda: records(folder + "/cdr.json"))
         assert records(folder + "/cdr.json")[0]["refused"].startswith("answer refused: Failed to parse SDP"), records(folder + "/cdr.json")
-        # A warning that stands alone held nothing back.
+        # A single warning suppressed no others.
         daemon.client.call("ping", flags=["no-such-flag"])
         assert "(0 more" not in daemon.text(), daemon.text()
         finish(daemon)
@@ -186,7 +187,7 @@ def test_a_call_that_outlives_the_daemon(net):
 
 
 def test_long_tags_do_not_lose_the_record(net):
-    """Callees choose their tags. All of them together would be longer than a record and a reply may be."""
+    """Callees choose their tags. All tags together would exceed a record and a reply."""
     with tempfile.TemporaryDirectory() as folder:
         daemon = start(net, f"--cdr-file={folder}/cdr")
         a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")

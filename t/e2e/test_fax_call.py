@@ -53,7 +53,7 @@ KEY = '<ereg regexp="a=crypto:1 [A-Z0-9_]* inline:[A-Za-z0-9+/=]*" search_in="bo
 
 
 def requests(bodies):
-    """Steps of a callee that re-INVITEs with each of these bodies, and then says BYE, each when an INFO comes."""
+    """The steps of a callee. It sends re-INVITEs with these bodies, then BYE, each on an INFO."""
     head = f"""Via: SIP/2.0/UDP [local_ip]:[local_port];branch=[branch]
 From: <sip:callee@[local_ip]>;tag=[pid]u[call_number]
 To: [$2]
@@ -74,7 +74,8 @@ Max-Forwards: 70
 
 
 def callee(first, *bodies):
-    """Answers with the first body, then re-INVITEs with the others. Logs its peer's crypto line."""
+    """Answers with the first body, then sends re-INVITEs with the others. Logs its peer's crypto
+    line."""
     head = sipp.REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + sipp.CONTACT + "\n[last_Record-Route:]"
     peer = '<ereg regexp="[^ ].*" search_in="hdr" header="From:" check_it="true" assign_to="2"/>'
     return sipp.scenario([f'<recv request="INVITE" rrs="true"><action>{peer}{KEY}</action></recv>',
@@ -83,7 +84,8 @@ def callee(first, *bodies):
 
 
 def caller(first, *answers):
-    """Sends the INVITE with the first body, then answers re-INVITEs, each of which must match its pattern, until BYE."""
+    """Sends the INVITE with the first body, then answers re-INVITEs until BYE. Each must match its
+    pattern."""
     to = "sip:callee@10.200.2.2:5060"
     values = {"to": to, "extra": ""}
     invite = sipp.message(f"INVITE {to} SIP/2.0", sipp.in_dialog("INVITE", 1, "") % values, first)
@@ -98,7 +100,7 @@ def caller(first, *answers):
 
 
 def ports(kam):
-    """The relay's port towards each terminal, and what the m-line speaks."""
+    """The relay's port towards each terminal, and the profile of its m-line."""
     query = kam.daemon.client.call("query", call_id=kam.daemon.client.call("list")["calls"][0])
     media = [(t["medias"][0], t["medias"][0]["streams"][0]) for t in query["tags"].values()]
     return {s["endpoint"]["address"]: (s["local port"], m["type"], m["protocol"], m.get("crypto suite")) for m, s in media if "endpoint" in s}
@@ -115,7 +117,7 @@ def test_the_callee_changes_to_fax_and_back(net, how, suite):
             return open(theirs.base + ".log", encoding="ascii").read().splitlines() if os.path.exists(theirs.base + ".log") else []
 
         def speaks(state, kind, protocols, number):
-            """Both sides' m-lines are so, when number re-INVITEs were answered."""
+            """Both sides have these m-lines once this many re-INVITEs were answered."""
             want = {"10.200.1.2": (kind, protocols[0]), "10.200.2.2": (kind, protocols[1])}
             wait_for(state, lambda: log().count("again") == number and {ip: p[1:3] for ip, p in ports(kam).items()} == want)
             for ip, port in ((ip, p[0]) for ip, p in ports(kam).items()):
@@ -128,7 +130,7 @@ def test_the_callee_changes_to_fax_and_back(net, how, suite):
         wait_for("the ACK", lambda: any("@" in line for line in log()))
         for number, (kind, protocols) in enumerate((("audio", rtp), ("image", ("udptl", "udptl")), ("audio", rtp))):
             speaks(f"{kind}, {number} re-INVITEs", kind, protocols, number)
-            if suite and kind == "audio":  # by the last offer or answer to the callee
+            if suite and kind == "audio":  # from the last SDP sent to the callee
                 key = re.findall(rf"a=crypto:1 {suite} inline:(\S+)", "\n".join(log()))[-1]
                 b.rx = srtp.Session(suite, base64.b64decode(key), srtp.INBOUND)
             for seq in range(10):

@@ -18,12 +18,12 @@ def wait_for(condition, what):
 
 
 def rules(net):
-    """How many rules bring packets to queues, by nft or by iptables-nft."""
+    """Number of rules that send packets to queues, from nft or iptables-nft."""
     return net.run(net.gateway, "nft", "list", "ruleset").stdout.lower().count("queue")
 
 
 def remove(net, how):
-    """Where the kernel has no queue expression of nftables, the rules are iptables-nft's."""
+    """If the kernel's nftables has no queue expression, iptables-nft sets the rules."""
     ours = "inet xcipher_q22" in net.run(net.gateway, "nft", "list", "tables").stdout
     table = ("inet", "xcipher_q22") if ours else ("ip", "mangle")
     commands = {"ruleset": ("flush", "ruleset"), "rules": ("flush", "table", *table), "table": ("delete", "table", *table)}
@@ -53,7 +53,7 @@ def test_rules_that_are_flushed_are_set_again(net, how, *options):
 
 
 def test_other_tables_do_not_concern_us(net):
-    """The control: a firewall that sets and flushes its own rules."""
+    """Control: a firewall sets and flushes its own rules."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=22").wait_ready()
     for _ in range(3):
         net.run(net.gateway, "nft", "add", "table", "inet", "other")
@@ -77,7 +77,7 @@ def test_a_firewall_that_flushes_again_and_again_makes_no_loop(net):
     wait_for(lambda: rules(net), "the rules are not set again")
     delays = [float(d) for d in re.findall(r"set again in ([0-9.]+) s", daemon.text())]
     assert len(delays) >= 3 and all(later == 2 * earlier for earlier, later in zip(delays, delays[1:])), delays
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))  # whether there are rules or not
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))  # with rules or without
     wait_for(lambda: rules(net) == 1, "the rules are not set again")
     for call in talk:
         calls.ok(call.delete())
@@ -92,5 +92,5 @@ def test_a_second_daemon_is_told_who_has_the_queue(net):
     assert "run as root" not in second.text()
     without = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--listen-ng=127.0.0.1:22223", user="65534")
     assert without.process.wait(60) == 1
-    assert "run as root" in without.text(), without.text()  # the control: here it is true
+    assert "run as root" in without.text(), without.text()  # control: here the condition holds
     finish(first)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Forked calls: which request may change whose media. Attacks by a losing branch, which knows Call-ID, From tag and its own Via branch, each
-with a control: the attacker's own call works by the same path. And what forks legally do: early media from several phones, a late answer,
-re-INVITEs of the phone that won. Terminals speak plain RTP, so that a test sees who receives what."""
+"""Forked calls: which request may change whose media. A losing branch knows Call-ID, From tag and
+its own Via branch, and attacks. Each attack has a control: the attacker's own call works by the
+same path. Legal forking works: early media from several phones, a late answer, re-INVITEs of the
+phone that won. Terminals speak plain RTP, so that a test sees who receives what."""
 import os
 import struct
 import time
@@ -14,11 +15,11 @@ from run import cases
 from test_relay import finish
 
 TERMINALS = ("caller", "callee", "stranger")
-TRIES = 400  # of 50 ms: how long something that must come may take
+TRIES = 400  # of 50 ms: longest wait for expected packets
 
 
 class Phone:
-    """A socket in a terminal's namespace that sends words in RTP packets."""
+    """A socket in a terminal's namespace that sends text in RTP packets."""
 
     def __init__(self, net, name, port=4000):
         self.ip, self.port = f"10.200.{TERMINALS.index(name) + 1}.2", port
@@ -34,7 +35,7 @@ class Phone:
         self.socket.sendto(struct.pack("!BBHII", 0x80, 0, self.seq, 160 * self.seq, self.ssrc) + word, ("10.200.1.1", port))
 
     def heard(self, seconds=0.0):
-        """Words received since the last call."""
+        """Texts received since the last call."""
         words = []
         idle.wait_idle()
         self.socket.settimeout(max(seconds, 0.001))
@@ -128,7 +129,7 @@ def test_an_initial_invite_of_a_losing_branch_takes_nobodys_audio(net, branches,
     fork.offer(fork.c, **late)
     fork.talk()
     fork.answer(fork.c, "d", **late, **fork.code)
-    if branches or code:  # without either, this answer is that of a phone that rang in parallel
+    if branches or code:  # without both, this answer would be from a phone that rang in parallel
         fork.talk()
         reinvited(fork)
     calls.ok(fork.delete(from_tag="a", to_tag="b"))
@@ -138,7 +139,8 @@ def test_an_initial_invite_of_a_losing_branch_takes_nobodys_audio(net, branches,
 
 @cases(("z", "a"), ("c", "a"), ("z", "b"))
 def test_an_invite_with_tags_of_its_own_takes_nobodys_audio(net, from_tag, to_tag):
-    """A request with an unknown From tag, or that of a losing branch, and a true To tag; the attacker also sends the answer."""
+    """A request with an unknown From tag, or a losing branch's, and a real To tag. The attacker
+    also sends the answer."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, True, 200)
     own_call(fork)
@@ -171,7 +173,7 @@ def test_a_delete_that_fits_no_branch_ends_nothing(net, keys):
 
 
 def test_a_losing_branch_that_hangs_up_ends_itself_only(net):
-    """The losing branch sent early media, so it has a tag; its BYE names that tag."""
+    """The losing branch sent early media, so the call knows its tag. Its BYE names that tag."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, True, 183)
     calls.ok(fork.answer(fork.c, "c", via_branch="z2", sip_code=183))
@@ -185,7 +187,8 @@ def test_a_losing_branch_that_hangs_up_ends_itself_only(net):
 
 @cases((True,), (False,))
 def test_early_media_of_two_phones_and_a_late_answer(net, branches):
-    """The latest early answer has the media, then the phone that answered with 200, until the caller switches to another phone."""
+    """The latest early answer gets the media. Then the phone with the 200 gets it, until the caller
+    switches to another one."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, branches, 183)
     calls.ok(fork.answer(fork.c, "c", **fork.branch[1], sip_code=183))
@@ -199,7 +202,7 @@ def test_early_media_of_two_phones_and_a_late_answer(net, branches):
     late = fork.answer(fork.c, "c", **fork.branch[1], sip_code=200)
     fork.talk()
     if branches:
-        calls.ok(late)  # a dialog of its own: the caller may keep it and end the other
+        calls.ok(late)  # a dialog of its own: the caller may keep it and end the other one
         fork.a.heard()
         for _ in range(20):
             fork.c.send(at_c, b"late")
@@ -212,7 +215,8 @@ def test_early_media_of_two_phones_and_a_late_answer(net, branches):
 
 @cases(({},), ({"via_branch": "evil"},), ({"to_tag": "y"},), ({"from_tag": "y", "to_tag": "x"},))
 def test_a_stranger_in_the_same_call_id_ends_nothing_but_his_own(net, keys):
-    """He knows the Call-ID only. Without sip-code his offer is taken; his delete, or his BYE after an accomplice's answer, ends his dialog."""
+    """The stranger only knows the Call-ID. His offer without sip-code is accepted. His delete, or
+    his BYE after an accomplice's answer, ends only his own dialog."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon)
     calls.ok(fork.offer(fork.c, "x", via_branch="evil"))
@@ -220,7 +224,7 @@ def test_a_stranger_in_the_same_call_id_ends_nothing_but_his_own(net, keys):
         calls.ok(fork.answer(fork.c, "y", from_tag="x", via_branch="evil"))
     fork.talk()
     reply = calls.ok(fork.delete(**{"from_tag": "x", **keys}))
-    assert "warning" not in reply and fork.exists(), reply  # control: something of his was ended
+    assert "warning" not in reply and fork.exists(), reply  # control: his own dialog ended
     fork.talk()
     again = calls.ok(fork.delete(**{"from_tag": "x", **keys}))
     assert "warning" in again and fork.exists(), again
@@ -248,7 +252,7 @@ def test_strangers_leave_places_to_listeners_and_count_as_calls(net):
     taken = sum(fork.offer(fork.c, f"x{i}")["result"] == "ok" for i in range(20))
     assert 0 < taken < 4, taken
     calls.ok(fork.client.call("subscribe request", call_id=fork.id, flags=["all"]))
-    own_call(fork)  # fills the last place
+    own_call(fork)  # takes the last place
     calls.ok(fork.client.call("offer", call_id="last", from_tag="x", sdp=fork.c.sdp()))
     reply = fork.offer(fork.c, "y", supports=["load limit"])
     assert reply["result"] == "load limit", reply
@@ -260,7 +264,7 @@ def test_a_stranger_does_not_keep_what_was_deleted(net):
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon)
     calls.ok(fork.client.call("delete", call_id=fork.id, from_tag="a", to_tag="b", delete_delay=600))
-    fork.talk()  # control: it is not over yet
+    fork.talk()  # control: the call is still up
     calls.ok(fork.offer(fork.c, "x"))
     fork.b.heard()
     for _ in range(20):
@@ -293,8 +297,9 @@ def test_who_was_left_out_by_connect_does_not_rule(net):
 
 
 def silent_call_ends(net, daemon):
-    """A call is silent while a stranger's dialog with the same Call-ID has media. Tags of the Call-ID when the call
-    is over; None if this process or the daemon was too slow to keep the stranger's dialog alive."""
+    """A call is silent while a stranger's dialog with the same Call-ID has media. Returns the tags
+    with that Call-ID once the call is over; None if this process or the daemon was too slow for
+    the stranger's dialog."""
     fork = Fork(net, daemon)
     at_x = relay_port(fork.offer(fork.c, "x"))
     at_y = relay_port(fork.answer(fork.c, "y", from_tag="x"))

@@ -102,7 +102,7 @@ def test_calls_by_http(net):
         assert got[0] == status, (path, got)
         s.close()
     def repeated():
-        """By a connection: ng.Client itself asks again when a reply takes long."""
+        """Uses one connection, because ng.Client repeats a slow request."""
         reply = web.ask(web.connect(net.gateway, HTTP), "POST", "/ng-plain", b'{"command":"statistics"}')[2]
         return json.loads(reply)["statistics"]["controlstatistics"]["totalduplicatecount"]
 
@@ -117,7 +117,7 @@ def test_calls_by_http(net):
     # the same cookie from elsewhere is another request
     assert b"result2:ok" in web.ask(web.connect(net.gateway, HTTP), "POST", "/ng", b"9 " + offer("i", 300))[2]
     assert repeated() == before + 1
-    # in chunks; a request behind it is not answered, as each connection carries one
+    # in chunks; a second request behind it gets no reply, because a connection carries one request
     s = web.connect(net.gateway, HTTP)
     big = b"11 " + offer("j", 300)
     s.sendall(b"POST /ng HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -145,7 +145,7 @@ def test_calls_by_websocket(net, protocol, cookie):
     s.s.sendall(s.frame(big[:50000], 1, False) + s.frame(big[50000:], 0))
     assert b"result2:ok" in s.receive()[1]
     assert daemon.client.call("list")["calls"] == ["ws"]
-    # text that is none is not sent as such
+    # invalid text is not sent as text
     s.send((b"y " if cookie else b"") + offer(b"\xff"), 2)
     assert s.receive()[0] == 2
     s.send((b"z " if cookie else b"") + b"d7:command4:liste")
@@ -170,11 +170,11 @@ def test_strangers_are_refused(net):
             (401, "POST", "/ng", {"Authorization": "Basic " + TOKEN}),
             (401, "POST", "/ng", {"Authorization": "Bearer " + "x" * 3000}),
             (200, "POST", "/ng", good),
-            # a page of somebody else's that a browser shows
+            # another site's page in a browser
             (403, "POST", "/ng", {**good, "Origin": "http://evil.example"}),
             (403, "POST", "/ng", {**good, "Origin": "null"}),
             (200, "POST", "/ng", {**good, "Origin": "http://localhost"}),
-            # a name of somebody else's that points to us
+            # another site's name that resolves to us
             (403, "GET", "/ping", {"Host": "evil.example"}),
             (403, "POST", "/ng", {**good, "Host": "evil.example", "Origin": "http://evil.example"}),
             (200, "POST", "/ng", {**good, "Host": "relay.example.com"}),
@@ -217,13 +217,14 @@ WORDS = (b"GET /ping HTTP/1.1\r\n", b"POST /ng HTTP/1.1\r\n", b"POST /ng-plain H
 
 
 def cpu_ticks(pid):
-    """Of the control thread."""
+    """CPU time of the control thread."""
     with open(f"/proc/{pid}/task/{pid}/stat", encoding="ascii") as f:
         return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
 
 
 def test_mad_clients_harm_nobody(net):
-    """Garbage, requests behind each other, half of them, none: ng is answered at once, and nothing is left or spins."""
+    """Garbage, pipelined requests, half requests, silence: ng still gets replies at once, and no
+    connection or busy loop remains."""
     daemon = start(net)
     assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
     before = daemon.descriptors()
@@ -238,7 +239,7 @@ def test_mad_clients_harm_nobody(net):
                 pass
             assert daemon.client.call("ping")["result"] == "pong"
             s.close()
-    # what is behind a request does not let anything go round in circles
+    # data after a request causes no busy loop
     s = web.connect(net.gateway, HTTP)
     s.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
               b"POST /ng HTTP/1.1\r\nHost: localhost\r\nContent-Length: 19\r\n\r\n1 " + PING + b"GET /ping HTTP/1.1\r\n\r\n")
@@ -272,14 +273,15 @@ def test_too_many_clients_are_refused_and_then_not(net):
         try:
             return web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
         except (EOFError, ConnectionResetError, BrokenPipeError):
-            return False  # the others' end was not seen yet
+            return False  # the other end's close was not seen yet
     wait_for("room again", served)
     assert "refused, 64 are open" in daemon.text()
     finish(daemon)
 
 
 def test_who_reads_no_replies_holds_up_nobody(net):
-    """Large replies that nobody reads, over all three: others are served meanwhile."""
+    """Large replies that clients do not read, over all three transports: other clients are served
+    meanwhile."""
     daemon = start(net)
     for i in range(50):
         assert daemon.client.call("offer", call_id=f"{'c' * 200}{i}", from_tag="f", sdp=ng.decode(offer("x"))["sdp"])["result"] == "ok"
@@ -316,7 +318,7 @@ def values(text):
 
 
 def expressions():
-    """Of the alerts and the dashboard."""
+    """The expressions of alerts and dashboard."""
     folder = os.path.join(relay.ROOT, "monitoring")
     with open(os.path.join(folder, "xcipher-dashboard.json"), encoding="utf-8") as f:
         board = json.load(f)
@@ -347,7 +349,7 @@ def test_metrics_count_calls_and_packets(net):
 
 
 def labels(text):
-    """Of one series or selector: (name, operator, value) each."""
+    """The labels of a series or selector: (name, operator, value) each."""
     return re.findall(r'(\w+)(=~|!=|=)"((?:[^"\\]|\\.)*)"', text)
 
 
@@ -360,7 +362,8 @@ def asked_for():
 
 
 def test_all_metrics_at_once(net):
-    """With all that has some: promtool finds no fault, and there is whatever alerts and dashboard ask for, with those labels."""
+    """With all metrics present, promtool finds no fault, and each series of alerts and dashboard
+    exists with its labels."""
     if not redisrig.have():
         raise Skip(f"no {redisrig.PROGRAM}")
     redis = redisrig.Redis(net)
@@ -397,7 +400,7 @@ def test_all_metrics_at_once(net):
 
 
 def chunks(message):
-    """Of a HEP3 message: type to value."""
+    """The chunks of a HEP3 message: type to value."""
     assert message[:4] == b"HEP3" and int.from_bytes(message[4:6], "big") == len(message)
     found, at = {}, 6
     while at < len(message):
@@ -409,7 +412,8 @@ def chunks(message):
 
 
 def test_reports_reach_homer_and_query(net):
-    """A sender report one way, a receiver report with loss the other way: Homer gets both, query and the page tell the quality."""
+    """A sender report one way, a receiver report with loss the other way. Homer gets both; query
+    and the page show the quality."""
     homer = ng.socket_in(net.gateway)
     homer.bind(("127.0.0.1", 9060))
     homer.settimeout(30)
@@ -452,11 +456,11 @@ def test_reports_reach_homer_and_query(net):
     assert now["xcipher_rtcp_mos_count"] == 1 and now["xcipher_rtcp_mos_sum"] < 2
     assert now['xcipher_homer_reports_total{result="sent"}'] == 2
     assert now["xcipher_one_way_sessions_total"] == 0
-    talk.delete()  # of which only one side ever spoke
+    talk.delete()  # only one of their sides ever sent
     now = values(scrape(net))
     assert now["xcipher_one_way_sessions_total"] == now["xcipher_zero_packet_streams_total"] == now["xcipher_answered_sessions_total"] == 1
     assert 0 < now["xcipher_call_duration_seconds_total"] < time.monotonic() - began
-    homer.close()  # nobody listens any more: nothing happens
+    homer.close()  # no client is left: no effect
     far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
     time.sleep(1.2)
     assert daemon.client.call("ping")["result"] == "pong"

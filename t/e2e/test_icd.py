@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OpenCL libraries that abort, crash or hang when they are used, as PoCL does without /sys: the daemon relays without them, reports
-the cause and what to do, and refuses to start only if the operator named a device."""
+"""OpenCL libraries that abort, crash or hang, as PoCL does without /sys. The daemon relays without
+them and reports cause and remedy. It refuses to start only if the operator named a device."""
 import os
 import subprocess
 import tempfile
@@ -17,7 +17,7 @@ HARM = {"abort": 'fprintf(stderr, "no topology here\\n"); abort();',
 
 
 class Harmed(relay.Xcipherd):
-    """With an OpenCL library that does harm when the loader asks it for its platforms."""
+    """Installs an OpenCL library that fails when the loader asks for its platforms."""
 
     def __init__(self, net, harm, *options):
         self.dir = tempfile.TemporaryDirectory(prefix="xcipher-icd-")

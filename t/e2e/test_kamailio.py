@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kamailio's stock rtpengine module: real phones (the demo's call, shorter), every function it has, and the statistics it takes from a
-reply; and Debian's own ng client."""
+"""Kamailio's stock rtpengine module: real phones (the demo's call, shorter), all of its functions,
+and the statistics it reads from a reply. Also Debian's own ng client."""
 import os
 import struct
 import subprocess
@@ -25,14 +25,14 @@ def test_a_call_through_the_stock_module(net):
     assert not wrong, wrong
 
 
-# Names as the stock module has them; those behind need codecs or another server, and say so.
+# Names as in the stock module. The second group needs codecs or another server, and reports that.
 DONE = ("block_media", "unblock_media", "block_dtmf", "unblock_dtmf", "silence_media", "unsilence_media", "start_recording", "stop_recording", "rtpengine_query")
 NOT_DONE = ("start_forwarding", "stop_forwarding", 'play_media("file=x")', "stop_media", 'play_dtmf("code=1")')
 MOS = ("average", "min", "max", "average_packetloss", "average_jitter", "average_roundtrip", "average_samples", "min_at", "average_A", "average_samples_B")
 
 
 def script():
-    """What is replaced in kamailio-demo.cfg, and by what."""
+    """(old, new) texts in kamailio-demo.cfg."""
     called = "".join(f"\t\t\t{f if '(' in f else f + '()'};\n\t\t\txlog(\"L_WARN\", \"test: {f.split('(')[0]} $rc\\n\");\n" for f in DONE + NOT_DONE)
     told = "".join(f'\t\t\txlog("L_WARN", "test: MOS {m} $avp(mos_{m})\\n");\n' for m in MOS)
     return [('loadmodule "tm.so"', 'loadmodule "kex.so"\nloadmodule "ctl.so"\nmodparam("ctl", "binrpc", XC_CTL)\nloadmodule "tm.so"'),
@@ -45,7 +45,7 @@ def script():
 
 
 def terminal(net, name, address):
-    """RTP and RTCP sockets of one."""
+    """RTP and RTCP sockets of a terminal."""
     pair = [ng.socket_in(net.terminal[name]) for _ in range(2)]
     for i, s in enumerate(pair):
         s.bind((address, 9000 + i))
@@ -59,7 +59,8 @@ def report(kind, ssrc, about, more=b""):
 
 
 def test_functions_and_statistics_of_the_stock_module(net):
-    """Each of its functions once, and its statistics variables, which it fills from the reply to delete when terminals have sent reports."""
+    """Calls each function once. The statistics variables are filled from the reply to delete, after
+    reports from terminals."""
     for program in ("/usr/sbin/kamailio", "/usr/bin/sipp"):
         if not os.access(program, os.X_OK):
             raise Skip(f"{program} is not installed")

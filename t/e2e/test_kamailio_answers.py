@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shipped examples with stock and own module: SDP of an answer that the daemon refused reaches nobody, and calls that were forked before
-Kamailio and by it. Terminals are sockets that speak SIP, so that a test sees each message."""
+"""The shipped examples with stock and own module. SDP of a refused answer reaches no terminal.
+Calls are forked before and by Kamailio. Terminals are sockets that speak SIP, so that a test
+sees each message."""
 import contextlib
 import re
 import tempfile
@@ -31,14 +32,14 @@ class Agent:
         self.heard = []
 
     def listen(self):
-        """All messages until now."""
+        """All messages received so far."""
         with contextlib.suppress(TimeoutError):
             while True:
                 self.heard.append(self.socket.recv(65535).decode())
         return self.heard
 
     def wait(self, start, also=""):
-        """The first message that begins so and holds that."""
+        """The first message with this beginning and content."""
         return wait_for(f"{start} {also}at {self.port}", lambda: [m for m in self.listen() if m.startswith(start) and also in m], 30)[0]
 
     def sdp(self, address=None, suite="AES_CM_128_HMAC_SHA1_32"):
@@ -56,7 +57,7 @@ class Agent:
                   f"Contact: <sip:a@{self.address}:{self.port}>\r\n", body, ("10.200.1.1", 5060))
 
     def reply(self, code, to, body="", tag=None):
-        """To this request."""
+        """Sends a reply to this request."""
         head = "".join(f"{line}\r\n" for line in to.split("\r\n") if re.match(r"(?:Via|From|Call-ID|CSeq|Record-Route):", line))
         called = re.search(r"\r\n(To: [^\r]*)", to)[1]
         self.send(f"SIP/2.0 {code} Test\r\n{head}{called}{'' if ';tag=' in called else ';tag=' + (tag or f'u{self.port}')}\r\n"
@@ -99,21 +100,21 @@ def gateway(net, example, *swap, options=()):
 
 
 def raw(agent):
-    """Messages that hold SDP of the other side as it was sent."""
+    """Messages with the other side's unchanged SDP."""
     return [m for m in agent.listen() if "inline:Q2Fs" in m or "IP4 " + DENIED in m]
 
 
 @cases(*EXAMPLES)
 def test_a_refused_answer_reaches_no_caller(net, example):
-    """The callee's address is denied: early, the reply goes on without its body; finally, the caller hears 488. Control: the same callee with its
-    own address is answered."""
+    """The callee's address is denied. A provisional reply goes on without its body; a final one
+    gives the caller a 488. Control: the same callee with its real address is answered."""
     with gateway(net, example) as g:
         g.invite("one")
         invite = g.b.wait("INVITE")
         g.b.reply(183, invite, g.b.sdp(DENIED))
         early = g.a.wait("SIP/2.0 183")
         assert "m=audio" not in early and "Content-Type" not in early and "Content-Length: 0" in early, early
-        for _ in range(3):  # it goes on sending it until it hears an ACK
+        for _ in range(3):  # it repeats the reply until it gets an ACK
             g.b.reply(200, invite, g.b.sdp(DENIED))
             g.a.wait("SIP/2.0 4", "CSeq: 1 INVITE")
         wait_for("the daemon's end of it", lambda: g.calls() == [])
@@ -129,8 +130,9 @@ def test_a_refused_answer_reaches_no_caller(net, example):
 
 @cases(*EXAMPLES)
 def test_a_call_forked_before_kamailio(net, example):
-    """Three INVITEs of one call, by a proxy before us. Two phones answer: both answers are valid, and the second waits. The CANCEL of the third branch
-    ends only that branch. So does the first phone's BYE."""
+    """A proxy before us sends three INVITEs of one call. Two phones answer: both answers are valid,
+    and the second waits. The CANCEL of the third branch ends only that branch. So does the first
+    phone's BYE."""
     with gateway(net, example) as g:
         invites = []
         for phone, branch in ((g.b, "one"), (g.c, "two"), (g.c, "three")):
@@ -177,7 +179,8 @@ def test_a_call_forked_by_kamailio(net, example):
 
 @cases(*EXAMPLES)
 def test_a_delayed_offer(net, example):
-    """The callee offers in its 200, the caller answers in its ACK. Neither sees the other's SDP as it was sent. A call that is cancelled before ends."""
+    """The callee offers in its 200, the caller answers in its ACK. Neither gets the other's
+    original SDP. A call cancelled earlier ends."""
     with gateway(net, example) as g:
         to = "sip:callee@10.200.2.2:5060"
         g.a.request("INVITE", to, "early")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where keys are, and where they are not: a call with media, then every byte of the daemon's memory is searched for its keys,
-in each form they have had. While the call is up they are in its memory, which no core dump would hold; when it is over they are
-nowhere. They are never in logs, and in no reply but SDP."""
+"""Searches the daemon's memory for the keys of a call, in all their forms. During the call they are
+in memory that core dumps omit. After it they are gone. Logs never have them, nor do replies
+except in SDP."""
 import base64
 import ctypes
 import os
@@ -32,7 +32,7 @@ def aes_128_ctr(key, iv, length):
 
 
 def forms(name, key):
-    """All that a 30-byte master key and salt turns into: RFC 4568 6.1, RFC 3711 4.3."""
+    """All values derived from a 30-byte master key and salt: RFC 4568 6.1, RFC 3711 4.3."""
     master, salt = key[:16], key[16:]
     yield f"{name} as base64", base64.b64encode(key)
     yield f"{name} as hex", key.hex().encode()
@@ -46,7 +46,7 @@ def forms(name, key):
 
 
 def mappings(pid):
-    """(start, end, name, flags) of what can be written."""
+    """(start, end, name, flags) of writable mappings."""
     head = None
     with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
         for line in f:
@@ -61,7 +61,7 @@ PAGE = 4096
 
 
 def written(data):
-    """The parts of memory between pages that nobody ever wrote to, which are most of large tables."""
+    """The parts of memory that were ever written. Most of large tables never is."""
     begin, zeroes = None, bytes(PAGE)
     for at in range(0, len(data) + PAGE, PAGE):
         empty = at >= len(data) or data[at:at + PAGE] == zeroes
@@ -89,7 +89,7 @@ def search(pid, wanted):
 
 
 def forget_replies(daemon):
-    """Replies are kept for repeated requests for up to a minute, 64 MiB of them: a long SDP that comes back pushes them out."""
+    """Replies are stored for up to a minute, up to 64 MiB. Replies with long SDP displace them."""
     body = calls.sdp("10.200.1.2", 4000, extra="a=x-long:" + 58000 * "x" + "\r\n")
     for i in range(1200):
         reply = daemon.client.raw(b"l%d " % i + ng.encode({"command": "offer", "call-id": "long", "from-tag": "a", "sdp": body}))
@@ -99,11 +99,11 @@ def forget_replies(daemon):
 
 @cases(("alone",), ("redis",), ("streams",))
 def test_keys_are_wiped_and_never_told(net, kept):
-    """redis: the calls came back from there after a kill, and are written there all the time. streams: set up
-    by ng over TCP, HTTP and WebSocket."""
+    """redis: the calls were restored after a kill, and are saved all the time. streams: set up by
+    ng over TCP, HTTP and WebSocket."""
     if "san" in os.path.basename(relay.BUILD):
         raise Skip("sanitizers' memory is too large to be searched")
-    # A search of all memory may take minutes on a busy machine: no call may end meanwhile.
+    # Searching all memory may take minutes on a busy machine. No call may end meanwhile.
     options = ["--log-level=7", "--opencl-min=1", "--workers=1", "--timeout=3600"]
     if kept == "redis":
         if not redisrig.have():
@@ -144,7 +144,7 @@ def test_keys_are_wiped_and_never_told(net, kept):
 
     told = [daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": c.id})) for n, c in enumerate(talk)]
     told += [daemon.client.raw(b"r%d " % n + ng.encode({"command": c})) for n, c in enumerate(("list", "statistics", "ping"))]
-    if kept == "streams":  # to search takes time on a busy machine, and who answers no ping meanwhile is hung up on
+    if kept == "streams":  # a slow search must not end the connection by missed pings
         for call, transport in zip(talk, ("tcp", "http", "websocket")):
             call.client = web.NgClient(net.gateway, transport, ("127.0.0.1", 22223 if transport == "tcp" else 22280))
     for call in talk:
@@ -165,8 +165,8 @@ def test_keys_are_wiped_and_never_told(net, kept):
 
 
 def test_no_core_dump(net):
-    """A limit of 0 alone does not hold where dumps go to a program: the process has to be undumpable, which /proc shows by
-    its owner when the daemon runs as somebody else."""
+    """With dumps sent to a program, a limit of 0 does not suffice. The process must be undumpable;
+    then root owns its files in /proc although the daemon runs as another user."""
     daemon = relay.Xcipherd(net, "--engine=serial", user=65534)
     try:
         daemon.wait_ready()

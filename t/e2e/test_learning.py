@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How soon media follow a terminal behind address translation, and whom they do not follow. Each test counts packets, not seconds: what
-would need three seconds to pass does not."""
+"""How soon media follow a terminal behind a NAT, and which sources they do not follow. Each test
+counts packets, not seconds: a rule that needed three seconds would fail."""
 import time
 
 import calls
@@ -19,7 +19,7 @@ def rig(net, mode, kind=Translated, *options):
 
 
 def settle_quickly(a, b):
-    """a passes its probation, with less than a pause between packets."""
+    """a passes its probation with short gaps between packets."""
     for _ in range(8):
         a.send(b"settling")
         time.sleep(0.02)
@@ -29,7 +29,7 @@ def settle_quickly(a, b):
 
 @cases(*((mode,) for mode in MODES))
 def test_another_address_in_sdp_does_not_silence_who_stays(net, mode):
-    """A re-INVITE names another port; the terminal sends from where it always did."""
+    """A re-INVITE names another port; the terminal keeps its source."""
     daemon, a, b = rig(net, mode)
     invite(daemon, a, b, "c")
     settle(a, b)
@@ -38,7 +38,7 @@ def test_another_address_in_sdp_does_not_silence_who_stays(net, mode):
     for _ in range(8):
         assert leaves(a, b), "not heard"
     assert leaves(b, a), "the terminal gets nothing"
-    # The control: whoever sends from the new address has the media at once.
+    # Control: a source at the new address gets the media at once.
     new = Phone(net, "caller", "10.200.1.77")
     new.to = a.to
     a.named.port = new.port
@@ -51,7 +51,8 @@ def test_another_address_in_sdp_does_not_silence_who_stays(net, mode):
 
 @cases(*((mode,) for mode in MODES))
 def test_who_moves_is_followed_although_its_last_packets_came_late(net, mode):
-    """The SDP names another address, the old source goes on for a while and ends; the terminal itself says nothing."""
+    """The SDP names another address. The old source goes on for a while and ends; the terminal
+    sends nothing."""
     daemon, a, b = rig(net, mode)
     invite(daemon, a, b, "c")
     settle(a, b)
@@ -71,7 +72,7 @@ def test_who_moves_is_followed_although_its_last_packets_came_late(net, mode):
 
 @cases(*((mode,) for mode in MODES))
 def test_a_gateway_that_answers_again_is_heard_at_once(net, mode):
-    """Early media under one tag, the answer under another, from one address behind translation."""
+    """Early media under one tag, the answer under another, from one address behind a NAT."""
     daemon, b, a = rig(net, mode)
     a.to = None
     b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **wants(b)))["sdp"])
@@ -80,7 +81,8 @@ def test_a_gateway_that_answers_again_is_heard_at_once(net, mode):
         settle_quickly(b, a)
         assert leaves(b, a), f"{tag} is not heard"
         assert leaves(a, b), f"{tag} gets nothing"
-    # The control: with another address in its SDP it is another terminal, and the one before is not heard.
+    # Control: another address in its SDP makes it another terminal, and the earlier one is not
+    # accepted.
     b.named.port += 2
     calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag="b3", sdp=b.sdp()))
     settle_quickly(b, a)
@@ -90,7 +92,8 @@ def test_a_gateway_that_answers_again_is_heard_at_once(net, mode):
 
 @cases(("delayed", True), ("heuristic", False))
 def test_delayed_follows_the_latest_source(net, mode, does):
-    """The terminal's first packets come from one port, all others from another. heuristic, the control, is slower to believe it."""
+    """The terminal's first packets come from one port, all others from another. Control: heuristic
+    follows more slowly."""
     daemon, a, b = rig(net, mode)
     invite(daemon, a, b, "c")
     settle_quickly(a, b)
@@ -105,7 +108,7 @@ def test_delayed_follows_the_latest_source(net, mode, does):
 
 @cases(*((mode,) for mode in (*MODES, "off")))
 def test_asymmetric_does_not_switch_off_strict_source(net, mode):
-    """Its media go where its SDP says, and from others nothing is heard."""
+    """Its media go to the address in SDP. Packets from other sources are dropped."""
     daemon, a, b = rig(net, mode, Phone)
     thief = Stranger(net)
     b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), flags=["asymmetric", "strict-source"], **wants(b)))["sdp"])

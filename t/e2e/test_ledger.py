@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No (key, SSRC, index) is sent with two plaintexts, in any sequence of answers and after a restart from any record. The test
-reads the wire: it has the relay's keys from the SDP and the indexes from the packets, and searches for two ciphertexts under one."""
+"""No (key, SSRC, index) is sent with two plaintexts, in any sequence of answers and after a restart
+from any record. The test reads the wire, with keys from the SDP and indexes from the packets. It
+searches for two ciphertexts of one index."""
 import os
 import signal
 import socket
@@ -17,11 +18,12 @@ from run import Skip, cases
 from test_redis import again, kill, settled, state, until
 
 SERIAL = "--engine=serial"
-TAG = {"AES_CM_128_HMAC_SHA1_80": 10, "AES_CM_128_HMAC_SHA1_32": 10, "AEAD_AES_128_GCM": 0}  # of SRTCP, behind the index word
+TAG = {"AES_CM_128_HMAC_SHA1_80": 10, "AES_CM_128_HMAC_SHA1_32": 10, "AEAD_AES_128_GCM": 0}  # of SRTCP, after the index word
 
 
 class Ledger:
-    """All packets under the relay's keys. Indexes stay below 2^16 here, so the index of RTP is the sequence number."""
+    """Collects all packets under the relay's keys. Indexes stay below 2^16 here, so RTP's index is
+    the sequence number."""
 
     def __init__(self):
         self.use = {}
@@ -42,7 +44,7 @@ class Ledger:
 
 
 class Terminal:
-    """Ports for RTP and RTCP. Sends plain, or under a session of libsrtp2."""
+    """Ports for RTP and RTCP. Sends plain packets, or SRTP by a session of libsrtp2."""
 
     def __init__(self, net, port, session=None):
         self.port, self.session = port, session
@@ -84,7 +86,7 @@ def rtcp(fill, ssrc=7):
 
 
 class Talk:
-    """One call, what its caller sends, and what its callee gets."""
+    """One call, with the caller's packets and the callee's received ones."""
 
     def __init__(self, net, daemon, number, caller, callee):
         self.call = calls.Call(daemon.client, number, caller, callee).setup()
@@ -97,7 +99,7 @@ class Talk:
         self.ledger, self.key = Ledger(), self.call.wire[1]
 
     def forget(self):
-        """The caller owns its key: what it protected before does not keep it from using the same indexes again."""
+        """The caller owns its key, so it may use the same indexes again."""
         suite = self.call.suite[0]
         self.a.session = None if suite.plain else srtp.Session(suite.name, self.call.key[0], srtp.OUTBOUND)
 
@@ -110,7 +112,7 @@ class Talk:
         return n
 
     def reports(self, n, fill):
-        """Sends reports until so many were relayed."""
+        """Sends reports until this many were relayed."""
         end, got = time.monotonic() + 60, 0
         while got < n:
             assert time.monotonic() < end, "no report comes through"
@@ -134,7 +136,8 @@ def media(talk, seqs, fill, pause=0.001):
 @cases(("AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"), ("AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"),
        ("AES_CM_128_HMAC_SHA1_80", None))
 def test_one_offer_answered_three_times(net, first, second):
-    """183 with one key, 183 with another or in RTP, 200 with the first. Meanwhile the caller repeats its sequence numbers."""
+    """A 183 with one key, a 183 with another or in RTP, a 200 with the first. Meanwhile the caller
+    repeats its sequence numbers."""
     daemon = relay.Xcipherd(net, SERIAL).wait_ready()
     flags = {"transport_protocol": "RTP/AVP", "OSRTP": ["offer"]} if second is None else {"transport_protocol": "RTP/SAVP"}
     names = {"call_id": "three", "from_tag": "a", "ICE": "remove", "replace": ["origin"]}
@@ -165,12 +168,12 @@ def test_one_offer_answered_three_times(net, first, second):
 
     assert media(first, range(100, 120), 1) == 20
     assert media(second, range(120, 140), 2) == 20
-    # The control: new packets are relayed, repeated ones are not.
+    # Control: new packets are relayed, repeated ones are not.
     again_ = media(first, [*range(100, 120), *range(140, 150)], 3)
     assert not ledger.repeated(), ledger.repeated()
     assert again_ == 10, again_
     assert daemon.statistics()["drops"]["nonce"] == 20, daemon.statistics()["drops"]
-    # And of the checker: it finds a repetition.
+    # Control of the checker: it finds a repetition.
     key = next(iter(ledger.use))
     ledger.use[key].add(b"other")
     assert ledger.repeated() == [key[1:]]
@@ -199,9 +202,10 @@ def reborn(net, redis, daemon, n):
 
 @cases(("twice",), ("rolled-back",), ("late",))
 def test_a_record_restored_repeats_nothing(net, how):
-    """twice: Redis refuses what the lives write, so each begins with the same record. rolled-back: it takes it, and then has the old one
-    again. late: Redis hangs, much is sent meanwhile, and the daemon is killed. In each life the sources send the same sequence numbers
-    with other bytes, SRTP sources too, and SRTP sources also what they sent before once more."""
+    """twice: Redis refuses writes, so each life begins with the same record. rolled-back: Redis
+    stores them, then gets the old record back. late: Redis hangs, many packets are sent, and the
+    daemon is killed. In each life the sources repeat sequence numbers with other bytes, and SRTP
+    sources also repeat old packets."""
     if not have():
         raise Skip("no redis-server")
     redis = Redis(net)
@@ -226,7 +230,7 @@ def test_a_record_restored_repeats_nothing(net, how):
         if how == "late" and life == 0:
             redis.signal(signal.SIGCONT)
             kill(daemon)
-            for t, fields in zip(talk, old):  # what was on its way when the daemon was killed never came
+            for t, fields in zip(talk, old):  # packets in flight when the daemon was killed are lost
                 roll_back(redis, t.call, fields)
             daemon = again(net, redis)
             until(lambda: state(daemon)["restored"] == len(talk))
@@ -252,7 +256,8 @@ def test_a_record_restored_repeats_nothing(net, how):
             t.reports(3, 10 + life)
         for t in talk:
             assert not t.ledger.repeated(), (how, life, t.call.text, t.ledger.repeated()[:5])
-        # The control: media goes on in each life, from the first packet. SRTP received before is refused where the record knows of it.
+        # Control: media continue in each life from the first packet. Repeated SRTP is refused if
+        # the record knows it.
         stale = (how, life) != ("late", 1)
         assert min(went_on[:4 if stale else 2]) > 500 and min(went_on[4:]) >= 40, (how, life, went_on)
     for t in talk:

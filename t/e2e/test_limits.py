@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Limits and overload: what is refused, with which words, what passes nevertheless, what a flooded worker drops, and that thousands of
-calls held at once cost no more each than a hundred."""
+"""Limits and overload: refused calls and their error text, requests that pass nevertheless, packets
+that a flooded worker drops. Thousands of calls at once cost no more per call than a hundred."""
 import os
 import re
 import statistics
@@ -15,12 +15,13 @@ from test_relay import clean, finish
 
 
 def offer(daemon, number, **keys):
-    """A new call's offer, and the reply as it came."""
+    """Sends a new call's offer. Returns the raw reply."""
     return daemon.client.call("offer", call_id=f"limit-{number}", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), replace=["origin"], **keys)
 
 
 def refused(daemon, name, message):
-    """The words that make Kamailio's module try its next node: a result of its own if it said that it knows it, else an error."""
+    """Kamailio's module tries its next node on this result: its own one for nodes that announce it,
+    else an error."""
     end = time.monotonic() + 10
     reply = {"result": "ok"}
     number = 0
@@ -51,7 +52,7 @@ def test_sessions_beyond_the_limit_are_refused_but_no_emergency(net):
 def test_a_busy_machine_takes_no_new_calls_but_keeps_those_it_has(net, name, option, message):
     daemon = relay.Xcipherd(net, "--engine=serial", option).wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
-    load = Load(net, relay.BUILD, talk, rate=100, seconds=6)  # all the while: it is means of a few seconds that count
+    load = Load(net, relay.BUILD, talk, rate=100, seconds=6)  # all the time, because the limit uses means of a few seconds
     refused(daemon, name, message)
     clean(load.result())
     talk[0].setup(again=True)
@@ -80,7 +81,8 @@ def limited(net, files, *options, **keys):
 
 @cases(("udp",), ("nfqueue",), ("xdp",))
 def test_without_descriptors_calls_are_refused_and_the_limit_is_named(net, steering):
-    """No port goes without a socket: where packets come by it, as after a flush of netfilter's rules, its call would be mute."""
+    """Every port has a socket. Without one, a call would be mute when packets take the sockets, as
+    after a flush of netfilter's rules."""
     daemon = limited(net, 400, f"--steering={steering}", "--engine=serial", "--workers=1", "--port-max=30999")
     room = int(re.search(r"room for (\d+) calls", daemon.text()).group(1))
     held = []
@@ -97,7 +99,7 @@ def test_without_descriptors_calls_are_refused_and_the_limit_is_named(net, steer
     assert daemon.statistics()["shortages"] >= 1
     if steering == "nfqueue":
         net.run(net.gateway, "nft", "flush", "ruleset")
-    result = calls.load(net, relay.BUILD, held, rate=10, seconds=1)  # what waits for a late worker fits into the rings
+    result = calls.load(net, relay.BUILD, held, rate=10, seconds=1)  # the rings have room for what waits for a late worker
     clean(result)
     for call in held:
         calls.ok(call.delete())
@@ -113,7 +115,8 @@ def test_ports_that_run_out_are_named(net):
 
 
 def test_a_thousand_calls_at_once_cost_no_more_each_and_leave_nothing(net):
-    """Processor time, not time: other tests and machines are busy. What walks all calls for each one would show as a factor of 4."""
+    """Processor time, not elapsed time, because other tests use the machine. Walking all calls for
+    each one would cost four times as much."""
     count, part = 1000, 250
     net.run(net.gateway, "ip", "addr", "add", "10.200.9.1/32", "dev", "lo")
     daemon = relay.Xcipherd(net, "--engine=serial", "--log-level=4", addresses=("a/10.200.1.1", "b/10.200.9.1")).wait_ready()
@@ -127,7 +130,7 @@ def test_a_thousand_calls_at_once_cost_no_more_each_and_leave_nothing(net):
     assert s["streams used"] == s["ports used"] == 4 * count and s["contexts used"] == 2 * count, s
     assert cost[-1] < 3 * cost[0] + 0.1, cost
     before = daemon.cpu_seconds()
-    time.sleep(1.5)  # timers look at every call
+    time.sleep(1.5)  # timers visit every call
     assert daemon.cpu_seconds() - before < 0.5
     for c in held:
         calls.ok(c.delete())
@@ -136,7 +139,7 @@ def test_a_thousand_calls_at_once_cost_no_more_each_and_leave_nothing(net):
 
 
 def packets(daemon, call):
-    """What the relay took of this call's, and dropped of it."""
+    """Packets of this call that the relay received, and that it dropped."""
     reply = daemon.client.call("query", call_id=call.id)
     streams = [s for t in reply["tags"].values() for m in t["medias"] for s in m["streams"]]
     return sum(s["stats"]["packets"] for s in streams), sum(s["stats"]["errors"] for s in streams)
@@ -144,7 +147,8 @@ def packets(daemon, call):
 
 @alone
 def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
-    """Far more than one worker can do: what is left over is dropped by age, ordinary calls first, and what leaves is not late."""
+    """Far more than one worker can do: surplus packets are dropped by age, ordinary calls first,
+    and sent packets are not late."""
     quiet_terminal(net)
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--overload-age=20", "--batch-max=64").wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32", ports=(20000 + 4 * i, 20002 + 4 * i),
@@ -156,10 +160,11 @@ def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
     if s["drops"]["overload"] < r["sent"] / 100:
         daemon.stop()
         raise Skip("this machine keeps up with the flood, or could not send it")
-    # nothing is lost that is not counted, but for what a socket's full queue lost after its last packet was read
+    # every loss is counted, except what a full socket lost after its last packet was read
     counted = r["received"] + s["drops"]["overload"] + s["drops"]["overload-emergency"] + s["overruns"]
     assert 0.98 * r["sent"] < counted <= r["sent"], (counted, r, s["drops"], s["overruns"])
-    # Three ages, and what else the machine does; full sockets alone hold more than a second. Not a timed test: a factor of ten.
+    # Three ages, plus other load; full sockets alone hold more than a second. Not a timed test: a
+    # factor of ten.
     assert float(s["latency"]["p50_us"]) < 600e3, s["latency"]
     lost = [errors / (packets_in + errors) for packets_in, errors in took]
     assert statistics.mean(lost[:2]) < 0.9 * statistics.mean(lost[2:]), (lost[:2], lost[2:])

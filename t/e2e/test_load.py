@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The benchmarks' load finds what a bad relay does: here a relay of a few lines does it on purpose."""
+"""The benchmarks' load detects the faults of a bad relay. A small relay here makes them on purpose."""
 import select
 import socket
 import threading
@@ -8,11 +8,12 @@ from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, quiet_terminal, srtploa
 from run import Skip
 from test_steer import in_namespace
 
-LEGS, EACH = 4, 32  # as many packets each: two of each leg are looked into
+LEGS, EACH = 4, 32  # the same number of packets; two of each leg are checked
 
 
 class Relay:
-    """What comes to a leg's port leaves to its partner, in the order and shape that spoil() wants."""
+    """Sends packets from a leg's port on to its partner, in the order and form that spoil()
+    returns."""
 
     def __init__(self, net, spoil):
         self.spoil = spoil
@@ -61,7 +62,8 @@ def test_the_load_sees_what_a_relay_spoils(net):
     kept = {}
 
     def spoil(to, number, packet):
-        """Toward legs 1 and 3 another last byte; toward leg 0 one lost, one twice, one after the next; toward leg 2 one longer."""
+        """Legs 1 and 3 get another last byte. Leg 0 loses a packet, gets one twice and one late.
+        Leg 2 gets a longer one."""
         if to % 2:
             return [packet[:-1] + bytes([packet[-1] ^ 1])]
         if to == 2:
@@ -77,7 +79,8 @@ def test_the_load_sees_what_a_relay_spoils(net):
 
 
 def test_delay_begins_where_a_packet_leaves_the_terminal(net):
-    """What waits before that, here in a slow queue of the terminal's own, is the load's doing and no relay's."""
+    """Waiting before that point, here in a slow queue of the terminal, is caused by the load, not
+    by a relay."""
     quiet_terminal(net)
     net.forward()
     slow = net.run(net.terminal["caller"], "tc", "qdisc", "add", "dev", "t1", "root", "tbf", "rate", "256kbit", "burst", "2000", "latency", "10s", check=False)

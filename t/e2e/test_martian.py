@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sources that the host's own stack would refuse. A neighbour on the caller's link writes whole Ethernet frames, so it chooses
-the source address. Media from an impossible source must not reach the other terminal, whichever steering takes the packet. In each test a frame
-with a true source, by the same way, is the control."""
+"""Sources that the host's own stack would refuse. A neighbour on the caller's link writes Ethernet
+frames, so it chooses the source address. Media from an impossible source must not reach the
+other terminal with any steering. Control: a frame with a possible source on the same path."""
 import socket
 import struct
 import time
@@ -15,7 +15,7 @@ from test_steer import in_namespace
 from test_xdp import frame, need_xdp, wire
 
 STEERINGS = ("udp", "nfqueue raw", "nfqueue verdict", "xdp")
-BYPASS = ("nfqueue verdict", "xdp")  # take IPv4 packets before the kernel has checked their source
+BYPASS = ("nfqueue verdict", "xdp")  # these take IPv4 packets before the kernel has checked their source
 
 # Sources that Linux refuses by default, and sources that it accepts but no host may have.
 IMPOSSIBLE = {4: ("127.0.0.1", "127.9.9.9", "0.0.0.0", "224.0.0.9", "255.255.255.255", "10.200.1.1", "10.200.2.1"), 6: ("::1", "ff02::9")}
@@ -35,7 +35,7 @@ def start(net, steering, *options, v6=False):
 
 
 class Call:
-    """A plain call. The callee is a socket; frames written by the test stand for the caller."""
+    """A plain call. The callee is a socket. The test's frames stand for the caller."""
 
     def __init__(self, net, daemon, v6=False):
         self.net, self.v6, self.seq = net, v6, 0
@@ -92,7 +92,8 @@ def test_no_media_from_a_source_that_cannot_be_there(net, steering, version):
 
 @cases(("udp", 1), ("nfqueue raw", 1), ("xdp", 1), ("xdp", 2))
 def test_rp_filter_is_obeyed(net, steering, rp_filter):
-    """1: the route back must use the interface. 2: a route back must exist. The frames have the callee's own source address."""
+    """1: the route back must use the interface. 2: a route back must exist. The frames' source is
+    the callee's own address."""
     loose = rp_filter == 2
     stranger = "203.0.113.9" if loose else "10.200.2.2"
     daemon = start(net, steering)
@@ -100,7 +101,7 @@ def test_rp_filter_is_obeyed(net, steering, rp_filter):
     c.send(stranger, "control: no rp_filter")
     assert c.heard() == "control: no rp_filter", "the way of the attack does not work"
     net.run(net.gateway, "sysctl", "-q", "-w", f"net.ipv4.conf.g1.rp_filter={rp_filter}")
-    # Netlink announces the change, but packets may be faster.
+    # Netlink announces the change, but packets may arrive first.
     refused = 0
     for i in range(1000):
         c.send(stranger, f"attack {i}")
@@ -132,7 +133,8 @@ def test_rp_filter_is_obeyed(net, steering, rp_filter):
 
 @cases(("xdp",))
 def test_the_terminals_own_address_at_another_interface(net, steering):
-    """The callee is confirmed at its own link. A neighbour of the caller then sends with the callee's address and port."""
+    """The callee is confirmed at its own link. A neighbour of the caller then sends from the
+    callee's address and port."""
     daemon = start(net, steering)
     net.run(net.gateway, "sysctl", "-q", "-w", "net.ipv4.conf.all.rp_filter=1")
     c = Call(net, daemon)
@@ -157,7 +159,7 @@ def test_accept_local_is_obeyed(net):
     c.send(c.me, "control")
     assert c.heard() == "control"
     net.run(net.gateway, "sysctl", "-q", "-w", "net.ipv4.conf.g1.accept_local=1")
-    # Linux does not announce this change; cached answers expire after two seconds.
+    # Linux does not announce this change; cached results expire after two seconds.
     c.callee.settimeout(0.2)
     for _ in range(300):
         c.send("10.200.2.1", "allowed")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipher-migrate: xcipherd starts with what it writes, and each option of rtpengine is taken over or reported."""
+"""xcipher-migrate: xcipherd starts with its output, and each option of rtpengine is converted or
+reported."""
 import os
 import re
 import shutil

@@ -19,7 +19,7 @@ CALLEE = "sip:callee@10.200.2.2:5060"
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
 BOTH = ("caller/10.200.1.1", "callee/10.200.2.1")
 
-# The test's calls say in a header what is special about them.
+# A header marks the special calls of the test.
 OFFER = f"RTP/SAVP SDES-only-{S32} SDES-pad ICE=remove replace-origin direction=caller direction=callee delete-delay=0 $hdr(X-Flags)"
 ANSWER = f"RTP/SAVP SDES-only-{S80} SDES-pad ICE=remove replace-origin"
 
@@ -43,7 +43,7 @@ def needs():
 def proxy(net, folder, more="", swap=("", ""), **defines):
     defines.setdefault("XC_OFFER_FLAGS", quoted(OFFER))
     defines.setdefault("XC_ANSWER_FLAGS", quoted(ANSWER))
-    defines.setdefault("XC_TIMEOUT", 3000)  # who is asked again answers twice, and counters tell; a sanitized daemon may take its time
+    defines.setdefault("XC_TIMEOUT", 3000)  # a repeated request gets a second reply, which counters show; a sanitized daemon may be slow
     return sipp.Kamailio(net, folder, more, swap=swap, **defines)
 
 
@@ -54,7 +54,7 @@ def start(net, folder, number=1, rate=10, suite=S80, to=CALLEE, expect=200, spec
 
 
 def finish(s, number):
-    """Waits; (successful, failed, retransmissions, mean ms until the answer)."""
+    """Waits for the end; (successful, failed, retransmissions, mean ms until the answer)."""
     _, counts = s.wait(60)
     assert counts[0] == number and counts[1] == 0, (counts, s.text())
     return counts
@@ -69,7 +69,8 @@ def answering(net, folder, suite=S32, **kw):
 
 
 class Hole:
-    """A node that takes everything and never answers; or what a function of the datagram says."""
+    """A node that reads everything and never replies, unless a function of the datagram returns a
+    reply."""
 
     def __init__(self, net, port, reply=None, address="127.0.0.1"):
         self.socket = ng.socket_in(net.gateway, socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -91,22 +92,23 @@ class Hole:
                     self.socket.sendto(answer, source)
 
     def hold_until(self, command):
-        """Answers nothing, not what comes meanwhile either, before it has heard this command."""
+        """Sends no replies, not even to other requests, before it has received this command."""
         while self.open and not (self.held and command in self.held[0][0]):
             self.held = [self.socket.recvfrom(65536)]
 
     def close(self):
-        """The port is gone, too."""
+        """Closes the port, too."""
         self.open = False
         with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the reader, although it complains
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the reader, although it raises an error
         self.thread.join(5)
         self.socket.close()
 
 
 @cases(("replies wait",), ("replies suspended",))
 def test_calls(net, how):
-    """Offer, answer and delete, suspended and not; suites differ on the two legs; nothing stays behind."""
+    """Offer, answer and delete, with suspension and without. Suites differ on the two legs, and no
+    state remains."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
@@ -128,8 +130,8 @@ def test_calls(net, how):
 
 
 def test_a_dead_node_delays_nobody_else(net):
-    """One SIP worker per socket. Calls of another node set wait for a node that never answers; meanwhile ordinary ones come and go. (Made synchronously,
-    the first one would have to be given up before another is looked at.)"""
+    """One SIP worker per socket. Calls of another node set wait for a node that never replies,
+    while ordinary calls pass. (A synchronous first call would have to end first.)"""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     hole = Hole(net, 22333)
@@ -149,7 +151,8 @@ def test_a_dead_node_delays_nobody_else(net):
 
 
 def test_fail_over(net):
-    """A node that is not there, one that is full, one that dies in mid-load: the call goes to the other in the same transaction, and stays."""
+    """A node is missing, one is full, one dies under load: the call goes to the other in the same
+    transaction, and stays there."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
 
@@ -168,7 +171,7 @@ def test_fail_over(net):
         wait_for("each call's end at the node it was on", lambda: daemon.client.call("list")["calls"] == [])
         states = {n["node"]: n["state"] for n in kam.nodes()}
         assert states == {"udp:127.0.0.1:22222": "up", "udp:127.0.0.1:22333": "up", "udp:127.0.0.1:22334": "down"}, states
-        # Nobody left: refused with the right code, and the caller hears it at once, not when somebody has not answered three times.
+        # No node is left: the caller gets the right code at once, not after three timeouts.
         kam.rpc("xcipher.disable", "udp:127.0.0.1:22222")
         assert place(net, folder, 5, expect=503)[3] < 8000
         kam.rpc("xcipher.enable", "all")
@@ -180,7 +183,8 @@ def test_fail_over(net):
 
 
 class Mock(Hole):
-    """A node that says yes to everything it knows and hands the body back as it is; calls: Call-ID to the commands it saw."""
+    """A node that accepts everything and returns the body unchanged. calls: Call-ID to the received
+    commands."""
 
     def __init__(self, net, port, judge=None, **kw):
         self.calls, self.requests, self.answered = {}, [], {}
@@ -189,7 +193,7 @@ class Mock(Hole):
 
     def answer(self, datagram):
         cookie, _, body = datagram.partition(b" ")
-        if cookie in self.answered:  # the same once more: on a busy machine it is asked again before it has answered
+        if cookie in self.answered:  # a repetition: a busy machine repeats the request before the reply
             yield self.answered[cookie]
             return
         request = ng.decode(body)
@@ -212,7 +216,8 @@ class Mock(Hole):
 
 
 def whole(calls):
-    """Each of them began and ended. On a busy machine a 200 comes again before its ACK, and is an answer again."""
+    """Each call began and ended. A busy machine repeats a 200 before its ACK, which counts as
+    another answer."""
     return all(c[:2] == ["offer", "answer"] and c[-1] == "delete" and set(c[2:-1]) <= {"answer"} for c in calls.values())
 
 
@@ -223,7 +228,8 @@ def unknown_unless_offered(mock, request):
 
 
 def test_affinity(net):
-    """Call-ID and weights choose the node. A call keeps its node over a restart of Kamailio, and after a failover."""
+    """Call-ID and weights choose the node. A call keeps its node over a restart of Kamailio and
+    after a failover."""
     needs()
     nodes = [Mock(net, 22201, unknown_unless_offered), Mock(net, 22202, unknown_unless_offered), Mock(net, 22203, unknown_unless_offered)]
     listed = "udp:127.0.0.1:22201 udp:127.0.0.1:22202=3"
@@ -238,7 +244,8 @@ def test_affinity(net):
         settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 1000}
         kam = proxy(net, folder, **settings)
         callee = answering(net, folder)
-        # Nothing may be under way while there is no Kamailio: who has heard its 100 and then nothing more waits for ever.
+        # No transaction may be open while Kamailio is down: a caller with only a 100 would wait for
+        # ever.
         calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=None)
         wait_for("all calls", lambda: len(callee.established()) == 100)
         share = [len(n.calls) for n in nodes]
@@ -249,7 +256,8 @@ def test_affinity(net):
         for n in nodes:
             assert whole(n.calls), n.calls
         assert share[2] == 0 and share[0] + share[1] == 100 and 10 <= share[0] <= 42, share
-        # A third one: takes its share, the others keep theirs; then one dies in mid-load, its calls go to the others.
+        # A third node joins and takes its share; the others keep theirs. Then one dies under load,
+        # and its calls go to the others.
         write(listed + " udp:127.0.0.1:22203=4\n")
         assert "nodes: 3" in kam.rpc("xcipher.reload")
         for wrong in ("nonsense", "udp:127.0.0.1:22201=x", "udp:127.0.0.1:22201=-1", "udp:127.0.0.1:22201=", "udp:127.0.0.1:", "udp:127.0.0.1:0",
@@ -263,7 +271,7 @@ def test_affinity(net):
         so_far = sum(len(n.calls) for n in nodes)
         calls = start(net, folder, 100, rate=60, suite=S32)
         wait_for("some calls", lambda: sum(len(n.calls) for n in nodes) >= so_far + 40)
-        # It hears no more offers; what was offered to it is answered yet. Then it is gone.
+        # First the node gets no more offers and completes its open ones. Then it is gone.
         nodes[1].judge = lambda n, r: b"" if r["command"] == "offer" else unknown_unless_offered(n, r)
         wait_for("answers", lambda: all("answer" in c for c in list(nodes[1].calls.values())))
         nodes[1].close()
@@ -278,7 +286,8 @@ def test_affinity(net):
 
 
 def test_security_policy(net):
-    """What a leg must at least have: refused with 488, or let through with a warning; the other leg by the daemon's flags."""
+    """Minimum security of a leg: refused with 488, or accepted with a warning. The other leg
+    follows the daemon's flags."""
     needs()
     node = Mock(net, 22222, address="::1")
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
@@ -293,7 +302,8 @@ def test_security_policy(net):
         place(net, folder, special="require-in=aead policy=downgrade")
         assert kam.counter("policy_refused") == 3 and kam.counter("policy_downgraded") == 1
         node.requests.clear()
-        # What the daemon writes must meet the demand, whatever flags said; a call that is refused for it is taken down again.
+        # SDP from the daemon must meet the policy, whatever the flags. A call refused for it is
+        # deleted again.
         place(net, folder, special="require-out=aead", expect=488)
         wait_for("the call's end", lambda: [r["command"] for r in node.requests] == ["offer", "delete"])
         node.judge = lambda _, r: {"result": "ok", "sdp": r["sdp"].replace(S80, "AEAD_AES_256_GCM")} if r["command"] == "offer" else None
@@ -309,7 +319,7 @@ def test_security_policy(net):
 
 
 def test_a_lost_ping_is_sent_again(net):
-    """A node is not down because one datagram was lost."""
+    """One lost datagram does not mark a node as down."""
     needs()
     seen = set()
 
@@ -329,8 +339,9 @@ def test_a_lost_ping_is_sent_again(net):
 
 
 def test_emergency(net):
-    """An emergency call is taken by a daemon at its limit, gets past the security policy, and falls back to RTP rather than fail; each use is
-    logged and counted. An ordinary call gets none of that."""
+    """An emergency call is accepted by a daemon at its limit, passes the security policy, and falls
+    back to RTP rather than fail. Each use is logged and counted. An ordinary call gets none of
+    that."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", "--max-sessions=1", addresses=BOTH).wait_ready()
     sos = "Priority: emergency"
@@ -345,7 +356,7 @@ def test_emergency(net):
         place(net, folder, expect=503, port=5070)
         place(net, folder, port=5070, extra=sos)
         place(net, folder, port=5070, extra="Resource-Priority: esnet.0, q735.2", special="require-in=aead")
-        # What a script sees in a message, say Geolocation, it says with a flag.
+        # A script may mark a call by a flag, for example because of Geolocation.
         place(net, folder, port=5070, extra="Geolocation: <cid:x@y>", special="emergency")
         place(net, folder, port=5070, to="urn:service:sos.police")
         first.hang_up(net, call)
@@ -378,7 +389,8 @@ def test_emergency(net):
 
 
 def test_nothing_leaks(net):
-    """Hundreds of calls leave shared and private memory as they were; garbage for replies neither crashes nor leaks."""
+    """Hundreds of calls leave shared and private memory unchanged. Garbage in replies neither
+    crashes nor leaks."""
     needs()
     rng = random.Random(5)
 
@@ -398,7 +410,8 @@ def test_nothing_leaks(net):
         return shm, max(pkg)
 
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        # A busy machine loses a 200, and sipp gives the call up when the INVITE comes again: nobody would end it for two minutes.
+        # A busy machine loses a 200, and sipp gives up when the INVITE is repeated. The call would
+        # stay for two minutes.
         kam = proxy(net, folder, 'modparam("tm", "wt_timer", 200)\nmodparam("tm", "fr_timer", 1000)\nmodparam("tm", "fr_inv_timer", 4000)\n'
                     'modparam("xcipher", "retries", 6)', XC_TIMEOUT=50)
         answering(net, folder)
@@ -406,8 +419,9 @@ def test_nothing_leaks(net):
         def many(number, rate):
             s = sipp.Sipp(net, folder, "caller", sipp.caller(S80, CALLEE, 200, flags(""), 50), "10.200.1.1:5060", "-m", str(number), "-r", str(rate),
                           "-l", "16", "-p", "5060", "-timeout", "120s")
-            s.wait(150)  # so few at a time that a proxy which waits for the node has processes left
-            # tm keeps a transaction for a while behind its end; calls whose answer was lost are given up after a second.
+            s.wait(150)  # few at a time, so that processes remain while others wait for the node
+            # tm keeps a transaction for a while after its end. Calls whose answer was lost are
+            # given up after a second.
             wait_for("an end of all transactions", lambda: re.search(r"current: 0\b", kam.rpc("tm.stats")))
             return s.counts()
 
@@ -425,7 +439,7 @@ def test_nothing_leaks(net):
 
 
 def test_cancelled_while_suspended(net):
-    """The caller gives up before the daemon has answered: the call that the daemon then makes is taken down again."""
+    """The caller gives up before the daemon replies: the new call is deleted again."""
     needs()
 
     def slow(mock, request):
@@ -442,7 +456,7 @@ def test_cancelled_while_suspended(net):
             return [c for calls in node.calls.values() for c in calls]
         wait_for("two deletes", lambda: len(heard()) >= 3)
         commands = heard()
-        # The first delete came with the CANCEL: to a real node perhaps before there was a call.
+        # The CANCEL causes the first delete, which may reach a real node before the call exists.
         assert commands == ["offer", "delete", "delete"], commands
         assert [n["under_way"] for n in kam.nodes()] == ["0"]
         assert kam.stop() == 0
@@ -556,7 +570,8 @@ function replied_reject() {
 
 
 def test_every_function_of_kemi(net):
-    """Each is called by a script, in both forms, and does what it is for; manage in both forms is in test_kemi."""
+    """A script calls each function in both forms, and each has its effect. test_kemi covers both
+    forms of manage."""
     needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--recording-dir={folder}", addresses=BOTH).wait_ready()
@@ -569,7 +584,7 @@ def test_every_function_of_kemi(net):
             place(net, folder, suite=S32, expect=code, extra="X-Way: " + way)
         names = ["offer", "answer", "query", "start_recording", "stop_recording", "delete"]
         told = sorted(line.split("test: ")[1] for line in kam.text().splitlines() if "test: " in line)
-        # The refused one is offered, too.
+        # The refused suite is offered, too.
         assert told == sorted([f"{n}{form} 1" for n in names for form in ("", "_async")] + ["offer 1", "reject 1"]), told
         assert len([f for f in os.listdir(folder) if f.endswith(".pcap")]) == 2, os.listdir(folder)
         wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [])
@@ -578,7 +593,8 @@ def test_every_function_of_kemi(net):
 
 
 def test_a_real_call(net):
-    """Two baresip phones that insist on SRTP with different suites, as in the demo, with our module in the place of the stock one."""
+    """Two baresip phones that require SRTP with different suites, as in the demo, with our module
+    instead of the stock one."""
     needs()
     sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
     import demo
@@ -610,7 +626,8 @@ route[ASKED] {
 
 
 def test_query_and_variables(net):
-    """A query tells the suites of both legs; a transaction that was continued can be suspended again; what the daemon cannot do is said."""
+    """A query returns the suites of both legs. A continued transaction can be suspended again.
+    Flags that the daemon lacks are reported."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Kamailio module with a key (ng_key_file): real calls, wrong and changing keys, clocks that differ, replayed requests and forged replies."""
+"""The Kamailio module with a key (ng_key_file): real calls, wrong and changing keys, different
+clocks, replayed requests and forged replies."""
 import os
 import tempfile
 
@@ -27,7 +28,8 @@ KEYS = {"old": OLD, "new": NEW}
 
 @cases(("replies wait", "old", "old"), ("replies suspended", "old", "old"), ("during a change", "new old", "old"), ("during a change", "old new", "new old"))
 def test_signed_calls(net, how, theirs, ours):
-    """The daemon accepts only signed requests: offers, answers, deletes and pings are all signed. While keys change, it has both."""
+    """The daemon accepts only signed requests: the module signs offers, answers, deletes and pings.
+    While keys change, it has both."""
     needs()
     theirs, ours = ([KEYS[w] for w in words.split()] for words in (theirs, ours))
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
@@ -76,7 +78,7 @@ def skewed(datagram, seconds):
 
 @cases((-300,), (300,))
 def test_a_clock_that_differs_is_told(net, seconds):
-    """A proxy between module and daemon signs the requests again with another time."""
+    """A proxy between module and daemon signs requests again, with another time."""
     needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         daemon = relay.Xcipherd(net, "--engine=serial", f"--ng-key-file={key_file(folder, OLD, name='daemon.key')}", addresses=BOTH,
@@ -99,8 +101,9 @@ def test_a_clock_that_differs_is_told(net, seconds):
 
 
 def test_captured_requests_and_forged_replies(net):
-    """An attacker between proxy and daemon repeats each request twice from another address, and forges a reply before the daemon's own: an
-    unsigned one, one with a made-up MAC, and the true reply to another request. Calls go through, each is executed once, and no forgery counts."""
+    """An attacker on the path repeats each request twice from another address. It also forges
+    replies ahead of the daemon's: unsigned, with an invented MAC, and the real reply to another
+    request. Each call is executed once, and no forgery has an effect."""
     needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         daemon = relay.Xcipherd(net, "--engine=serial", f"--ng-key-file={key_file(folder, OLD, name='daemon.key')}", addresses=BOTH,

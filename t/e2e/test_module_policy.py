@@ -20,12 +20,13 @@ def refuses_answers(_, request):
 
 @cases(("replies wait",), ("replies suspended",))
 def test_a_refused_answer_ends_the_call(net, how):
-    """The callee accepted and is told BYE; the caller hears 488; the daemon is told delete; a call that is accepted is not touched."""
+    """The callee accepted and gets BYE, the caller gets 488, the daemon gets delete. An accepted
+    call stays."""
     needs()
     node = Mock(net, 22222, refuses_answers)
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         kam = proxy(net, folder, **({"XC_ASYNC_REPLIES": 1} if how == "replies suspended" else {}))
-        # This callee insists: its call is a success only when it got ACK and BYE.
+        # This callee's call succeeds only with ACK and BYE.
         callee = sipp.Sipp(net, folder, "callee", sipp.callee(S32, early=how != "replies suspended"), "-p", "5060", "-m", "3")
         place(net, folder, 3, expect=488)
         finish(callee, 3)
@@ -41,7 +42,8 @@ def test_a_refused_answer_ends_the_call(net, how):
 
 
 def test_a_refused_answer_within_the_call_ends_both_sides(net):
-    """A re-INVITE whose answer is refused: 488 for it, and BYE to both, since the callee has changed over already."""
+    """The answer to a re-INVITE is refused: 488, and BYE to both, because the callee has already
+    changed its media."""
     needs()
     seen = []
 
@@ -62,7 +64,7 @@ def test_a_refused_answer_within_the_call_ends_both_sides(net):
 
 
 def test_minimum_suites_of_the_answering_side(net):
-    """require-in on the answer: a callee that answers below it is hung up on; without it the call stands."""
+    """require-in on the answer: a callee below it gets BYE. Without it the call continues."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
@@ -98,7 +100,8 @@ def text_table(folder):
         lines = ["id(int,auto) setid(int) url(string) weight(int) disabled(int)"]
         lines += [f"{i}:{s}:{u.replace(':', chr(92) + ':')}:{w}:{d}" for i, (s, u, w, d) in enumerate(rows, 1)]
         path = os.path.join(base, "rtpengine")
-        # db_text reads a file again when its time has moved, by whole seconds: two writes within one must differ, too.
+        # db_text reads a file again when its time changes, in whole seconds. Two writes within a
+        # second must differ, too.
         when = os.stat(path).st_mtime + 2 if os.path.exists(path) else time.time()
         with open(path, "w", encoding="ascii") as f:
             f.write("\n".join(lines) + "\n")
@@ -126,7 +129,8 @@ def test_nodes_from_a_database(net, kind):
         assert [len(n.calls) for n in nodes] == [6, 0, 0]
         place(net, folder, 2, special="node-set=7")
         assert [len(n.calls) for n in nodes] == [6, 0, 2]
-        # The first is gone, the second enabled; what the RPC disabled stays so while its row says nothing new.
+        # The first node is removed, the second enabled. A node that the RPC disabled stays so while
+        # its row is unchanged.
         write([(0, two, 3, 0), (7, three, 2, 0)])
         kam.rpc("xcipher.disable", three)
         assert "nodes: 2" in kam.rpc("xcipher.reload")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What others make of our monitoring: a HEP collector (Kamailio's sipcapture), Prometheus' parser, Grafana's model of a dashboard."""
+"""Our monitoring read by other programs: a HEP collector (Kamailio's sipcapture), Prometheus'
+parser, Grafana's model of a dashboard."""
 import json
 import os
 import shutil
@@ -96,7 +97,7 @@ def board():
 
 
 def test_prometheus_parses_each_expression(net):  # pylint: disable=unused-argument
-    """Of the dashboard, as recording rules, with Grafana's variables filled in."""
+    """The dashboard's queries as recording rules, with Grafana's variables filled in."""
     if not shutil.which("promtool"):
         raise Skip("no promtool: package prometheus")
     asked = [e.replace("$__rate_interval", "5m").replace("$instance", ".*") for p in board()["panels"] for e in (t["expr"] for t in p["targets"])]
@@ -111,7 +112,8 @@ def test_prometheus_parses_each_expression(net):  # pylint: disable=unused-argum
 
 
 def test_the_dashboard_is_one(net):  # pylint: disable=unused-argument
-    """Panels have ids of their own, lie within 24 columns without overlap, have a source and a known type; variables exist."""
+    """Panels have unique ids, lie within 24 columns without overlap, and have a source and a known
+    type. Their variables exist."""
     d, seen = board(), {}
     variables = {v["name"] for v in d["templating"]["list"]}
     assert {"source", "instance"} <= variables and d["title"] and d["uid"] and len(d["uid"]) <= 40 and isinstance(d["schemaVersion"], int)

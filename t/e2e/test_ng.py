@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the relay does on ng's command beside offer and answer: blocked media and telephone events, listeners, publishers, IPv4 to
-IPv6, and every command by rtpengine's own client. Terminals are sockets that speak plain RTP, or SRTP by libsrtp2."""
+"""ng commands other than offer and answer: blocked media and telephone events, listeners,
+publishers, IPv4 to IPv6. rtpengine's own client sends every command. Terminals are sockets that
+speak plain RTP, or SRTP by libsrtp2."""
 import os
 import re
 import select
@@ -29,11 +30,12 @@ def readable(sock, timeout):
 
 
 class Phone:
-    """A terminal in a namespace, at an address; suite: of SRTP (see calls.Suite). osrtp: by RFC 8643, in RTP/AVP."""
+    """A terminal at an address in a namespace. suite: for SRTP (see calls.Suite). osrtp: RFC 8643,
+    in RTP/AVP."""
 
     def __init__(self, net, where, address, suite=None, osrtp=False):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        while True:  # an even port, for the next one is its RTCP's, and none of another phone's
+        while True:  # an even port: the next one is for RTCP and belongs to no other phone
             self.sock = ng.socket_in(net.terminal[where], family)
             self.sock.bind((address, 0))
             if self.sock.getsockname()[1] % 2 == 0:
@@ -68,7 +70,8 @@ class Phone:
         self.sock.sendto(self.tx.protect(packet) if self.tx else packet, self.to)
 
     def hears(self, timeout=30.0):
-        """The next packet's payload type and payload, or None. A test that expects none gives less time: the relays finish first."""
+        """The next packet's payload type and payload, or None. A test that expects none waits for
+        idle relays first, so it needs less time."""
         if not readable(self.sock, timeout):
             return None
         packet = self.sock.recv(2048)
@@ -78,7 +81,7 @@ class Phone:
 
 
 def wants(phone):
-    """What a proxy asks for on behalf of this terminal."""
+    """A proxy's request for this terminal."""
     if not phone.suite:
         return {"transport_protocol": "RTP/AVP"}
     return {"transport_protocol": phone.profile, "SDES": [f"only-{phone.suite.name}", "pad"], **({"OSRTP": ["offer"]} if phone.profile == "RTP/AVP" else {})}
@@ -88,14 +91,14 @@ def talk(client, a, b, call_id, **flags):
     offer = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=a.sdp(), **wants(b), **flags))
     b.told(offer["sdp"])
     a.told(calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
-    idle.wait_idle()  # else the first packet may come before its worker knows the port, and by the ordinary socket
-    for x, y in ((a, b), (b, a), (a, b)):  # all are known afterwards
+    idle.wait_idle()  # otherwise the first packet may reach the ordinary socket before its worker knows the port
+    for x, y in ((a, b), (b, a), (a, b)):  # the workers know all ports afterwards
         x.send(b"hello")
         assert y.hears() == (0, b"hello")
 
 
 def leaves(a, b, kind=0, does=True):
-    """Whether it is so that a's packet reaches b, or that it does not."""
+    """Checks that a's packet reaches b, or that it does not."""
     word = os.urandom(8)
     a.send(word, kind)
     got = b.hears(30.0 if does else 0.3)
@@ -143,7 +146,7 @@ EARS = ((None, False), ("80", False), ("AEAD_AES_256_GCM", False), ("32", True))
 
 
 def on_its_way(daemon, steering, engine):
-    """Nothing took a by-way, and the device, where there is one, did all the work."""
+    """No packet took another path, and the device, if there is one, did all the work."""
     s = daemon.statistics()
     assert (s["steering"], s["engine"]) == (steering, engine), s
     assert engine == "serial" or s["device jobs"] == s["jobs"] > 0, s
@@ -157,13 +160,13 @@ def subscribe(daemon, ear, **keys):
     assert "a=sendonly" in reply["sdp"] and "telephone-event" in reply["sdp"], reply["sdp"]
     ear.told(reply["sdp"])
     calls.ok(daemon.client.call("subscribe answer", call_id=keys["call_id"], to_tag=reply["to-tag"], sdp=ear.sdp("recvonly")))
-    idle.wait_idle()  # the workers learn of it behind the reply
+    idle.wait_idle()  # workers learn of it after the reply
     return reply["to-tag"]
 
 
 @WAYS
 def test_listeners_hear_a_party_and_nobody_hears_them(net, steering, engine):
-    """Each by what it speaks itself, RTP or SRTP, whatever the party speaks."""
+    """Each listener uses its own RTP or SRTP, whatever the party uses."""
     daemon = start(net, f"--steering={steering}", engine=engine)
     a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "32")
     talk(daemon.client, a, b, "c")
@@ -190,7 +193,8 @@ def test_listeners_hear_a_party_and_nobody_hears_them(net, steering, engine):
 
 
 def test_parties_of_two_dialogs_are_connected(net):
-    """Of one call: SRTP speaks to RTP without an offer and an answer, and nobody else hears them."""
+    """Within one call, SRTP is connected to RTP without offer and answer. No other party receives
+    it."""
     daemon = start(net)
     a, b = Phone(net, "caller", "10.200.1.2", "AES_CM_128_HMAC_SHA1_80"), Phone(net, "callee", "10.200.2.2")
     c, d = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", "AEAD_AES_256_GCM")
@@ -215,7 +219,7 @@ def test_parties_of_two_dialogs_are_connected(net):
 
 @WAYS
 def test_a_publisher_is_heard_by_who_subscribes(net, steering, engine):
-    """A publisher of RTP and one of SRTP, each heard by listeners of all kinds."""
+    """A publisher of RTP and one of SRTP, each with listeners of all kinds."""
     daemon = start(net, f"--steering={steering}", engine=engine)
     for kind in EARS[:3]:
         a = Phone(net, "caller", "10.200.1.2", *kind)
@@ -277,7 +281,7 @@ def test_every_command_by_rtpengines_client(net):
          "--codec-strip=G729", "--flags=trust-address", "--trust-address")
     done("answer", "--call-id=c", "--from-tag=a", "--to-tag=b", f"--sdp={b.sdp()}")
     gates = ("block media", "unblock media", "block DTMF", "unblock DTMF", "silence media", "unsilence media")
-    with ThreadPoolExecutor(4) as many:  # it takes long to start
+    with ThreadPoolExecutor(4) as many:  # its start takes long
         list(many.map(lambda command: done(command, "--call-id=c", "--from-tag=a"), gates))
         list(many.map(done, ("list", "statistics")))
     text = done("subscribe request", "--call-id=c", "--from-tag=a", "--to-tag=l")
@@ -301,8 +305,8 @@ def test_every_command_by_rtpengines_client(net):
 
 
 def test_pierce_nat_opens_a_firewall(net):
-    """A terminal whose firewall lets in only answers gets empty packets at its SDP's address, before it ever sent anything, up to
-    three; who sends gets no more, and who did not ask none."""
+    """A terminal behind a firewall that admits only answers. It gets up to three empty packets at
+    the address in its SDP before it sends. A terminal that sends, or did not ask, gets none."""
     daemon = relay.Xcipherd(net).wait_ready()
     client = daemon.client
     phones = {}
@@ -313,7 +317,7 @@ def test_pierce_nat_opens_a_firewall(net):
         b.told(offer["sdp"])
         a.told(calls.ok(client.call("answer", call_id=name, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
     assert recv_from(b.sock) == (b"", b.to) and recv_from(a.sock) == (b"", a.to)
-    a.send(b"heard")  # from now on it needs no more
+    a.send(b"heard")  # a terminal that sends needs no more
     got = [recv_from(b.sock)[0]]
     while not got[-1]:
         got.append(recv_from(b.sock)[0])
@@ -322,7 +326,7 @@ def test_pierce_nat_opens_a_firewall(net):
     got += [recv_from(b.sock)[0] for _ in range(3 - len(got))]
     assert sorted(map(len, got)) == [0, 0, 12 + len(b"heard")], got
     assert recv_from(b.sock, 1.2) is None
-    assert sum(recv_from(a.sock, 0) is not None for _ in range(2)) <= 1  # which was on its way
+    assert sum(recv_from(a.sock, 0) is not None for _ in range(2)) <= 1  # it was in flight
     assert not any(recv_from(p.sock, 0) for p in (*phones["plain"], *phones["waiting"]))
     assert daemon.statistics()["pierce packets"] > 6, daemon.statistics()["pierce packets"]
     assert daemon.stop() == 0, daemon.text()
@@ -330,7 +334,7 @@ def test_pierce_nat_opens_a_firewall(net):
 
 @cases(*((way,) for way in relay.steerings()))
 def test_silence_and_piercing_go_every_way(net, steering):
-    """Both make packets of their own, in memory that the steering lends: on each of them, and by a device."""
+    """Both create packets in memory of the steering: with each steering, and with a device."""
     more = {"xdp": ("--xdp-mode=copy",), "udp": ("--engine=opencl", "--opencl-min=1")}
     daemon = start(net, f"--steering={steering}", *more.get(steering, ()))
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
@@ -346,13 +350,13 @@ def test_silence_and_piercing_go_every_way(net, steering):
         assert b.hears() == (0, b"\xff" * 162)
     calls.ok(daemon.client.call("unsilence media", call_id="c", from_tag="a"))
     a.send(b"spoken")
-    wait_for("what was spoken", lambda: recv_from(b.sock)[0][12:] == b"spoken")  # behind openings, perhaps
+    wait_for("what was spoken", lambda: recv_from(b.sock)[0][12:] == b"spoken")  # after empty packets, perhaps
     finish(daemon)
 
 
 @cases(*((way,) for way in relay.steerings()))
 def test_echoed_media_come_back_every_way(net, steering):
-    """To its sender alone, under the key that it receives under, until the next offer."""
+    """Echo to the sender alone, under its receiving key, until the next offer."""
     daemon = start(net, f"--steering={steering}")
     a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2")
     talk(daemon.client, a, b, "e")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Attacks on the control protocol: datagrams that are not ng, forged and replayed requests, floods. Each test sends the legitimate request by the
-same socket, so a missing reply means that the daemon refused the attack and not that the path is broken."""
+"""Attacks on the control protocol: datagrams that are not ng, forged and replayed requests, floods.
+Each test sends a valid request by the same socket. So a missing reply means that the attack was
+refused, not that the path is broken."""
 import contextlib
 import os
 import re
@@ -157,7 +158,7 @@ OFFER_BODY = ng.encode({"command": "offer", "call-id": "replayed", "from-tag": "
 
 @cases(("unsigned",), ("forged",), ("another body",), ("a reply",), ("past",), ("future",))
 def test_what_is_not_signed_is_dropped(net, what):
-    """It is dropped and counted; the same request signed by the key gets a reply on the same socket."""
+    """The request is dropped and counted. Signed by the key, it gets a reply on the same socket."""
     with signed_daemon(net, KEY) as (d, _):
         sock, now = udp(net), int(time.time())
         sock.send(signed(KEY, b"control", PING))
@@ -180,7 +181,8 @@ def test_what_is_not_signed_is_dropped(net, what):
 
 
 def test_replies_are_signed(net):
-    """By the key of the request, over its whole cookie: a reply cannot be forged, nor moved to another request."""
+    """Replies are signed by the request's key over its whole cookie, so they cannot be forged or
+    moved to another request."""
     with signed_daemon(net, OTHER, KEY) as (_, __):
         sock = udp(net)
         for key in (KEY, OTHER):
@@ -191,7 +193,7 @@ def test_replies_are_signed(net):
 
 
 def test_a_copy_is_never_executed_again(net):
-    """From the same socket it gets the stored reply, byte for byte; from any other address none."""
+    """The same socket gets the stored reply, byte for byte. Any other address gets none."""
     with signed_daemon(net, KEY) as (d, _):
         sock, thief = udp(net), udp(net)
         message = signed(KEY, b"1", OFFER_BODY)
@@ -202,10 +204,10 @@ def test_a_copy_is_never_executed_again(net):
             sock.send(message)
             assert first_reply(sock) == reply
             thief.send(message)
-        thief.send(signed(KEY, b"control", PING))  # its path is fine
+        thief.send(signed(KEY, b"control", PING))  # control: the path works
         assert first_reply(thief).startswith(b"control~")
         assert offers(d) == 1 and dropped(d, "replay") == 20
-        # another cookie, or another time, is another request
+        # another cookie or time makes another request
         sock.send(signed(KEY, b"2", OFFER_BODY))
         assert b"result2:ok" in first_reply(sock) and offers(d) == 2
         d.client.call("delete", call_id="replayed", delete_delay=0)
@@ -218,9 +220,9 @@ def test_keys_change_while_calls_go_on(net):
 
         def answers(key):
             sock = udp(net)
-            unique = os.urandom(8).hex().encode()  # the same text in the same second would be a copy
+            unique = os.urandom(8).hex().encode()  # the same text in the same second would be a repetition
             sock.send(signed(key, b"x" + unique, PING))
-            sock.send(signed(KEY, b"after" + unique, PING))  # KEY stays all the time
+            sock.send(signed(KEY, b"after" + unique, PING))  # KEY stays valid all the time
             return first_reply(sock).startswith(b"x")
 
         assert answers(OTHER) and answers(KEY) and not answers(NEXT)
@@ -295,7 +297,7 @@ def test_xcipherctl_signs(net):
 
 
 def test_xcipherctl_takes_no_forged_reply(net):
-    """Another program has the port and replies first; its unsigned replies are ignored."""
+    """Another program took the port and replies first; its unsigned replies are ignored."""
     with tempfile.TemporaryDirectory(prefix="xcipher-ng-") as folder:
         sock = ng.socket_in(net.gateway)
         sock.bind(("127.0.0.1", 22222))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an operator must be told: requests that the kernel dropped, and network interfaces that do not work."""
+"""Reports to the operator: requests dropped by the kernel, and network interfaces that do not work."""
 import os
 import signal
 
@@ -16,7 +16,8 @@ def dropped(daemon):
 
 @cases((500, False), (50000, True))
 def test_requests_that_find_the_buffer_full_are_counted(net, count, some_are_lost):
-    """While the daemon does not run, 500 requests of 1 KiB wait; they are more than net.core.rmem_default holds."""
+    """While the daemon is stopped, 500 requests of 1 KiB wait: more than net.core.rmem_default
+    holds."""
     daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
     client = ng.Client(net.gateway)
     padding = "x" * 1000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the service manager is told. Under a real one: t/systemd."""
+"""Notifications to the service manager. t/systemd tests them with a real one."""
 import os
 import socket
 import tempfile
@@ -10,7 +10,7 @@ import relay
 
 
 def heard(manager, word, seconds):
-    """Waits for it; all that was said until then."""
+    """Waits for this notification. Returns all of them until then."""
     said, end = [], time.monotonic() + seconds
     while word not in said:
         left = end - time.monotonic()
@@ -24,7 +24,8 @@ def heard(manager, word, seconds):
 
 
 def test_a_worker_that_hangs_is_told_at_once(net):
-    """The control thread goes on and could feed the watchdog: it does not, and does not wait for its time either."""
+    """The control thread still runs and could feed the watchdog. It does not, and reports the
+    failure early."""
     with tempfile.TemporaryDirectory() as folder:
         manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         manager.bind(folder + "/notify")

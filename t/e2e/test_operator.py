@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What xcipherctl and the log say when an operator does things in the wrong order."""
+"""Messages of xcipherctl and the log when an operator's steps are in the wrong order."""
 import contextlib
 
 import calls
@@ -17,7 +17,8 @@ def mode(daemon):
 
 
 def test_active_before_the_media_address_has_moved(net):
-    """A warning, from xcipherctl and in the log, names the address. The node is active. Control: when it has the address there is none."""
+    """xcipherctl and the log warn with the address. The node is active. Control: once it has the
+    address, there is no warning."""
     if not have():
         raise Skip("no redis-server")
     redis = Redis(net)
@@ -39,13 +40,14 @@ def test_active_before_the_media_address_has_moved(net):
 
 
 def test_a_second_daemon_on_the_same_host(net):
-    """With the same ng port it does not start; with the same media ports it skips those in use and says so, once. Control: the first one says nothing."""
+    """With the same ng port it does not start. With the same media ports it skips those in use and
+    reports it once. Control: the first one reports nothing."""
     ports = ("--port-min=40000", "--port-max=40099")
     first = relay.Xcipherd(net, "--engine=serial", *ports).wait_ready()
     second = relay.Xcipherd(net, "--engine=serial", *ports)
     assert second.process.wait(60) == 1
     assert "127.0.0.1:22222: Address already in use, perhaps by another xcipherd" in second.text(), second.text()
-    with contextlib.suppress(calls.Failed):  # until it has no ports but its reserve
+    with contextlib.suppress(calls.Failed):  # until only its reserve of ports is left
         for n in range(50):
             calls.Call(first.client, n, "80", "32").setup()
     third = relay.Xcipherd(net, "--engine=serial", "--listen-ng=127.0.0.1:22223", *ports)

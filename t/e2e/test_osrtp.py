@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Opportunistic SRTP (RFC 8643): crypto lines within RTP/AVP, from either side, to either side, taken or not; what is agreed is what
-libsrtp2's terminals then speak."""
+"""Opportunistic SRTP (RFC 8643): crypto lines within RTP/AVP, in both directions, accepted or not.
+libsrtp2's terminals then use the negotiated suites."""
 import os
 
 import calls
@@ -14,17 +14,18 @@ LEGACY = {"OSRTP": ["offer-legacy", "accept-legacy"], "transport_protocol": "RTP
 BOTH = {"OSRTP": ["offer", "accept"], "transport_protocol": "RTP/AVP"}
 AVP = "RTP/AVP"
 
-# caller, its profile; callee, its profile; flags; the suites that the callee is offered, whether the caller is answered with crypto
+# caller, its profile; callee, its profile; flags; suites offered to the callee; whether the
+# caller's answer has crypto
 CALLS = (
-    ("plain", None, "80", AVP, OFFER, S80),  # offered, and taken
-    ("plain", None, "plain", None, OFFER, S80),  # offered, and not taken: plain on both sides
-    ("80", AVP, "32", None, ACCEPT, S32),  # came, accepted; SRTP behind
-    ("80", AVP, "plain", None, ACCEPT, None),  # came, accepted; RTP behind
+    ("plain", None, "80", AVP, OFFER, S80),  # offered and accepted
+    ("plain", None, "plain", None, OFFER, S80),  # offered and not accepted: plain on both sides
+    ("80", AVP, "32", None, ACCEPT, S32),  # received and accepted; SRTP on the other side
+    ("80", AVP, "plain", None, ACCEPT, None),  # received and accepted; RTP on the other side
     ("80", AVP, "32", AVP, BOTH, S32),  # both sides
-    ("80", AVP, "plain", None, BOTH, S80),  # both sides are asked, one says no
+    ("80", AVP, "plain", None, BOTH, S80),  # offered on both sides, refused by one
     ("80", None, "32", AVP, OFFER, S32),  # SAVP to opportunistic
     ("AEAD_AES_256_GCM", AVP, "80", AVP, BOTH, S80),
-    ("plain", None, "32", None, LEGACY, S32),  # two m-lines, and the first is taken
+    ("plain", None, "32", None, LEGACY, S32),  # two m-lines, the first is accepted
 )
 
 
@@ -37,7 +38,7 @@ def test_what_is_offered_opportunistically_is_spoken_if_it_is_taken(net, engine)
         seen, told = c.to_callee, c.to_caller
         assert seen["profile"] == (callee_profile or ("RTP/AVP" if callee == "plain" else "RTP/SAVP")), (number, seen)
         assert (offered in [s for _, s, _ in seen["crypto"]]) if offered else not seen["crypto"], (number, seen)
-        # A terminal that offered RTP/AVP is answered RTP/AVP, with the one suite that counts.
+        # A terminal that offered RTP/AVP gets RTP/AVP with one suite.
         assert told["profile"] == (caller_profile or ("RTP/AVP" if caller == "plain" else "RTP/SAVP")), (number, told)
         assert [s for _, s, _ in told["crypto"]] == ([] if caller == "plain" else [c.suite[0].name]), (number, told)
         talk.append(c)
@@ -50,7 +51,7 @@ def test_what_is_offered_opportunistically_is_spoken_if_it_is_taken(net, engine)
 
 
 def test_nobody_asked_for_it(net):
-    """Crypto lines in RTP/AVP mean nothing where the flags say OSRTP=off; the callee's offers count as the caller's."""
+    """With OSRTP=off, crypto lines in RTP/AVP are ignored, in offers of both parties."""
     daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
     key = os.urandom(30)
     body = calls.sdp("10.200.1.2", 4000, "80", key, profile=AVP)
@@ -59,7 +60,7 @@ def test_nobody_asked_for_it(net):
     assert seen["profile"] == AVP and not seen["crypto"], seen
     told = calls.parse(calls.ok(daemon.client.call("answer", sdp=calls.sdp("10.200.1.2", 4002), from_tag="a", to_tag="b", **names))["sdp"])
     assert told["profile"] == AVP and not told["crypto"], told
-    # The callee's re-INVITE, opportunistic, and handed on opportunistically.
+    # The callee's re-INVITE is opportunistic, and passed on that way.
     body = calls.sdp("10.200.1.2", 4002, "32", os.urandom(30), profile=AVP)
     seen = calls.parse(calls.ok(daemon.client.call("offer", sdp=body, from_tag="b", to_tag="a", OSRTP=["offer", "accept"], **names))["sdp"])
     assert seen["profile"] == AVP and S80 in [s for _, s, _ in seen["crypto"]], seen

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page: what it is told and who is told, and what people see of it in a real browser."""
+"""The page: its messages and who gets them, and its contents in a real browser."""
 import base64
 import json
 import os
@@ -19,7 +19,7 @@ MARKUP = '<img src=x onerror="window.pwned=1">'
 
 
 def listen(s):
-    """The next message, decoded; None when it was closed."""
+    """The next message, decoded; None if the connection was closed."""
     opcode, data = s.receive()
     return json.loads(data) if opcode == 1 else None
 
@@ -124,7 +124,7 @@ def test_with_a_token_calls_can_be_ended(net):
 
 
 def test_few_pages_and_slow_ones(net):
-    """Eight at a time; those that read nothing hold up nobody, and come and go without a trace."""
+    """Eight at a time. Clients that do not read delay no others, and leave no trace."""
     daemon = start(net)
     for i in range(220):
         assert daemon.client.call("offer", call_id=f"{'x' * 200}{i}", from_tag="f", sdp=calls.sdp("10.200.1.2", 4000))["result"] == "ok"
@@ -140,7 +140,7 @@ def test_few_pages_and_slow_ones(net):
         s.s.close()
     s = page(net.gateway)
     end = time.monotonic() + 60
-    while s.status == 503 and time.monotonic() < end:  # the others' end was not seen yet
+    while s.status == 503 and time.monotonic() < end:  # the other end's close was not seen yet
         time.sleep(.1)
         s = page(net.gateway)
     m = snapshot(s)
@@ -178,7 +178,7 @@ def test_in_a_browser_without_token(net):
     b.type("onerror")
     b.wait("document.querySelectorAll('#calls-rows tr').length == 1")
     assert MARKUP in b.js("document.querySelector('#calls-rows').innerText")
-    for _ in range(6):  # over the columns that sort
+    for _ in range(6):  # across the sortable columns
         b.key("Tab", 9)
     b.key("Enter", 13, "\r")
     b.wait("document.querySelector('#detail').open && document.querySelector('#detail-body').innerText.includes('Streams')")
@@ -186,9 +186,9 @@ def test_in_a_browser_without_token(net):
     assert b.js("document.querySelector('#end').hidden") and not b.js("document.querySelector('#end-why').hidden")
     b.key("Escape", 27)
     b.wait("!document.querySelector('#detail').open")
-    b.wait(f"document.activeElement.dataset.call == {json.dumps(MARKUP)}")  # the focus is where it was
+    b.wait(f"document.activeElement.dataset.call == {json.dumps(MARKUP)}")  # the focus has not moved
     assert b.js("window.pwned") is None and not b.js("document.querySelector('img')")
-    # nothing is broken in the middle of a word or sticks out of its card
+    # no word is broken, no text overflows its card
     for width in (1280, 1000, 768, 360):
         b.size(width, 900)
         torn = b.js("[...document.querySelectorAll('.tag, main th')].filter(e => e.offsetHeight >= (e.tagName == 'TH' ? 40 : 30)).map(e => `${e.textContent} ${e.offsetHeight}`).join()")
@@ -204,7 +204,7 @@ def test_in_a_browser_without_token(net):
     b.screenshot(os.path.join(os.environ.get("SHOTS", b.folder.name), "phone.png"))
     media.enough()
     assert not b.complaints(), b.complaints()
-    # pages of other sites, and a name of theirs that points here
+    # pages of other sites, and another site's name that resolves to us
     refused = "new Promise(r => { const s = new WebSocket('ws://127.0.0.1:22280/', 'page.xcipher'); s.onmessage = () => r('told'); s.onerror = () => r('refused'); })"
     b.open("http://127.0.0.1:9333/json/version")
     b.wait("location.port == '9333' && document.readyState == 'complete'")
@@ -243,7 +243,7 @@ def test_in_a_browser_with_token(net):
     b.wait("!document.querySelector('#detail').open && document.querySelector('#notices').innerText.includes('Ended')")
     b.wait("document.querySelectorAll('#calls-rows tr').length == 0")
     assert "Unknown call-id" in str(daemon.client.call("query", call_id=talk.id))
-    # the daemon goes and comes back
+    # the daemon stops and returns
     daemon.stop()
     b.wait("document.querySelector('#state').textContent.includes('trying again')")
     daemon = start(net, f"--http-token-file={path}")

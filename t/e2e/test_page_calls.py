@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page as an operator uses it: which calls are in trouble, all of them by pages, links, ended calls, charts with a past."""
+"""The page as an operator uses it: calls in trouble, all calls by pages, links, ended calls, charts
+with history."""
 import json
 import signal
 import time
@@ -20,7 +21,7 @@ def offer(daemon, call_id, **keys):
 
 
 def look(s, until, **what):
-    """The first snapshot for which until holds, of those that come after what was asked for."""
+    """The first snapshot after the request that satisfies until."""
     s.send(json.dumps(what).encode())
     end = time.monotonic() + 60
     while True:
@@ -31,7 +32,7 @@ def look(s, until, **what):
 
 
 def test_pages_filters_orders(net):
-    """Whatever is chosen, every call that matches is on exactly one page, and the count stays."""
+    """For every selection, each matching call is on exactly one page, and the count is constant."""
     daemon = start(net)
     for i in range(230):
         offer(daemon, f"c{i}", from_tag=f"tag-of-{i % 3}")
@@ -49,7 +50,7 @@ def test_pages_filters_orders(net):
                 break
         assert len(seen) == len(set(seen)) == wanted, (chosen, len(seen))
     assert look(s, lambda m: m["matched"] == 1, show="plain")["calls"][0]["id"] == talk.id
-    # a text that is no filter is a part of a name, also with blanks
+    # invalid filter text matches parts of names, also with blanks
     offer(daemon, "blank", metadata="from:Alice in Wonderland|to:Bob")
     m = look(s, lambda m: m["matched"] == 1, show="early", filter="Alice in")
     assert m["by text"] == 1 and m["calls"][0]["from"] == "Alice in Wonderland" and m["calls"][0]["to"] == "Bob"
@@ -61,7 +62,7 @@ def test_pages_filters_orders(net):
 
 
 def test_names(net):
-    """By metadata, else the label, else the tag."""
+    """Named by metadata, else the label, else the tag."""
     daemon = start(net)
     offer(daemon, "1", metadata="from:alice@example.com|x:y|to:bob")
     offer(daemon, "2", from_tag="tag2", label="desk 7")
@@ -77,7 +78,7 @@ def test_names(net):
 
 
 def test_ended_calls(net):
-    """The last ten minutes, with reason, names and closing line; bounded in number."""
+    """The last ten minutes, with reason, names and closing line; their number is bounded."""
     daemon = start(net)
     for i in range(45):
         offer(daemon, f"e{i}", metadata=f"from:a{i}|to:b")
@@ -101,7 +102,7 @@ def test_ended_calls(net):
 
 
 def test_ended_calls_are_bounded(net):
-    """What made room is counted: nobody believes that a full list is all there was."""
+    """Displaced entries are counted, so that a full list does not look complete."""
     daemon = start(net, "--log-level=3")
     for i in range(2060):
         offer(daemon, f"e{i}")
@@ -113,7 +114,7 @@ def test_ended_calls_are_bounded(net):
 
 
 def test_charts_have_a_past(net):
-    """A page that opens now gets the samples that the daemon took before."""
+    """A newly opened page gets the samples taken before."""
     daemon = start(net)
     talk = calls.Call(daemon.client, 1, "80", "32").setup()
     clean(calls.load(net, relay.BUILD, [talk], rate=50, seconds=3))
@@ -155,7 +156,7 @@ def test_in_a_browser(net):
     assert MARKUP in b.js("decodeURIComponent(document.querySelector('#detail-link').hash.replaceAll('+', ' '))")
     b.key("Escape", 27)
     b.wait("!document.querySelector('#detail').open && !location.hash.includes('call=')")
-    # by keyboard: choose, sort, next page
+    # by keyboard: choose, sort, turn pages
     b.wait(f"{rows} == 100 && !document.querySelector('#calls-next').disabled")
     b.js("document.querySelector('#calls-next').focus()")
     b.key("Enter", 13, "\r")
@@ -180,9 +181,9 @@ def test_in_a_browser(net):
         for dark in (False, True):
             b.dark(dark)
             assert b.js("document.documentElement.scrollWidth") <= width, width
-    # one word for one thing
+    # the page uses one word per thing
     assert "efused" not in b.js("document.body.innerText")
-    # a daemon that stopped is not live
+    # a stopped daemon is not shown as live
     assert b.js("document.querySelector('#state').className") == "live"
     daemon.process.send_signal(signal.SIGSTOP)
     b.wait("document.querySelector('#state').innerText.includes('no data for') && document.querySelector('#state').className == 'gone'")

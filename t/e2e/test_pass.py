@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Passed-through SRTP: the terminals, which are libsrtp2, share their keys end to end and check every packet; a re-INVITE takes the call to
-re-encryption and back, and what is recorded is in clear all the same."""
+"""Passed-through SRTP: the libsrtp2 terminals share their keys end to end and check every packet. A
+re-INVITE switches the call to re-encryption and back. Recordings are still decrypted."""
 import os
 
 import calls
@@ -15,7 +15,7 @@ SUITES = ("80", "32", "AEAD_AES_128_GCM", "AES_256_CM_HMAC_SHA1_80", "80,MKI")
 
 
 def shares_keys(call):
-    """Whether each terminal was told the other's own key."""
+    """Whether each terminal got the other's own key."""
     return call.wire == [call.key[1], call.key[0]]
 
 
@@ -34,13 +34,13 @@ def test_terminals_share_their_keys(net, steering, engine):
     for c in others:
         assert not shares_keys(c) and media_flags(daemon, c) == [False, False], c.text
     clean(calls.load(net, relay.BUILD, passed + others, rate=50, seconds=2))
-    for c in passed:  # a re-INVITE without the flag, and one with it once more
+    for c in passed:  # a re-INVITE without the flag, then one with it
         c.flags = {}
         c.setup(again=True)
         assert not shares_keys(c), c.text
     clean(calls.load(net, relay.BUILD, passed, rate=50, seconds=2))
     for c in passed:
-        c.flags = PASS  # its packets have wrapped: the peer could not know the ROC of a key that it is told now
+        c.flags = PASS  # its packets have wrapped: the peer could not know the ROC of a key it gets now
         c.setup(again=True)
         assert not shares_keys(c), c.text
         c.key = [os.urandom(len(k)) for k in c.key]

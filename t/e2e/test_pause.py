@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole process pauses for longer than --timeout, as in a VM migration or when a laptop sleeps. Calls whose media go on survive,
-because their silence was the pause's. Calls without media end by the timeout afterwards."""
+"""The whole process pauses for longer than --timeout, as in a VM migration or on a sleeping laptop.
+Calls whose media continue survive, because the pause caused their silence. Calls without media
+end by the timeout afterwards."""
 import signal
 import time
 

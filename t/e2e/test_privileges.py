@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a local user, or injected code in the daemon, can reach: capabilities of all threads after the start, the user, and the
-modes of files."""
+"""The reach of a local user, or of code injected into the daemon: capabilities of all threads after
+the start, the user, and file modes."""
 import os
 import re
 import stat
@@ -57,12 +57,13 @@ def rules(net):
 @cases(("udp", "serial", ""), ("udp", "opencl", ""), ("udp", "serial", "65534"), ("nfqueue", "serial", ""), ("nfqueue", "serial", "65534"),
        ("xdp", "serial", ""), ("xdp", "serial", "65534"))
 def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, user):
-    """Media flow, and rules and links are removed at the end, so the kept capabilities suffice. Control: it started with all of root's."""
+    """Media flow, and rules and links are removed at the end, so the kept capabilities suffice.
+    Control: the daemon started with all of root's."""
     with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
         os.chmod(folder, 0o777)
         options = [f"--user={user}"] if user else []
         if FULL:
-            os.environ["POCL_DEVICES"] = "pthread"  # a driver that has threads of its own, and compiles for a minute
+            os.environ["POCL_DEVICES"] = "pthread"  # a driver with threads of its own, which compiles for a minute
         daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", f"--recording-dir={folder}", *options).wait_ready()
         assert f"steering {steering}" in daemon.text(), daemon.text()
         names = has_only(daemon, NEEDED[steering], int(user or 0))
@@ -78,7 +79,7 @@ def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, 
 
 
 def test_recordings_and_links_after_the_drop(net):
-    """After capabilities are dropped, a lost XDP link returns, and a recording is written."""
+    """After capabilities are dropped, a lost XDP link is restored, and a recording is written."""
     with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
         daemon = relay.Xcipherd(net, "--steering=xdp", "--engine=serial", f"--recording-dir={folder}").wait_ready()
         has_only(daemon, NEEDED["xdp"])
@@ -148,7 +149,8 @@ SECRETS = {"ng-key-file": [], "redis-key-file": ["--redis=127.0.0.1:1/0"],
 
 @cases(*((option,) for option in SECRETS))
 def test_what_the_user_cannot_open_stops_the_start(net, option):
-    """Not the first reload. Root reads everything, so it is opened as the user. Control: it is the user's."""
+    """The first reload already fails. Root could read the file, so the daemon opens it as its user.
+    Control: a file of that user."""
     with tempfile.TemporaryDirectory(prefix="xc-user-") as folder:
         os.chmod(folder, 0o755)
         path = os.path.join(folder, "x")
@@ -186,7 +188,7 @@ def test_an_ini_file_that_a_reload_cannot_read_is_told(net):
 
 @cases((True,), (False,))
 def test_locked_memory_that_stays_limited_is_told(net, limited):
-    """The one capability that udp may keep. Without CAP_SYS_RESOURCE root cannot lift the limit."""
+    """The only capability udp may keep. Without CAP_SYS_RESOURCE root cannot raise the limit."""
     wrap = ["prlimit", "--memlock=1048576:1048576", "setpriv", "--bounding-set=-sys_resource"] if limited else []
     daemon = relay.Xcipherd(net, "--engine=serial", wrap=wrap).wait_ready()
     found, lock = threads(daemon)
@@ -200,14 +202,14 @@ def test_locked_memory_that_stays_limited_is_told(net, limited):
 
 
 def kernels_of(daemon):
-    """The folders that shared libraries with compiled kernels were loaded from."""
+    """The folders from which shared libraries with compiled kernels were loaded."""
     with open(f"/proc/{daemon.pid()}/maps", encoding="utf-8") as f:
         paths = {line.split(None, 5)[5].rstrip("\n") for line in f if line.rstrip().endswith(".so") and "xc_recrypt" in line}
     return {os.path.dirname(p) for p in paths}
 
 
 class Caching(relay.Xcipherd):
-    """With these variables, and none of those that name a folder for caches."""
+    """Sets these variables, and removes all others that name a cache folder."""
     variables = {}
 
     def environment(self):
@@ -216,7 +218,8 @@ class Caching(relay.Xcipherd):
 
 @cases(("", True), ("HOME", False), ("HOME", True), ("POCL_CACHE_DIR", True))
 def test_kernels_are_loaded_only_from_folders_of_the_daemons_user(net, variable, others):
-    """A kernel that another user could have left is code of his. Without any variable PoCL itself takes a fixed folder in /tmp."""
+    """Compiled kernels that another user could write would be his code. Without any variable, PoCL
+    uses a fixed folder in /tmp."""
     with tempfile.TemporaryDirectory(prefix="xc-pocl-") as folder:
         if others:
             os.chown(folder, 65534, 65534)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What issue 5 wants proven: real calls through Debian's Kamailio, each with the stock module and with ours. The plain call is in
-test_kamailio.py and test_module.py, RTP to SRTP with voices in test_edge.py."""
+"""Real calls through Debian's Kamailio, each with the stock module and with ours. test_kamailio.py
+and test_module.py have the plain call, test_edge.py has RTP to SRTP with voices."""
 import contextlib
 import os
 import re
@@ -38,9 +38,9 @@ def only_offered(daemon, call_id):
 
 @contextlib.contextmanager
 def gateway(net, how, flags=SRTP, addresses=BOTH, options=(), late_offers=False, **kw):
-    """Kamailio and xcipherd; in the end no call is left, nobody crashed, and Kamailio complained of nothing. late_offers: calls that were
-    only offered may be left: a SIP worker that a dead node held up sends its offer when another, with the INVITE sent again, has
-    seen the call to its end."""
+    """Kamailio and xcipherd. At the end no call is left, no process has crashed, and Kamailio
+    logged no errors. late_offers: calls with only an offer may be left. A SIP worker delayed by
+    a dead node may send its offer after another worker completed the repeated INVITE."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", *options, addresses=addresses).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-proven-") as folder:
@@ -62,7 +62,7 @@ def call(net, kam, scenario, *args):
 
 
 def streams(kam):
-    """Of the only call: address to (protocol, suite) of its RTP streams. Nothing as long as there is no such call."""
+    """For the only call: address to (protocol, suite) of its RTP streams. Empty without a call."""
     calls = kam.daemon.client.call("list")["calls"]
     if len(calls) != 1:
         return {}
@@ -78,13 +78,14 @@ def speak(kam, caller, callee):
 
 
 def goes_on(net, a, b, number=1):
-    """What the caller waits for (pause_ms=None), when the callee has its number-th ACK: nothing of the INVITE is under way any more."""
+    """The caller's wait (pause_ms=None) for the callee's ACK with this number: the INVITE is then
+    complete."""
     wait_for("the ACK", lambda: b.acks() >= number)
     a.hang_up(net, b.established(), number)
 
 
 def playing(folder, scenario, after):
-    """The scenario, in which RTP is played behind this step."""
+    """Inserts RTP after this step of the scenario."""
     audio = os.path.join(folder, "audio.ulaw")
     with open(audio, "wb") as f:
         f.write(bytes(range(256)) * 200)
@@ -94,7 +95,7 @@ def playing(folder, scenario, after):
 
 @BOTH_MODULES
 def test_early_media(net, how):
-    """The answer comes in a 183, and media flow before anybody has picked up: from RTP to SRTP."""
+    """The answer comes in a 183, and media flow before the call is accepted: from RTP to SRTP."""
     with gateway(net, how, ("RTP/AVP ICE=remove replace-origin direction=caller direction=callee", SRTP[1])) as kam:
         b = answered(net, kam, playing(kam.folder, sipp.callee_again([sipp.sdp(None)], ["c=IN IP4 10.200.2.1"], early_ms=4000), "]]></send>"))
         a = call(net, kam, sipp.caller_again([sipp.sdp(S80)], CALLEE, None))
@@ -108,7 +109,7 @@ def test_early_media(net, how):
 
 @BOTH_MODULES
 def test_forking_to_two_phones(net, how):
-    """Both ring, one answers, the other is cancelled."""
+    """Both phones ring, one answers, the other is cancelled."""
     fork = ('	if (is_method("INVITE")) {\n		record_route();', '	if (is_method("INVITE")) {\n		append_branch("sip:callee@10.200.2.2:5070");\n		record_route();') if how == "stock" else \
         ('			record_route();', '			append_branch("sip:callee@10.200.2.2:5070");\n			record_route();')
     with gateway(net, how, TO_32, swap=[('loadmodule "pv.so"', 'loadmodule "pv.so"\nloadmodule "corex.so"'), fork]) as kam:
@@ -145,13 +146,13 @@ def test_reinvite_to_another_suite(net, how):
 
 
 def asked(kam, command):
-    """How often the daemon was asked this."""
+    """Number of these requests that the daemon received."""
     return int(kam.daemon.client.call("statistics")["statistics"]["controlstatistics"][f"total{command}count"])
 
 
 @cases(("stock",), ("ours",), ("ours, by manage",))
 def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
-    """Nor does one that its sender cancels. The daemon is told of one end only: the BYE's."""
+    """A cancelled re-INVITE changes nothing, either. The daemon gets a delete for the BYE only."""
     swap = []
     if "manage" in how:
         swap = [('include_file "xcipher-module.cfg"', 'failure_route[MANAGE] {\n\txcipher_manage("nowait");\n}\n\ninclude_file "xcipher-module.cfg"'),
@@ -160,7 +161,8 @@ def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
         b = answered(net, kam, sipp.callee_refuses_again(S32))
         finish(call(net, kam, sipp.caller_refused_again(S80, CALLEE)), 1)
         finish(b, 1)
-        # A stock worker waits for the daemon before it makes the transaction: an INVITE that comes again meanwhile is offered, too.
+        # A stock worker waits for the daemon before it creates the transaction, so a repeated
+        # INVITE causes another offer.
         assert asked(kam, "offer") == 2 or (how == "stock" and asked(kam, "offer") > 2), asked(kam, "offer")
         assert (asked(kam, "answer"), asked(kam, "delete")) == (1, 1)
         b = answered(net, kam, sipp.callee_cancelled_again(S32))
@@ -184,7 +186,7 @@ def test_rtp_phone_and_srtp_phone(net, how, way):
 
 @BOTH_MODULES
 def test_ipv4_to_ipv6(net, how):
-    """The caller's media is IPv4, the callee's IPv6."""
+    """The caller's media use IPv4, the callee's IPv6."""
     flags = (TO_32[0] + " address-family=IP6", TO_32[1] + " address-family=IP4")
     with gateway(net, how, flags, addresses=("caller/10.200.1.1", "callee/fd00:2::1")) as kam:
         b = answered(net, kam, sipp.callee_again([sipp.sdp(S32)], ["c=IN IP6 fd00:2::1"]), "-mi", "fd00:2::2")
@@ -215,7 +217,7 @@ def phone(net, kam, name, ns, address, proxy, tone, port=5060, **kw):
 
 @BOTH_MODULES
 def test_transfer(net, how):
-    """Three real phones: a calls b, b transfers a to c (REFER), a and c hear each other."""
+    """Three real phones: a calls b, b transfers a to c (REFER). Then a and c receive each other."""
     with gateway(net, how, SRTP) as kam:
         b = phone(net, kam, "b", "callee", "10.200.2.2", "10.200.2.1", 1000)
         c = phone(net, kam, "c", "callee", "10.200.2.2", "10.200.2.1", 2000, port=5170)
@@ -252,20 +254,22 @@ def result(s, number, start, seconds=60):
 
 
 def ends_of_lost(kam, how="ours"):
-    """Call-IDs of answers that our module, or the stock route file, refused because their node was gone."""
+    """Call-IDs of answers refused by our module, or the stock route file, because their node was
+    gone."""
     line = r"call (\S+): its answer is refused, 503 " if how == "ours" else r"SDP of the reply 200 refused, call (\S+)"
     return set(re.findall(line, kam.text()))
 
 
 def test_a_call_whose_node_dies_before_its_answer(net):
-    """The callee knows the ports of a node that is dead, and accepts: it gets ACK and BYE, and the caller an error; the next call is as any other."""
+    """The callee has the ports of a dead node, and accepts. It gets ACK and BYE, the caller an
+    error. The next call is not affected."""
     needs()
     second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
     with gateway(net, "ours", TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223") as kam:
         held = []
-        while not held:  # until a call's node is the second one
+        while not held:  # until the second node has the call
             b = answered(net, kam, sipp.callee(S32))
-            b.process.send_signal(signal.SIGSTOP)  # its INVITE waits until it goes on
+            b.process.send_signal(signal.SIGSTOP)  # its INVITE waits until the node continues
             a = call(net, kam, sipp.caller(S80, CALLEE, talk_ms=0))
             wait_for("an offer", lambda: [d for d in (kam.daemon, second) if d.client.call("list")["calls"]])
             held = second.client.call("list")["calls"]
@@ -275,7 +279,7 @@ def test_a_call_whose_node_dies_before_its_answer(net):
             b.process.send_signal(signal.SIGCONT)
             if not held:
                 finish(a, 1)
-            finish(b, 1)  # it insists on ACK and BYE
+            finish(b, 1)  # it requires ACK and BYE
         assert a.wait()[0] == 1 and ends_of_lost(kam) == set(held), kam.text()
         b = answered(net, kam, sipp.callee(S32))
         finish(call(net, kam, sipp.caller(S80, CALLEE, talk_ms=0)), 1)
@@ -283,11 +287,12 @@ def test_a_call_whose_node_dies_before_its_answer(net):
         second.client.close()
 
 
-@punctual  # a node is dead by 0.1 s without a reply
+@punctual  # a node is dead after 0.1 s without a reply
 @BOTH_MODULES
 def test_a_node_killed_in_mid_load(net, how):
-    """Two daemons share the load, one is killed: new calls go to the other. A call cannot be saved whose offer the dead node had answered
-    while the callee had not: the callee was told that node's ports. Our module ends it on both sides, and the stock routes refuse the answer."""
+    """Two daemons share the load, one is killed: new calls go to the other. A call is lost if the
+    dead node had answered its offer, because the callee has that node's ports. Our module ends
+    it on both sides; the stock routes refuse the answer."""
     needs()
     second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
     with gateway(net, how, TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223", late_offers=how == "stock",
@@ -304,17 +309,19 @@ def test_a_node_killed_in_mid_load(net, how):
         figures = result(*load)
         lost = ends_of_lost(kam, how)
         print(f"{how}: {shares} calls on the two nodes when one was killed, {len(lost)} of them not answered yet; {figures}")
-        # The kill came some time after the nodes were asked: a few more calls may have begun there.
+        # The kill came some time after the nodes were queried, so a few more calls may have begun
+        # there.
         assert figures["failed"] == len(lost) <= shares[1] + 5, (figures, lost)
         assert figures["answered"] + figures["failed"] == figures["calls"], figures
         second.client.close()
 
 
-@punctual  # a node is silent by 0.2 s without a reply
+@punctual  # a node is silent after 0.2 s without a reply
 @BOTH_MODULES
 def test_a_node_that_never_answers_call_rate(net, how):
-    """One of two nodes is silent for a while, and is asked for half of the calls: the rate of answered calls before, during and after. With our module
-    no SIP worker waits for it, with the stock one they do."""
+    """One of two nodes is silent for a while, and half of the calls try it. Measures answered calls
+    per second before, during and after. With our module no SIP worker waits for the node, with
+    the stock one they do."""
     needs()
     second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
     ours = {"XC_CHILDREN": 1, "XC_TIMEOUT": 200, "XC_PING_INTERVAL": 1, "XC_DOWN_TIME": 1, "XC_ASYNC_REPLIES": 1}
@@ -333,8 +340,8 @@ def test_a_node_that_never_answers_call_rate(net, how):
         for when, figures in zip(("before", "during", "after"), rates):
             print(f"{how}, {when}: {figures}")
             assert figures["failed"] == 0 and figures["answered"] == figures["calls"], rates
-        # A SIP worker of the stock module polls for each reply, and while one node is silent for 0.2 s each time, all other calls wait
-        # with it. With ours a worker waits for nothing but the next SIP message.
+        # A SIP worker of the stock module polls for each reply. While a node is silent for 0.2 s
+        # each time, all other calls wait. Our workers wait only for the next SIP message.
         if how == "ours":
             assert kam.counter("failovers") and not any(polls), polls
         elif hold.shows_waits():
@@ -344,9 +351,9 @@ def test_a_node_that_never_answers_call_rate(net, how):
 
 @BOTH_MODULES
 def test_emergency_calls_at_the_load_limit(net, how):
-    """A daemon with room for one call: the second is refused, unless the script says that it is an emergency. (Our module sees that by itself:
-    test_module.py.)"""
-    word = " \\$hdr(X-Kind)" if how == "stock" else " $hdr(X-Kind)"  # there it is within a substitution's text
+    """A daemon with room for one call refuses the second, unless the script marks it as an
+    emergency. (Our module detects emergencies itself: test_module.py.)"""
+    word = " \\$hdr(X-Kind)" if how == "stock" else " $hdr(X-Kind)"  # there it is inside a substitution
     with gateway(net, how, (SRTP[0] + word, SRTP[1]), options=("--max-sessions=1",)) as kam:
         b = sipp.Sipp(net, kam.folder, "callee", sipp.callee(S80), "-p", "5060")
         first = call(net, kam, sipp.caller(S80, CALLEE, 200, "X-Kind: symmetric", None))
@@ -381,13 +388,13 @@ route[XCIPHER_RELAY] {
 }
 """}
 
-# That configuration has a reply_route of its own, with one return.
+# That configuration has its own reply_route, with one return.
 OWN_REPLIES = ("\t\tdrop;\n\t}\n\treturn;\n", "\t\tdrop;\n\t}\n\troute(XCIPHER_REPLY);\n\treturn;\n")
 
 
 @BOTH_MODULES
 def test_in_the_configuration_that_debian_installs(net, how):
-    """Our routes included in a configuration that others wrote, and called once: in front of its t_relay()."""
+    """Includes our routes in a foreign configuration and calls them once, before its t_relay()."""
     needs()
     if not os.path.exists(DEBIANS):
         raise Skip(f"no {DEBIANS}")
@@ -423,7 +430,7 @@ def test_fifty_calls_per_second(net, how):
     """50 attempts per second, a fifth of them with media, which goes from RTP to SRTP: a few seconds; FULL=1: two minutes, FULL=N: N seconds."""
     seconds = 2 if not FULL else 120 if FULL == "1" else int(FULL)
     with gateway(net, how, TO_32) as kam:
-        # No 180: Kamailio's workers may send it behind the 200, which sipp takes for a failure.
+        # No 180: Kamailio's workers may send it after the 200, which sipp counts as a failure.
         sipp.Sipp(net, kam.folder, "callee", sipp.callee(S32, rings=False), "-p", "5060")
         scenario = sipp.caller(None, CALLEE, 200, "", 1000)
         talk = playing(kam.folder, scenario, scenario[:scenario.index('<pause milliseconds="1000"/>')])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Media that is not RTP: datagrams pass byte by byte through ports of ours (T.38 over UDPTL, BFCP, DTLS), and TCP m-lines stay as
-the terminals wrote them, in the offer and in the answer."""
+"""Media that are not RTP: datagrams pass unchanged through our ports (T.38 over UDPTL, BFCP, DTLS).
+TCP m-lines stay as the terminals wrote them, in offer and answer."""
 import time
 
 import calls
@@ -23,7 +23,8 @@ def test_fax_passes_byte_by_byte(net, steering, engine):
         kind, port, rest = m_line(sdp)
         assert (kind, rest) == ("image", "udptl t38") and port not in (0, theirs.port), sdp
         assert theirs.address not in sdp.split("\r\n", 2)[2] and "a=T38FaxVersion:0" in sdp and "rtcp" not in sdp, sdp
-    # Every first byte: RTP's, RTCP's, STUN's and DTLS's among them, and what is shorter than an RTP header.
+    # Every first byte, including those of RTP, RTCP, STUN and DTLS, and datagrams shorter than an
+    # RTP header.
     for seq in (*range(3), *range(0, 65536, 256)):
         for x, y in ((a, b), (b, a)):
             x.raw(udptl(seq))
@@ -43,7 +44,7 @@ def test_fax_passes_byte_by_byte(net, steering, engine):
 
 @cases(("udp", None), ("udp", "80"), ("nfqueue", None))
 def test_a_call_becomes_a_fax_and_a_call_again(net, steering, suite):
-    """On the same m-line, in both directions; SRTP comes back with its keys and its index."""
+    """On the same m-line, in both directions. SRTP returns with its keys and its index."""
     daemon = start(net, f"--steering={steering}")
     a = Terminal(net, "caller", "10.200.1.2")
     b = Terminal(net, "callee", "10.200.2.2", suite)
@@ -57,7 +58,7 @@ def test_a_call_becomes_a_fax_and_a_call_again(net, steering, suite):
                 x.raw(udptl(seq))
                 y.gets(udptl(seq))
         more = {"to_tag": "b"}
-        # Without a word about the profile: it is the one from before the fax.
+        # Without a profile in the flags, the one from before the fax applies.
         b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **more))["sdp"])
         a.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
         assert leaves(a, b) and leaves(b, a), again
@@ -66,7 +67,8 @@ def test_a_call_becomes_a_fax_and_a_call_again(net, steering, suite):
 
 @cases(("BFCP",), ("DTLS",), ("TLS/UDPTL",), ("udp",))
 def test_other_datagrams_pass(net, what):
-    """The side that speaks first does so to one that has not sent anything: only what the m-line speaks of gets there."""
+    """The first side sends to an address that has sent nothing, so only datagrams of the m-line's
+    protocol pass."""
     lines = {"BFCP": FLOOR, "DTLS": DATA, "TLS/UDPTL": ("image {} UDP/TLS/UDPTL t38", *DATA[1:3]), "udp": ("application {} udp wb",)}[what]
     first = {"BFCP": bfcp(1), "DTLS": dtls(0), "TLS/UDPTL": dtls(0), "udp": None}[what]
     daemon = start(net)
@@ -74,12 +76,12 @@ def test_other_datagrams_pass(net, what):
     to_b, _ = exchange(daemon.client, a, b, a.m(*lines), b.m(*lines))
     for attribute in lines[1:]:
         assert f"a={attribute}" in to_b, to_b
-    a.raw(b"INVITE sip:root@10.200.2.2 SIP/2.0\r\n\r\n")  # no way to talk to what is no terminal
+    a.raw(b"INVITE sip:root@10.200.2.2 SIP/2.0\r\n\r\n")  # a service that is no terminal gets nothing else
     b.nothing()
     if first:
         a.raw(first)
         b.gets(first)
-        # The reply of a service that is no terminal does not open the way.
+        # The reply of a service that is no terminal opens no flow.
         b.raw(b"REPLY anything")
         a.gets(b"REPLY anything")
         a.raw(b"INVITE sip:root@10.200.2.2 SIP/2.0\r\n\r\n")
@@ -142,7 +144,7 @@ def test_what_cannot_be_relayed_is_refused_to_both(net, proto):
 
 
 def test_an_answer_of_another_kind_is_refused(net):
-    """The answerer believes in what it said, so there is no SDP for the offerer that is true."""
+    """The answerer believes its own answer, so no SDP for the offerer would be true."""
     daemon = start(net)
     a, b = pair(net)
     calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.m(*FAX)))
@@ -196,7 +198,7 @@ def test_a_fax_behind_address_translation_is_followed(net):
 
 
 def test_a_destination_that_never_sends_gets_little(net):
-    """No reflector: it gets nothing that is not UDPTL, and not much of that."""
+    """No reflector: such a service gets only UDPTL, and little of it."""
     daemon = start(net)
     a, b = pair(net)
     exchange(daemon.client, a, b, a.m(*FAX), b.m(*FAX))

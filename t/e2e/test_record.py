@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings: what is in them is what terminals sent, in clear, by call or side, over changes of keys; a full disk is a gap in the
-recording and none in the call."""
+"""Recordings contain the packets that terminals sent, decrypted, by call or side, over changes of
+keys. A full disk causes a gap in the recording, not in the call."""
 import os
 import shutil
 import struct
@@ -22,7 +22,7 @@ PAIRS = [("80", "32"), ("AEAD_AES_256_GCM", "plain"), ("plain", "AES_256_CM_HMAC
 
 
 class Folder:
-    """Of recordings; own memory of the given size if there is one."""
+    """A folder for recordings; with a size, a file system of that size in memory."""
 
     def __init__(self, size=None):
         self.path = tempfile.mkdtemp(prefix="xcipher-record-")
@@ -40,7 +40,7 @@ class Folder:
 
 
 def packets(path, skip=0):
-    """(time, source, destination, payload) of each; the file must be whole."""
+    """(time, source, destination, payload) of each packet; the file must be complete."""
     with open(path, "rb") as f:
         data = f.read()
     magic, _, _, _, _, _, link = struct.unpack("<IHHiIII", data[:24])
@@ -59,7 +59,7 @@ def packets(path, skip=0):
 
 
 def heard(recording, call, side):
-    """Numbers of the RTP packets that this side's terminal sent and that are in the recording, checked for their contents."""
+    """Numbers of this side's RTP packets in the recording. Checks their contents."""
     near = (call.to_caller, call.to_callee)[side]
     numbers = []
     for _, source, to, payload in recording:
@@ -140,7 +140,7 @@ def test_by_side_paused_and_over_a_change_of_keys(net):
         again = daemon.client.call("start recording", call_id=c.id, from_tag="nobody", flags=["directional"])
         assert again["error-reason"] == "No matching participant in the call", again
         clean(calls.load(net, relay.BUILD, [c], rate=50, seconds=1))
-        second = calls.Call(daemon.client, 1, "32", "80")  # new suites and keys both ways
+        second = calls.Call(daemon.client, 1, "32", "80")  # new suites and keys in both directions
         second.id = c.id
         clean(calls.load(net, relay.BUILD, [second.setup(again=True)], rate=50, seconds=1))
         calls.ok(daemon.client.call("pause recording", call_id=c.id))
@@ -198,10 +198,11 @@ def test_a_full_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
 
 
 def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
-    """So slow that nothing is written while more comes than the recorder has room for."""
+    """The disk is so slow that the recorder's memory fills."""
     with Folder() as folder:
         daemon = start(net, folder, "--workers=1")
-        # Many calls with few packets each: a port's buffer has room for all of its own, should the daemon not be let run.
+        # Many calls with few packets each: a port's buffer holds all of its packets, even if the
+        # daemon does not run.
         talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(16)]
         for c in talk:
             calls.ok(daemon.client.call("start recording", call_id=c.id))
@@ -224,7 +225,8 @@ def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
 
 
 def test_it_goes_on_in_another_file_after_a_restart(net):
-    """Killed while recording: the call's next file continues the first, nothing is in both, and the query counts on."""
+    """Killed while recording: the call's next file continues the first without repetition, and the
+    query's counts continue."""
     if not redisrig.have():
         raise Skip(f"no {redisrig.PROGRAM}")
     with Folder() as folder:
@@ -252,7 +254,7 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
             assert len(before) > 20 and len(after) > 20 and before[-1] < after[0], (before, after)
         text = open(second.replace(".pcap", ".txt"), encoding="utf-8").read()
         assert f"continues: {first}" in text and f"call-id: {c.id}" in text and "to our port" in text, text
-        # Those that shall not be kept go, all files of them.
+        # All files of recordings that are not kept are removed.
         reply_file(daemon.client.call("start recording", call_id=quiet.id, recording_file="tape"))
         until(lambda: os.path.exists(os.path.join(folder.path, "tape.pcap")) and daemon.statistics()["redis"]["waiting"] == 0, "it is saved")
         daemon.stop()
@@ -265,7 +267,8 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
 
 
 def test_another_node_goes_on_with_it(net):
-    """Fail-over while recording: the node that takes over records on, into a folder of its own, and the reply names that."""
+    """Fail-over while recording: the new node continues in its own folder, and the reply names
+    that."""
     if not redisrig.have():
         raise Skip(f"no {redisrig.PROGRAM}")
     with Folder() as here, Folder() as there:
@@ -275,7 +278,7 @@ def test_another_node_goes_on_with_it(net):
         second = start(elsewhere, there, key, "--redis=10.200.9.1:6379", "--standby=yes")
         c = calls.Call(first.client, 1, "80", "AEAD_AES_256_GCM").setup()
         tape = reply_file(first.client.call("start recording", call_id=c.id, recording_file="tape", metadata="case=17"))
-        load = redisrig.Load(net, relay.BUILD, [c], 50, 60)  # as long as it takes
+        load = redisrig.Load(net, relay.BUILD, [c], 50, 60)  # however long it takes
         until(lambda: os.path.exists(tape) and os.path.getsize(tape) > 20000, "it is recorded")
         until(lambda: first.statistics()["redis"]["waiting"] == 0 and second.statistics()["redis"]["followed"] == 1, "it is followed")
         first.process.kill()
@@ -319,7 +322,8 @@ def rtp_sources(path):
 
 
 def test_the_whole_call_unless_a_side_is_asked_for(net):
-    """Kamailio sends a from-tag with start_recording() and means the call. A side goes, the other stays; what is asked for by label."""
+    """Kamailio sends a from-tag with start_recording() and means the call. One side is removed, the
+    other stays, selected by label."""
     with Folder() as folder:
         daemon = start(net, folder)
         c = calls.Call(daemon.client, 1, "80", "32", flags={"label": "alice"}).setup()
@@ -348,7 +352,8 @@ def test_the_whole_call_unless_a_side_is_asked_for(net):
 
 
 def test_nothing_a_terminal_receives_depends_on_recording(net):
-    """Started, paused and stopped a dozen times during the call: SRTCP's index goes on (libsrtp checks for replays), nothing is lost."""
+    """Started, paused and stopped a dozen times during the call: SRTCP's index continues (libsrtp
+    checks for replays), and no packet is lost."""
     with Folder() as folder:
         daemon = start(net, folder)
         talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(PAIRS)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls that outlive the daemon, by Redis: killed and started again, taken over by another, and a Redis that is away, slow, full,
-restarted or full of rubbish. The terminals are libsrtp2: what does not authenticate, or comes twice, counts as bad_auth."""
+"""Calls that outlive the daemon through Redis: killed and restarted, or taken over by another node.
+Redis is away, slow, full, restarted or full of garbage. The terminals are libsrtp2: packets that
+fail authentication or come twice count as bad_auth."""
 import os
 import re
 import signal
@@ -13,11 +14,12 @@ from redisrig import PROGRAM, Elsewhere, Load, Redis, have
 from run import Skip, cases
 
 BAD = ("reordered", "duplicates", "wrong", "bad_auth")
-# FULL=1 measures what restart and fail-over cost a thousand calls; RATE is in packets per second and direction.
+# FULL=1 measures the cost of restart and fail-over for a thousand calls. RATE is in packets per
+# second and direction.
 FULL = "FULL" in os.environ
 CALLS, RATE = (1000, 10) if FULL else (20, 50)
-LONG = 100  # seconds of media: it is ended when enough was seen
-# Most of this has nothing to do with engines, and serial is there at once.
+LONG = 100  # seconds of media: ended early once the test has its results
+# Most of this does not depend on the engine, and serial starts at once.
 SERIAL = "--engine=serial"
 
 
@@ -51,18 +53,19 @@ def state(daemon):
 
 
 def settled(daemon):
-    """All that is to be written is written."""
+    """Waits until all pending records are written."""
     until(lambda: state(daemon)["mode"] == "active" and state(daemon)["waiting"] == 0)
 
 
 def flows(daemon, talk, seconds=1.0, rate=RATE):
-    """So much of these calls' media has left the daemon."""
+    """Waits until this much of the calls' media has left the daemon."""
     until(lambda: daemon.statistics()["packets sent"] >= 2 * len(talk) * rate * seconds)
 
 
 def saved(daemon, talk):
-    """What these calls' media had counted so far is in Redis: each call was written several times since. Without its index a stream whose
-    sequence numbers have rolled over cannot be deciphered by the next daemon, and rtpload's roll over after some packets."""
+    """Waits until Redis has the index of all media sent so far; each call was saved several times
+    since. Without it, the next daemon cannot decrypt a stream whose sequence numbers have
+    wrapped, and rtpload's soon wrap."""
     before = state(daemon)["written"]
     until(lambda: state(daemon)["written"] >= before + 4 * len(talk))
 
@@ -76,18 +79,20 @@ def told(daemon):
 
 
 def mended(result, gap, what):
-    """Nothing wrong, and no more lost than passed while nobody was there. A burst may be in the relay's hands when it is killed."""
+    """No wrong packet, and no more lost than came while no daemon ran. A burst may be inside the
+    relay when it is killed."""
     for key in BAD:
         assert result[key] == 0, f"{what}: {key} = {result[key]}: {result}"
     per_leg = result["lost"] / result["legs"]
     print(f"    {what}: {result['lost']} packets of {result['sent']} lost, {per_leg:.2f} per direction of a call, gap {gap:.2f} s")
-    # With it went what it had not read yet, on a busy machine a second's worth; what it may not do is told above.
+    # Unread packets died with it: a second's worth on a busy machine. The check above covers
+    # forbidden losses.
     assert per_leg <= RATE * (gap + 2), f"{what}: {result}"
 
 
 @cases(("udp",), ("nfqueue",), ("xdp",))
 def test_killed_and_started_again(net, steering):
-    """With the kernel's module: t/kernel, where it can be loaded."""
+    """t/kernel tests this with the kernel module, where it can be loaded."""
     options = [f"--steering={steering}", *([] if FULL else [SERIAL])]
     redis, daemon = rig(net, *options)
     talk = talk_of(daemon)
@@ -146,7 +151,7 @@ def test_redis_holds_no_keys(net):
         for k in [*c.key, *c.wire]:
             assert k[:16] not in text and k[16:] not in text
         assert c.id.encode() not in text
-    # As it would be without a key: the test can see them.
+    # Stored without a key, so that the test can read the records.
     kill(daemon)
     redis("FLUSHALL")
     daemon = relay.Xcipherd(net, SERIAL, f"--redis={redis.url()}", "--redis-key-file=none").wait_ready()
@@ -182,27 +187,27 @@ def test_what_makes_no_sense_is_skipped(net):
     whole = [redis("HGET", k, "c") for k in key]
     redis("HSET", key[0], "c", whole[0][:-1] + bytes([whole[0][-1] ^ 1]))  # tampered with
     redis("HSET", key[1], "c", whole[2])  # another's
-    redis("HSET", key[2], "c", b"XCS\x03" + whole[2][4:])  # of another version
+    redis("HSET", key[2], "c", b"XCS\x03" + whole[2][4:])  # from another version
     redis("HSET", key[3], "c", b"")
     redis("SET", "xcipher:call:text", "x")
     for i in range(30):
         redis("HSET", f"xcipher:call:rubbish{i}", "c", bytes(i))
     redis("HSET", "somebody:else", "c", "x")
-    # And a port that somebody else has.
+    # And a port that another program has.
     blocker = net.spawn(net.gateway, ["/usr/bin/python3", "-c", "import socket,time\ns=socket.socket(type=socket.SOCK_DGRAM)\n"
                                       f"s.bind(('10.200.1.1', {talk[4].to_caller['port']}))\ntime.sleep(60)"])
     until(lambda: f":{talk[4].to_caller['port']} " in net.run(net.gateway, "ss", "-Hlun").stdout)
     daemon = again(net, redis)
     until(lambda: state(daemon)["mode"] == "active")
     s = state(daemon)
-    # One with nothing in it is no call.
+    # An empty record is not a call.
     assert s["restored"] == 3 and s["skipped"] >= 4 + 30, (s, daemon.text())
     for c, why in ((talk[0], "changed since"), (talk[1], "changed since"), (talk[2], "another version"), (talk[4], "port is taken")):
         lines = [line for line in daemon.text().splitlines() if c.id in line]
         if len(lines) == 1:
             assert why in lines[0], lines
         else:
-            assert not lines, lines  # beyond the number that is told one by one
+            assert not lines, lines  # more than are reported one by one
     assert 3 <= daemon.text().count("is not restored") <= 20
     assert daemon.stop() == 0
     net.stop(blocker)
@@ -210,7 +215,8 @@ def test_what_makes_no_sense_is_skipped(net):
 
 
 def test_redis_away_slow_and_back(net):
-    """Calls go on, the operator is told once when it goes and once when it is back, and then everything is there."""
+    """Calls continue. The operator gets one report when Redis goes and one when it returns. Then
+    all calls are stored."""
     redis, daemon = rig(net)
     talk = talk_of(daemon, 10)
     settled(daemon)
@@ -219,8 +225,8 @@ def test_redis_away_slow_and_back(net):
     redis.kill()
     until(lambda: state(daemon)["state"] == "away")
     talk += [calls.Call(daemon.client, 100, "80", "32").setup()]
-    calls.ok(talk[0].delete())  # its media ends: 1 of 10 calls
-    redis.start()  # it comes back empty
+    calls.ok(talk[0].delete())  # its media end: 1 of 10 calls
+    redis.start()  # it returns empty
     until(lambda: state(daemon)["state"] == "up")
     settled(daemon)
     assert len(redis("KEYS", "xcipher:call:*")) == 10
@@ -260,13 +266,13 @@ def test_redis_full_and_read_only(net):
     assert len(redis("KEYS", "xcipher:call:*")) == 4
     text = daemon.text()
     assert text.count("refuses writes") == 1 and text.count("accepts writes again") == 1, text
-    # A key of somebody else in the place of ours.
+    # A key of another program with our key's name.
     redis("SET", f"xcipher:call:{talk[0].id}", "x")
     talk[0].setup(again=True)
     until(lambda: redis("TYPE", f"xcipher:call:{talk[0].id}") == b"hash")
     redis("FLUSHALL")
     Load(net, relay.BUILD, talk, 50, 2).result()
-    # All of each, not only what its packets change.
+    # Each call is written entirely, not only what its packets change.
     until(lambda: sum(redis("HEXISTS", k, "c") for k in redis("KEYS", "xcipher:call:*")) == 4)
     settled(daemon)
     kill(daemon)
@@ -277,7 +283,7 @@ def test_redis_full_and_read_only(net):
 
 
 def test_redis_that_comes_after_us(net):
-    """Away at start: we start all the same, and what is there comes back when it does."""
+    """Redis is away at the start: the daemon starts, and restores stored calls when Redis returns."""
     redis, daemon = rig(net)
     talk = talk_of(daemon, 3)
     settled(daemon)
@@ -326,7 +332,7 @@ def test_another_node_takes_over(net):
     saved(first, talk)
     start = time.monotonic()
     kill(first)
-    redis.kill()  # it stood on the same machine
+    redis.kill()  # it ran on the same machine
     there.take_addresses()
     calls.ok(second.client.call("active"))
     until(lambda: state(second)["restored"] == CALLS)
@@ -344,7 +350,8 @@ def test_another_node_takes_over(net):
 
 
 def test_there_and_back(net):
-    """Switched over in order, while both live: nothing is lost but what passes in between; and the other way round."""
+    """An orderly switch-over while both nodes run: only packets in between are lost. Then back
+    again."""
     redis, there, first, second = pair(net)
     talk = talk_of(first, 10)
     followed(second, 10)
@@ -371,12 +378,13 @@ def test_there_and_back(net):
     calls.ok(more.delete())
     followed(first, 9)
     there.give_addresses_back()
-    # Taken without asking: who was active gives way by itself, for two may never send the same index.
+    # A forced take-over: the active node gives way by itself, because two nodes must never send the
+    # same index.
     calls.ok(first.client.call("active"))
     until(lambda: state(second)["mode"] == "standby")
     until(lambda: state(first)["mode"] == "active" and state(first)["restored"] == 9)
     result = Load(net, relay.BUILD, talk[:9], 50, 1).result()
-    assert result["received"] == 0, result  # the load begins anew with indexes that were used
+    assert result["received"] == 0, result  # the load restarts, with indexes that were used
     assert "releasing all calls" in second.text() and second.statistics()["ports used"] == 0
     assert first.stop() == 0 and second.stop() == 0
     redis.stop()
@@ -386,7 +394,7 @@ def test_who_was_cut_off_asks_before_it_writes(net):
     redis, there, first, second = pair(net)
     talk_of(first, 3)
     followed(second, 3)
-    net.run(net.gateway, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")  # the first reaches Redis no more
+    net.run(net.gateway, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")  # the first node no longer reaches Redis
     until(lambda: "is unreachable (" in first.text())
     there.take_addresses()
     calls.ok(second.client.call("active"))
@@ -399,7 +407,7 @@ def test_who_was_cut_off_asks_before_it_writes(net):
 
 
 def test_who_starts_beside_an_active_node_follows(net):
-    """Also one that was active before it died: the other one has its calls now."""
+    """Also a node that was active before it died: the other node has its calls now."""
     redis, there, first, second = pair(net)
     talk_of(first, 3)
     followed(second, 3)
@@ -411,11 +419,11 @@ def test_who_starts_beside_an_active_node_follows(net):
     until(lambda: state(first)["mode"] == "standby")
     assert "another node is active" in first.text(), first.text()
     followed(first, 3)
-    # When nobody is active any more, it is as if nobody had been.
+    # If no node is active any more, the next one starts as if none had been.
     assert second.stop() == 0
     assert 0 < redis("TTL", "xcipher:owner") <= 10
     assert first.stop() == 0
-    redis("DEL", "xcipher:owner")  # as if that time was over
+    redis("DEL", "xcipher:owner")  # as if that time had passed
     there.give_addresses_back()
     first = again(net, redis)
     until(lambda: state(first)["restored"] == 3 and state(first)["mode"] == "active")
@@ -424,7 +432,7 @@ def test_who_starts_beside_an_active_node_follows(net):
 
 
 def test_password_database_and_replica(net):
-    """Read from a replica, written to its master, in a database of its own, with a password."""
+    """Reads from a replica and writes to its master, in another database, with a password."""
     if not have():
         raise Skip(f"no {PROGRAM}")
     master = Redis(net, options=["--requirepass", "se:cr@et", "--repl-diskless-sync-delay", "0"])

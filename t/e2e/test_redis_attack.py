@@ -88,7 +88,7 @@ def test_a_forged_removal_is_not_believed(net):
 
 
 def test_a_message_counts_once(net):
-    """An attacker replays a genuine message of the active node."""
+    """An attacker replays genuine messages of the active node."""
     redis, _, first, second = pair(net)
     ear = Ear(redis, "xcipher:0")
     talk = talk_of(first, 2)
@@ -99,7 +99,7 @@ def test_a_message_counts_once(net):
     before, kept = refused(second), ear.of("xcipher:0")
     assert any(m[:1] == b"c" and talk[0].id.encode() in m for m in kept)
     for m in kept:
-        redis("PUBLISH", "xcipher:0", m)  # a call that is gone, and a removal
+        redis("PUBLISH", "xcipher:0", m)  # a call that has ended, and its removal
     first_call = next(m for m in kept if m[:1] == b"c" and talk[0].id.encode() in m)
     value = first_call[3 + len(talk[0].id):]
     redis("PUBLISH", "xcipher:0", frame("c", talk[1].id, value))  # another call's
@@ -132,7 +132,7 @@ def test_an_old_claim_ends_nothing(net):
     there.give_addresses_back()
     kill(first)
     kill(second)
-    # All nodes lose their state; the attacker keeps the claims.
+    # All nodes lose their state; the attacker keeps their claims.
     redis("FLUSHALL")
     redis("SET", "xcipher:owner", key)
     first = relay.Xcipherd(net, SERIAL, f"--redis-key-file={redis.key_file}", "--redis=127.0.0.1:6379").wait_ready()
@@ -172,7 +172,7 @@ def test_a_record_belongs_to_its_call(net):
     kill(daemon)
     redis("FLUSHALL")
     redis("HSET", key[0], "c", whole[1])
-    redis("HSET", key[1], "c", whole[1], "s", whole[1])  # the state is not one: what is in the other counts
+    redis("HSET", key[1], "c", whole[1], "s", whole[1])  # this field is not a valid state, so the other one is used
     redis("HSET", key[2], "c", whole[2])  # control
     redis("HSET", "xcipher:call:stranger", "c", whole[2])
     daemon = relay.Xcipherd(net, *redis.daemon_options(), SERIAL).wait_ready()
@@ -195,7 +195,7 @@ def test_a_record_belongs_to_its_call(net):
 
 
 class Hostile:
-    """A false server: sends the given reply, after genuine replies to all earlier commands."""
+    """A false server: replies to all commands correctly up to one, which gets the given reply."""
 
     GOOD = {b"PING": b"+PONG\r\n", b"AUTH": b"+OK\r\n", b"SELECT": b"+OK\r\n", b"GET": b"$-1\r\n", b"SET": b"+OK\r\n", b"HSET": b":2\r\n",
             b"EXPIRE": b":1\r\n", b"DEL": b":1\r\n", b"PUBLISH": b":1\r\n", b"SCAN": b"*2\r\n$1\r\n0\r\n*0\r\n", b"HMGET": b"*2\r\n$-1\r\n$-1\r\n",
@@ -275,7 +275,7 @@ EVIL = {
 
 
 class Measured(relay.Xcipherd):
-    """Its memory is measured: the sanitizer keeps little of what was freed."""
+    """Its memory is measured, so the sanitizer keeps little freed memory."""
 
     def environment(self):
         env = super().environment()
@@ -292,7 +292,7 @@ def test_a_hostile_server_costs_persistence_only(net, name):
         options = [SERIAL, "--redis=127.0.0.1:6379", f"--redis-key-file={key.name}"]
         control = Hostile(net, port=6380)
         daemon = relay.Xcipherd(net, SERIAL, "--redis=127.0.0.1:6380", f"--redis-key-file={key.name}").wait_ready()
-        until(lambda: state(daemon)["mode"] == "active")  # control: the honest answers suffice
+        until(lambda: state(daemon)["mode"] == "active")  # control: correct replies are accepted
         calls.ok(calls.Call(daemon.client, 1, "80", "32").setup().delete())
         settled(daemon)
         assert daemon.stop() == 0
@@ -397,7 +397,7 @@ def test_tls_with_a_user_of_the_least_rights(net):
         until(lambda: "is reachable again" in daemon.text())
         settled(daemon)
         assert not any(load.enough()[k] for k in BAD)
-        # A second node, by name: the same machine, so it has an instance of its own by its ng port.
+        # A second node on the same machine; its ng port makes it an instance of its own.
         other = Other(net, *tls_options(redis, authority), f"--redis-tls-cert={client[0]}", f"--redis-tls-key={client[1]}", "--standby=yes",
                       "--listen-ng=127.0.0.1:22299").wait_ready()
         followed(other, 4)
@@ -407,7 +407,7 @@ def test_tls_with_a_user_of_the_least_rights(net):
         calls.ok(other.client.call("active"))
         until(lambda: state(daemon)["mode"] == "standby" and state(other)["mode"] == "active")
         assert redis("ACL", "LOG") == [], redis("ACL", "LOG")
-        # Control: if any of these rights is missing, an error is logged.
+        # Control: without any one of these rights, an error is logged.
         redis("ACL", "SETUSER", "xcipher", "-publish", "-hset")
         calls.Call(other.client, 50, "80", "32").setup()
         until(lambda: "permission" in other.text() or "NOPERM" in other.text())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What used to be lost without a word: calls with long Call-IDs, the last change before a crash, and keys that Redis evicts."""
+"""Losses that were once silent: calls with long Call-IDs, the last change before a crash, and keys
+that Redis evicts."""
 import os
 import signal
 

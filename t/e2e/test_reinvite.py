@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shipped Kamailio examples: the callee re-INVITEs (hold, resume, session timer), and the caller's leg stays what it is. And an emergency
-call to an answering point that only speaks RTP. Terminals are sockets that speak SIP and SRTP."""
+"""The shipped Kamailio examples. The callee sends re-INVITEs (hold, resume, session timer), and the
+caller's leg stays the same. Also an emergency call to an answering point that only speaks RTP.
+Terminals are sockets that speak SIP and SRTP."""
 import base64
 import os
 import re
@@ -16,7 +17,7 @@ from test_kamailio_answers import EXAMPLES, gateway
 from test_module import finish, quoted
 
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
-BLIND = {  # what both sides of the examples are told to speak
+BLIND = {  # the profiles that the examples name for each side
     "as shipped": (S80, S32, []),
     "plain caller": (None, S80, ["RTP/SAVP", "ICE=remove replace-origin"]),
     "plain callee": (S80, None, ["RTP/AVP", "ICE=remove replace-origin"]),
@@ -47,7 +48,7 @@ class Terminal:
                 f"m=audio 9000 {'RTP/SAVP' if self.suite else 'RTP/AVP'} 0\r\na=rtpmap:0 PCMU/8000\r\n{crypto}a={direction}\r\n")
 
     def told(self, message):
-        """Offer or answer: it must be in what this terminal speaks."""
+        """Reads an offer or answer, which must have this terminal's profile."""
         body = message.partition("\r\n\r\n")[2]
         m = re.search(r"m=audio (\d+) (\S+)", body)
         assert m[2] == ("RTP/SAVP" if self.suite else "RTP/AVP") and m[1] != "0", body
@@ -75,7 +76,7 @@ class Terminal:
 
 
 def swap(example, flags):
-    """The example with these flags of offers and answers."""
+    """The example with these flags for offers and answers."""
     if not flags:
         return []
     name = "xcipher-module.js" if "kemi" in example else example
@@ -109,7 +110,7 @@ def establish(g, a, b):
 
 
 def within(agent, method, cseq, invite, body=""):
-    """A request of the callee's."""
+    """A request from the callee."""
     caller = re.search(r"\r\nFrom: ([^\r]*)", invite)[1]
     uri = re.search(r"\r\nContact: <([^>]*)>", invite)[1]
     agent.send(f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {agent.address}:{agent.port};branch=z9hG4bKb{method}{cseq}\r\n"
@@ -118,7 +119,7 @@ def within(agent, method, cseq, invite, body=""):
 
 
 def reanswer(agent, request, body):
-    """The caller's 200 to a request of the callee's."""
+    """The caller's 200 to a request from the callee."""
     head = "".join(f"{x}\r\n" for x in request.split("\r\n") if re.match(r"(?:Via|From|To|Call-ID|CSeq|Record-Route):", x))
     agent.send(f"SIP/2.0 200 OK\r\n{head}Contact: <sip:a@{agent.address}:{agent.port}>\r\n", body, ("10.200.1.1", 5060))
 
@@ -144,7 +145,7 @@ def test_the_callee_holds_and_resumes(net, example, how):
 
 
 def answered(g, a, invite, b, cseq):
-    """The callee answers in RTP; both hear each other."""
+    """The callee answers in RTP; both receive each other."""
     m = re.search(r"m=audio (\d+)", invite)
     b.to = ("10.200.2.1", int(m[1]))
     b.agent.reply(200, invite, b.sdp())
@@ -157,8 +158,9 @@ def answered(g, a, invite, b, cseq):
 
 @cases(*[(e, code) for (e,) in EXAMPLES for code in (200, 488) if "demo" not in e or code == 200])
 def test_an_emergency_call_to_who_only_speaks_rtp(net, example, code):
-    """By the emergency number: RTP is accepted as the answer to SRTP, and after 488 the call is sent again in RTP. The stock module's file
-    offers opportunistically, as it is shipped. The control: by another number the call fails."""
+    """A call to the emergency number: RTP is accepted as the answer to SRTP, and after a 488 the
+    call is sent again in RTP. The stock module's file offers opportunistically, as shipped.
+    Control: to another number the call fails."""
     with gateway(net, example) as g:
         a, b = Terminal(net, g.a, S80), Terminal(net, g.b, None)
         for cseq, user in enumerate(("1120", "112"), 1):
@@ -189,7 +191,7 @@ def test_an_emergency_call_to_who_only_speaks_rtp(net, example, code):
 
 
 def test_the_edge_sends_an_emergency_call_again_in_rtp(net):
-    """To the carrier, which was offered SRTP and said 488."""
+    """The call to the carrier, which was offered SRTP and replied 488."""
     head = sipp.REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]")
     steps = [f'<recv request="INVITE">{sipp.expect("RTP/SAVP")}</recv>', f"<send retrans=\"500\">{sipp.message('SIP/2.0 488 No', head)}</send>",
              '<recv request="ACK"/>', f'<recv request="INVITE" rrs="true">{sipp.expect("RTP/AVP")}</recv>',

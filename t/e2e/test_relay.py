@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Media through the relay: all steerings, both engines, all pairs of what two terminals can speak. The terminals are libsrtp2
-and check every packet's content; nothing may be lost, reordered, doubled or wrong."""
+"""Media through the relay: all steerings, both engines, all pairs of terminals' profiles. The
+terminals are libsrtp2 and check every packet's content. No packet may be lost, reordered,
+doubled or wrong."""
 import calls
 import relay
 from baresip import wait_for
@@ -17,7 +18,7 @@ def clean(result):
 
 
 def finish(daemon, drops=()):
-    """What must be true of the daemon at the end of any test."""
+    """Conditions that hold for the daemon at the end of any test."""
     for name, count in daemon.statistics()["drops"].items():
         assert count == 0 or name in drops, f"dropped {count} as {name}"
     assert daemon.statistics()["command errors"] == 0
@@ -57,7 +58,7 @@ def test_results_leave_in_the_packets_place_where_the_host_forwards(net, engine)
 
 
 def test_statistics_tell_where_time_goes_worker_by_worker(net):
-    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=2", "--batch-window=0").wait_ready()  # without a window calls are spread
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=2", "--batch-window=0").wait_ready()  # without a window, calls are spread over the workers
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
     s = daemon.statistics()
@@ -80,7 +81,8 @@ def test_large_and_tiny_packets(net):
     talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]
     for payload in (20, 33, 1400):
         clean(calls.load(net, relay.BUILD, talk, rate=20, seconds=0.6, payload=payload))
-        # the same terminals again would repeat sequence numbers under the same keys, which the relay must refuse
+        # the same terminals would repeat sequence numbers under the same keys, which the relay must
+        # refuse
         for c in talk:
             calls.ok(c.delete())
         talk = [calls.Call(daemon.client, 100 + payload + i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]
@@ -88,7 +90,8 @@ def test_large_and_tiny_packets(net):
 
 
 def test_replayed_stream_is_refused(net):
-    """The same terminals start over with the same keys and sequence numbers: the second run must not get through."""
+    """The terminals start over with the same keys and sequence numbers: the second run must not get
+    through."""
     daemon = relay.Xcipherd(net, "--steering=udp").wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
     clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=0.6))
@@ -111,7 +114,7 @@ def test_a_plain_side_cannot_force_a_nonce_twice(net):
 
 @cases(("udp",), ("nfqueue",), ("xdp",))
 def test_forty_calls(net, steering):
-    # So few would all be one worker's; without a window calls are spread over the workers.
+    # So few calls would all go to one worker. Without a window they are spread.
     daemon = relay.Xcipherd(net, f"--steering={steering}", *(["--batch-window=0"] if steering == "nfqueue" else [])).wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(40)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=2))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shipped examples with stock and own module: names of the parties, SDP in multipart bodies, a 200 that is repeated when Kamailio has forgotten
-the call, a node that hangs, and what a refused caller is told."""
+"""The shipped examples with stock and own module: names of the parties, SDP in multipart bodies, a
+200 repeated after Kamailio forgot the call, a node that hangs, and replies to refused callers."""
 import json
 import os
 import re
@@ -58,8 +58,8 @@ def ended(path):
 
 @cases(*EXAMPLES)
 def test_names_of_the_parties(net, example):
-    """User parts of From and To are in the record of the ended call. What could end the list or add a flag is replaced. A re-INVITE by the callee
-    does not exchange them."""
+    """The record of the ended call has the user parts of From and To. Characters that could end the
+    list or add a flag are replaced. A re-INVITE by the callee does not swap the names."""
     names = (("alice", "+4930123", "alice", "+4930123"), ("eve|to=x;SDES-off", "100%23*", "eve_to_x_SDES-off", "100%23*"),
              ("a\x1b'&,", "x" * 99, "a____", "x" * 64), ("", "bob", "", "bob"))
     with tempfile.TemporaryDirectory(prefix="xcipher-names-") as folder:
@@ -78,7 +78,8 @@ def test_names_of_the_parties(net, example):
 
 
 def offered(g, n, content, body):
-    """The caller's INVITE with this body: what the callee receives, or the caller's refusal; nobody may see the caller's own SDP."""
+    """Sends the caller's INVITE with this body. Returns what the callee received, or the refusal.
+    The caller's original SDP must reach no one."""
     g.a.kind = content
     g.a.request("INVITE", TO, f"m{n}", body=body, cseq=n)
     also = f"CSeq: {n} INVITE"
@@ -91,8 +92,9 @@ def offered(g, n, content, body):
 
 @cases(*EXAMPLES)
 def test_sdp_in_multipart_bodies(net, example):
-    """In an offer and an answer: SDP in multipart/mixed is processed, also behind a binary part, and the other parts stay. SDP that cannot be
-    replaced, and a second one, is refused. Control: a body without SDP passes."""
+    """In offers and answers: SDP in multipart/mixed is processed, also after a binary part, and the
+    other parts stay. A second SDP, or one that cannot be replaced, is refused. Control: a body
+    without SDP passes."""
     with gateway(net, example) as g:
         mine = g.a.sdp(suite=S80)
         sdp, isup = part("application/sdp", mine), part("application/isup", ISUP)
@@ -135,7 +137,7 @@ def test_sdp_in_multipart_bodies(net, example):
             else:
                 g.a.request("ACK", TO, f"m{n}", to_tag=f"t{n}", cseq=n)
             wait_for("the call's end", lambda: g.calls() == [])
-        # A delayed offer: the caller's body has no SDP, and its answer is a part of the ACK's.
+        # A delayed offer: the caller's body has no SDP. Its answer is a part of the ACK's body.
         n, g.b.kind = n + 1, "application/sdp"
         g.b.reply(200, offered(g, n, kind("mixed"), multipart(isup)), g.b.sdp(), f"t{n}")
         offer = g.a.wait("SIP/2.0 200", f"CSeq: {n} INVITE")
@@ -172,7 +174,8 @@ def test_a_200_that_is_repeated_when_the_transaction_is_gone(net, example):
 
 @cases(*EXAMPLES)
 def test_a_stray_200_is_no_answer(net, example):
-    """A stranger knows Call-ID and From tag of a call that rings, and invents the rest of a 200. He gets no SDP, and the callee's answer is accepted."""
+    """A stranger knows Call-ID and From tag of a ringing call, and invents the rest of a 200. He
+    gets no SDP, and the callee's answer is accepted."""
     with gateway(net, example) as g:
         g.invite("one")
         invite = g.b.wait("INVITE")
@@ -188,7 +191,8 @@ def test_a_stray_200_is_no_answer(net, example):
 
 @cases(*EXAMPLES)
 def test_every_reply_with_an_answer_is_processed(net, example):
-    """Also those of rare codes, and those without Content-Length. So is such an offer. The stock module refuses bodies without Content-Length."""
+    """Replies with rare codes, or without Content-Length, are treated alike. So are such offers.
+    The stock module refuses bodies without Content-Length."""
     with gateway(net, example) as g:
         stock = example == "kamailio-demo.cfg"
         g.a.length = stock
@@ -228,7 +232,7 @@ def test_sdp_that_nobody_processes_passes_in_no_reply(net, example):
 
 @cases(*EXAMPLES)
 def test_a_refused_answer_in_an_ack_reaches_no_callee(net, example):
-    """A delayed offer. Control: the same caller's next ACK has an answer that is allowed."""
+    """A delayed offer. Control: the same caller's next ACK has a permitted answer."""
     with gateway(net, example) as g:
         g.a.request("INVITE", TO, "one")
         g.b.reply(200, g.b.wait("INVITE"), g.b.sdp())
@@ -242,7 +246,8 @@ def test_a_refused_answer_in_an_ack_reaches_no_callee(net, example):
 
 @cases(*EXAMPLES)
 def test_a_malformed_reply_reaches_nobody(net, example):
-    """Behind a header without a colon Kamailio finds no body, but a terminal may. Control: the same reply without that header."""
+    """After a header without a colon Kamailio finds no body, but a terminal may. Control: the same
+    reply without that header."""
     with gateway(net, example) as g:
         g.invite("one")
         invite = g.b.wait("INVITE")
@@ -256,7 +261,8 @@ def test_a_malformed_reply_reaches_nobody(net, example):
 
 @cases(*EXAMPLES)
 def test_a_refusal_tells_a_stranger_nothing(net, example):
-    """Offer and answer with an address that is denied. The reason is in the log. It is not in the reply, nor in the callee's BYE."""
+    """Offer and answer with a denied address. The log has the reason; the reply and the callee's
+    BYE do not."""
     with gateway(net, example) as g:
         g.a.request("INVITE", TO, "one", body=g.a.sdp(DENIED, S80))
         refusal = g.a.wait("SIP/2.0 4" if example != "kamailio-demo.cfg" else "SIP/2.0 503")
@@ -273,7 +279,8 @@ def test_a_refusal_tells_a_stranger_nothing(net, example):
 
 
 def test_a_node_that_hangs_keeps_no_call(net):
-    """It is stopped, and the other node takes the call. When it runs again it finds the offer in its socket, and the module's delete."""
+    """The node is stopped, and the other one takes the call. When it continues, it finds the offer
+    in its socket, and then the module's delete."""
     ports = {22222: ("30000", "30999"), 22223: ("31000", "31999")}
     nodes = {}
     for port, (low, high) in ports.items():
@@ -313,7 +320,8 @@ def test_a_node_that_hangs_keeps_no_call(net):
 
 
 def test_the_edge_refuses_plain_media_by_tls_in_multipart(net):
-    """An emergency call, which needs no password. Controls: the same SDP as the whole body, a body without SDP, and SRTP."""
+    """An emergency call needs no password. Controls: the same SDP as the whole body, a body without
+    SDP, and SRTP."""
     plain = ("v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/AVP 0\r\n")
     crypto = f"a=crypto:1 {S80} inline:{sipp.CRYPTO[S80]}\r\n"
     with edge(net):

@@ -59,7 +59,7 @@ KEY_LINES = ("k=clear:topsecret", "a=key-mgmt:mikey topsecret", "a=zrtp-hash:1.1
 
 @cases(*[(line.split(" ")[0].replace(":", "-").replace("=", "-"), n) for n, line in enumerate(KEY_LINES)])
 def test_key_lines_of_other_mechanisms_do_not_pass(net, _, n):
-    """At session and media level, in offer and answer, in media that are relayed, and in those that are refused."""
+    """At session and media level, in offer and answer, in relayed and refused media."""
     daemon = daemon_of(net)
     line = KEY_LINES[n] + "\r\n"
     body = BODY.replace("m=audio", line + "m=audio").replace("a=sendrecv", line + "a=control:kept\r\na=sendrecv") + "m=video 0 RTP/AVP 96\r\n" + line
@@ -78,7 +78,7 @@ def rtp(seq, word):
 
 
 class Reflection:
-    """A speaks RTP, B SRTP; B answers with this key, or with None: the key that it was offered."""
+    """A uses RTP, B SRTP. B answers with this key; None: with the key from its offer."""
 
     def __init__(self, net, daemon, key):
         self.a, self.b = (ng.socket_in(net.terminal[n]) for n in ("caller", "callee"))
@@ -167,7 +167,7 @@ def test_many_media_lines_leave_ports_for_emergency_calls(net, steering):
     assert reply["error-reason"] == "Ran out of ports", reply
     assert number > 16, f"{number} offers used up all ports"
     reply, number = {"result": "ok"}, 0
-    while reply["result"] == "ok" and number < 400:  # control: it is full for ordinary calls, however small
+    while reply["result"] == "ok" and number < 400:  # control: it is full for ordinary calls of any size
         reply = offer(daemon, f"ordinary-{number}")
         number += 1
     assert reply["error-reason"] == "Ran out of ports", reply
@@ -196,7 +196,7 @@ def test_garbage_makes_no_call_refused(net):
     port = talk[0].to_caller["port"]
     stranger = ng.socket_in(net.terminal["callee"])
     end, number, sent = time.monotonic() + 6, 0, 0
-    while time.monotonic() < end:  # covers several of the measured means, which are of three seconds
+    while time.monotonic() < end:  # long enough for several measurements of three seconds each
         for _ in range(50):
             stranger.sendto(rtp(sent & 0xffff, os.urandom(1200)), ("10.200.1.1", port))
             sent += 1
@@ -205,6 +205,6 @@ def test_garbage_makes_no_call_refused(net):
         number += 1
         time.sleep(0.02)
     s = daemon.statistics()
-    assert sum(s["drops"].values()) > 0 and packets(daemon, talk[0])[0] > 0, s["drops"]  # control: it arrived
+    assert sum(s["drops"].values()) > 0 and packets(daemon, talk[0])[0] > 0, s["drops"]  # control: it was received
     assert s["bytes not relayed"] > 10 * 100000 and s["limits"]["bandwidth"]["refused"] == 0, s
     daemon.stop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SRTCP tags of 32 bits under ..._32 suites, where RFC 4568 6.2 has 80: recognised and named, accepted and answered in kind only where that
-is wanted. The terminal's SRTCP is libsrtp2's."""
+"""SRTCP tags of 32 bits under ..._32 suites, where RFC 4568 6.2 has 80: detected and reported. They
+are accepted and sent back only on request. The terminal's SRTCP comes from libsrtp2."""
 import os
 import socket
 import struct
@@ -32,7 +32,7 @@ class Reporter(Phone):
         return self
 
     def report(self, forged=False):
-        """A sender report with a random time; returns that."""
+        """Sends a sender report with a random time and returns that time."""
         word = os.urandom(8)
         packet = struct.pack("!BBHI", 0x80, 200, 6, self.ssrc) + word + bytes(12)
         packet = self.rtcp_tx.protect_rtcp(packet) if self.rtcp_tx else packet
@@ -42,7 +42,7 @@ class Reporter(Phone):
         return word
 
     def told_of(self, timeout=0.3):
-        """The time of the next report, None: there is none. Fails if it is not authentic."""
+        """The time of the next report, or None. Fails if the report is not authentic."""
         if not readable(self.rtcp, timeout):
             return None
         packet = self.rtcp.recv(2048)
@@ -68,7 +68,7 @@ def begin(net, tag, *options, flags=(), engine="serial"):
 
 
 def drops(daemon):
-    """Of the caller's RTCP, by cause."""
+    """Drops of the caller's RTCP, by cause."""
     return daemon.client.call("query", call_id="c")["tags"]["a"]["medias"][0]["streams"][1].get("drops", {})
 
 
@@ -89,7 +89,7 @@ def test_short_tags_are_named_and_not_accepted(net):
     assert leg["RTCP dropped"] == "3 srtcp-tag-32" and "dropped" not in leg, leg
     assert leg["trouble"].startswith("32-bit SRTCP tag in 3 packets") and "--srtcp-tag-32=yes" in leg["trouble"], leg
     assert [e["tag"] for e in explained["events"] if "SRTCP tags have 32 bits" in e["text"]] == ["a"], explained["events"]
-    # Each failure costs a second HMAC, so only some are looked at.
+    # Each failure costs a second HMAC, so only some are tested.
     for _ in range(40):
         a.report()
     wait_for("the others", lambda: sum(drops(daemon).values()) == 43)
@@ -119,7 +119,8 @@ def test_short_tags_are_accepted_and_answered_in_kind(net, how, engine):
 
 
 def cut(a, b, before):
-    """Somebody cuts an authentic packet's tag to 32 bits, as often as it takes to be tested; before: the terminal's own arrives first."""
+    """An attacker truncates an authentic packet's tag to 32 bits, repeatedly. before: the
+    terminal's own packet arrives first."""
     for n in range(4):
         packet = a.rtcp_tx.protect_rtcp(struct.pack("!BBHI", 0x80, 200, 6, a.ssrc) + os.urandom(8) + bytes(12))
         if before:
@@ -139,7 +140,7 @@ def test_a_truncated_tag_of_80_bits_is_no_short_one(net, option):
 
 
 def test_the_first_tag_of_80_bits_ends_short_ones(net):
-    """Truncated before the relay saw any of 80 bits."""
+    """Truncated before the relay received a tag of 80 bits."""
     daemon, a, b = begin(net, 0, "--srtcp-tag-32=yes")
     cut(a, b, before=False)
     wait_for("the first", lambda: drops(daemon).get("srtcp-tag-32") == 1)
@@ -159,7 +160,7 @@ def test_the_first_tag_of_80_bits_ends_short_ones(net):
 
 @cases(("no",), ("yes",))
 def test_tags_of_80_bits_stay(net, option):
-    """Also while somebody forges short ones."""
+    """The same while an attacker forges short tags."""
     daemon, a, b = begin(net, 0, f"--srtcp-tag-32={option}")
     assert reports(a, b) and reports(b, a)
     sound, a.rtcp_tx = a.rtcp_tx, srtp.Session(a.suite.name, os.urandom(30), srtp.OUTBOUND, 4)

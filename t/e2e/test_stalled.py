@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker that does not run for a while, as on a busy or stolen processor: calls are set up meanwhile, and their media flows afterwards."""
+"""A worker that does not run for a while, as on a busy or stolen processor. Calls are set up
+meanwhile, and their media flow afterwards."""
 import tempfile
 
 import calls
@@ -9,7 +10,7 @@ import relay
 from run import cases
 from test_relay import clean, finish
 
-CALLS = 400  # more than one worker's command ring takes
+CALLS = 400  # more than a worker's command ring holds
 
 
 @cases(("udp", 2), ("udp", 1), ("nfqueue", 2))
@@ -42,8 +43,9 @@ def test_calls_are_set_up_while_no_worker_stands_still(net):
 
 @cases((None,), (b"k" * 32,))
 def test_a_request_that_finds_no_room_is_executed_when_it_is_repeated(net, key):
-    """The commands of calls wait without a limit on time, but with one on their number. Beyond it new calls are refused, which proxies take to
-    another node, and requests in calls get no reply, and no stored one, so that their repetition succeeds."""
+    """Commands wait without a limit on time, but with one on their number. Beyond it new calls are
+    refused, so that proxies use another node. Requests in calls get no reply, not even a stored
+    one, so that a repetition succeeds."""
     options = []
     key_file = tempfile.NamedTemporaryFile("w", encoding="ascii")
     if key:
@@ -62,7 +64,7 @@ def test_a_request_that_finds_no_room_is_executed_when_it_is_repeated(net, key):
         assert i > 800, i
         assert daemon.client.raw(message, 0.5) is None
         assert ng.Client(net.gateway, key=key).call("ping")["result"] == "pong"
-    # The same datagram, as clients repeat it: the worker may still have more to do than there is room for.
+    # The same datagram, as clients repeat it. The worker may still lack room for its commands.
     reply = next(filter(None, (daemon.client.raw(message, 0.5) for _ in range(50))))
     assert ng.decode(reply.partition(b" ")[2])["result"] == "ok", reply
     assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["dropped"]["busy"] >= 1

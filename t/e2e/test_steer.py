@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Steering alone, without media: netfilter rules, the queue, verdicts, the raw socket. steer_probe tells what comes in and does
-what a payload's first letter wants: D drop, P pass on, E send back, A drop and serve the late port from now on."""
+"""Steering alone, without media: netfilter rules, the queue, verdicts, the raw socket. steer_probe
+reports packets and obeys a payload's first letter: D drop, P pass on, E send back, A drop and
+serve the late port from now on."""
 import collections
 import ctypes
 import os
@@ -23,7 +24,7 @@ Packet = collections.namedtuple("Packet", "addr port src len sum via when")
 
 
 def in_namespace(name, make):
-    """make() called inside a network namespace: a socket stays in the one it was made in."""
+    """Runs make() inside a network namespace. The socket stays there."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net") as mine, open(f"/run/netns/{name}") as other:
         assert libc.setns(other.fileno(), CLONE_NEWNET) == 0
@@ -70,11 +71,11 @@ class Probe:
                 self.text += more
 
     def unused(self, v6=False):
-        """A port of our range that no socket has."""
+        """A port of our range without a socket."""
         return next(p for p in range(*PORTS) if p & ~1 not in (*self.ports[v6], self.late))
 
     def packets(self, n, wait=30, settle=0.15):
-        """n packets, and none more within the time to settle."""
+        """Expects n packets, and no more within the time to settle."""
         got = []
 
         def add(line):
@@ -90,7 +91,7 @@ class Probe:
         return got
 
     def finish(self):
-        """The counters, when it has ended well."""
+        """The counters, after steer_probe has ended without an error."""
         self.process.stdin.close()
         last = list(self._lines(lambda line: line.startswith("counters")))
         assert self.process.wait(60) == 0
@@ -126,7 +127,7 @@ def checksum(data):
 
 
 def saved(net):
-    """All rules, without counters, comments and tables that hold none."""
+    """All rules, without counters, comments and empty tables."""
     text = []
     for tool in (["iptables-save"], ["ip6tables-save"], ["nft", "list", "ruleset"]):
         text += net.run(net.gateway, *tool, check=False).stdout.splitlines()
@@ -134,7 +135,7 @@ def saved(net):
 
 
 def tables(net):
-    """The built-in chains exist once somebody has asked for them: the comparison begins there."""
+    """Built-in chains exist once they were listed, so list them before the comparison."""
     for tool in ("iptables-nft", "ip6tables-nft"):
         net.run(net.gateway, tool, "-t", "mangle", "-A", "INPUT", "-p", "tcp", "--dport", "9", "-j", "ACCEPT")
 
@@ -163,12 +164,12 @@ def test_queue_brings_packets_and_verdicts_take_them(net, v6):
     s = terminal(net, v6)
     gateway, me = V6 if v6 else V4
     src = f"[{me}]:{s.getsockname()[1]}" if v6 else f"{me}:{s.getsockname()[1]}"
-    # Dropped: seen once.
+    # Dropped: received once.
     for size in (1, 2, 172, 1400):
         payload = b"D" + os.urandom(size - 1)
         s.sendto(payload, (gateway, probe.ports[v6][1]))
         assert probe.packets(1) == [Packet(v6, probe.ports[v6][1], src, size, told(payload), "queue", "now")]
-    # Passed on: comes once more, by the socket.
+    # Passed on: received again, by the socket.
     s.sendto(b"PASS", (gateway, probe.ports[v6][2] + 1))
     assert [(p.via, p.port, p.len) for p in probe.packets(2)] == \
         [(via, probe.ports[v6][2] + 1, 4) for via in ("queue", "socket")]
@@ -177,7 +178,7 @@ def test_queue_brings_packets_and_verdicts_take_them(net, v6):
         s.sendto(b"PD"[i % 2:i % 2 + 1] + bytes([i]), (gateway, probe.ports[v6][i % 4]))
     got = probe.packets(60)
     assert collections.Counter(p.via for p in got) == {"queue": 40, "socket": 20}
-    # Nobody has that port: as if there were no rule.
+    # Without a program on that port, the rule has no effect.
     unused = probe.unused(v6)
     s.connect((gateway, unused))
     s.send(b"D")
@@ -234,16 +235,16 @@ def test_long_and_joined_datagrams(net, v6):
     probe = Probe(net).once("setup").start()
     s = terminal(net, v6)
     to = (V6[0] if v6 else V4[0], probe.ports[v6][0])
-    # Fragments, whole again before or behind the hook; the answer does not fit the raw socket's way out.
+    # Fragments, reassembled before or after the hook. The reply is too long for the raw socket.
     payload = b"E" + os.urandom(1999)
     s.sendto(payload, to)
     assert s.recv(4096) == payload
     assert probe.packets(1)[0].len == 2000
-    # Longer than the largest packet: told with its length, so that it can be counted.
+    # Longer than the largest packet: reported with its length, so that it can be counted.
     for size in (2049, 3000, 20000):
         s.sendto(b"E" * size, to)
         assert probe.packets(1)[0].len == size
-    # Several datagrams in one piece: the socket takes them apart.
+    # Several coalesced datagrams: the socket splits them.
     s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 200)
     s.sendto(b"D" * 2000, to)
     got = probe.packets(10)
@@ -268,7 +269,7 @@ def test_checksums_and_options(net):
     assert probe.packets(1)[0].src == f"{V4[1]}:4000"
     send(lambda good: good ^ 0x0100)
     probe.packets(0)
-    send(lambda good: 0)  # none, which IPv4 allows
+    send(lambda good: 0)  # no checksum, which IPv4 allows
     assert probe.packets(1)[0].via == "queue"
     s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, b"\1\1\1\0")
     s.sendto(b"Doptions", to)
@@ -279,7 +280,7 @@ def test_checksums_and_options(net):
 
 
 def test_without_rules_the_sockets_serve(net):
-    """Rules can vanish (somebody flushes tables): media goes on by the ordinary way."""
+    """A flush removes the rules: media continue through the ordinary sockets."""
     probe = Probe(net).start()
     s = terminal(net, False)
     s.sendto(b"Eback", (V4[0], probe.ports[0][0]))
@@ -299,7 +300,7 @@ def test_what_came_before_the_queue_had_the_port_goes_first(net):
     probe = Probe(net, addrs=V4[:1]).once("setup").start()
     s = terminal(net, False)
     early, after = [b"D%d" % i for i in range(2)], [b"D%d" % i for i in range(2, 6)]
-    # One burst in which the port becomes ours, and what the next one brings.
+    # One burst during which the port becomes ours, and the next burst.
     os.kill(probe.process.pid, signal.SIGSTOP)
     for payload in early:
         s.sendto(payload, (V4[0], probe.late))
@@ -335,7 +336,7 @@ def test_killed_instance_harms_nobody(net):
     s = terminal(net, False)
     os.kill(int(net.run(net.gateway, "ip", "netns", "pids", net.gateway).stdout.split()[0]), signal.SIGKILL)
     probe.process.wait(60)
-    # The rule is still there, but nobody is on the queue: bypass.
+    # The rule exists, but no program reads the queue: bypass.
     other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     other.bind((V4[0], probe.ports[0][0]))
     other.settimeout(30)
@@ -350,7 +351,7 @@ def test_killed_instance_harms_nobody(net):
 
 
 def test_a_port_of_another_program_is_left_to_it(net):
-    """A socket of somebody else within our range."""
+    """Another program's socket within our range."""
     other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     probe = Probe(net).once("setup").start()
     port = probe.unused()
@@ -366,15 +367,15 @@ def test_a_port_of_another_program_is_left_to_it(net):
 
 @cases((False, 20000), (True, 30000))
 def test_a_full_queue_fails_open_or_not_and_what_is_lost_is_counted(net, closed, many):
-    """A worker that stands still: its queue fills up, then packets go on to the sockets, unless the policy is another; when these are
-    full, too, packets are lost."""
+    """A worker is stuck: its queue fills, then packets fall back to the sockets, unless the policy
+    is to drop. When these are full, too, packets are lost."""
     probe = Probe(net, "nfqueue:closed" if closed else "nfqueue", addrs=V4[:1]).once("setup").start()
     s = terminal(net, False)
     os.kill(probe.process.pid, signal.SIGSTOP)
     for i in range(many):
         s.sendto(b"D", (V4[0], probe.ports[0][i % 4]))
         if i % 100 == 99:
-            time.sleep(0.001)  # the way there has room for a thousand, and may have to wait for a processor
+            time.sleep(0.001)  # the queue holds a thousand, and may wait for a processor
     os.kill(probe.process.pid, signal.SIGCONT)
     got = collections.Counter()
     while more := [line.split()[6] for line in probe._lines(lambda line: False, 1.5) if line.startswith("in ")]:

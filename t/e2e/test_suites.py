@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every suite and session parameter through the daemon, from its SDP to its packets, on both engines. What libsrtp2 as Debian builds
-it can do right is checked by terminals made of it; F8 and AES-192 by Debian's rtpengine as the peer."""
+"""Every suite and session parameter through the daemon, from SDP to packets, on both engines.
+Terminals are Debian's libsrtp2 for the suites it supports. For F8 and AES-192 the peer is
+Debian's rtpengine."""
 import os
 import threading
 
@@ -48,7 +49,8 @@ def test_session_parameters(net, engine):
 
 @cases(*ENGINES)
 def test_a_new_key_in_mid_call_loses_nothing(net, engine):
-    """Both terminals add a key by re-INVITE while media flow, go over to it, and drop the old one; all by MKI."""
+    """Both terminals add a key by re-INVITE while media flow, switch to it, and remove the old one,
+    all by MKI."""
     daemon = start(net, engine)
     talk = [calls.Call(daemon.client, i, *p).setup() for i, p in enumerate([("80,MKI", "AEAD_AES_128_GCM,MKI"), ("32,MKI", "80")])]
     at_first = [list(c.key) for c in talk]
@@ -57,7 +59,7 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
             if suite.mki:
                 c.keys[side].append(os.urandom(suite.key_len))
                 c.switch[side] = 250
-    # Four seconds from the re-INVITE on until the terminals change.
+    # Four seconds between the re-INVITE and the terminals' switch.
     result = load_and_re_invite(net, daemon, talk, packets=50, seconds=6)
     clean(result)
     assert all(c.key[0] == k[0] for c, k in zip(talk, at_first))
@@ -65,7 +67,8 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
 
 
 def load_and_re_invite(net, daemon, talk, packets, seconds, change=lambda c: None):
-    """Media for so long, and when so many packets of each leg have come a re-INVITE of each call; the load's result."""
+    """Runs media for so long, with a re-INVITE of each call after so many packets of each leg.
+    Returns the load's result."""
     wire, failed = [list(c.wire) for c in talk], []
 
     def re_invite():
@@ -75,7 +78,7 @@ def load_and_re_invite(net, daemon, talk, packets, seconds, change=lambda c: Non
                 change(c)
                 c.setup(again=True)
                 assert c.wire == w, "our own keys are to stay"
-        except Exception as e:  # of another thread: told below
+        except Exception as e:  # an error in another thread: reported below
             failed.append(e)
 
     thread = threading.Thread(target=re_invite)
@@ -87,7 +90,8 @@ def load_and_re_invite(net, daemon, talk, packets, seconds, change=lambda c: Non
 
 
 def test_a_new_key_without_mki_begins_a_new_context_on_its_side_only(net):
-    """After the sequence number has wrapped: the terminal's ROC is 0 again, ours towards the other terminal goes on."""
+    """After the sequence number has wrapped, the terminal's ROC restarts at 0, ours towards the
+    other terminal continues."""
     daemon = start(net, "serial")
     c = calls.Call(daemon.client, 1, "80", "32").setup()
     c.later[0] = os.urandom(c.suite[0].key_len)
@@ -97,7 +101,8 @@ def test_a_new_key_without_mki_begins_a_new_context_on_its_side_only(net):
         c.keys[0] = [c.later[0]]
 
     result = load_and_re_invite(net, daemon, [c], packets=100, seconds=3, change=change)
-    # Nothing tells which key a packet is under, so those between the re-INVITE and the terminal's change are lost.
+    # Packets do not show their key, so those between the re-INVITE and the terminal's switch are
+    # lost.
     assert result["lost"] < 60 and result["sent"] == 300, result
     for key in ("wrong", "bad_auth", "reordered", "duplicates"):
         assert result[key] == 0, result
@@ -108,11 +113,11 @@ def test_a_new_key_without_mki_begins_a_new_context_on_its_side_only(net):
 
 @cases(("no",), ("yes",))
 def test_a_key_at_the_end_of_its_lifetime(net, enforce):
-    """It is logged, once for each stage; its packets go on, or not if the operator wants it so."""
+    """Each stage is logged once. Packets continue, unless the operator forbids it."""
     daemon = start(net, "serial", "--log-stderr", f"--enforce-lifetime={enforce}")
     c = calls.Call(daemon.client, 1, "80,LIFETIME=40", "plain").setup()
     result = calls.load(net, relay.BUILD, [c], rate=50, seconds=1)
-    wait_for("a word on it", lambda: "(40 packets) is used up" in daemon.text())  # calls are looked at once a second
+    wait_for("a word on it", lambda: "(40 packets) is used up" in daemon.text())  # calls are checked once a second
     query = calls.ok(daemon.client.call("query", call_id=c.id))
     media = query["tags"]["a" + c.id]["medias"][0]
     assert (media["crypto suite"], media["crypto lifetime"]) == (c.suite[0].name, 40), media
@@ -136,7 +141,8 @@ CHAIN = ["F8_128_HMAC_SHA1_80", "F8_128_HMAC_SHA1_32", "AES_192_CM_HMAC_SHA1_80"
 
 
 class Chain(calls.Call):
-    """A caller of plain RTP, rtpengine, a suite, xcipherd, a callee with another: two relays in a row, each with its own SDP."""
+    """Two relays in a row, each with its own SDP: a caller with plain RTP, rtpengine, a suite,
+    xcipherd, a callee with another suite."""
 
     def __init__(self, peer, client, number, between, callee):
         super().__init__(client, number, "plain", callee)
@@ -145,8 +151,8 @@ class Chain(calls.Call):
     def setup(self, again=False):
         names = {"call_id": self.id, "from_tag": "a" + self.id, "ICE": "remove", "replace": ["origin"]}
         callee = self.suite[1]
-        others = [f"no-{s}" for s in ALL if s != self.between]  # this rtpengine knows no only-
-        # With a=fingerprint in it, too, we would answer by DTLS.
+        others = [f"no-{s}" for s in ALL if s != self.between]  # this rtpengine lacks only-
+        # With a=fingerprint in the SDP, we would answer with DTLS.
         body = calls.ok(self.peer.call("offer", sdp=self.body(0), transport_protocol="RTP/SAVP", SDES=others + ["pad"], DTLS="off",
                                        **names))["sdp"]
         far = {"transport_protocol": "RTP/AVP"} if callee.plain else {"transport_protocol": "RTP/SAVP",
@@ -166,7 +172,7 @@ class Chain(calls.Call):
 def test_f8_and_aes_192_with_another_relay(net, engine):
     if not relay.have_rtpengine():
         raise Skip("no rtpengine")
-    daemon = start(net, engine, "--port-max=30999", "--media-allow=10.200.1.1")  # where rtpengine is, too
+    daemon = start(net, engine, "--port-max=30999", "--media-allow=10.200.1.1")  # where rtpengine supports it, too
     peer = relay.Rtpengine(net, ng_port=22223, ports=(31000, 31999)).wait_ready()
     talk = [Chain(peer.client, daemon.client, 4 * i + k, between, callee).setup()
             for i, between in enumerate(CHAIN) for k, callee in enumerate(("80", "AEAD_AES_256_GCM", "plain"))]

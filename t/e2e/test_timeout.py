@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls that time out are told to the SIP side: to a server that knows teardown, at an address that the request named, and to
-Kamailio's dialog module over its own XML-RPC."""
+"""Timeouts of calls are reported to the SIP side: to a server that knows teardown, at an address
+from the request, and to Kamailio's dialog module over its own XML-RPC."""
 import os
 import subprocess
 import tempfile

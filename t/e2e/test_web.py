@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipher-web and the daemon behind it: either may end and come back, and neither has to trust the other."""
+"""xcipher-web and the daemon: either may end and return, and neither trusts the other."""
 import json
 import os
 import socket
@@ -30,7 +30,7 @@ def unix(path):
 
 
 def test_a_daemon_that_ends_and_comes_back(net):
-    """Requests get 503 meanwhile, and the page goes on by itself on the connection that it has."""
+    """Requests get 503 meanwhile, and the page continues by itself on its connection."""
     daemon = start(net)
     serving = daemon.web
     s = page(net.gateway)
@@ -66,7 +66,8 @@ def test_the_page_says_that_the_daemon_is_gone(net):
 
 
 def test_only_the_group_may_connect(net):
-    """xcipher-web as a user of its own: with the socket's group it is served, without it is not, not even if the mode would let it."""
+    """xcipher-web as its own user: with the socket's group it is served. Without it is not, even if
+    the mode would allow it."""
     path = f"/tmp/{net.id}-group.ng"
     daemon = relay.Xcipherd(net, "--engine=serial", "--port-max=30999", f"--listen-ng-unix={path}", "--ng-unix-group=daemon").wait_ready()
     s = os.stat(path)
@@ -90,7 +91,8 @@ def test_only_the_group_may_connect(net):
 
 
 def test_a_hostile_program_on_the_socket_harms_nobody(net):
-    """Half messages, replies that nobody reads, nonsense: ng by UDP is answered meanwhile, and connections are bounded."""
+    """Half messages, unread replies, garbage: ng over UDP still gets replies meanwhile, and
+    connections are bounded."""
     daemon = start(net)
     before = daemon.descriptors()
     ask = b'{"command":"statistics"}'
@@ -115,7 +117,8 @@ def test_a_hostile_program_on_the_socket_harms_nobody(net):
 
 
 def test_with_keys_the_daemon_itself_wants_the_token(net):
-    """A program on the socket that says of no client that it knew the token gets no command through; its own questions are answered."""
+    """A program on the socket reports no client as knowing the token: it gets no command through,
+    but replies to its own queries."""
     path = f"/tmp/{net.id}-keys.ng"
     with signed_daemon(net, KEY, options=(f"--listen-ng-unix={path}",)):
         s = unix(path)
@@ -130,7 +133,8 @@ def test_with_keys_the_daemon_itself_wants_the_token(net):
 
 
 def test_it_listens_nowhere_else(net):
-    """Without netlink sockets libwebsockets listens on all addresses, and reports no error. Control: with them it listens at its own."""
+    """Without netlink sockets libwebsockets listens on all addresses, without an error. Control:
+    with them it listens on the configured one."""
     listening = ["ss", "-Hltn", "sport = :22280"]
     with tempfile.TemporaryDirectory(prefix="xcipher-web-") as folder:
         shim = os.path.join(folder, "no_netlink.so")
@@ -143,18 +147,18 @@ def test_it_listens_nowhere_else(net):
             assert web.poll() is None
         assert "10.200.1.1:22280" in out and "0.0.0.0:22280" not in out, out
         net.stop(web, 60)
-        # The sanitizers want to be the first library.
+        # The sanitizers must be the first library.
         env = {**os.environ, "LD_PRELOAD": shim, "ASAN_OPTIONS": "verify_asan_link_order=0"}
         web = net.spawn(net.gateway, options, env=env, stderr=subprocess.PIPE, text=True)
         assert web.wait(60) == 1 and "AF_NETLINK" in web.stderr.read()
 
 
-# libwebsockets ends a name at more separators than commas and blanks.
+# libwebsockets ends a name at other separators than commas and blanks, too.
 LISTS = [f"ng{plain}.rtpengine.com{end}, page.xcipher" for plain in ("", "-plain") for end in (";q=1", "/1", '"', "=", ":", "@", " x", "")]
 
 
 def commands(s):
-    """Whether ng is answered over this WebSocket."""
+    """Whether ng replies over this WebSocket."""
     if s.status != 101:
         return False
     try:
@@ -168,7 +172,8 @@ def commands(s):
 
 
 def test_no_list_of_protocols_gets_round_the_token(net):
-    """A WebSocket that may see the page without the token may not command. Control: with the token it is answered."""
+    """A WebSocket that may see the page without the token may not send commands. Control: with the
+    token it may."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--port-max=30999", "--listen-http=10.200.1.1:22280", f"--http-token-file={token_file(net)}").wait_ready()
     at = ("10.200.1.1", 22280)
     for protocols in (*LISTS, "page.xcipher, ng.rtpengine.com", "page.xcipher;ng.rtpengine.com"):
@@ -178,7 +183,8 @@ def test_no_list_of_protocols_gets_round_the_token(net):
 
 
 def test_strangers_hold_no_place_of_the_page(net):
-    """Pages that never send the token do not count among those that may be open. Control: those that sent it do."""
+    """Pages that never send the token do not count toward the limit of open pages. Control: those
+    that sent it do."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--port-max=30999", "--listen-http=10.200.1.1:22280", f"--http-token-file={token_file(net)}").wait_ready()
     at = ("10.200.1.1", 22280)
     strangers = [page(net.terminal["caller"], at) for _ in range(9)]

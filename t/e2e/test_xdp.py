@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""AF_XDP steering: alone (steer_probe tells what comes in and does what a payload's first letter wants: D drop, E send back), and
-in the daemon with media flowing. veth links: the kernel copies, in the driver ("xdp:copy") or behind it ("xdp:skb")."""
+"""AF_XDP steering, alone and in the daemon with media. Alone, steer_probe reports packets and obeys
+a payload's first letter: D drop, E send back. On veth links the kernel copies, in the driver
+("xdp:copy") or after it ("xdp:skb")."""
 import concurrent.futures
 import os
 import signal
@@ -47,7 +48,7 @@ def test_queue_brings_packets(net, mode, v6):
     for i in range(200):
         s.sendto(b"D" + bytes([i]), (gateway, probe.ports[v6][i % 4] + i % 2))
     assert {p.via for p in probe.packets(200)} == {"queue"}
-    # Nobody has that port: as if there were no program.
+    # Without a program on that port, steering has no effect.
     unused = probe.unused(v6)
     s.connect((gateway, unused))
     s.send(b"D")
@@ -128,7 +129,7 @@ def frame(net, payload, to_port, change=None, vlan=(), v6=False, source=4000, to
 
 
 def put(at, value, fix=True):
-    """A change to an IPv4 packet: bytes at an offset, header checksum made right again."""
+    """Changes bytes at an offset of an IPv4 packet and corrects the header checksum."""
     def change(packet):
         packet = packet[:at] + value + packet[at + len(value):]
         return packet[:10] + struct.pack("!H", checksum(packet[:10] + b"\0\0" + packet[12:20])) + packet[12:] if fix else packet
@@ -136,7 +137,7 @@ def put(at, value, fix=True):
 
 
 def wire(net):
-    """Frames as they are, out of the caller's interface."""
+    """Sends raw frames from the caller's interface."""
     s = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
     s.bind(("t1", 0))
     return s
@@ -144,7 +145,7 @@ def wire(net):
 
 @cases(*[(m,) for m in MODES])
 def test_only_plain_datagrams_leave_the_stack(net, mode):
-    """What is unusual is the kernel's: it drops it, or puts it together and the ordinary socket gets it."""
+    """Unusual packets go to the kernel: it drops them, or reassembles them for the ordinary socket."""
     need_xdp(net)
     probe = Probe(net, mode).start()
     s, port = wire(net), probe.ports[0][0]
@@ -161,7 +162,7 @@ def test_only_plain_datagrams_leave_the_stack(net, mode):
     probe.packets(0)
     s.send(frame(net, b"", port, lambda p: fragment(0, True, whole[20:60])))
     assert [(p.via, p.len, p.sum) for p in probe.packets(1)] == [("socket", 64, told(b"D" * 64))]
-    # IP options: no business of ours, but the socket's.
+    # Packets with IP options go to the socket.
     s.send(frame(net, b"Dopt", port, lambda p: put(0, b"\x46")(p[:2] + struct.pack("!H", len(p) + 4) + p[4:20] + b"\1\1\1\0" + p[20:])
                  [:10] + struct.pack("!H", checksum(b"\x46" + p[1:2] + struct.pack("!H", len(p) + 4) + p[4:10] + b"\0\0" + p[12:20] + b"\1\1\1\0"))
                  + p[12:20] + b"\1\1\1\0" + p[20:]))
@@ -172,7 +173,7 @@ def test_only_plain_datagrams_leave_the_stack(net, mode):
                         "IP length beyond the frame": put(2, b"\x05\x00"), "cut": lambda p: p[:25], "empty": lambda p: b"",
                         "another host": put(16, b"\x0a\xc8\x01\x63"), "TCP": put(9, b"\6")}.items():
         s.send(frame(net, b"D" + why.encode(), port, change))
-    # VLAN tags, one and two; three are too many.
+    # VLAN tags: one and two work, three are too many.
     for tags in ((100,), (100, 200), (1, 2, 3)):
         s.send(frame(net, b"Dtag", port, vlan=tags))
         assert [(p.via, p.len) for p in probe.packets(len(tags) < 3)] == [("queue", 4)] * (len(tags) < 3)
@@ -182,7 +183,7 @@ def test_only_plain_datagrams_leave_the_stack(net, mode):
     assert [(p.via, p.len) for p in probe.packets(1)] == [("socket", 4)]
     s.send(frame(net, b"Dsum", v6, lambda p: p[:46] + b"\0\0" + p[48:], v6=True))
     probe.packets(0)
-    # Longer than IP says (Ethernet fills up), and the shortest.
+    # Longer than IP's length (Ethernet padding), and the shortest.
     s.send(frame(net, b"D", port, lambda p: p + b"\xee" * 30))
     s.send(frame(net, b"", port))
     assert [(p.via, p.len) for p in probe.packets(2)] == [("queue", 1), ("queue", 0)]
@@ -203,13 +204,13 @@ def test_long_datagrams_are_told_or_put_together(net, mode, v6):
     for size in (2049, 3000, 20000):
         s.sendto(b"E" * size, to)
         assert probe.packets(1)[0].len == size
-    # Several datagrams in one piece: behind the driver they are not taken apart (xcipherd(8) says so), in it they are.
+    # Coalesced datagrams: in the driver they are split, after it they are not (xcipherd(8)).
     if mode == "xdp:copy":
         s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 200)
         s.sendto(b"D" * 2000, to)
         assert {p.len for p in probe.packets(10)} == {200}
         s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
-    # With jumbo frames they come whole: what fits by the queue, what does not by the socket.
+    # Jumbo frames arrive whole: those that fit by the queue, others by the socket.
     for ns, dev in ((net.gateway, "g1"), (net.terminal["caller"], "t1")):
         net.run(ns, "ip", "link", "set", dev, "mtu", "3400")
     for size, via in ((2000, "queue"), (2048, "queue"), (2049, "queue"), (2700, "socket")):
@@ -227,7 +228,8 @@ def test_long_datagrams_are_told_or_put_together(net, mode, v6):
 
 @cases((1,), (2,))
 def test_vlan_tags(net, tags):
-    """The local address is on a VLAN interface (of a VLAN interface): its parent is taken, results leave with the tags."""
+    """The local address is on a VLAN interface, perhaps on another VLAN interface. The program is
+    on the parent, and sent frames have the tags."""
     need_xdp(net)
     ids = (100, 200)[:tags]
     for ns, dev, host in ((net.gateway, "g1", 1), (net.terminal["caller"], "t1", 2)):
@@ -246,7 +248,7 @@ def test_vlan_tags(net, tags):
     s = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     s.settimeout(30)
     port = probe.ports[0][0]
-    # By the terminal's stack, whose tags may travel beside the frame.
+    # Sent by the terminal's stack, whose tags may travel outside the frame.
     for i in range(20):
         s.sendto(b"E%d" % i, ("10.77.0.1", port))
         assert s.recv(100) == b"E%d" % i
@@ -255,7 +257,7 @@ def test_vlan_tags(net, tags):
     raw = wire(net)
     raw.send(frame(net, b"Dtagged", port, vlan=ids, to=("10.77.0.1", "10.77.0.2")))
     assert [(p.via, p.len) for p in probe.packets(1)] == [("queue", 7)]
-    # One tag too many is nobody's.
+    # A frame with one tag too many belongs to no interface.
     raw.send(frame(net, b"Dtagged", port, vlan=(1, 2, 3), to=("10.77.0.1", "10.77.0.2")))
     probe.packets(0)
     counters = probe.finish()
@@ -269,7 +271,7 @@ def mac_of(net, ns, dev, new=None):
 
 
 def echo(s, to, n=1, pause=0.0):
-    """n packets there and back; how many came back. What comes late is not counted."""
+    """Sends n packets. Returns how many came back; late ones are not counted."""
     back = 0
     for _ in range(n):
         payload = b"E" + os.urandom(16)
@@ -285,7 +287,7 @@ def echo(s, to, n=1, pause=0.0):
 
 
 def until_back(s, to):
-    """The number of packets sent until one came back."""
+    """Number of packets sent until one came back."""
     for tries in range(1, 61):
         if echo(s, to, 1, 0.05):
             return tries
@@ -294,24 +296,25 @@ def until_back(s, to):
 
 @cases((False,), (True,))
 def test_neighbours_and_routes_are_followed(net, v6):
-    """The next hop changes its address, the route changes, the interface goes down and comes up: the cache follows the kernel."""
+    """The next hop changes its address, the route changes, the interface goes down and up: the
+    cache follows the kernel."""
     need_xdp(net)
     probe = Probe(net, "xdp").start()
     s, me = terminal(net, v6), net.terminal["caller"]
     to = (V6[0] if v6 else V4[0], probe.ports[v6][0])
     assert echo(s, to, 5) == 5
     probe.packets(5)
-    # Another Ethernet address for the same next hop: announced, as a standby that takes over would.
+    # The same next hop announces another Ethernet address, as a standby that takes over does.
     mac_of(net, me, "t1", "02:00:00:00:00:77")
     net.run(net.gateway, "ip", *(["-6"] if v6 else []), "neigh", "replace", to[0][:-1] + "2", "lladdr", "02:00:00:00:00:77", "dev", "g1",
             "nud", "reachable")
     assert echo(s, to, 10) == 10, "none goes to the old address"
     probe.packets(10)
-    # Forgotten: the kernel resolves it again, nothing is lost.
+    # The entry is deleted: the kernel resolves it again, and no packet is lost.
     net.run(net.gateway, "ip", *(["-6"] if v6 else []), "neigh", "flush", "dev", "g1")
     assert echo(s, to, 10) == 10
     probe.packets(10)
-    # Blackholed, and back.
+    # The route becomes a blackhole, and is restored.
     route = ["ip"] + (["-6"] if v6 else []) + ["route"]
     host = (V6 if v6 else V4)[1]
     s.settimeout(0.5)
@@ -323,7 +326,7 @@ def test_neighbours_and_routes_are_followed(net, v6):
     s.settimeout(30)
     assert echo(s, to, 5) == 5
     probe.packets(tries + 5)
-    # Down and up.
+    # The interface goes down and up.
     for dev, ns in (("g1", net.gateway), ("t1", me)):
         net.run(ns, "ip", "link", "set", dev, "down")
         s.sendto(b"Elost", to) if ns == net.gateway else None
@@ -340,7 +343,8 @@ def test_neighbours_and_routes_are_followed(net, v6):
 
 
 def test_an_address_given_twice(net):
-    """As one does to advertise it differently to two sides: every port is found, whichever of the two it was taken for."""
+    """One address with two advertised ones, for two sides: every port is found, whichever of them
+    it was taken for."""
     need_xdp(net)
     probe = Probe(net, "xdp", addrs=(V4[0], V6[0], V4[0])).start()
     s = terminal(net, False)
@@ -353,7 +357,8 @@ def test_an_address_given_twice(net):
 
 @cases(*[(m,) for m in MODES])
 def test_what_came_before_the_queues_had_the_port_goes_first(net, mode):
-    """After a restart in mid-call, media comes to a port's socket until the worker serves the port: more than a burst if it was busy."""
+    """After a restart during a call, media reach a port's socket until the worker serves the port.
+    It may be more than a burst."""
     need_xdp(net)
     probe = Probe(net, mode, addrs=V4[:1]).start()
     s = terminal(net, False)
@@ -372,19 +377,20 @@ def test_what_came_before_the_queues_had_the_port_goes_first(net, mode):
 
 
 def test_each_second_one_packet_keeps_the_neighbour_checked(net):
-    """The kernel must see that the next hop is in use, or would forget it, and never notice that it is gone."""
+    """The kernel must see that the next hop is in use. Otherwise it would forget it, and not notice
+    its loss."""
     need_xdp(net)
     probe = Probe(net, "xdp", addrs=V4[:1]).start()
     s, to = terminal(net, False), (V4[0], probe.ports[0][0])
 
-    # Netfilter only sees packets that take the kernel's way.
+    # Netfilter sees only packets on the kernel's way.
     net.run(net.gateway, "iptables-nft", "-t", "mangle", "-A", "OUTPUT", "-p", "udp", "-d", V4[1], "-j", "ACCEPT")
 
     def raw_packets():
         text = net.run(net.gateway, "iptables-nft", "-t", "mangle", "-nvxL", "OUTPUT").stdout.splitlines()
         return int(text[-1].split()[0])
-    # How many go there is a question of time, and test_xdp_route asks it with a clock of its own. Here packets go on until the kernel
-    # has had two, and on the device's way there were some in between.
+    # The number on that way depends on time, which test_xdp_route controls. Here packets are sent
+    # until the kernel got two, with others on the device's way in between.
     before, sent, by_kernel = raw_packets(), 0, 0
     while not 2 <= by_kernel < sent:
         assert sent < 5000, f"{by_kernel} of {sent} packets went the kernel's way"
@@ -400,7 +406,7 @@ def test_killed_instance_leaves_nothing(net):
     probe = Probe(net, "xdp").start()
     assert attached(net) == ["g1"]
     s, to = terminal(net, False), (V4[0], probe.ports[0][0])
-    # A second one finds the interface taken, and says so.
+    # A second probe finds the interface in use and reports it.
     other = net.run(net.gateway, probe.program, "run", "xdp", "40", "1", "31000-31099", V4[0], check=False, stdin=subprocess.DEVNULL)
     assert other.returncode == 1 and "g1" in other.stderr and "another xcipherd" in other.stderr, other
     assert echo(s, to, 5) == 5, "and the first one goes on"
@@ -455,7 +461,7 @@ def test_without_privileges_the_error_names_them(net):
 
 
 def two_queues(net):
-    """g1 and t1 anew, with two queues each."""
+    """Replaces g1 and t1 by links with two queues each."""
     me = net.terminal["caller"]
     net.run(net.gateway, "ip", "link", "del", "g1")
     queues = ["numtxqueues", "2", "numrxqueues", "2"]
@@ -467,25 +473,28 @@ def two_queues(net):
 
 @cases((1, 1), (1, 2), (2, 1), (2, 2))
 def test_ten_seconds_of_load(net, queues, workers):
-    """2,000 packets per second through the whole daemon: none is lost, whichever queue it arrives by."""
+    """2,000 packets per second through the whole daemon: none is lost, whichever queue they arrive
+    by."""
     need_xdp(net)
     if queues == 2:
         two_queues(net)
-    # Without a window calls are spread over the workers from the first on.
+    # Without a window, calls are spread over the workers from the first one on.
     daemon = relay.Xcipherd(net, "--steering=xdp", f"--workers={workers}", "--batch-window=0", "--engine=serial").wait_ready()
     assert attached(net) == ["g1"]
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(20)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=10 if (queues, workers) == (2, 2) else 2))
     s = daemon.statistics()
     assert s["by fallback socket"] == s["overruns"] == s["send errors"] == 0, s
-    # By RSS half of the packets come by the wrong queue of two; with one queue, all of the second worker's do.
+    # With two queues, RSS puts half of the packets into the wrong one. With one queue, all packets
+    # of the second worker are there.
     assert (s["handed over between workers"] > 0) == (workers == 2), s
     finish(daemon)
     assert attached(net) == []
 
 
 def test_an_interface_that_vanishes_harms_nobody(net):
-    """Its sockets are dead then; the daemon neither spins nor stumbles, and the other interface goes on."""
+    """Its sockets are dead then. The daemon does not spin or crash, and the other interface
+    continues."""
     need_xdp(net)
     daemon = relay.Xcipherd(net, "--steering=xdp", "--engine=serial", addresses=("10.200.1.1", "10.200.2.1")).wait_ready()
     assert attached(net) == ["g1", "g2"]
@@ -503,13 +512,14 @@ def test_an_interface_that_vanishes_harms_nobody(net):
 
 
 def made_again(net):
-    """What a driver's reset, or a container's new link, leaves: an interface of the same name and address, and nothing else the same."""
+    """A driver's reset, or a container's new link, leaves a new interface with the same name and
+    address."""
     net.run(net.gateway, "ip", "link", "del", "g1")
     net.link(net.gateway, "g1", "10.200.1.1/24", net.terminal["caller"], "t1", "10.200.1.2/24")
 
 
 def way_of(probe, s, to, wait=0.3):
-    """How one packet came: queue, socket, or None, if it did not."""
+    """The path of one packet: queue, socket, or None if it did not arrive."""
     payload = b"D" + os.urandom(16)
     s.sendto(payload, to)
     for line in probe._lines(lambda line: f" {told(payload)} " in line, wait):
@@ -527,7 +537,8 @@ def test_an_interface_that_comes_back_is_served_again(net, mode):
         end = time.monotonic() + 30
         while way_of(probe, s, to) != "queue":
             assert time.monotonic() < end, "never by the queue again"
-        # From the first on all of them, and back they go by it, too: the kernel's way takes one in a second.
+        # All packets from the first one on, and replies as well: only one per second takes the
+        # kernel's way.
         assert {way_of(probe, s, to, 5) for _ in range(200)} == {"queue"}
         assert echo(s, to, 20) == 20
         made_again(net)
@@ -537,7 +548,8 @@ def test_an_interface_that_comes_back_is_served_again(net, mode):
 
 @cases((1, 1), (2, 2))
 def test_calls_go_on_when_an_interface_comes_back(net, queues, workers):
-    """Those by the other interface hear nothing of it, and its own come by AF_XDP again, not by ordinary sockets until a restart."""
+    """Packets by the other interface are not affected. Its own use AF_XDP again, not the ordinary
+    sockets until a restart."""
     need_xdp(net)
     anew = two_queues if queues == 2 else made_again
     anew(net)
@@ -554,7 +566,8 @@ def test_calls_go_on_when_an_interface_comes_back(net, queues, workers):
                 assert time.monotonic() < end, daemon.text()
                 time.sleep(0.05)
         clean(meanwhile.result())
-    # All of these calls are from before. The first of them may find a worker that has not looked yet.
+    # All of these calls existed before. The first packet may come before the worker has noticed the
+    # change.
     for n in range(0, len(here), 10):
         before = daemon.statistics()
         result = calls.load(net, relay.BUILD, here[n:n + 10], rate=50, seconds=1)

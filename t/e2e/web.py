@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""HTTP and WebSocket clients of their own, inside a namespace if wanted. They know nothing of our code."""
+"""Independent HTTP and WebSocket clients, inside a namespace if wanted. They use none of our code."""
 import base64
 import os
 import socket
@@ -47,7 +47,7 @@ def ask(s, method, path, body=None, **fields):
 
 
 class NgClient:
-    """ng by one of the other transports, used as ng.Client is."""
+    """ng over one of the other transports, with the interface of ng.Client."""
 
     def __init__(self, namespace, transport, address):
         self.transport, self.s, self.number = transport, connect(namespace, address), 0
@@ -56,7 +56,7 @@ class NgClient:
 
     @staticmethod
     def whole(reply):
-        """Whether it is cookie, space and all of a dictionary."""
+        """Whether the message is cookie, space and a complete dictionary."""
         body = reply.partition(b" ")[2]
         try:
             return ng._decode(body, 0)[1] == len(body)
@@ -80,7 +80,7 @@ class NgClient:
 
 
 class WebSocket:
-    """RFC 6455, as far as it takes to talk to a server that is right."""
+    """As much of RFC 6455 as a client of a correct server needs."""
 
     def __init__(self, s, protocol, path="/", **fields):
         self.s = s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls of terminals with ICE and DTLS for end-to-end tests: the peers are those of t/webrtc."""
+"""Calls of terminals with ICE and DTLS for end-to-end tests, with the peers of t/webrtc."""
 import contextlib
 import os
 import sys
@@ -43,7 +43,7 @@ def talk(net, daemon, a="aiortc", b="sdes", more=None):
 
 
 def hear_more(c, packets=50):
-    """Waits until each peer received so many more packets. The reports."""
+    """Waits until each peer received so many more packets. Returns the reports."""
     before = c.a.report(), c.b.report()
 
     def both():

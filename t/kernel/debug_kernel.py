@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel that looks for its own faults, for the tests of the kernel module: Debian's source of the kernel, built with KASAN,
-lockdep, kmemleak and failing allocations (debug.config), all drivers built in. Debian has no such kernel ready made. Building takes
-half an hour on two cores and 4 GB of disk, and is done once. KERNEL_DEBUG names the build folder of one that is there."""
+"""Builds a kernel that checks itself, for the tests of the kernel module: Debian's source with
+KASAN, lockdep, kmemleak and failing allocations (debug.config), all drivers built in. Debian has
+no such package. The build takes half an hour on two cores and 4 GB of disk, once. KERNEL_DEBUG
+names the folder of an existing build."""
 import glob
 import os
 import subprocess
@@ -10,7 +11,7 @@ import image
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = "linux-source-6.1"
-NEEDS = ["flex", "bison", "bc"]  # and what headers need
+NEEDS = ["flex", "bison", "bc"]  # and the requirements of headers
 
 
 def make(source, build, *targets, **env):

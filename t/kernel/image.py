@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's kernel for the tests of the kernel module: the package is fetched and unpacked below BUILD/kernel, never installed.
-Its version is that of the installed headers, since a module fits one kernel only."""
+"""Debian's kernel for the tests of the kernel module. The package is fetched and unpacked below
+BUILD/kernel, never installed. Its version is that of the installed headers, because a module
+fits one kernel only."""
 import glob
 import os
 import shutil
 import subprocess
 
-# What the guest loads before the tests; what these depend on comes along.
+# Modules that the guest loads before the tests, and their dependencies.
 MODULES = ["veth", "dummy", "nfnetlink_queue", "nf_conntrack", "nft_queue", "nft_ct", "nf_tables", "nft_compat", "xt_NFQUEUE"]
-# What of the package is unpacked: the rest is drivers.
+# The unpacked parts of the package; the rest is drivers.
 PARTS = ["./boot/vmlinuz-*", "./boot/config-*"] + [
     f"./lib/modules/*/{p}" for p in ("modules.builtin*", "modules.order", "kernel/net/*", "kernel/drivers/net/veth.ko*",
                                      "kernel/drivers/net/dummy.ko*", "kernel/lib/*", "kernel/crypto/*", "kernel/arch/x86/crypto/*")]
 
 
 class Missing(Exception):
-    """Something of the outside that the tests need is not to be had; says what."""
+    """An external requirement of the tests is missing; the text names it."""
 
 
 def run(args, **kw):
@@ -23,7 +24,7 @@ def run(args, **kw):
 
 
 def release():
-    """The kernel that the headers are of, the newest that is complete."""
+    """The newest kernel with complete headers."""
     for build in sorted(glob.glob("/lib/modules/*/build"), key=os.path.getmtime, reverse=True):
         name = build.split("/")[3]
         if name.endswith("-amd64") and os.path.exists(build + "/Makefile"):
@@ -39,7 +40,7 @@ def version_of(package):
 
 
 def fetch_package(folder, package, version=""):
-    """The package file, by apt's ordinary way. The newest version, if the wanted one has gone."""
+    """The package file, through apt. The newest version, if the wanted one no longer exists."""
     os.makedirs(folder, exist_ok=True)
     said = ""
     for what in ([f"{package}={version}"] if version else []) + [package]:
@@ -74,7 +75,7 @@ def unpack(base):
 
 
 def modules(kernel, folder, names):
-    """Files in the order they are to be loaded."""
+    """Files in the order of loading."""
     out = []
     for name in names:
         said = run(["/sbin/modprobe", "-d", folder, "-S", kernel, "--show-depends", name])

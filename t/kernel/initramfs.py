@@ -35,11 +35,11 @@ class Initramfs:
     def file(self, path, source):
         with open(source, "rb") as f:
             data = f.read()
-        # Python believes in a compiled file only with the source's own time.
+        # Python uses a compiled file only if it has the source's time.
         self.put(path, data, FILE | (0o755 if os.access(source, os.X_OK) else 0o644), int(os.path.getmtime(source)))
 
     def program(self, path, source):
-        """With the libraries it is linked with, each where the loader looks for it."""
+        """Adds a program with its libraries, each where the loader expects it."""
         self.file(path, os.path.realpath(source))
         said = subprocess.run(["ldd", source], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
         for library in re.findall(r"(/\S+\.so[.0-9]*)\s+\(0x", said):
@@ -48,8 +48,8 @@ class Initramfs:
             raise RuntimeError(f"{source}: {said}")
 
     def python(self, top, folders, names):
-        """The interpreter with what these modules import, their own files included, each at its place; what is
-        below top comes to lie in /tree."""
+        """Adds the interpreter and everything these modules import, each at its place. Files below
+        top go to /tree."""
         code = ("import sys; sys.dont_write_bytecode = True; sys.path[:0] = " + repr(folders) + "; import encodings.ascii, encodings.idna, encodings.latin_1, " + ", ".join(names) +
                 "; print(*{f for m in list(sys.modules.values()) for f in (getattr(m, '__file__', None), getattr(m, '__cached__', None)) if f}, sep=chr(10))")
         said = subprocess.run(["/usr/bin/python3", "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout

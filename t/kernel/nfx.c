@@ -82,7 +82,7 @@ static uint64_t number(const char *text)
 	return strtoull(text, NULL, 0);
 }
 
-/* Bytes of the address; 0: it is none. */
+/* Number of bytes of the address; 0: not an address. */
 static uint16_t address(uint8_t out[16], const char *text)
 {
 	if (inet_pton(AF_INET, text, out) == 1)
@@ -222,7 +222,7 @@ static void print_message(const struct nlmsghdr *h)
 	printf("\n");
 }
 
-/* Reads messages up to the end of the answer. print: prints each. Returns its error; text receives
+/* Reads messages up to the end of the reply. print: prints each. Returns its error; text receives
  * the kernel's explanation. */
 static int answer(struct nfx *x, bool print, const char **text)
 {
@@ -305,7 +305,7 @@ static void fill_in(struct nlmsghdr *h, char **save)
 			h->nlmsg_flags |= NLM_F_ECHO;
 		else if (value) {
 			*value++ = 0;
-			if (strcmp(word, "dest") == 0) { /* they come last */
+			if (strcmp(word, "dest") == 0) { /* destinations come last */
 				dests = dests ? dests : mnl_attr_nest_start(h, NFX_A_DESTS);
 				put_dest(h, value);
 			} else {
@@ -400,7 +400,7 @@ static void line(struct nfx *x, char *text)
 	fflush(stdout);
 }
 
-/* With an argument: without privileges. */
+/* With any argument: runs without privileges. */
 int main(int argc, char **argv)
 {
 	static struct nfx x;

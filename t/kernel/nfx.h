@@ -16,13 +16,13 @@ struct nfx {
 	_Alignas(8) char out[16384], in[65536];
 };
 
-/* 0 or -errno: no such family. */
+/* 0, or -errno if the family does not exist. */
 int nfx_open(struct nfx *x);
 int nfx_subscribe(struct nfx *x);
 struct nlmsghdr *nfx_request(struct nfx *x, uint8_t cmd, uint16_t flags);
-/* Sends it and reads the answer. The error; text: what the kernel says of it. */
+/* Sends the message and reads the reply. Returns its error; text: the kernel's explanation. */
 int nfx_ask(struct nfx *x, const struct nlmsghdr *h, bool print, const char **text);
-/* Random and mutated messages, answers read and forgotten. 0. */
+/* Sends random and mutated messages and discards the replies. Returns 0. */
 int nfx_fuzz(struct nfx *x, uint32_t ms, unsigned seed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening nfx's socket, and sending what the module must refuse without harm: messages of random
- * attributes with random lengths, valid ones with some bytes changed, cut, nested where nothing
- * nests. */
+/* Opens nfx's socket, and sends messages that the module must refuse without harm: random
+ * attributes of random lengths, and valid messages with bytes changed, truncated, or wrongly
+ * nested. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
@@ -108,7 +108,7 @@ static void random_attr(struct nlmsghdr *h, int depth)
 
 	for (size_t k = 0; k < sizeof(data); k++)
 		data[k] = some(3) ? (uint8_t)some(4) : (uint8_t)rand();
-	if (some(4) == 0 && depth < 6) { /* nested, where it belongs or not */
+	if (some(4) == 0 && depth < 6) { /* nested, validly or not */
 		static const uint16_t NESTS[] = {
 			NFX_A_DESTS, NFX_A_DEST, NFX_A_STATS, NFX_A_ADDR, 300};
 		struct nlattr *nest = mnl_attr_nest_start(h, NESTS[some(5)]);
@@ -124,8 +124,7 @@ static void random_attr(struct nlmsghdr *h, int depth)
 	mnl_attr_put(h, some(8) ? RIGHT[i].attr : (uint16_t)some(60), len, data);
 }
 
-/* A target that would be right, in a small space of them, so that there is something to change and
- * to remove. */
+/* A valid target out of a small set, so that some exist to be changed and removed. */
 static void sound(struct nlmsghdr *h)
 {
 	uint8_t addr[4] = {10, 66, 0, (uint8_t)some(4)};
@@ -161,7 +160,7 @@ int nfx_fuzz(struct nfx *x, uint32_t ms, unsigned seed)
 	while (now_ms() < end) {
 		static const uint16_t FLAGS[] = {0, NLM_F_CREATE, NLM_F_CREATE | NLM_F_EXCL,
 			NLM_F_DUMP, NLM_F_ECHO, NLM_F_CREATE};
-		/* HELLO seldom: the owner would change. */
+		/* Few HELLOs, because each changes the owner. */
 		uint8_t cmd =
 			some(12) ? (uint8_t)(NFX_CMD_TARGET_SET + some(5)) : (uint8_t)some(12);
 		struct nlmsghdr *h = nfx_request(x, cmd, (uint16_t)(NLM_F_ACK | FLAGS[some(6)]));

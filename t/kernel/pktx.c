@@ -30,11 +30,11 @@ struct flow {
 	struct pktx_where from, to, recv[RECV_MAX];
 	uint32_t recvs, count, rate, size, window, wait_ms, first, ssrc, ms;
 	uint32_t ttl, tos, delay_ms;
-	uint32_t peer_ssrc; /* of what comes; 0: as what is sent */
+	uint32_t peer_ssrc; /* expected TTL and TOS; 0: those of the sent packet */
 	const char *kind;
 };
 
-/* What one receiver saw. */
+/* Statistics of one receiver. */
 struct seen {
 	uint32_t got, dup, late, bad, highest;
 	bool any;
@@ -54,8 +54,8 @@ static uint64_t now_ns(void)
 
 /* --- Flow ------------------------------------------------------------------------------------- */
 
-/* A datagram that the relay takes for what kind says, with its number in the last four bytes of the
- * header's reach. */
+/* A datagram that the relay treats as this kind. Its number is in the last four bytes of the
+ * header. */
 static size_t datagram(uint8_t *p, const struct flow *f, uint32_t number)
 {
 	size_t len = f->size < 28 ? 28 : f->size;
@@ -125,7 +125,7 @@ static void numbered(struct seen *s, const struct flow *f, const uint8_t *p, siz
 	s->any = true;
 }
 
-/* All that is there. Returns how many. */
+/* Reads all waiting packets. Returns their number. */
 static uint32_t drain(int fd, struct seen *s, const struct flow *f)
 {
 	uint32_t n = 0;
@@ -183,7 +183,7 @@ static void wait_in(const int *fd, uint32_t n, int ms)
 	poll(p, n, ms);
 }
 
-/* A test that has seen enough ends a flow by SIGTERM, and hears what became of it. */
+/* A test may end a flow early by SIGTERM and gets its results. */
 static volatile sig_atomic_t over;
 
 static void on_term(int signal)
@@ -192,14 +192,14 @@ static void on_term(int signal)
 	over = 1;
 }
 
-/* Whether it goes on sending. */
+/* Whether the flow still sends. */
 static bool lasts(const struct flow *f, uint32_t sent, uint64_t start)
 {
 	return !over && sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
 }
 
-/* On a link of the guest's own a packet waits at the processor that sent it: who moves to another
- * one overtakes himself. */
+/* On a virtual link a packet waits at the processor that sent it. A sender that moves to another
+ * processor overtakes its own packets. */
 static void stay(void)
 {
 	cpu_set_t here;
@@ -209,7 +209,7 @@ static void stay(void)
 	sched_setaffinity(0, sizeof(here), &here);
 }
 
-/* When all is there, what is repeated would come soon. */
+/* After all have arrived, repeated ones would follow soon. */
 static uint64_t patience_ns(const struct flow *f, const struct seen *s, uint32_t sent)
 {
 	bool all = f->recvs > 0;
@@ -234,7 +234,7 @@ static int flow_run(const struct flow *f)
 		seen[i].map = calloc(SEEN_MAX, 1);
 		seen[i].ttl = seen[i].tos = -1;
 	}
-	/* A terminal sends from where it receives: one socket, if that is asked for. */
+	/* A terminal sends from its receiving port: one socket, if both are the same. */
 	out = f->recvs && pktx_same(&f->from, &f->recv[0]) ? in[0] : pktx_socket(&f->from);
 	pktx_mark(out, f->ttl, f->tos);
 	to_len = pktx_address(&f->to, &to);
@@ -259,12 +259,12 @@ static int flow_run(const struct flow *f)
 			last = now_ns();
 			continue;
 		}
-		/* A window that does not open: its packets are lost, go on. */
+		/* The window does not open: count its packets as lost and continue. */
 		if (more && f->window && now_ns() - last > f->wait_ms * 1000000ull)
 			break;
 		wait_in(in, f->recvs, more && !f->window ? 1 : 10);
 	}
-	drain_all(in, seen, f); /* it may have slept longer than it was patient */
+	drain_all(in, seen, f); /* it may have slept longer than its limit */
 	report(f, seen, sent, (f->window ? now_ns() : last) - start);
 	return 0;
 }
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
 		.wait_ms = 1000,
 		.ssrc = 0x1234,
 		.kind = "rtp"};
-	const char *dev = NULL, *patience = getenv("PATIENCE"); /* of a slow guest */
+	const char *dev = NULL, *patience = getenv("PATIENCE"); /* for a slow guest */
 	uint32_t seed = 1;
 	int c;
 

@@ -8,26 +8,26 @@
 
 #include "base/bytes.h"
 
-/* "NS,ADDR,PORT" or "ADDR,PORT"; NS "" is the one we are in. */
+/* "NS,ADDR,PORT" or "ADDR,PORT"; NS "" is the current one. */
 struct pktx_where {
 	char ns[32], addr[INET6_ADDRSTRLEN];
 	uint16_t port;
 };
 
-/* These end the program when something is wrong: it is a test's. */
+/* These end the program on an error. */
 void pktx_where(struct pktx_where *out, const char *text);
 bool pktx_same(const struct pktx_where *a, const struct pktx_where *b);
 socklen_t pktx_address(const struct pktx_where *w, struct sockaddr_storage *out);
-/* In that namespace from here on. */
+/* Enters that namespace for good. */
 void pktx_enter(const char *ns);
-/* Bound UDP socket in its namespace, which tells TTL and TOS of what comes. */
+/* A UDP socket bound in its namespace, which reports TTL and TOS of received packets. */
 int pktx_socket(const struct pktx_where *w);
-/* What leaves by it has this TTL and TOS; 0 = as it comes. */
+/* Sets TTL and TOS of sent packets; 0 = the default. */
 void pktx_mark(int fd, uint32_t ttl, uint32_t tos);
 void pktx_name(const struct sockaddr_storage *sa, char *out, size_t len);
 
-/* dev: "NS,IFACE,MAC". count packets of the kind, or with ms random ones for this long. Exit
- * status. */
+/* dev: "NS,IFACE,MAC". Sends count packets of the kind, or with ms random ones for that time.
+ * Returns an exit status. */
 int pktx_raw(const char *dev, const struct pktx_where *from, const struct pktx_where *to,
 	const char *kind, uint32_t count, uint32_t ms, uint32_t seed);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pktx raw: packets no sane sender would send, by a packet socket, so that no kernel mends them on
- * their way out. Each kind is a whole packet with one thing changed; "fuzz" changes some bytes, and
- * perhaps the length, at random. */
+/* pktx raw: malformed packets through a packet socket, so that the sending kernel corrects nothing.
+ * Each kind is a valid packet with one thing changed; "fuzz" changes random bytes, and sometimes
+ * the length. */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -17,7 +17,7 @@ enum { BODY = 172, ROOM = 1500 };
 
 struct pkt {
 	uint8_t p[ROOM];
-	size_t len, ip_len; /* of all, of the IP header with what is between it and UDP */
+	size_t len, ip_len; /* lengths: the packet; the IP header with all bytes before UDP */
 	bool v6;
 };
 
@@ -55,7 +55,8 @@ static void udp_checksum(struct pkt *k)
 	put_be16(u + 6, c ? c : 0xffff);
 }
 
-/* A good one. gap: bytes between IP header and UDP (options, extension headers), zeroes for now. */
+/* A valid packet. gap: bytes between IP header and UDP (options, extension headers), zero at
+ * first. */
 static void whole(struct pkt *k, const struct pktx_where *from, const struct pktx_where *to,
 	size_t gap, size_t body, uint32_t number)
 {
@@ -194,7 +195,7 @@ static bool make(struct pkt *k, const struct pktx_where *from, const struct pktx
 static const char *const ANY[] = {"good", "options", "empty", "byte", "udp-long", "udp-short",
 	"udp-less", "cut", "frag-first", "frag-rest", "no-checksum", "bad-checksum", "ttl-1"};
 
-/* A random kind, then random damage; half of them with checksums that fit, to get further. */
+/* A random kind with random damage. Half of them have correct checksums, to pass more checks. */
 static void fuzz(
 	struct pkt *k, const struct pktx_where *from, const struct pktx_where *to, uint32_t number)
 {
@@ -206,7 +207,7 @@ static void fuzz(
 		k->p[(size_t)rand() % 60] = (uint8_t)rand();
 	if (rand() % 4 == 0)
 		k->len = (size_t)rand() % (k->len + 1);
-	/* Still to the port, mostly: else nobody looks at it. */
+	/* Mostly keeps the port, or the module would ignore the packet. */
 	if (rand() % 8) {
 		struct pkt good;
 

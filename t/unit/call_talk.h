@@ -47,7 +47,7 @@ static inline void talk_start(struct talk *t)
 	assert_int_equal(calls_create(&t->c, &t->policy, &t->m->relay), 0);
 }
 
-/* All given back, whatever the test did. */
+/* Checks that everything was given back, whatever the test did. */
 static inline void talk_end(struct talk *t)
 {
 	struct calls_counters n;
@@ -80,7 +80,7 @@ static inline void talk_pool(struct talk *t)
 static inline void talk_send(struct talk *t, const struct ng_request *r, bool is_answer)
 {
 	talk_pool(t);
-	/* Of this request: one that changes nothing commits nothing. */
+	/* Count this request only: without changes it must commit nothing. */
 	t->m->rx_new = t->m->tx_new = t->m->relearn = 0;
 	if (is_answer)
 		calls_answer(t->c, t->p, r, t->now, &t->reply);
@@ -108,7 +108,7 @@ static inline void talk_answer(struct talk *t, const char *from, const char *to,
 	talk_send(t, &r, true);
 }
 
-/* The n-th crypto line of a media of the last reply: false if there is none. */
+/* Finds the n-th crypto line of a media in the last reply; false if there is none. */
 static inline bool talk_line(struct talk *t, uint32_t media, uint32_t n, struct sdes *out)
 {
 	const struct sdp_line *l = sdp_attr(t->sdp->media[media].lines, STR("crypto"));

@@ -67,8 +67,8 @@ static inline int dispatch_client(struct endpoint at)
 	return fd;
 }
 
-/* Receives what has arrived, after the first have bytes, and returns all of it with a zero after
- * it. *closed: the connection ended. */
+/* Receives what has arrived and appends it after the first have bytes. Returns everything received,
+ * zero-terminated. *closed: the connection ended. */
 static inline struct str dispatch_receive_more(int fd, size_t have, bool *closed)
 {
 	static char buf[4 << 20];
@@ -103,7 +103,7 @@ static inline struct str dispatch_receive_until(struct dispatch_rig *r, int fd, 
 	return got;
 }
 
-/* Whether the connection ends after the data that is still in flight. */
+/* Whether the connection ends once the data in flight is read. */
 static inline bool dispatch_ends(struct dispatch_rig *r, int fd)
 {
 	uint64_t start = virtual_time_real_ns();

@@ -24,22 +24,22 @@ struct dtls_rig {
 	struct dtls *a[2];
 	struct dtls_rig_packet sent[RIG_PACKETS]; /* everything that was ever sent, in order */
 	size_t n, at;
-	/* What becomes of packet number i: how often it arrives, 0 = lost. NULL: once. */
+	/* How often packet number i arrives; 0 = lost. NULL: once. */
 	unsigned (*fate)(struct dtls_rig *r, size_t i);
-	bool backwards; /* packets that wait arrive in reverse order */
+	bool backwards; /* waiting packets arrive in reverse order */
 	unsigned seed, percent;
 };
 
-/* Certificates and default configurations: all profiles, fingerprints not yet set. */
+/* Creates certificates and default configurations: all profiles, no fingerprints. */
 void dtls_rig_init(struct dtls_rig *r);
 /* Creates both associations; each expects the other's certificate if expect is set. */
 void dtls_rig_create(struct dtls_rig *r, bool expect);
 void dtls_rig_fini(struct dtls_rig *r);
-/* Runs until neither side has packets to deliver and no deadline before until_ns. */
+/* Runs until neither side has packets to deliver, nor a deadline before until_ns. */
 void dtls_rig_run(struct dtls_rig *r, uint64_t until_ns);
 /* Runs until both are open, or 60 virtual seconds have passed. */
 void dtls_rig_handshake(struct dtls_rig *r);
-/* One delivery of everything that waits; no time passes. False: nothing waited. */
+/* Delivers every waiting packet once; no time passes. False: nothing waited. */
 bool dtls_rig_deliver(struct dtls_rig *r);
 void dtls_rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong);
 bool dtls_rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx);
@@ -47,7 +47,7 @@ bool dtls_rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx
 uint64_t dtls_rig_wall_ns(void);
 /* Sets the wall clock, which OpenSSL reads, back by this much; dtls_rig_init() undoes it. */
 void dtls_rig_set_back(uint64_t ns);
-/* A fate: lost with percent, repeated with percent, by seed. */
+/* Makes a fate that loses and repeats packets with these percentages, from this seed. */
 unsigned dtls_rig_lossy(struct dtls_rig *r, size_t i);
 
 #endif

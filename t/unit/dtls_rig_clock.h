@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Included by a test, gives OpenSSL the rig's clock: its timer reads gettimeofday(), and this one
- * stands before that of the C library. It is not part of dtls_rig.c: the library of unit tests
- * would bring it into each test that reads the time. */
+/* Gives OpenSSL the rig's clock: this gettimeofday() replaces that of the C library. A test
+ * includes it. In dtls_rig.c it would reach every test, because all link with that library. */
 #ifndef DTLS_RIG_CLOCK_H
 #define DTLS_RIG_CLOCK_H
 

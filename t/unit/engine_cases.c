@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What every engine must do (engine_cases.h): the vectors both ways, every pair of suites as the
- * reference has it, nothing forged accepted, nothing written elsewhere. */
+/* The tests every engine must pass (engine_cases.h): vectors both ways, every pair of suites
+ * against the reference, forgeries refused, no writes outside the result. */
 #include "engine_cases.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static void run(struct engine_fixture *f, uint32_t n)
 	assert_int_equal(f->ops->run(f->q, &b), 0);
 }
 
-/* Each suite's two pairs: to receive with, and to send with. */
+/* Each suite has two key pairs: one to receive with, one to send with. */
 static uint32_t rx_slot(int suite)
 {
 	return 4 * (uint32_t)suite;
@@ -96,7 +96,7 @@ static uint32_t rtp_hdr_len(const uint8_t *p)
 	return p[0] & 0x10 ? len + 4 + 4 * be16(p + len + 2) : len;
 }
 
-/* The job of a vector; the protected side's tag offset and flag, the plain side's too. */
+/* Fills the job of a vector. The plain side gets the protected side's tag offset and flag, too. */
 static void vector_job(
 	struct xc_job *j, const struct vector *v, uint32_t n, bool rtcp, bool to_srtp, bool rename)
 {
@@ -122,7 +122,7 @@ static void vector_job(
 	};
 	j->body_len = plain->len - j->hdr_len;
 	j->ssrc_change = rename ? 0x9e3779b9 * (n + 1) : 0;
-	if (rename && to_srtp) /* the vector is what is sent */
+	if (rename && to_srtp) /* the vector is the sent packet */
 		j->ssrc ^= j->ssrc_change;
 	if (rtcp && !v->srtcp_encrypted)
 		j->flags |= to_srtp ? XC_JOB_TX_CLEAR : XC_JOB_RX_CLEAR;
@@ -136,7 +136,8 @@ static void mki_put(uint8_t *pkt, const struct vector *v, const struct xc_job *j
 	memcpy(pkt + (gcm ? len - v->mki_len : j->tx_tag_off - v->mki_len), v->mki, v->mki_len);
 }
 
-/* rename: to SRTP the vector comes in under another SSRC, to plain it leaves under another. */
+/* rename: an incoming vector changes its SSRC when it is protected, an outgoing one when it is
+ * decrypted. */
 static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp, bool rename)
 {
 	size_t n, tried = 0;
@@ -154,7 +155,7 @@ static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp, bool 
 		f->a.job[i] = j;
 		memcpy(f->a.in + j.in_off, in->b, in->len);
 		put_be32(f->a.in + j.in_off + (rtcp ? 4 : 8), j.ssrc);
-		if (!can(f, j.rx_key, j.tx_key)) /* becomes a copy, which is not looked at */
+		if (!can(f, j.rx_key, j.tx_key)) /* becomes a copy, which is not compared */
 			f->a.job[i].rx_key = f->a.job[i].tx_key = 0;
 	}
 	run(f, (uint32_t)n);
@@ -239,14 +240,14 @@ void engine_case_all_pairs_as_reference(void **state)
 			for (int tx = 0; tx < SUITE_COUNT; tx++)
 				for (int twice = 0; twice < 2; twice++)
 					n += pair_job(f, n, rx, tx, &rnd);
-		/* Every tenth packet is damaged, in whatever byte. */
+		/* Every tenth packet is damaged at a random byte. */
 		for (uint32_t i = 0; i < n; i += 10)
 			f->a.in[f->a.job[i].in_off +
 				sample_random(&rnd) %
 					(f->a.job[i].hdr_len + f->a.job[i].body_len)] ^= 4;
 		memcpy(in_before, f->a.in, in_len);
 		run(f, n);
-		/* A batch can be run again: its input is still there. */
+		/* A batch can be run again, because its input is unchanged. */
 		assert_memory_equal(f->a.in, in_before, in_len);
 		for (uint32_t i = 0; i < n; i++) {
 			const struct xc_job *j = &f->a.job[i];
@@ -290,7 +291,7 @@ static void flip_every_bit(struct engine_fixture *f, const struct sample *s)
 		sample_make(&f->a.job[n], &f->a, n, s);
 		f->a.in[f->a.job[n].in_off + n / 8] ^= (uint8_t)(1u << n % 8);
 	}
-	sample_make(&f->a.job[n], &f->a, n, s); /* and one that is whole */
+	sample_make(&f->a.job[n], &f->a, n, s); /* and one undamaged packet */
 	run(f, n + 1);
 	for (uint32_t i = 0; i < n; i++)
 		if (f->a.status[i] != XC_BAD_TAG)
@@ -313,7 +314,7 @@ void engine_case_every_bit_flip_is_rejected(void **state)
 		}
 }
 
-/* The ROC is authenticated though it is not sent. */
+/* The ROC is authenticated, although it is not sent. */
 void engine_case_wrong_index_is_rejected(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -354,7 +355,7 @@ void engine_case_writes_stay_in_their_place(void **state)
 	for (int rx = 0; rx < SUITE_COUNT; rx++)
 		for (int tx = 0; tx < SUITE_COUNT; tx++)
 			n += pair_job(f, n, rx, tx, &rnd);
-	f->a.in[f->a.job[n - 1].in_off] ^= 1; /* nor where a forgery's result would be */
+	f->a.in[f->a.job[n - 1].in_off] ^= 1; /* forged, so not written */
 	memset(f->a.out, 0x5c, (size_t)f->a.slots * ARENA_SLOT_LEN);
 	f->a.status[n] = 0x5c5c5c5c;
 	run(f, n);
@@ -373,8 +374,8 @@ void engine_case_keys_can_change(void **state)
 {
 	struct engine_fixture *f = *state;
 
-	/* The same slots, the next suite each time, down to plain: an engine that keeps anything of
-	 * the old key fails. */
+	/* The same slots get the next suite each time, down to plain. An engine that caches an old
+	 * key fails. */
 	for (int suite = SUITE_COUNT - 1; suite >= 0; suite--) {
 		struct sample s = {
 			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 100, .seed = 5};
@@ -394,8 +395,8 @@ void engine_case_keys_can_change(void **state)
 	}
 }
 
-/* Zeroes are no key, and not "plain" either: a stale handle must neither let junk in nor send in
- * the clear. */
+/* A zeroed slot is neither a key nor plain. A stale handle must not accept junk, nor send in the
+ * clear. */
 void engine_case_a_wiped_slot_is_refused(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -429,8 +430,8 @@ void engine_case_a_wiped_slot_is_refused(void **state)
 	}
 }
 
-/* UNAUTHENTICATED_SRTP (RFC 4568 6.3.3): a cipher and no tag, SRTCP as ever. To and from it,
- * against the reference. */
+/* UNAUTHENTICATED_SRTP (RFC 4568 6.3.3) encrypts RTP without a tag; SRTCP keeps its tag. Both
+ * directions are compared with the reference. */
 void engine_case_srtp_without_authentication(void **state)
 {
 	static const enum srtp_suite_id suites[] = {

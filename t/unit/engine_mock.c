@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See engine_mock.h. The daemon never opens this engine. */
+/* The engine for tests (engine_mock.h). The daemon never opens it. */
 #include "engine_mock.h"
 
 #include <errno.h>

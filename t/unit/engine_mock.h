@@ -34,7 +34,7 @@ struct mock_control { /* one thread at a time */
 	uint32_t flying_most; /* batches that were in flight together */
 };
 
-/* Of an engine that engine_mock.open() gave. */
+/* Inspects an engine that engine_mock.open() created. */
 struct mock_control *mock_control(struct engine *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rows of media/fields.h as text, and a way to change one field alone: what the tests of the
- * columns share. A new field is in the tests as soon as it has a row. */
+/* Prints the rows of media/fields.h as text and changes one field at a time, for the tests of the
+ * columns. A new row is tested automatically. */
 #ifndef T_FIELD_ROWS_H
 #define T_FIELD_ROWS_H
 
@@ -38,8 +38,8 @@ static inline bool row_is(const char *column, const char *value)
 	return strcmp(column, value) == 0;
 }
 
-/* Gives the field another value: a handle none or the first one, zero becomes one, a flag or a
- * mode zero, and anything else something else. */
+/* Gives the field another value: a handle becomes none or the first one, zero becomes one, a flag
+ * or mode becomes zero. */
 static inline void row_change(const struct field_row *r, void *cfg)
 {
 	static const uint32_t none = MEDIA_NONE;

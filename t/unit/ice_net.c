@@ -104,7 +104,7 @@ static void deliver(struct net *n, struct net_flight *f)
 			}
 }
 
-/* The next event at or before end: a packet arrives, or a deadline. */
+/* Advances to the next event at or before end: an arriving packet, or a deadline. */
 static bool step(struct net *n, uint64_t end)
 {
 	uint64_t next = ice_deadline(&n->a), b = ice_deadline(&n->b);
@@ -118,7 +118,7 @@ static bool step(struct net *n, uint64_t end)
 		}
 	if (next > end)
 		return false;
-	assert_true(++n->steps < 100000); /* no deadline that never passes */
+	assert_true(++n->steps < 100000); /* a deadline in the past would loop for ever */
 	n->now_ns = next > n->now_ns ? next : n->now_ns;
 	if (f >= 0) {
 		struct net_flight copy = n->flight[f];

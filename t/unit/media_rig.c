@@ -46,8 +46,8 @@ void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* What a terminal has: the plain pair, then the session keys for this index of the master key in
- * the slot. */
+/* Gives a terminal the plain pair, then the session keys that the slot's master key has at this
+ * index. */
 static const struct xc_key *terminal_keys(
 	const struct rig *r, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
 {
@@ -275,8 +275,8 @@ void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number)
 	put_be32(p + 4, ssrc);
 }
 
-/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be
- * damaged. */
+/* A's terminal sends the packet with this 48-bit index. Returns its bytes in the arena, so that a
+ * test can damage them. */
 uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
 {
 	uint8_t p[172], *at = rig_slot(r, A, PORT_A);
@@ -295,7 +295,7 @@ uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index)
 	return at;
 }
 
-/* The burst goes through. */
+/* Runs the burst through prepare, the engine and complete. */
 uint32_t rig_prepare(struct rig *r)
 {
 	return media_prepare(r->m, &r->a, r->in, r->n, r->a.job);
@@ -320,7 +320,7 @@ void rig_run(struct rig *r)
 	rig_complete(r, rig_prepare(r));
 }
 
-/* What left is, byte for byte, what B's terminal expects under its key with this index. */
+/* Checks that the sent packet is what B's terminal expects under its key and this index. */
 void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index)
 {
 	uint8_t p[172], want[256];
@@ -364,7 +364,7 @@ uint64_t rig_dropped(const struct rig *r, uint32_t s, enum packet_verdict why)
 	return atomic_load(&media_stream_counters(r->m, s)->drops[why]);
 }
 
-/* The whole state of contexts, windows, streams and keys, but prepare's scratch. */
+/* Copies the state of contexts, windows, streams and keys, without prepare's scratch. */
 void *rig_snapshot(const struct rig *r, size_t *len)
 {
 	const struct media *m = r->m;

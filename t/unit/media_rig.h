@@ -27,26 +27,26 @@ struct rig {
 	struct packet_in in[SLOTS];
 	struct packet_out out[SLOTS];
 	uint32_t n, outs;
-	uint32_t first; /* arena slot, and job, of the burst that is made */
+	uint32_t first; /* arena slot, and job, of the current burst */
 	enum srtp_suite_id suite_a, suite_b;
 	uint8_t mki_len;
 	uint8_t kdr[LENT];    /* by key slot */
-	uint32_t derivations; /* that media made */
-	/* The serial engine, which has copies of keys, instead of the reference; NULL: the
-	 * reference. */
+	uint32_t derivations; /* created by media */
+	/* The serial engine, which copies keys, instead of the reference; NULL: the reference. */
 	struct engine *engine;
 	struct engine_queue *queue;
 };
 
 void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite);
-/* The master key that rig_key() put there. */
+/* The master key that rig_key() stores in this slot. */
 struct srtp_master rig_master(uint32_t slot, enum srtp_suite_id suite);
-/* The slot was filled anew: tell media so. With a kdr, also derive for the terminals by it. */
+/* Reports to media that the slot has a new key. With a kdr, the terminals derive their keys by it,
+ * too. */
 void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime);
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite);
 void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
 	bool rx_new, bool tx_new);
-/* RTP both ways: its slots are free for other keys. */
+/* Makes a context with RTP on both sides, which leaves its key slots free. */
 void rig_ctx_plain(struct rig *r, uint32_t id);
 struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
 	uint32_t rtcp_to, const char *remote);
@@ -58,14 +58,14 @@ struct rig *rig_new_window(
 	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window);
 /* Allows several bursts in flight, of SLOTS / bursts packets each. */
 struct rig *rig_new_bursts(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint32_t bursts);
-/* From now on the serial engine does the jobs. */
+/* The serial engine runs the jobs from now on. */
 void rig_engine(struct rig *r);
 void rig_free(struct rig *r);
 /* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
 uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
 	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp);
-/* The next place of the burst, from this terminal to this local port; its length is the caller's.
- */
+/* Places a packet from this terminal to this local port in the burst. The caller sets its
+ * length. */
 uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port);
 void rig_plain_rtp(uint8_t p[172], uint32_t ssrc, uint64_t index);
 void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number);
@@ -73,7 +73,8 @@ void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number);
  * damaged. */
 uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot);
 uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index);
-/* The burst's first half: the number of jobs; and its second. */
+/* rig_prepare() runs the first half of the burst and returns the number of jobs; rig_complete()
+ * runs the second. */
 uint32_t rig_prepare(struct rig *r);
 void rig_complete(struct rig *r, uint32_t jobs);
 /* Both. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Included by the tests that need it. */
 #include "mock_relay.h"
 
 #include <assert.h>
@@ -188,7 +187,7 @@ static void mock_command(struct mock_relay *m, const struct media_cmd *c)
 	m->relearn += c->stream.relearn;
 }
 
-/* As the bridge: what the worker has already does not go to it again. */
+/* Like the bridge: does not send values that the worker already has. */
 static bool mock_same(const struct mock_relay *m, const struct media_cmd *c)
 {
 	if (c->type == MEDIA_STREAM_SET)

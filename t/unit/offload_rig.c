@@ -40,7 +40,7 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 	return 0;
 }
 
-static bool tells; /* of silence and the like, by itself */
+static bool tells; /* events that the kernel sends by itself, such as silence */
 
 static int events_fd(const struct steer_config *cfg)
 {
@@ -68,7 +68,7 @@ static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_loo
 	*out = rig.look[stream];
 }
 
-/* As a worker whose kernel obeys at once. */
+/* Acts as a worker whose kernel obeys at once. */
 int off_push(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n)
 {
 	(void)arg;
@@ -151,7 +151,7 @@ void off_tick(void)
 	offload_tick(rig.o, rig.now_ns);
 }
 
-/* A plain call between two terminals that are known. */
+/* Creates a plain call between two terminals with learned addresses. */
 int off_setup(void **state)
 {
 	struct offload_config cfg = {.ops = &OPS,

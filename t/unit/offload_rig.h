@@ -33,7 +33,7 @@ extern struct off_rig rig;
 /* Stands in for the workers' rings: stores the commands in rig.cmd, and the kernel obeys. */
 int off_push(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n);
 struct endpoint off_at(uint8_t host, uint16_t port);
-/* Commands as a call gives them, with what must go before them. */
+/* Passes on the commands of a call, after the commands they depend on. */
 void off_commit(const struct media_cmd *cmd, uint32_t n);
 struct media_cmd off_stream_cmd(uint32_t id);
 struct media_cmd off_rtcp_cmd(uint32_t id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads published vectors (published.h); stops at the first that is not as described, so that none
- * is skipped in silence. */
+/* Loads published vectors (published.h). Stops at the first malformed one, so that no vector is
+ * skipped silently. */
 #include "published.h"
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 
 #include "hex.h"
 
-/* A suite's name, a section, "rtp" and the like have no bytes. */
+/* A suite's name, a section and "rtp" are words, not bytes. */
 static int field_get(struct published *v, size_t i, json_t *text)
 {
 	const char *s = json_string_value(text);

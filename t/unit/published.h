@@ -24,9 +24,8 @@ struct published_set {
 	void *file;
 };
 
-/* All vectors of a kind: "block", "cm", "f8", "gcm", "aead", "hmac", "kdf". 0, or -1 with the cause
- * on stderr: the file is missing, a field is neither hex nor one of the words it may be, or there
- * are none. */
+/* Loads all vectors of a kind: "block", "cm", "f8", "gcm", "aead", "hmac", "kdf". Returns 0, or -1
+ * with the cause on stderr: a missing file, a malformed field, or no vectors. */
 int published_load(struct published_set *out, const char *kind);
 void published_free(struct published_set *s);
 

@@ -18,7 +18,7 @@ struct saved {
 	struct save_item item;
 };
 
-/* One call with two media, SRTP with MKIs toward a, plain toward b. */
+/* Starts one call with two media: SRTP with MKIs toward a, plain RTP toward b. */
 static inline void make_call(struct talk *t)
 {
 	struct ng_request r =

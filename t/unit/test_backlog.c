@@ -72,7 +72,7 @@ static void sources_take_turns(void **state)
 	expect(b, "x1");
 	expect(b, "y1");
 	assert_false(backlog_empty(b));
-	backlog_destroy(b); /* with one in it */
+	backlog_destroy(b); /* holding one request */
 	backlog_destroy(NULL);
 }
 
@@ -102,7 +102,7 @@ static void bytes_are_bounded_too_and_the_longest_queue_pays(void **state)
 	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	put(b, "192.0.2.100:1", "small", 0);
-	/* six sources have what four may have together */
+	/* six sources share the space of four */
 	for (uint32_t i = 0; i < 600; i++) {
 		struct ng_peer p = peer("192.0.2.1:1");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which worker a new call lives on. */
+/* The choice of a worker for a new call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

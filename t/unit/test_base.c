@@ -183,7 +183,7 @@ static void ring_takes_a_group_whole_or_not_at_all(void **state)
 		assert_false(ring_pop(&r, &v));
 	}
 	for (size_t i = 0; i < 4 * sizeof(v); i++)
-		assert_int_equal(r.mem[i], 0); /* what was popped is wiped */
+		assert_int_equal(r.mem[i], 0); /* popped entries are wiped */
 	ring_fini(&r);
 }
 
@@ -271,7 +271,7 @@ static void a_clock_that_was_set_is_found_out(void **state)
 			fail_msg("%s", T[i].why);
 }
 
-/* Between other things of all sizes, as it is in the daemon. */
+/* Allocations of other sizes come in between, as in the daemon. */
 static void memory_of_its_own_shares_no_cache_line(void **state)
 {
 	void *other[200], *own[100];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When media asks whether a source is possible at an interface: for whatever is not confirmed
- * there, before any cipher, and for nothing else. */
+/* When media asks whether a source is possible at an interface: for each unconfirmed source, before
+ * any cipher work, and for nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,8 @@ static void start(struct rig **r, struct asked *a, bool strict)
 	assert_int_equal(media_command((*r)->m, &cmd), 0);
 }
 
-/* One packet from A's terminal, or from another port of it, by this interface; whether it left. */
+/* One packet from A's terminal, or from another port of it, by this interface. Returns whether it
+ * left. */
 static bool passes(struct rig *r, uint32_t index, uint16_t port, uint32_t dev)
 {
 	rig_send(r, 7, index, 0);
@@ -63,20 +64,20 @@ static void the_confirmed_source_and_interface_are_not_asked_about(void **state)
 		for (int i = 0; i < 20; i++)
 			assert_true(passes(r, index++, 4000, 2));
 		assert_int_equal(a.n, 1);
-		/* The same source elsewhere. */
+		/* The same source arrives at another interface. */
 		assert_false(passes(r, index, 4000, 9));
 		assert_int_equal(rig_dropped(r, A, PACKET_DROP_MARTIAN), 1);
 		assert_int_equal(a.n, 2);
 		assert_true(passes(r, index++, 4000, 2));
 		assert_int_equal(a.n, 2);
-		/* The terminal moves to another interface, which is believed once. */
+		/* The terminal moves to another interface: media asks once. */
 		assert_true(passes(r, index++, 4000, 3));
 		assert_true(passes(r, index++, 4000, 3));
 		assert_int_equal(a.n, 3);
-		/* By a socket: the host's stack has looked at it. */
+		/* The packet came by a socket, so the host's stack has checked it. */
 		assert_true(passes(r, index++, 4000, 0));
 		assert_int_equal(a.n, 3);
-		/* An index that the stream has no room for. */
+		/* The interface number exceeds what the stream can store. */
 		assert_true(passes(r, index++, 4000, 70000));
 		assert_true(passes(r, index++, 4000, 70000));
 		assert_int_equal(a.n, 5);
@@ -99,7 +100,7 @@ static void a_refused_source_changes_nothing(void **state)
 	assert_memory_equal(before, after, len);
 	free(before);
 	free(after);
-	/* Nor is a stranger's interface taken for that of the confirmed source. */
+	/* A stranger's interface does not replace that of the confirmed source. */
 	assert_true(passes(r, 100, 4000, 2));
 	assert_true(passes(r, 101, 4001, 3));
 	a.refuse = 3;

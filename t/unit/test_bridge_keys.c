@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Key pairs between calls and a worker (call/relay.h key_take, key_release). A key with a key
- * derivation rate returns the slots that it borrowed, wiped, and a failed request takes nothing. */
+ * derivation rate wipes and returns the slots it borrowed. A failed request takes nothing. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { PAIRS = 31, KDR_PAIRS = 1 + MEDIA_EPOCHS }; /* in addition to the plain pair */
 
-/* Steering that never has a packet. */
+/* A steering that never has packets. */
 static int none_create(struct steer **out, const struct steer_config *cfg, uint32_t worker,
 	char *err, size_t err_len)
 {
@@ -187,7 +187,7 @@ static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
 }
 
 /* A resumed index counts as reported at once; later reports of the worker replace it. After a
- * reset, older marks are forgotten and reports from before it are ignored. */
+ * reset, older marks are forgotten and earlier reports are ignored. */
 static void marks_are_of_the_indexes_that_are_in_force(void **state)
 {
 	struct rig *r = *state;
@@ -212,8 +212,8 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 150);
 	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
 	assert_int_equal(bridge_ops.marks(r->relay, 0, ctx)->n, 2);
-	/* Received indexes are reset after the worker's reply: marks of sent indexes stay, and the
-	 * reply is too old for the others. */
+	/* Received indexes are reset by the worker's reply; marks of sent indexes stay. The reply
+	 * is too old for other marks. */
 	bridge_ops.marks_ask(r->relay, 0, &ctx, 1);
 	cmd[0].ctx.tx_new = false;
 	cmd[0].ctx.short_tags = true; /* another context: unchanged fields are not sent */
@@ -242,7 +242,7 @@ static void what_did_not_change_is_not_sent_again(void **state)
 	cmd.ctx.short_tags = true;
 	assert_int_equal(bridge_ops.commit(r->relay, 0, &cmd, 1), 0);
 	settle(r, 2);
-	/* The next call that has the handle sends it all. */
+	/* The next call that gets the handle sends all fields. */
 	bridge_ops.ctx_release(r->relay, 0, cmd.id);
 	settle(r, 3);
 	assert_int_equal(bridge_ops.ctx_take(r->relay, &cmd.id, 0), 0);
@@ -253,9 +253,9 @@ static void what_did_not_change_is_not_sent_again(void **state)
 #define MS(n)   ((n)*1000000ull)
 #define UNKNOWN UINT64_MAX
 
-/* A worker is asked twenty times a second. Its replies may be read together, and a burst of packets
- * may lie between two of them. That must not count as thousands of packets a second, or a restored
- * call would look for its index at the wrong place. */
+/* A worker is asked twenty times a second. Two replies may be read at once with a burst between
+ * them. The rate must not become thousands of packets a second, or a restored call would look for
+ * its index at the wrong place. */
 static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 {
 	static const struct {
@@ -298,7 +298,7 @@ static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 	}
 }
 
-/* The caller learns that there is no room. The log names the limit to raise: at once, but not for
+/* The caller learns that there is no room. The log names the limit to raise at once, but not for
  * every call. */
 static void what_runs_out_is_named(void **state)
 {

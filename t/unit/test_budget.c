@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The budget of a server's connections: connections beyond it wait in one queue, and none of them
- * waits for ever. */
+/* The budget of a server's connections. Connections beyond it wait in one queue, and all of them
+ * get their turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -88,7 +88,7 @@ static void who_leaves_is_not_called(void **state)
 		s.client[i].wants = 1000000;
 		serve(&s.client[i]);
 	}
-	/* the first, one between and the last; the last is alone in the queue then */
+	/* the first, one from the middle, and the last, which is alone in the queue by then */
 	budget_leave(&s.round, &s.client[0].turn);
 	budget_leave(&s.round, &s.client[0].turn);
 	budget_leave(&s.round, &s.client[2].turn);

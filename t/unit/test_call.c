@@ -90,7 +90,7 @@ static void reinvite_with_a_new_key_starts_that_direction_anew(void **state)
 	talk_start(&t);
 	p = establish(&t);
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", SAVP_A2));
-	/* not before the answer: the offer may be refused */
+	/* not before the answer, because the offer may be refused */
 	assert_memory_equal(
 		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key[0].slot)->key, "wDfvg&T+)xG7@fb5", 16);
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
@@ -98,7 +98,7 @@ static void reinvite_with_a_new_key_starts_that_direction_anew(void **state)
 		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key[0].slot)->key, "ABCDEFGHIJKLMNOP", 16);
 	assert_true(mock_ctx(t.m, p.a)->rx_new);
 	assert_false(mock_ctx(t.m, p.a)->tx_new);
-	/* A's first key may come back: what was received under it stays known. */
+	/* A's first key may return, so its slot and received indexes are kept. */
 	assert_int_equal(t.m->keys, 5);
 	talk_end(&t);
 }
@@ -169,7 +169,7 @@ static void the_latest_answer_wins(void **state)
 	assert_int_equal(t.sdp->media[0].port, p.a);
 	assert_int_equal(mock_stream(t.m, p.b)->remote.port, 5100);
 	assert_true(mock_ctx(t.m, p.b)->rx_new);
-	assert_false(mock_ctx(t.m, p.b)->tx_new); /* our key was sent under before */
+	assert_false(mock_ctx(t.m, p.b)->tx_new); /* our key has already sent packets */
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_int_equal(mock_stream(t.m, p.b)->remote.port, 5000);
 	talk_end(&t);
@@ -183,15 +183,14 @@ static void learning_starts_again_for_another_terminal_only(void **state)
 	(void)state;
 	talk_start(&t);
 	p = establish(&t);
-	/* Offers from either side, and their answers, by the same two. */
+	/* Two terminals send offers in both directions, and answer them. */
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_int_equal(t.m->relearn, 0);
 	talk_offer(&t, "b", "a", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	talk_answer(&t, "b", "a", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
 	assert_int_equal(t.m->relearn, 0);
-	/* Another one answers, from what reads as the same address: behind another translation it
-	 * may be. */
+	/* Another terminal answers from the same address, as behind a NAT. */
 	talk_answer(&t, "a", "b2", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_null(t.reply.error);
 	assert_int_equal(t.m->relearn, 2);
@@ -201,7 +200,8 @@ static void learning_starts_again_for_another_terminal_only(void **state)
 	talk_end(&t);
 }
 
-/* Suites there and back: a key of ours that was in force must not start from index 0 again. */
+/* The suite changes and changes back: a key of ours that was in force must not start at index 0
+ * again. */
 static void a_used_key_never_starts_anew(void **state)
 {
 	struct ports p;
@@ -220,15 +220,15 @@ static void a_used_key_never_starts_anew(void **state)
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_null(t.reply.error);
 	assert_int_equal(mock_ctx(t.m, p.b)->tx.suite, SUITE_AES_CM_128_80);
-	/* The same slot: the worker continues what the key had sent there. */
+	/* The same slot: the worker continues the key's sent index. */
 	assert_true(mock_ctx(t.m, p.b)->tx_new);
 	assert_int_equal(mock_ctx(t.m, p.b)->tx.key[0].slot, slot);
 	assert_int_not_equal(mock_ctx(t.m, p.b)->rx.key[0].slot, 0);
 	talk_end(&t);
 }
 
-/* Two keys by turns, of the same party or of two branches, and RTP in between: what was received
- * stays known with the slot. */
+/* Two keys alternate, of one party or of two branches, with RTP in between. The slot keeps the
+ * received indexes. */
 static void a_terminals_key_that_returns_has_its_slot(void **state)
 {
 	uint32_t first, second;
@@ -246,7 +246,7 @@ static void a_terminals_key_that_returns_has_its_slot(void **state)
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_int_equal(mock_ctx(t.m, p.b)->rx.key[0].slot, first);
 	assert_non_null(mock_master(t.m, second));
-	/* The offerer's too, over RTP. */
+	/* The offerer's key also survives an exchange over RTP. */
 	first = mock_ctx(t.m, p.a)->rx.key[0].slot;
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/AVP", ""));
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
@@ -287,7 +287,7 @@ static void a_rejected_media_comes_back_with_its_memory(void **state)
 	talk_end(&t);
 }
 
-/* A call does not hold slots without end: the latest keys only. */
+/* A call keeps the slots of its latest keys only. */
 static void old_keys_give_their_slots_up(void **state)
 {
 	struct ports p;
@@ -372,8 +372,7 @@ static void refused_media_are_closed_and_added_ones_opened(void **state)
 	talk_end(&t);
 }
 
-/* Every call of the relay fails in turn: nothing is held, nothing changed, and the next attempt
- * works. */
+/* Each call of the relay fails in turn. Nothing is held or changed, and the next attempt works. */
 static void any_step_may_fail_and_nothing_is_half_done(void **state)
 {
 	static const int errs[] = {-ENOSPC, -EAGAIN, -EIO};
@@ -479,8 +478,8 @@ static void delete_waits_and_says_when_there_is_nothing(void **state)
 	talk_end(&t);
 }
 
-/* By the system's time, or by hand: neither do calls end for it, nor do dead ones live for the time
- * that the clock was set back by. */
+/* The system's clock is stepped forward or back. No call ends early, and no dead call lives
+ * longer. */
 static void a_clock_that_is_set_ends_no_call(void **state)
 {
 	const int64_t hour = 3600 * (int64_t)NS_PER_SEC;
@@ -505,7 +504,7 @@ static void a_clock_that_is_set_ends_no_call(void **state)
 		calls_tick(t.c, t.now);
 		assert_true(mock_relay_empty(t.m));
 		talk_end(&t);
-		/* A delete that waits is as far away as before. */
+		/* A pending delete keeps its remaining time. */
 		talk_start(&t);
 		t.now += 24 * (uint64_t)hour;
 		establish(&t);
@@ -642,7 +641,7 @@ static void each_limit_refuses_new_calls_by_its_name_but_no_emergency(void **sta
 		assert_true(t.reply.load_limit);
 		assert_string_equal(t.reply.error, T[i].message);
 		assert_null(t.reply.sdp.s);
-		/* Requests of calls that are there go on as ever. */
+		/* Requests for existing calls still succeed. */
 		establish(&t);
 		second_offer(&t, "help", true);
 		assert_null(t.reply.error);
@@ -684,8 +683,8 @@ static void a_call_once_marked_as_emergency_stays_one_on_the_packet_path(void **
 	talk_end(&t);
 }
 
-/* A phone that numbers its lines anew in every offer, and re-INVITEs from both ends: no key of ours
- * may come back. */
+/* A phone renumbers its lines in every offer, and both ends send re-INVITEs: no old key of ours may
+ * return. */
 static void keys_that_were_replaced_do_not_come_back(void **state)
 {
 	struct sdes first, again;
@@ -714,13 +713,13 @@ static void keys_that_were_replaced_do_not_come_back(void **state)
 	if (memcmp(first.master.key, again.master.key, 16) == 0) {
 		const struct srtp_master *m = mock_master(t.m, mock_ctx(t.m, p.b)->tx.key[0].slot);
 
-		/* the same key is fine only if it never left force */
+		/* the same key is fine only if it stayed in force */
 		assert_memory_equal(m->key, first.master.key, 16);
 	}
 	talk_end(&t);
 }
 
-/* Scripts give the same flags for offer and answer: what limits B's lines must not forbid A's. */
+/* Scripts give the same flags for offer and answer. A limit on B's lines must not forbid A's. */
 static void only_in_the_answers_flags_does_not_lock_the_offerer_out(void **state)
 {
 	struct ng_request r;
@@ -740,7 +739,7 @@ static void only_in_the_answers_flags_does_not_lock_the_offerer_out(void **state
 	talk_end(&t);
 }
 
-/* The packet side cannot do these: a call that is set up with them would be silent. */
+/* The packet side cannot handle these suites: a call that used them would be silent. */
 static void lines_that_the_relay_cannot_do_are_skipped(void **state)
 {
 	static const char *const param[] = {" FEC_ORDER=FEC_SRTP", " UNAUTHENTICATED_SRTP"};

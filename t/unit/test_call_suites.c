@@ -41,7 +41,7 @@ static const char *key_of(const struct srtp_suite *s)
 	}
 }
 
-/* Two terminals have different keys: b is the answerer. */
+/* The two terminals use different keys; b is the answerer. */
 static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias, bool b)
 {
 	const struct srtp_suite *s = srtp_suite_get(suite);
@@ -76,7 +76,8 @@ static void offer(struct talk *t, const char *proto, const char *attrs, const ch
 	talk_send(t, &r, false);
 }
 
-/* Any suite, by either of its names, to any suite; everybody gets a key of the right length. */
+/* Any suite, by either of its names, is converted to any suite. Each terminal gets a key of the
+ * right length. */
 static void every_suite_meets_every_suite(void **state)
 {
 	(void)state;
@@ -192,7 +193,7 @@ static void a_refusal_says_which_line_and_why(void **state)
 	}
 }
 
-/* What the terminal asks for beside the suite holds for both ways, and is written back. */
+/* Session parameters that the terminal requests apply both ways and are written back. */
 static void negotiated_parameters_are_answered_as_offered(void **state)
 {
 	static const struct {
@@ -238,7 +239,7 @@ static void negotiated_parameters_are_answered_as_offered(void **state)
 	}
 }
 
-/* RFC 4568 5.1.3: an answer that says less or more than the offer is none. */
+/* RFC 4568 5.1.3: an answer must repeat the offer's parameters exactly. */
 static void an_answer_cannot_drop_or_add_parameters(void **state)
 {
 	static const struct {
@@ -273,7 +274,8 @@ static void an_answer_cannot_drop_or_add_parameters(void **state)
 	}
 }
 
-/* Of what a terminal offers: the far side's suite, else the policy's best, whatever its order. */
+/* Chooses from the offered suites: the far side's suite, else the policy's best, whatever the
+ * order. */
 static void the_strongest_common_suite_is_chosen(void **state)
 {
 	static const struct {
@@ -309,14 +311,14 @@ static void the_strongest_common_suite_is_chosen(void **state)
 #define KB "inline:" KEY("bbbb")
 #define KC "inline:" KEY("cccc")
 
-/* What the terminal receives under stays; what it sends under comes and goes by MKI. */
+/* The terminal's receiving key stays. Its sending keys come and go by MKI. */
 static void keys_change_within_a_call(void **state)
 {
 	static const struct {
 		const char *keys;
 		unsigned n;
-		bool new;       /* a new crypto context: indexes start again */
-		unsigned fresh; /* slots that were not there before */
+		bool new;       /* new crypto context: indexes restart */
+		unsigned fresh; /* newly taken slots */
 		const char *why;
 	} T[] = {
 		{KA "|1:4", 1, true, 1, "first"},
@@ -406,8 +408,8 @@ static void slots_that_run_out_change_nothing(void **state)
 	}
 }
 
-/* A script named a weak suite once: a re-INVITE from either side, without that flag, does not end
- * the call. */
+/* A script once allowed a weak suite by name. A re-INVITE from either side without that flag does
+ * not end the call. */
 static void what_is_in_force_stays_good(void **state)
 {
 	const struct ng_sdes weak = {.only = BIT(NULL_80), .flags = NG_SDES_UNENCRYPTED_SRTCP};
@@ -436,9 +438,9 @@ static void what_is_in_force_stays_good(void **state)
 	assert_true(talk_line(&t, 0, 0, &s));
 	assert_int_equal(s.master.suite, SUITE_NULL_80);
 	assert_true(s.unencrypted_srtcp);
-	assert_true(talk_line(&t, 0, 1, &s)); /* and the strong ones beside it */
+	assert_true(talk_line(&t, 0, 1, &s)); /* and the strong suites, too */
 	talk_end(&t);
-	talk_start(&t); /* nobody allowed it before: refused */
+	talk_start(&t); /* never allowed before: refused */
 	policy(&t, &strong);
 	offer(&t, "RTP/SAVP", line, "RTP/AVP", NULL);
 	assert_non_null(t.reply.error);
@@ -492,7 +494,7 @@ static void a_key_that_nears_its_end_is_told_once(void **state)
 	assert_int_equal(told.n, 3);
 	assert_string_equal(told.text[1], "call a 1 theirs nearly 0");
 	assert_string_equal(told.text[2], "call a 1 ours over 0");
-	/* The second key stays and was told of; the one that is new was not. */
+	/* The second key stays and was already reported; the new one was not. */
 	offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KB "|2:1;" KC "|3:1\r\n", "RTP/AVP", NULL);
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
 	c = mock_ctx(t.m, t.sdp->media[0].port);
@@ -504,8 +506,8 @@ static void a_key_that_nears_its_end_is_told_once(void **state)
 	talk_end(&t);
 }
 
-/* A key derivation rate is its sender's; ours follows it, so that it fits whether read as declared
- * or as negotiated. */
+/* A key derivation rate belongs to its sender. Ours copies it, so that both readings of the RFC
+ * (declared, negotiated) fit. */
 static void kdr_goes_to_both_keys(void **state)
 {
 	const struct media_ctx_cfg *c;

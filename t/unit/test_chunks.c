@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bodies in chunks, whole and byte by byte. */
+/* Bodies in HTTP chunks, parsed whole and byte by byte. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,8 +13,8 @@
 
 #define WINDOW 250000u
 
-/* Packets at an even rate for some time, taken by a worker that looks when they are there, or as
- * late as it waits. Returns the wait that it comes to. */
+/* Sends packets at an even rate for some time. The worker takes them at once, or as late as it
+ * waits. Returns the final wait. */
 static uint64_t load(struct coalesce *p, uint64_t *now, uint32_t rate, uint64_t for_ns)
 {
 	uint64_t end = *now + for_ns, every = NS_PER_SEC / rate, next = *now + every;
@@ -66,7 +66,7 @@ static void it_follows_the_load(void **state)
 
 	(void)state;
 	assert_int_equal(load(&p, &now, 100, NS_PER_SEC), 0);
-	/* Busy: within 20 ms; calm again: within 50. */
+	/* The wait grows within 20 ms of load and falls within 50 ms of calm. */
 	assert_int_equal(load(&p, &now, 50000, 20000000), WINDOW);
 	assert_int_equal(load(&p, &now, 1000, 50000000), 0);
 	/* The first packet after a silence does not wait. */

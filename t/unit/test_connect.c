@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Connects two parties of a call: where their packets go, and which parties receive nothing any
- * more. */
+/* Connects two parties of a call: where their packets go, and which parties no longer receive
+ * any. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void parties_of_a_call_are_joined(void **state)
 	speak(&t, "d--a");
 	assert_null(join(&t, "d", "a", "", false));
 	speak(&t, "d--a");
-	/* A new exchange within a's dialog puts it back, when it is answered. */
+	/* A new exchange within a's dialog restores the flow once it is answered. */
 	talk_offer(&t, "a", "b", talk_body(&t, addr[0], 4000, "RTP/AVP", ""));
 	assert_null(t.reply.error);
 	assert_int_equal(t.m->stream_cfg[stream_of(&t, 0)->rtp_to].remote.addr[3], 4);
@@ -101,7 +101,7 @@ static void what_cannot_be_joined_stays_as_it_is(void **state)
 		{"a", "x", "", "Invalid dialogue association"},
 		{"x", "a", "", "Invalid dialogue association"},
 		{"a", "a", "", "Invalid dialogue association"},
-		{"a", "e", "", "Invalid dialogue association"}, /* nobody answered it */
+		{"a", "e", "", "Invalid dialogue association"}, /* unanswered */
 		{"a", "c", "other", "Not supported: parties of two calls are not connected"},
 	};
 	struct talk t;

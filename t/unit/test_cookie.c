@@ -110,7 +110,7 @@ static void when_full_the_oldest_replies_go(void **state)
 	}
 }
 
-/* An attacker whose replies fill the cache would else make a proxy's repeated offer be executed
+/* Otherwise an attacker could fill the cache, and a proxy's repeated offer would be executed
  * again. */
 static void a_source_that_floods_evicts_only_its_own_replies(void **state)
 {
@@ -146,8 +146,8 @@ static void what_is_too_large_is_not_kept(void **state)
 	cookie_destroy(c);
 }
 
-/* The control thread would not answer meanwhile. By the memory in use, of which no request gives
- * back much at once. (Sanitizers' allocators don't tell it.) */
+/* Freeing much memory at once would delay the control thread, so no request may do so. Measured by
+ * the memory in use, which sanitizers' allocators don't report. */
 static void no_request_waits_for_many_replies_to_be_freed(void **state)
 {
 	enum { N = 2000, LEN = 800 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a message may cost the control thread, which all others wait for: in proportion to its
- * length, whatever stands in it. A phone writes the SDP of an INVITE, so nothing in it may be
- * looked for anew in each line of it. Time is that of this thread, compared with what a plain body
- * of the same length takes, the best of a few. The limits are several times what is true, and half
- * of the least of the faults that they are for, or less. */
+/* The time a message costs the control thread grows only with its length, whatever it contains.
+ * Phones write the SDP, so no line may start another search through it. Thread time is compared
+ * with that of a plain body of the same length, best of a few runs. Limits are several times the
+ * measured cost, and at most half the cost of the smallest fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@
 #define AUDIO        "m=audio 4000 RTP/AVP 0\r\n"
 #define BODY         65400u
 #define TRIES        4
-#define LIMIT        20 /* times what a plain body takes; none takes more than 5 */
+#define LIMIT        20 /* times the cost of a plain body; no row exceeds 5 */
 #define LIMIT_SCRIPT 12
 #define OFFERS \
 	"codec-offer-a codec-offer-b codec-offer-c codec-offer-d codec-offer-e codec-offer-f "
@@ -192,8 +191,8 @@ static void what_a_phone_says_costs_by_its_length(void **state)
 	dispatch_stop(&r);
 }
 
-/* Of whom can send ng at all, words and values by the ten thousand. Norm: a value that nobody looks
- * into. */
+/* Words and values by the ten thousand, from a client that may send ng. The norm is a value that no
+ * code reads. */
 static void what_a_script_says_costs_by_its_length(void **state)
 {
 	static const struct {

@@ -57,7 +57,7 @@ static void what_is_written_is_read_back(void **state)
 	}
 }
 
-/* Word by word, as RFC 1071 4.1 shows it. */
+/* Sums word by word, as in RFC 1071 4.1. */
 static void the_checksum_is_the_one_of_rfc_1071(void **state)
 {
 	uint8_t packet[DGRAM_HDR_MAX + 5], *ip;
@@ -160,7 +160,7 @@ static void options_and_trailing_bytes_are_no_payload(void **state)
 	assert_int_equal(d.off, 36);
 	assert_int_equal(d.len, 20);
 	assert_true(dgram_checksum_ok(&d, with));
-	/* Without a checksum: valid for IPv4, not for IPv6 (RFC 8200 8.1). */
+	/* A zero checksum is valid for IPv4, not for IPv6 (RFC 8200 8.1). */
 	put_be16(with + 34, 0);
 	assert_true(dgram_checksum_ok(&d, with));
 	whole = make(packet, true, 20, &ip);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may change whose media (call/dialog.h), whose keys are not a terminal's own (reflect.c), and
- * how many media a call has. Rows are requests to one call; after each the parties that hear each
- * other are compared. */
+/* Who may change whose media (call/dialog.h), keys that are ours sent back (reflect.c), and how
+ * many media a call has. Rows are requests to one call. After each row the test compares which
+ * parties receive each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,11 +23,12 @@ struct row {
 	/* o offer, e offer of an emergency call, a answer, d delete, w delete later, t delete with
 	 * the flag to-tag, j connect; from-tag, to-tag, branch: '-' = none */
 	char what, from, to, branch;
-	char who;      /* whose SDP: its address ends in this; from a to f */
+	char who;      /* address of the SDP ends in this; from a to f */
 	unsigned code; /* sip-code */
 	char source;   /* received-from, likewise; '-' = none */
 	bool good;
-	/* who hears a, and whom a hears: addresses' letters; "" = the call is over */
+	/* receivers of a's packets, and senders that a receives: letters of addresses; "" = the
+	 * call is over */
 	const char *hear;
 };
 
@@ -53,7 +54,7 @@ static struct ng_request request(struct talk *t, const struct row *r, const char
 	return q;
 }
 
-/* The terminal at the end of what this stream sends. */
+/* The terminal that receives this stream's packets. */
 static char towards(const struct talk *t, const struct media_stream_cfg *s)
 {
 	const struct media_stream_cfg *to =
@@ -62,7 +63,7 @@ static char towards(const struct talk *t, const struct media_stream_cfg *s)
 	return to ? (char)('a' + to->remote.addr[3] - 1) : '-';
 }
 
-/* For a's stream: its peer's terminal; and of all others, those whose packets reach a. */
+/* For a's stream: its peer's terminal, then all terminals whose packets reach a. */
 static const char *hearing(const struct talk *t)
 {
 	static char text[2 + MOCK_MAX];
@@ -256,7 +257,7 @@ static void deletes(void **state)
 		{'d', 'a', '-', '1', 'a', 0, '-', true, ""});
 }
 
-/* z's dialog has nothing in common with a's but the Call-ID: z and y speak at d and e. */
+/* z's dialog shares only the Call-ID with a's. z and y talk at d and e. */
 #define Z_RINGS                                             \
 	{                                                   \
 		'o', 'z', '-', '3', 'd', 0, 'd', true, "bb" \
@@ -367,7 +368,7 @@ static const char *line(struct talk *t, uint32_t n, const char *key)
 static void nobody_sends_under_our_key_or_the_others(void **state)
 {
 	static const struct {
-		int echo;        /* which of our lines comes back; -1: none */
+		int echo;        /* which of our lines is reflected; -1: none */
 		const char *key; /* instead */
 		const char *why; /* NULL: taken */
 	} T[] = {
@@ -393,7 +394,8 @@ static void nobody_sends_under_our_key_or_the_others(void **state)
 			assert_non_null(strstr(t.reply.detail.s, T[i].why));
 		} else {
 			assert_null(t.reply.error);
-			/* Nor in a later offer, by either: a's key of ours, and b's. */
+			/* A later offer by either side may not reflect a's or b's key of ours,
+			 * either. */
 			snprintf(text, sizeof(text), "%s", line(&t, 0, NULL));
 			for (int by_b = 0; by_b < 2; by_b++) {
 				talk_offer(&t, by_b ? "b" : "a", by_b ? "a" : "b",
@@ -405,7 +407,7 @@ static void nobody_sends_under_our_key_or_the_others(void **state)
 	}
 }
 
-/* A line with such a key is left out like one with an unknown suite; another may be taken. */
+/* A line with such a key is ignored like one with an unknown suite. Another line may be taken. */
 static void a_good_line_beside_a_reflected_one_is_taken(void **state)
 {
 	char text[512];
@@ -454,7 +456,7 @@ static void media_beyond_the_limit_have_port_0(void **state)
 		assert_string_equal(ports_of(&t), "1100");
 		assert_int_equal(t.m->ports, 4);
 	}
-	/* A place becomes free when its m-line is closed. */
+	/* Closing an m-line frees its place. */
 	talk_offer(&t, "a", "b", talk_body(&t, "192.0.2.1", 4000, "RTP/AVP", moved));
 	assert_string_equal(ports_of(&t), "1000");
 	talk_answer(&t, "a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/AVP", moved));
@@ -529,7 +531,7 @@ static void ordinary_calls_leave_a_reserve(void **state)
 	talk_end(&t);
 }
 
-/* A crypto line with a key of its own. */
+/* Writes a crypto line with a key that differs by turn. */
 static const char *crypto_line(
 	char *out, size_t len, unsigned tag, enum srtp_suite_id suite, int turn)
 {
@@ -546,7 +548,7 @@ static const char *crypto_line(
 	return out;
 }
 
-/* A terminal that answers with another key and suite each time: a leg forgets the oldest ones. */
+/* The answering terminal changes key and suite each time: a leg forgets the oldest keys. */
 static void a_call_holds_a_bounded_number_of_keys(void **state)
 {
 	unsigned tag[SUITE_COUNT];
@@ -577,7 +579,7 @@ static void a_call_holds_a_bounded_number_of_keys(void **state)
 		crypto_line(text, sizeof(text), tag[k % n], suite[k % n], k);
 		talk_answer(&t, "a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", text));
 		assert_null(t.reply.error);
-		/* of each leg: four in force and three former ones of the terminal, one of ours for
+		/* per leg: four keys in force, three former ones of the terminal, one of ours for
 		 * each suite */
 		assert_true(t.m->keys <= 2 * (4 + 3 + SUITE_COUNT));
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The serial engine and the mock (which is the reference) do what every engine must; the serial
- * engine refuses jobs that point elsewhere. What the runner makes of a device that fails or lies.
- */
+/* The serial engine and the mock (the reference) pass the tests for every engine. The serial engine
+ * refuses jobs that point outside the arena. The runner handles a device that fails or lies. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -101,7 +100,7 @@ static void the_selftest_leaves_out_what_an_engine_cannot(void **state)
 enum { DEVICES = 3 };
 
 struct runner {
-	uint32_t batch_max; /* 0: as many as there are slots */
+	uint32_t batch_max; /* 0: the number of slots */
 	struct engine *serial;
 	struct batch_device device[DEVICES];
 	uint32_t devices;
@@ -125,7 +124,7 @@ static void runner_make(struct runner *t)
 	t->a = batch_runner_arena(t->r);
 }
 
-/* As many devices as there are weights. */
+/* There is one device per weight. */
 static void runner_open_devices(struct runner *t, uint32_t min, const uint32_t *weight, uint32_t n)
 {
 	static const enum srtp_suite_id suites[] = {
@@ -158,7 +157,7 @@ static void runner_open(struct runner *t, uint32_t device_min)
 	runner_open_devices(t, device_min, &(uint32_t){1}, 1);
 }
 
-/* What an engine can do is asked when a key changes. */
+/* The runner checks what an engine can do when a key changes. */
 static void keys_again(struct runner *t)
 {
 	for (uint32_t slot = 2; slot < 8; slot += 2)
@@ -199,7 +198,7 @@ static void runner_batch(struct runner *t, uint32_t n)
 	assert_memory_equal(b.job, before, n * sizeof(*before));
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(b.status[i], i % 5 == 4 ? XC_BAD_TAG : XC_OK);
-		if (b.status[i] == XC_OK) /* the header came through to its own place */
+		if (b.status[i] == XC_OK) /* the header was copied to its own place */
 			assert_memory_equal(
 				t->a->out + b.job[i].out_off, t->a->in + b.job[i].in_off, 12);
 	}
@@ -240,21 +239,21 @@ static void what_the_device_cannot_do_is_done_serially(void **state)
 	keys_again(&t);
 	for (uint32_t n = 1; n <= RUNNER_N; n++)
 		runner_batch(&t, n);
-	/* Of nine in a row four have no GCM on either side; of the last six, two. */
+	/* Nine packets in a row have four without GCM on either side; the last six have two. */
 	assert_int_equal(t.mock->last_n, 10);
 	assert_true(batch_runner_counters(t.r)->device_jobs < batch_runner_counters(t.r)->jobs);
 	runner_close(&t);
 }
 
-/* A batch under keys that are all alike is not looked at job by job: whether there are others must
- * be known at any time. */
+/* A batch whose keys are all alike is not checked job by job. The runner therefore counts the other
+ * keys at any time. */
 static void keys_that_are_odd_count_from_their_coming_to_their_going(void **state)
 {
 	enum { CM = 2, GCM = 4, F8 = 6 };
 	static const struct {
 		uint32_t wiped, set; /* slots, 0 = none */
 		enum srtp_suite_id suite;
-		uint32_t key, sent; /* of all jobs; how many of them go to the device */
+		uint32_t key, sent; /* key of all jobs; how many of them go to the device */
 		uint32_t status;
 	} T[] = {
 		{0, 0, SUITE_PLAIN, GCM, 0, XC_OK}, /* it cannot */
@@ -263,11 +262,11 @@ static void keys_that_are_odd_count_from_their_coming_to_their_going(void **stat
 		{GCM, 0, SUITE_PLAIN, CM, RUNNER_N, XC_OK}, /* wiped twice */
 		{F8, 0, SUITE_PLAIN, CM, RUNNER_N, XC_OK},
 		{0, 0, SUITE_PLAIN, F8, RUNNER_N,
-			XC_BAD_TAG}, /* none is left: whoever gets them refuses */
+			XC_BAD_TAG}, /* no such key is left: any engine refuses */
 		{0, GCM, SUITE_AEAD_AES_128_GCM, CM, RUNNER_N, XC_OK},
 		{0, 0, SUITE_PLAIN, GCM, 0, XC_OK},
 		{0, GCM, SUITE_AES_CM_128_32, GCM, RUNNER_N,
-			XC_OK}, /* the slot is another key's now */
+			XC_OK}, /* the slot has another key now */
 		{0, F8, SUITE_F8_128_32, F8, 0, XC_OK},
 	};
 	struct runner t;
@@ -317,7 +316,7 @@ static void a_failing_device_costs_no_packet_and_is_left_alone_in_the_end(void *
 
 		runner_open(&t, 1);
 		t.mock->mode = modes[m / 2];
-		t.mock->no_gcm = m & 1; /* with split batches too */
+		t.mock->no_gcm = m & 1; /* split batches are counted, too */
 		keys_again(&t);
 		for (int i = 0; i < 6; i++)
 			runner_batch(&t, RUNNER_N);
@@ -375,7 +374,7 @@ static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void 
 	t.device[0].fixed_min = 0;
 	for (int fails = 0; fails < 2; fails++) {
 		batch_runner_destroy(t.r);
-		/* One that is fast and fails is never worth it. */
+		/* A fast device that fails is not used. */
 		t.mock->mode = fails ? MOCK_FAIL : MOCK_IDLE;
 		t.device[0].measured = false;
 		runner_make(&t);
@@ -385,8 +384,8 @@ static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void 
 	runner_close(&t);
 }
 
-/* The arena has room for several batches in flight; a queue refuses more than one in one go, which
- * says nothing of the device. */
+/* The arena has room for several batches in flight. A queue takes only one batch at a time, which
+ * is no failure of the device. */
 static void calibration_asks_for_no_larger_batch_than_there_will_be(void **state)
 {
 	struct runner t;
@@ -422,7 +421,7 @@ static void calibration_looks_at_each_class_by_itself(void **state)
 	assert_int_equal(t.device[0].min[BATCH_GCM], BATCH_NEVER);
 	assert_int_equal(t.device[0].min[BATCH_F8], 1);
 	assert_int_equal(t.device[0].min[BATCH_MIXED], 1);
-	/* What the first runner measured is good for the next. */
+	/* The next runner reuses the first runner's measurement. */
 	t.mock->runs = 0;
 	batch_runner_destroy(t.r);
 	runner_make(&t);
@@ -446,7 +445,8 @@ static void batches_go_to_the_devices_by_weight(void **state)
 	runner_open_devices(&t, 1, weight, DEVICES);
 	for (int i = 1; i <= 60; i++) {
 		runner_batch(&t, 6);
-		/* Smooth: after any number of batches nobody is more than one ahead. */
+		/* The shares are smooth: after any number of batches, a device is at most one
+		 * ahead. */
 		for (uint32_t d = 0; d < DEVICES; d++) {
 			assert_true(runs(&t, d) * 6 + 6 > (uint32_t)i * weight[d]);
 			assert_true(runs(&t, d) * 6 < (uint32_t)i * weight[d] + 6);
@@ -499,7 +499,7 @@ static void a_lost_devices_weight_goes_to_the_others_and_no_packet_is_lost(void 
 		t.mock->mode = modes[m];
 		t.mock->fail_after = 5;
 		for (int i = 0; i < 40; i++) {
-			t.mock->no_gcm = i & 1; /* with split batches too */
+			t.mock->no_gcm = i & 1; /* split batches are counted, too */
 			keys_again(&t);
 			runner_batch(&t, RUNNER_N);
 		}
@@ -509,7 +509,7 @@ static void a_lost_devices_weight_goes_to_the_others_and_no_packet_is_lost(void 
 		assert_int_equal(runs(&t, 0) + runs(&t, 1) + runs(&t, 2), 40);
 		assert_true(runs(&t, 1) - runs(&t, 2) + 1 <= 2);
 		assert_int_equal(batch_runner_device_counters(t.r, 0)->errors, tries);
-		/* One after the other, until none is left. */
+		/* The devices fail one after the other, until none is left. */
 		for (uint32_t d = 1; d < DEVICES; d++) {
 			mock_control(t.device[d].engine)->mode = modes[m];
 			for (int i = 0; i < 12; i++)

@@ -166,7 +166,7 @@ static void the_line_says_what_was_and_no_key(void **state)
 	t.now += 31 * NS_PER_SEC;
 	calls_tick(t.c, t.now);
 	assert_int_equal(h.times, 1);
-	/* the delay does not count */
+	/* the delay is not counted */
 	assert_non_null(
 		strstr(h.text, "call ended: deleted by command; 64.0 s, 60.0 s since its answer"));
 	assert_non_null(strstr(h.text, "; audio PCMU/8000 AES_CM_128_HMAC_SHA1_80 in "));
@@ -178,7 +178,7 @@ static void the_line_says_what_was_and_no_key(void **state)
 	talk_end(&t);
 }
 
-/* ng's sip-code names a 183: media flows, but nobody has answered. */
+/* ng's sip-code is 183: media flows before an answer. */
 static void a_provisional_answer_is_no_answer(void **state)
 {
 	struct ng_request r = talk_request("a", "b", "");
@@ -213,7 +213,7 @@ static void a_provisional_answer_is_no_answer(void **state)
 	assert_non_null(strstr(h.json, "\"answered_ms\":1007000"));
 }
 
-/* Only the first end counts: the daemon stops while a deleted call is still relayed. */
+/* Only the first end counts. The daemon may stop while a deleted call is still relayed. */
 static void a_deleted_call_stays_deleted_when_the_daemon_stops(void **state)
 {
 	struct ng_request r = talk_request("a", "", "");
@@ -234,7 +234,7 @@ static void a_deleted_call_stays_deleted_when_the_daemon_stops(void **state)
 	assert_non_null(strstr(h.text, "deleted by command"));
 }
 
-/* Before the answer no suite is in force, neither SRTP nor plain. */
+/* Before the answer, neither SRTP nor plain is in force. */
 static void an_unanswered_call_has_no_suite(void **state)
 {
 	struct heard h = {0};

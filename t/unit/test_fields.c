@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The columns "compared", "fast" and "saved" of media/fields.h: each field, changed alone, has the
- * effects that its columns name, and no others. The column "kernel": test_offload_fields.c. */
+/* Columns "compared", "fast" and "saved" of media/fields.h: each field is changed alone and has
+ * exactly the effects its columns name. Column "kernel": test_offload_fields.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void a_change_is_sent_as_its_column_says(void **state)
 		row_change(&STREAM_ROW[i], &now);
 		if (media_stream_same(&sent, &now) == is_compared(&STREAM_ROW[i]))
 			fail_msg("%s: %s", STREAM_ROW[i].name, STREAM_ROW[i].compared);
-		/* An event is sent each time that it is set, and its end is none. */
+		/* An event field is sent whenever it is set, and never when it is cleared. */
 		if (media_stream_same(&now, &now) == row_is(STREAM_ROW[i].compared, "BY_EVENT") ||
 			media_stream_same(&now, &sent) !=
 				(!is_compared(&STREAM_ROW[i]) ||
@@ -149,7 +149,7 @@ static const struct record *record_of(int in)
 	return at;
 }
 
-/* The row of a table with this key; there must be one only. */
+/* Finds the row with this key in a table; there must be exactly one. */
 static const struct field *row_of(const struct record *r, const char *key)
 {
 	const struct field *found = NULL;

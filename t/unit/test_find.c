@@ -119,7 +119,7 @@ static void pages_have_every_call_once(void **state)
 	talk_end(&t);
 }
 
-/* A call that ends between two pages costs no other call its line. */
+/* When a call ends between two pages, all other calls are still listed. */
 static void a_page_goes_on_where_the_last_one_ended(void **state)
 {
 	struct calls_look look = {.limit = 1};
@@ -170,7 +170,7 @@ static void silence_counts_when_the_other_is_received(void **state)
 	heard.last_packet_ns = t.now;
 	assert_int_equal(look_at(&t).troubles, 0); /* just answered */
 	t.now += SIGHT_SILENT_NS + 1;
-	assert_int_equal(look_at(&t).troubles, 0); /* no party is received */
+	assert_int_equal(look_at(&t).troubles, 0); /* no packets from either party */
 	heard.last_packet_ns = t.now;
 	assert_int_equal(look_at(&t).troubles, 1u << SIGHT_TROUBLE_ONE_WAY);
 	assert_int_equal(look_at(&t).silent_side, 1);
@@ -184,7 +184,7 @@ static void silence_counts_when_the_other_is_received(void **state)
 	talk_end(&t);
 }
 
-/* A listener on the path understands neither keys of the terminals nor a fax. */
+/* A listener on the path cannot read media under the terminals' own keys, nor a fax. */
 static void only_rtp_in_clear_is_plain(void **state)
 {
 	static const char fax[] = "v=0\r\no=- 1 2 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"

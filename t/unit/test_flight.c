@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Several batches in flight: under random loads every one is finished once, in order, and exactly
- * as the serial engine has it, whatever becomes of the devices in between. With the mock, which
- * does its work as late as it may, and with OpenCL as on a device with memory of its own. */
+/* Several batches in flight under random loads. Each finishes once, in order and with the serial
+ * engine's results, whatever the devices do. Tested with the mock, which works as late as it may,
+ * and with OpenCL as on a device with its own memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { LANE = 48, DEPTH_MAX = 4, SLOTS = LANE * DEPTH_MAX, KEY_SLOTS = 64, DEVICES = 2, PAIRS = 6 };
 
-/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+/* PoCL frees some memory only when the process ends (for LeakSanitizer). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -31,12 +31,12 @@ struct rig {
 	uint32_t devices, depth;
 	struct batch_runner *r;
 	struct arena *a;
-	/* The serial engine by itself, on the same packets. */
+	/* The serial engine's results for the same packets. */
 	struct arena shadow;
 	struct engine_queue *alone;
 	struct xc_job before[SLOTS];
 	uint64_t random, submitted, jobs;
-	/* In flight, the oldest first. */
+	/* Batches in flight, the oldest first. */
 	struct batch b[DEPTH_MAX];
 	uint32_t first, flying;
 };
@@ -120,8 +120,8 @@ static uint32_t below(struct rig *t, uint32_t n)
 	return (uint32_t)(sample_random(&t->random) % n);
 }
 
-/* The next batch into a place of its own: any suites, any lengths, now and then one packet forged
- * or one job ill-formed. */
+/* Places the next batch: any suites and lengths, sometimes one forged packet or one malformed
+ * job. */
 static struct batch batch_make(struct rig *t)
 {
 	uint32_t at = (uint32_t)(t->submitted % t->depth) * LANE;
@@ -162,7 +162,7 @@ static void submit(struct rig *t)
 	assert_int_equal(batch_flying(t->r), t->flying);
 }
 
-/* The oldest; then its place is spoilt, for nobody may look there any more. */
+/* Finishes the oldest batch, then overwrites its place, which must not be read any more. */
 static void finish(struct rig *t)
 {
 	struct batch b = t->b[t->first], alone;
@@ -185,14 +185,14 @@ static void finish(struct rig *t)
 	assert_int_equal(batch_flying(t->r), t->flying);
 }
 
-/* One step of a worker that may do anything that is allowed. */
+/* One random step of a worker among all that are allowed. */
 static void step(struct rig *t)
 {
 	uint32_t what = below(t, 8);
 
 	if (t->flying < t->depth && (what < 4 || t->flying == 0))
 		submit(t);
-	else if (what == 7) /* a key that no job names */
+	else if (what == 7) /* a key that no job uses */
 		assert_int_equal(batch_runner_key_changed(t->r, 2 + 2 * PAIRS), 0);
 	else if (what == 6 || batch_done(t->r, what == 5 ? clock_mono_ns() + 50000 : 0))
 		finish(t);
@@ -235,7 +235,7 @@ static void random_loads_are_as_the_serial_engine_has_them(void **state)
 		all_is_told(t);
 		assert_int_equal(batch_runner_counters(t->r)->device_errors, 0);
 		assert_true(batch_runner_counters(t->r)->device_jobs > t->jobs / 2);
-		if (T[e].ops == &engine_mock) /* else the test proves nothing */
+		if (T[e].ops == &engine_mock) /* otherwise the test proves nothing */
 			assert_in_range(mock_control(t->device[1].engine)->flying_most,
 				t->depth > 1 ? 2 : 0, t->depth > 1 ? t->depth : 0);
 		rig_close(t);
@@ -268,7 +268,7 @@ static void batches_in_flight_on_a_device_that_goes_are_finished_once_and_in_ord
 			uint64_t errors = batch_runner_device_counters(t->r, d)->errors;
 
 			assert_true(t->device[d].lost);
-			/* Those in flight with the last one count, too. */
+			/* The batches before the last one count, too. */
 			assert_in_range(errors, mode == MOCK_HANG ? 1 : 3,
 				(mode == MOCK_HANG ? 0 : 2) + t->depth);
 		}
@@ -276,7 +276,7 @@ static void batches_in_flight_on_a_device_that_goes_are_finished_once_and_in_ord
 	}
 }
 
-/* Jobs of a device that is slow are not waited for by looking. */
+/* The worker does not poll for jobs of a slow device. */
 static void looking_does_not_wait(void **state)
 {
 	struct rig *t = rig_open(&engine_mock, "", 0, 1, 2, 7);
@@ -292,7 +292,7 @@ static void looking_does_not_wait(void **state)
 	assert_true(batch_done(t->r, 0));
 	assert_true(batch_done(t->r, 0)); /* and still */
 	finish(t);
-	batch_finish(t->r); /* nothing: nothing happens */
+	batch_finish(t->r); /* no batch: no effect */
 	rig_close(t);
 }
 
@@ -305,7 +305,7 @@ int main(void)
 		cmocka_unit_test(looking_does_not_wait),
 	};
 
-	/* The second has threads of its own, and really works beside us. */
+	/* The second device has its own threads, so it works in parallel. */
 	setenv("POCL_DEVICES", "basic pthread", 1);
 	log_open("test_flight", LOG_EMERG, 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void commands_mean_the_sides_that_they_name(void **state)
 			assert_null(t.reply.error);
 		assert_int_equal(gate_of(&t, 1), rows[i].a);
 		assert_int_equal(gate_of(&t, 2), rows[i].b);
-		/* It survives a re-INVITE, and goes when it is taken back. */
+		/* The block survives a re-INVITE and ends when it is removed. */
 		talk_offer(&t, "a", "b", BODY("192.0.2.1"));
 		talk_answer(&t, "a", "b", BODY("192.0.2.2"));
 		assert_int_equal(gate_of(&t, 1), rows[i].a);
@@ -185,7 +185,7 @@ static void say(struct talk *t, const struct word *w, uint8_t gate)
 	calls_gate(t->c, t->p, &r, gate, !w->off, t->now, &t->reply);
 }
 
-/* a calls b, whom l listens to too: it hears what a says. The gates of a, b, and l. */
+/* a calls b, and l listens to a. The table gives the gates of a, b, and l. */
 static void calls_sides_and_flows_are_blocked_apart(void **state)
 {
 	enum { ON = MEDIA_GATE_MEDIA, TO = MEDIA_GATE_TO(MEDIA_GATE_MEDIA) };
@@ -202,7 +202,7 @@ static void calls_sides_and_flows_are_blocked_apart(void **state)
 		{{{.from = "a", .all = NG_ALL_EXCEPT_OFFER_ANSWER}}, 0, 0, TO},
 		{{{.from = "a", .all = NG_ALL_FLOWS}}, TO, 0, TO},
 		{{{.from = "b", .to = "a"}}, 0, TO, 0},
-		/* what was blocked for the call is unblocked for the call only, and so on */
+		/* an unblock has the scope of its block: the call, a side or a flow */
 		{{{.from = ""}, {.from = "a", .off = true}}, ON, ON, ON},
 		{{{.from = "a"}, {.from = "", .off = true}}, ON, 0, 0},
 		{{{.from = "a"}, {.from = "a", .to = "b", .off = true}}, ON, 0, 0},
@@ -282,7 +282,7 @@ static void silence_warns_of_codecs_that_have_none(void **state)
 		if (!!t.reply.warning.len != T[i].warned || stream_of(&t, 2)->quiet != T[i].quiet)
 			fail_msg("row %zu: quiet %u, " STR_FMT, i, stream_of(&t, 2)->quiet,
 				STR_ARG(t.reply.warning));
-		/* nothing to warn of where nothing is silenced */
+		/* without silenced media there is no warning */
 		say(&t, &(struct word){.from = "a", .off = true}, MEDIA_GATE_QUIET);
 		assert_int_equal(t.reply.warning.len, 0);
 		say(&t, &(struct word){.from = "a"}, MEDIA_GATE_MEDIA);

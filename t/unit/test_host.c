@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The addresses of this host: the table itself, and what rtnetlink fills in, in a network namespace
- * of this test. */
+/* The addresses of this host: the table itself, and its entries from rtnetlink in a network
+ * namespace of this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static struct endpoint addr(const char *text)
 	struct endpoint e;
 
 	assert_int_equal(endpoint_parse_addr(&e, str_from(text)), 0);
-	e.port = 5060; /* of no meaning here */
+	e.port = 5060; /* unused here */
 	return e;
 }
 
@@ -95,7 +95,7 @@ static void ip(const char *command)
 	char line[256];
 
 	snprintf(line, sizeof(line), "ip %s", command);
-	if (system(line)) /* NOLINT: a test's own words */
+	if (system(line)) /* NOLINT: a fixed command of the test */
 		fail_msg("%s", line);
 }
 
@@ -116,7 +116,7 @@ static void look(void *arg)
 		loop_stop(w->loop);
 }
 
-/* Serves the loop until the host owns the address, or no longer does. */
+/* Runs the loop until the host owns the address, or no longer does. */
 static void until(struct loop *loop, struct host *h, const char *text, bool owned)
 {
 	struct wait w = {loop, h, addr(text), owned, false, 3000};
@@ -142,7 +142,7 @@ static void the_kernel_is_followed(void **state)
 	uint32_t before;
 
 	(void)state;
-	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: as above */
+	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: a fixed command */
 		skip();
 	ip("link add wire0 type veth peer name wire1");
 	ip("link set wire1 up");
@@ -153,7 +153,7 @@ static void the_kernel_is_followed(void **state)
 	ip("addr add 203.0.113.5 peer 203.0.113.6 dev wire0");
 	ip("addr add 2001:db8::1/64 nodad dev wire0");
 	ip("route add local 10.1.0.0/16 dev lo");
-	/* Local routes of other tables, and routes there that are not */
+	/* Other tables: local routes count, all other routes do not. */
 	ip("route add local 10.3.0.0/16 dev lo table 88");
 	ip("-6 route add local 2001:db8:3::/48 dev lo table 300");
 	ip("route add 10.5.0.0/16 dev wire0 table 88");
@@ -192,14 +192,14 @@ static void the_kernel_is_followed(void **state)
 	host_destroy(h);
 }
 
-/* More announcements than the socket holds: the loop does not run meanwhile. */
+/* More announcements than the socket can hold, because the loop does not run meanwhile. */
 static void an_overrun_loses_nothing(void **state)
 {
 	struct loop *loop;
 	struct host *h;
 
 	(void)state;
-	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: as above */
+	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: a fixed command */
 		skip();
 	ip("link add wire0 type veth peer name wire1");
 	ip("link set wire1 up");
@@ -207,7 +207,7 @@ static void an_overrun_loses_nothing(void **state)
 	assert_int_equal(loop_create(&loop), 0);
 	assert_int_equal(host_create(&h, loop), 0);
 	if (system("i=0; while [ $i -lt 12000 ]; do echo addr add 10.9.$((i / 250)).$((i % 250 + 1))/32 "
-		   "dev wire0; i=$((i + 1)); done | ip -batch -")) /* NOLINT: as above */
+		   "dev wire0; i=$((i + 1)); done | ip -batch -")) /* NOLINT: a fixed command */
 		fail_msg("addresses");
 	ip("addr del 10.9.3.9/32 dev wire0");
 	until(loop, h, "10.9.47.250", true);

@@ -55,7 +55,7 @@ static void requests_of_other_sites_are_refused(void **state)
 		{"http://A:80", "a:80", true}, {"http://a", "a:80", false},
 		{"http://b:80", "a:80", false}, {"http://a:80.evil.example", "a:80", false},
 		{"null", "a:80", false}, {"null", "null", false}, {"file://", "", false},
-		{"http://", "", true}, /* no browser says so */
+		{"http://", "", true}, /* not a browser's header */
 	};
 
 	(void)state;

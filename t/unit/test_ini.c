@@ -41,7 +41,7 @@ static void write_file(const char *text, size_t len)
 	fclose(f);
 }
 
-/* All entries as one text; a value "wrong" is refused. */
+/* Prints all entries as one text; a value "wrong" is refused. */
 static bool note(void *arg, const char *section, const char *name, const char *value)
 {
 	char *said = arg;

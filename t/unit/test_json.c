@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON: every kind of value becomes what ng understands, and whatever a reply holds is written
- * as valid JSON. */
+/* JSON: every type of value is converted to ng, and every reply is written as valid JSON. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +104,7 @@ static void bytes_that_are_no_utf8_become_the_replacement_character(void **state
 		{"\xe2\x82\xac", "\"\xe2\x82\xac\""},
 		{"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
 		{"\x01\x7f", "\"\\u0001\\u007f\""},
-		{"\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\""}, /* a terminal's CSI */
+		{"\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\""}, /* CSI control character */
 	};
 
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which sources are possible at an interface, as the kernel has it in a network namespace of this
- * test. */
+/* Which sources are possible at an interface, as the kernel decides it in a network namespace of
+ * this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,14 +31,14 @@ struct rig {
 
 static void sh(const char *script)
 {
-	if (system(script)) /* NOLINT: a test's own words */
+	if (system(script)) /* NOLINT: a fixed command of the test */
 		fail_msg("%s", script);
 }
 
 static void start(struct rig *r, bool strict_local)
 {
 	*r = (struct rig){.now_ns = NS_PER_SEC};
-	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: as above */
+	if (unshare(CLONE_NEWNET) || system("ip link set lo up") != 0) /* NOLINT: a fixed command */
 		skip();
 	sh(SET_UP);
 	r->dev = if_nametoindex("wire0");
@@ -71,7 +71,7 @@ enum { NO, YES, LAST };
 
 static void the_table(void **state)
 {
-	/* believed with rp_filter 0, 1, 2 */
+	/* accepted with rp_filter 0, 1, 2 */
 	static const struct {
 		const char *src;
 		bool by[3];
@@ -162,9 +162,9 @@ static void questions_are_bounded(void **state)
 	sh(ALL(0));
 	assert_int_equal(flood(&r, 2000, 0, false), 500);
 	assert_int_equal(flood(&r, 2000, 5000, false), 0);
-	/* Signalled sources have a budget of their own, and known ones need no look-up. */
+	/* Signalled sources have their own budget. Known sources need no look-up. */
 	assert_int_equal(flood(&r, 100, 10000, true), 100);
-	assert_in_range(flood(&r, 100, 10000, false), 90, 100); /* few may have lost their places */
+	assert_in_range(flood(&r, 100, 10000, false), 90, 100); /* some may have been evicted */
 	r.now_ns += NS_PER_SEC / 10;
 	assert_int_equal(flood(&r, 2000, 20000, false), 100);
 	r.now_ns += 10 * NS_PER_SEC;

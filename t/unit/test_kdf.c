@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and what a key
- * slot holds. */
+/* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and the
+ * contents of a key slot. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <setjmp.h>
@@ -49,8 +49,7 @@ static void published_session_keys_are_derived(void **state)
 	}
 }
 
-/* RFC 3711 4.3.1 worked out another way: x as a 112-bit number, its keystream by OpenSSL's counter
- * mode. */
+/* An independent RFC 3711 4.3.1: x as a 112-bit number, its keystream by OpenSSL's counter mode. */
 static void openssl_prf(
 	const struct srtp_master *m, uint64_t label, uint64_t r, uint8_t *out, int len)
 {
@@ -101,7 +100,7 @@ static void every_epoch_has_its_session_keys(void **state)
 				openssl_prf(&m, rtcp ? 5 : 2, rs[i], want.salt, s->salt_len);
 				assert_int_equal(srtp_kdf(&got, &m, rtcp, rs[i]), 0);
 				assert_memory_equal(&got, &want, sizeof(got));
-				/* The packet path's way to the same. */
+				/* The packet path derives the same keys. */
 				srtp_vault_fill(&vault, &m);
 				assert_int_not_equal(vault.valid, XC_KEY_VALID);
 				srtp_slot_fill(&filled, s, &want, rtcp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address learning, rule by rule, with time as a parameter. Each case is a story: signalling and
- * packets, and who is followed at the end. */
+/* Address learning, rule by rule, with time as a parameter. Each case is a story of signalling and
+ * packets, and names the address that is followed at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -30,8 +30,7 @@ enum {
 	RESTART = 64
 };
 
-/* n packets from src, one each ms milliseconds; or, without a number, signalling of that address.
- */
+/* n packets from src, one every ms milliseconds; without n, signalling of that address. */
 struct step {
 	const char *src;
 	uint32_t n, ms;
@@ -221,8 +220,7 @@ static void a_stray_packet_takes_nothing_however_long_all_was_silent(void **stat
 	play(T, ARRAY_LEN(T));
 }
 
-/* A stranger chooses the port that he sends from: the port number in SDP makes nobody more likely.
- */
+/* A stranger chooses his source port, so a port that matches SDP proves nothing. */
 static void the_signalled_port_at_another_address_means_nothing(void **state)
 {
 	static const struct story T[] = {
@@ -433,8 +431,8 @@ static void port_0_in_sdp_names_no_source(void **state)
 	learn_signal(&s.l, &s.t, &none, false, T0);
 	assert_true(learn_accepts(&s.l, &s.t, &cfg, &nat, false));
 	assert_int_equal(s.l.remote.family, 0);
-	/* Whoever was there meanwhile does not stay when SDP names an address, and is heard until
-	 * somebody is followed. */
+	/* An earlier source does not stay when SDP names an address, but is accepted until a source
+	 * is followed. */
 	take(&s, &immediate, &(struct step){NAT, 5, 20, 0});
 	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
 	learn_signal(&s.l, &s.t, &sdp, false, s.now);
@@ -475,7 +473,8 @@ static void what_came_before_the_first_address_stays_only_if_authentic_or_there(
 		assert_int_equal(s.l.confirmed, k > 0);
 		take(&s, &cfg, &(struct step){THIEF, 4, 20, 0});
 		assert_true(endpoint_eq(&s.l.remote, &want));
-		/* Who goes on is followed as any other would be, and any other takes precedence. */
+		/* A source that goes on sending is followed like any other. Every other source
+		 * takes precedence. */
 		take(&s, &cfg, &(struct step){THIEF, 50, 1, 0});
 		assert_int_equal(endpoint_eq(&s.l.remote, &want), k > 0);
 		take(&s, &cfg, &(struct step){ELSE, 5, 1, 0});
@@ -491,7 +490,7 @@ static void early_media_from_the_answers_address_go_on(void **state)
 	static const struct {
 		struct media_stream_cfg cfg;
 		const char *src, *remote;
-		uint32_t early, how, heard; /* packets before; signalling; of 5 afterwards */
+		uint32_t early, how, heard; /* before; signalling; accepted of 5 after */
 		bool confirmed;             /* right after the answer */
 	} T[] = {
 		{MODE(DELAYED), SDP, SDP, 9, 0, 5, false},
@@ -525,7 +524,7 @@ static void early_media_from_the_answers_address_go_on(void **state)
 	}
 }
 
-/* The terminal moved, and its last packets led its own new address on. */
+/* The terminal moved and sent its last packets from the new address. */
 static void a_source_from_before_that_falls_silent_is_left(void **state)
 {
 	struct endpoint sdp = at(SDP), neu = at(NEW), nat = at(NAT);
@@ -543,7 +542,7 @@ static void a_source_from_before_that_falls_silent_is_left(void **state)
 	assert_true(learn_moved(&s.l, &s.t, s.now + LEARN_MOVED_NS));
 	assert_true(endpoint_eq(&s.l.remote, &neu) && !learn_is_old(&s.l, &s.t));
 	assert_false(learn_moved(&s.l, &s.t, s.now + 2 * LEARN_MOVED_NS));
-	/* It was only a pause. */
+	/* The terminal only paused. */
 	s.now += LEARN_MOVED_NS;
 	take(&s, &cfg, &(struct step){NAT, 5, 20, 0});
 	assert_true(endpoint_eq(&s.l.remote, &nat));
@@ -613,7 +612,7 @@ static void an_ordinary_stream_passes(void **state)
 	assert_true(s.l.confirmed);
 }
 
-/* Strangers who come and go do not take the places of those on probation that rank higher. */
+/* Strangers that come and go do not evict better candidates on probation. */
 static void a_spray_does_not_keep_the_better_one_out(void **state)
 {
 	struct media_stream_cfg cfg = MODE(IMMEDIATE);

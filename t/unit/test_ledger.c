@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The indexes of a key are kept as long as its slot (media/ledger.c), whatever comes in between:
- * other keys, RTP, pass-through, the context's end, more SSRCs than entries. No index is sent or
+/* A slot keeps the indexes of its key as long as it exists (media/ledger.c): over other keys,
+ * RTP, pass-through, the context's end, and more SSRCs than entries. No index is sent or
  * received twice. */
 #include "media_rig.h"
 
@@ -67,7 +67,7 @@ static void b_pass(struct rig *r)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* 183 with one key, 183 with another, 200 with the first; and RTP in between. */
+/* A 183 with one key, a 183 with another, a 200 with the first; RTP in between. */
 static void a_sending_key_that_returns_goes_on(void **state)
 {
 	static const enum srtp_suite_id suite[] = {CM80, GCM};
@@ -85,7 +85,7 @@ static void a_sending_key_that_returns_goes_on(void **state)
 			b_key(r, B_RX);
 			for (uint64_t index = 65530; index < 65541; index++)
 				assert_int_equal(one(r, 7, index, 0), PACKET_DROP_NONCE);
-			/* The control: its roll-over counter goes on, and so do packets. */
+			/* Control: the roll-over counter continues, and newer packets are sent. */
 			assert_int_equal(one(r, 7, 65541, 0), PACKET_SENT);
 			rig_got(r, 0, 7, 65541, 65541);
 			rig_free(r);
@@ -100,7 +100,7 @@ static uint32_t rtcp_index(struct rig *r, uint32_t number)
 	return be32(r->a.out + r->out[0].out_off + 28) & SRTCP_INDEX_MAX;
 }
 
-/* Also where another key's index was used up and began again. */
+/* The key's index also survives another key that used up its own. */
 static void srtcp_indexes_of_a_key_go_on(void **state)
 {
 	struct rig *r = rig(SUITE_PLAIN, CM80);
@@ -115,7 +115,7 @@ static void srtcp_indexes_of_a_key_go_on(void **state)
 	b_key(r, B_RX);
 	rig_send_rtcp(r, 7, 7);
 	rig_run(r);
-	assert_int_equal(r->outs, 0); /* the first key's are used up */
+	assert_int_equal(r->outs, 0); /* the first key's indexes are used up */
 	b_key(r, B_RX2);
 	rig_free(r);
 }
@@ -148,7 +148,7 @@ static void a_received_key_that_returns_goes_on(void **state)
 	}
 }
 
-/* Indexes that were authentic before media were passed through count as received afterwards. */
+/* Indexes that were authentic before pass-through count as received afterwards. */
 static void passing_through_forgets_nothing(void **state)
 {
 	struct rig *r = rig(CM80, SUITE_PLAIN);
@@ -167,7 +167,7 @@ static void passing_through_forgets_nothing(void **state)
 	rig_free(r);
 }
 
-/* A rejected m-line that is offered again has another context. */
+/* A rejected m-line that is offered again gets another context. */
 static void a_key_outlives_its_context(void **state)
 {
 	const struct media_cmd del[] = {
@@ -200,7 +200,7 @@ static void a_slot_with_a_new_key_knows_nothing(void **state)
 	rig_free(r);
 }
 
-/* One key in two contexts would be sent under twice. */
+/* One key in two contexts would send each index twice. */
 static void a_key_in_force_elsewhere_is_refused(void **state)
 {
 	struct rig *r = rig(SUITE_PLAIN, CM80);
@@ -238,8 +238,8 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 		rig_run(r);
 		assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	}
-	/* The control: all of them go on, more than there are places by turns, and without a limit
-	 * per time. */
+	/* Control: all SSRCs continue in turn, although they exceed the places and the limit per
+	 * second is off. */
 	for (uint64_t k = 1; k < 4; k++)
 		for (uint32_t i = 0; i < all; i++)
 			assert_int_equal(one(r, 100 + i, 65537 + k, A_TX), PACKET_SENT);
@@ -247,7 +247,7 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 	assert_int_equal(one(r, 999, 10, A_TX), PACKET_DROP_SSRC_LIMIT);
 	a_key(r, A_TX2, false);
 	assert_int_equal(one(r, 999, 10, A_TX2), PACKET_SENT);
-	/* And all indexes are stored with the key. */
+	/* All indexes are stored with the key. */
 	a_key(r, A_TX, false);
 	for (uint32_t i = 0; i < all; i++)
 		assert_int_equal(one(r, 100 + i, 65540, A_TX), PACKET_DROP_REPLAY);
@@ -270,7 +270,7 @@ struct world {
 	uint32_t a, b; /* keys in force */
 	bool pass;
 	uint64_t next[3][SSRCS];
-	uint8_t old[OLD][256]; /* A's packets, of any key: replayed at any time */
+	uint8_t old[OLD][256]; /* A's packets under any key, replayed at any time */
 	uint32_t old_len[OLD], olds;
 	struct use *sent, *got;
 	uint32_t sents, gots, offered;
@@ -371,7 +371,7 @@ static int by_use(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct use));
 }
 
-/* Number of (SSRC, index) that were sent twice under a key. */
+/* Counts the pairs (SSRC, index) that a key sent twice. */
 static uint32_t repeated(struct use *use, uint32_t n)
 {
 	uint32_t twice = 0;
@@ -405,7 +405,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint64_
 	assert_true(w->sents * 10 > w->offered);
 	assert_int_equal(repeated(w->sent, w->sents), 0);
 	assert_int_equal(repeated(w->got, w->gots), 0);
-	/* The control: the checker sees what it is there for. */
+	/* Control: the checker detects a repeated index. */
 	for (uint32_t i = 1; i < w->sents; i++)
 		if (w->sent[i].slot) {
 			w->sent[i - 1] = w->sent[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a later life of the daemon sends under a key that an earlier one sent under
- * (persist/restore.c, media/rename.c). Nobody knows for certain what that was. So all RTP that
- * leaves as SRTP has SSRCs of this life's own, and SRTCP begins above what the clock allowed. */
+/* Keys that an earlier life of the daemon also sent under (persist/restore.c, media/rename.c). The
+ * indexes it used are not known for certain. So each life sends RTP toward SRTP under SSRCs of its
+ * own, and SRTCP above any index the clock allowed. */
 #include "media/rename.h"
 #include "media_rig.h"
 #include "packet/arena.h"
@@ -29,7 +29,7 @@ static void ctx(struct rig *r, uint32_t id, uint64_t rename, uint32_t rtcp)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* Each life of a call that an earlier one of the daemon began. */
+/* Each life continues a call of an earlier one. */
 static struct rig *life(enum srtp_suite_id a, enum srtp_suite_id b, uint64_t rename)
 {
 	struct rig *r = rig_new(a, b, 0);
@@ -58,19 +58,19 @@ static void plain_sources_have_names_of_this_life(void **state)
 			rig_run(r);
 			assert_int_equal(r->outs, 1);
 			assert_int_equal(left_as(r, 0), name);
-			/* The receiver can decrypt it: the whole header has the new name. */
+			/* The receiver can decrypt it. The new SSRC covers the whole header. */
 			rig_got(r, 0, name, index, index);
 		}
 		assert_int_not_equal(name, 7);
 		assert_int_equal(media_rename_back(0x123456789abcdef1, name), 7);
-		/* Each life has another name. */
+		/* Each life uses another SSRC. */
 		assert_int_not_equal(media_rename(0x123456789abcdef3, 7), name);
 		rig_free(r);
 	}
 }
 
-/* The sent index begins at ROC 0, whatever is received: nobody signals another to the receiver of a
- * new SSRC (RFC 3711 3.3.1). */
+/* The sent index begins at ROC 0, whatever is received: signalling names no other ROC for a new
+ * SSRC (RFC 3711 3.3.1). */
 static void authenticated_sources_have_them_too(void **state)
 {
 	struct rig *r = life(CM80, GCM, 77);
@@ -86,7 +86,7 @@ static void authenticated_sources_have_them_too(void **state)
 		rig_got(r, 0, name, index, index - 0x30000);
 	}
 	rig_free(r);
-	/* To plain RTP they leave as they came: nothing is enciphered there. */
+	/* Packets to plain RTP keep their SSRC, because they are not encrypted. */
 	r = life(CM80, SUITE_PLAIN, 77);
 	rig_send(r, 7, 100, A_TX);
 	rig_run(r);
@@ -131,7 +131,7 @@ static void both_sides_reports_name_the_same(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		put_be32(out + own[i], 7);
 	assert_memory_equal(out, report, sizeof(report));
-	/* To such a source: about its names. */
+	/* In the other direction, reports about the new SSRCs get the old ones back. */
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		put_be32(out + others[i], media_rename(5, 9));
 	memcpy(back, out, sizeof(back));
@@ -158,7 +158,7 @@ static void rtcp_goes_by_the_name_too(void **state)
 	assert_int_equal(be32(r->a.out + r->out[0].out_off + 4), media_rename(5, 7));
 	assert_true(rig_open(r, 0, plain, B_RX, 0, true) > 0);
 	rig_free(r);
-	/* And back: B reports about the name, A hears of its SSRC. */
+	/* In the other direction, B reports about the new SSRC, and A receives its own. */
 	r = life(SUITE_PLAIN, CM80, 5);
 	p = rig_slot(r, B_RTCP, PORT_B_RTCP);
 	memset(plain, 0, sizeof(plain));
@@ -193,14 +193,14 @@ static void report_of_an_srtp_source(struct rig *r, uint32_t number, uint64_t in
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	at = r->a.out + r->out[0].out_off;
-	/* It is enciphered, unless the suite has no cipher. */
+	/* The report is encrypted, unless the suite has no cipher. */
 	full_report(p, media_rename(5, 7), 9);
 	assert_int_equal(memcmp(at, p, len) == 0, clear);
 	assert_int_equal(rig_open(r, 0, plain, B_RX, index, true), len);
 	assert_memory_equal(plain, p, len);
 }
 
-/* A listener to A, under a key of its own: its copy is enciphered, and names what it receives. */
+/* A listener to A has its own key. Its copy is encrypted and names the SSRC it receives. */
 static void a_listeners_srtcp_goes_by_the_names(void **state)
 {
 	struct rig *r = life(CM80, GCM, 5);
@@ -242,7 +242,7 @@ static void srtcp_of_srtp_sources_goes_by_the_names(void **state)
 			for (uint32_t i = 0; i < 3; i++)
 				report_of_an_srtp_source(r, i, i, clear);
 			rig_free(r);
-			/* With MKIs, which go between the pieces. */
+			/* With MKIs, which stand between the parts of a packet. */
 			r = rig_new((enum srtp_suite_id)a, (enum srtp_suite_id)b, 4);
 			ctx(r, 0, 5, 0);
 			ctx(r, 1, 5, 0);
@@ -276,7 +276,7 @@ static void srtcp_stays_below_what_the_clock_allows(void **state)
 	}
 	assert_in_range(sent, MEDIA_RTCP_BURST + 249, MEDIA_RTCP_BURST + 251);
 	assert_true(r->m->ctx[1].tx_rtcp_next <= media_rtcp_ceiling(1, second) + 1);
-	/* The next life begins above that, and sends when the clock has come there. */
+	/* The next life begins above that index, and sends once the clock has reached it. */
 	rig_free(r);
 	r = rig_new(SUITE_PLAIN, CM80, 0);
 	ctx(r, 1, 0, (uint32_t)media_rtcp_ceiling(1, 3 * second));
@@ -313,8 +313,8 @@ static void silence_has_a_name_of_this_life(void **state)
 	rig_free(r);
 }
 
-/* Two terminals of a fork send the same SSRC and index to one of our keys, one of them silenced:
- * each index is sent once. */
+/* Two terminals of a fork, one of them silenced, send the same SSRC and index to one of our keys.
+ * Each index is sent once. */
 static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 {
 	struct rig *r = life(CM80, CM80, 5);
@@ -338,7 +338,7 @@ static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 	}
 	assert_int_equal(left_as(r, 0), media_rename(5, 7));
 	assert_int_equal(rig_dropped(r, B, PACKET_DROP_NONCE), 1);
-	/* The silence has used this one up. */
+	/* The silent packet has used this index up. */
 	rig_send(r, 7, 101, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_NONCE);
@@ -382,8 +382,7 @@ static void insider_sends(struct rig *r, uint64_t index, uint8_t word)
 
 enum { INSIDER_LIVES = 3, INSIDER_PACKETS = 5 };
 
-/* One life, whose record knows nothing of what was sent: the same indexes each time, with other
- * words. */
+/* One life whose record names no sent index: the same indexes each time, with other payload. */
 static uint32_t insider_life(
 	enum srtp_suite_id a, enum srtp_suite_id b, uint32_t k, struct use *use)
 {
@@ -398,7 +397,7 @@ static uint32_t insider_life(
 		assert_int_equal(rig_open(r, 0, plain, B_RX, index, false), 172);
 		assert_int_equal(plain[171], k + 1);
 		use[n++] = (struct use){.index = r->a.job[0].tx_index, .ssrc = left_as(r, 0)};
-		/* Within a life the index is refused. */
+		/* Within one life, the index is refused. */
 		insider_sends(r, index, (uint8_t)(k + 100));
 		assert_int_equal(r->outs, 0);
 	}
@@ -424,8 +423,7 @@ static void an_insider_who_repeats_indexes_repeats_no_keystream(void **state)
 		}
 }
 
-/* The same record each time, with the same source that repeats itself: nothing is sent twice under
- * the key. */
+/* The same record and the same repeating source each time: no index is sent twice under the key. */
 static void a_record_may_come_back_any_number_of_times(void **state)
 {
 	static struct use use[ALL];

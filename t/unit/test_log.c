@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The log: what a line about a call looks like, as text and in the journal; what strangers cannot
- * write into it; and its end. */
+/* The log: the format of a line about a call, as text and in the journal; protection against
+ * injected lines; and closing it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static const struct log_about about = {
 	.call_id = {"c\n1", 3}, .side = {"t\x1b[2J", 5}, .media = 2, .stream = "RTP"};
 
-/* What was written to standard error meanwhile. */
+/* Returns the text written to standard error meanwhile. */
 static int keep;
 static FILE *said;
 
@@ -77,7 +77,7 @@ static void no_more_lines_than_a_log_bears(void **state)
 	usleep(1050000);
 	log_info("later");
 	lines = heard(text, sizeof(text));
-	/* A second may end in between. */
+	/* The second may change in between. */
 	assert_in_range(lines, LOG_LINES_PER_SECOND, 2 * LOG_LINES_PER_SECOND + 5);
 	assert_non_null(strstr(text, "nevertheless"));
 	assert_non_null(strstr(text, "lines were suppressed"));
@@ -114,7 +114,8 @@ static void the_journal_gets_fields(void **state)
 	assert_string_equal(
 		got, "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=me\nMESSAGE=nobody's\n");
 	assert_int_equal(heard(text, sizeof(text)), 0);
-	/* A journal that does not read is not waited for, and one that is gone loses nothing. */
+	/* The log does not wait for a journal that does not read. Without a journal no line is
+	 * lost. */
 	listen_in();
 	for (int i = 0; i < 400; i++)
 		log_warn("more");

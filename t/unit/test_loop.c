@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The control thread's event loop: what is removed is not called any more, not even in the same
- * round. */
+/* The control thread's event loop: a removed descriptor or timer is not called any more, not even
+ * in the same round. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void stop_soon(void *arg)
 	loop_stop(r->l);
 }
 
-/* Whichever of two ready descriptors comes first removes both. */
+/* Both descriptors are ready; the first one called removes both. */
 static void remove_both(struct rig *r)
 {
 	for (int i = 0; i < 2; i++) {

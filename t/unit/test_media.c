@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The way of a packet without the kernel and without an engine: prepare, the scalar reference,
- * complete. Looks into the room's own tables to prove that nothing is committed from a packet that
- * did not authenticate. */
+ * complete. The tests read the room's own tables to prove that unauthentic packets change
+ * nothing. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 #include "packet/arena.h"
@@ -32,8 +32,8 @@ static void every_pair_of_suites_with_and_without_mki(void **state)
 				rig_run(r);
 				assert_int_equal(r->outs, 2);
 				rig_got(r, 0, 7, 100, 100);
-				/* RTCP came on A's one port and leaves by B's second, under index 0
-				 * of ours. */
+				/* RTCP arrived on A's only port and leaves by B's second port,
+				 * under our index 0. */
 				rig_plain_rtcp(p, 7, 1);
 				if (suites[k] != SUITE_NULL_80) {
 					len = rig_protect(
@@ -73,7 +73,7 @@ static void a_replay_is_refused_across_bursts_and_within_one(void **state)
 
 	(void)state;
 	rig_send(r, 7, 500, A_TX);
-	rig_send(r, 7, 500, A_TX); /* both authenticate: found out in complete */
+	rig_send(r, 7, 500, A_TX); /* both authenticate: complete finds the replay */
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
@@ -103,7 +103,7 @@ static void a_forged_packet_changes_nothing(void **state)
 	before = rig_snapshot(r, &len);
 	rig_send(r, 7, 65001, A_TX)[40] ^= 1;         /* payload */
 	put_be16(rig_send(r, 7, 65001, A_TX) + 2, 1); /* a jump over the roll-over */
-	put_be32(rig_send(r, 8, 1, A_TX) + 8, 9);     /* an SSRC of its own */
+	put_be32(rig_send(r, 8, 1, A_TX) + 8, 9);     /* its own SSRC */
 	rig_send(r, 7, 65001, A_TX2);                 /* another key */
 	rig_send_rtcp(r, 7, 4)[20] ^= 0x80;
 	rig_send(r, 7, 65001, A_TX)[5] ^= 1;
@@ -160,12 +160,12 @@ static void a_plain_side_cannot_make_us_repeat_a_nonce(void **state)
 	rig_send(r, 7, 1000 - SRTP_REPLAY_WINDOW, 0);
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	/* Other SSRCs must not push the first one's memory out. */
+	/* Other SSRCs must not evict the first one's state. */
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS; ssrc++)
 		rig_send(r, ssrc, 1, 0);
 	rig_run(r);
 	assert_int_equal(r->outs, MEDIA_SSRCS);
-	assert_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 7)); /* it gave its place up */
+	assert_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 7)); /* its place was taken */
 	rig_send(r, 7, 1005, 0);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_NONCE);
@@ -182,13 +182,13 @@ static void a_new_key_from_one_side_leaves_the_others_index_alone(void **state)
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	/* Nothing new: the same again must still be a replay. */
+	/* The command changes nothing: the same packet must still be a replay. */
 	rig_ctx(r, 0, A_TX, A_RX, r->suite_a, false, false);
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
-	/* A re-keys: its roll-over counter starts at 0 again (RFC 4568 6.4), ours toward B goes on.
-	 */
+	/* A changes its key: its roll-over counter restarts at 0 (RFC 4568 6.4), ours toward B
+	 * continues. */
 	rig_ctx(r, 0, A_TX2, A_RX, r->suite_a, true, false);
 	rig_send(r, 7, 1, A_TX2);
 	rig_run(r);
@@ -202,7 +202,7 @@ static void hold_keeps_the_index_moving(void **state)
 	struct media_cmd hold = rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 
 	(void)state;
-	r->m->stream[B].learn = (struct learn){0}; /* no address was named yet */
+	r->m->stream[B].learn = (struct learn){0}; /* no address known yet */
 	hold.stream.remote = (struct endpoint){.family = AF_INET, .port = 5000};
 	assert_int_equal(media_command(r->m, &hold), 0);
 	for (uint64_t i = 40000; i < 140000; i += 20000) {
@@ -317,7 +317,7 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 	media_stream_remote(r->m, A, &remote);
 	assert_true(remote.family && atomic_load(&c->packets) && atomic_load(&c->ssrc));
 	assert_int_equal(media_command(r->m, &del), 0);
-	/* The next call may have the handle now, and be asked how it goes. */
+	/* The next call may already own the handle and read its statistics. */
 	media_stream_remote(r->m, A, &remote);
 	media_stream_quality(r->m, A, &quality);
 	assert_int_equal(remote.family, 0);
@@ -335,8 +335,8 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 	rig_free(r);
 }
 
-/* Echoed: under the key that the terminal receives under, in step with what it sent, and only what
- * authenticated. */
+/* Echoed packets are sent under the key that the terminal receives under. They follow its indexes,
+ * and only authentic packets are echoed. */
 static void what_leads_back_to_its_sender_is_ciphered_for_it(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that come again: a watched stream drops them, any other takes the usual way; a watch ends
- * by itself. Beside it: a stream that is cut has no destination, and a source that media may not go
- * to is not learned. */
+/* Packets that come again: a watched stream drops them, any other relays them; a watch ends by
+ * itself. Also: a cut stream has no destination, and a source that media may not go to is not
+ * learned. */
 #include "media/again.h"
 #include "media_rig.h"
 
@@ -18,7 +18,7 @@ static void watch(struct rig *r, uint32_t stream)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* A's terminal sends; whether it leaves. */
+/* A's terminal sends a packet. Returns whether it leaves. */
 static bool sends(struct rig *r, uint64_t index)
 {
 	rig_send(r, 7, index, A_TX);
@@ -36,7 +36,7 @@ static void only_a_watched_stream_looks_for_packets_that_come_again(void **state
 	assert_true(r->m->stream[A].fast);
 	watch(r, A);
 	assert_false(r->m->stream[A].fast);
-	assert_true(sends(r, 100)); /* the first that the watch sees */
+	assert_true(sends(r, 100)); /* the first packet under the watch */
 	for (int i = 0; i < 3; i++)
 		assert_false(sends(r, 100));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_AGAIN), 3);
@@ -66,7 +66,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	assert_false(r->m->stream[A].watched);
 	assert_true(r->m->stream[A].fast);
 	assert_true(sends(r, index - 1));
-	/* Or after a time. */
+	/* The watch also ends after some time. */
 	watch(r, A);
 	assert_true(sends(r, index++));
 	rig_send(r, 7, index++, A_TX);
@@ -80,7 +80,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	rig_free(r);
 }
 
-/* Empty reports of a terminal are alike. */
+/* Empty reports of a terminal are all alike. */
 static void a_few_equal_reports_are_no_circle(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every reason for which a packet does not leave, and that it is counted where it came in; what
- * commands keep and what they reset; packets that say themselves whether they are enciphered. */
+/* Each reason to drop a packet, counted at the stream that received it; what commands keep and what
+ * they reset; packets that show themselves whether they are encrypted. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #define CM80 SUITE_AES_CM_128_80
 #define CM32 SUITE_AES_CM_128_32
 
-/* The burst's only packet got this verdict, stream A counted it, and no other stream counted
- * anything. */
+/* Checks that the burst's only packet got this verdict, that stream A counted it once, and that no
+ * other stream counted anything. */
 static void only_drop(struct rig *r, enum packet_verdict want)
 {
 	uint64_t before = rig_dropped(r, A, want), all = media_drop_count(r->m, want);
@@ -44,7 +44,7 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	rig_send(r, 7, 101, A_TX)[0] = 0x40;
 	only_drop(r, PACKET_DROP_MALFORMED);
 	rig_send(r, 7, 101, A_TX)[0] |=
-		0x0f; /* CSRCs where the tag lies are not found out, but do not authenticate */
+		0x0f; /* CSRCs that reach into the tag are not detected, but fail authentication */
 	only_drop(r, PACKET_DROP_BAD_TAG);
 	rig_send(r, 7, 101, A_TX);
 	r->in[0].len = ARENA_MAX_PACKET + 1;
@@ -58,11 +58,11 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	only_drop(r, PACKET_DROP_BAD_TAG);
 	rig_send(r, 7, 100, A_TX);
 	only_drop(r, PACKET_DROP_REPLAY);
-	/* A's new key: the index toward B was sent before. */
+	/* A's new key restarts, but the index toward B was sent before. */
 	rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
 	rig_send(r, 7, 100, A_TX2);
 	only_drop(r, PACKET_DROP_NONCE);
-	/* No other side. */
+	/* The stream has no other side. */
 	cmd = rig_stream_cmd(A, PORT_A, 0, MEDIA_NONE, B_RTCP, "192.0.2.1:4000");
 	cmd.stream.rtp = true;
 	assert_int_equal(media_command(r->m, &cmd), 0);
@@ -111,8 +111,8 @@ static void what_the_kernel_did_not_take_is_counted_where_it_came_in(void **stat
 	rig_free(r);
 }
 
-/* Whatever a command did to a stream or context between the halves, the job is not that one's any
- * more. */
+/* When a command changes a stream or context between the halves, the job no longer belongs to
+ * it. */
 static void a_command_between_the_halves_makes_jobs_stale(void **state)
 {
 	(void)state;
@@ -125,7 +125,7 @@ static void a_command_between_the_halves_makes_jobs_stale(void **state)
 		jobs = rig_prepare(r);
 		assert_int_equal(jobs, 1);
 		switch (what) {
-		case 0: /* gone and taken again */
+		case 0: /* released and taken again */
 			assert_int_equal(media_command(r->m, &del), 0);
 			rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 			break;
@@ -154,7 +154,7 @@ static void a_command_between_the_halves_makes_jobs_stale(void **state)
 
 static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 {
-	const uint32_t all = MEDIA_SSRCS + MEDIA_TURNS; /* that may leave for now */
+	const uint32_t all = MEDIA_SSRCS + MEDIA_TURNS; /* not allowed to leave now */
 	struct rig *r = rig_new(CM80, CM80, 0);
 
 	(void)state;
@@ -163,13 +163,13 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, all);
 	rig_send(r, 99, 5, A_TX);
-	assert_int_equal(rig_prepare(r), 0); /* before any cipher */
+	assert_int_equal(rig_prepare(r), 0); /* before any cipher work */
 	rig_complete(r, 0);
 	rig_send(r, MEDIA_TURNS + 1, 60000, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	rig_free(r);
-	/* Likewise when the last place is taken within the same burst: found out in complete. */
+	/* The same if the last place is taken within the burst: complete finds it. */
 	r = rig_new(CM80, CM80, 0);
 	for (uint32_t ssrc = 1; ssrc <= all + 1; ssrc++)
 		rig_send(r, ssrc, 60000, A_TX);
@@ -189,7 +189,7 @@ static void the_silent_ssrc_goes_first_where_it_leaves_plain(void **state)
 	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS; ssrc++)
 		rig_send(r, ssrc, 10, A_TX);
 	rig_run(r);
-	rig_send(r, 1, 11, A_TX);   /* 2 is now the one that was silent longest */
+	rig_send(r, 1, 11, A_TX);   /* 2 is now the SSRC that was silent longest */
 	rig_send(r, 99, 10, A_TX2); /* forged: must not evict */
 	rig_run(r);
 	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 2));
@@ -216,7 +216,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_ctx_plain(r, 1);
 	rig_key(r, B_RX, CM80);
 	rig_key_new(r, B_RX, 0, 0);
-	r->a.key[B_RX].salt[0] ^= 1; /* another key in this place */
+	r->a.key[B_RX].salt[0] ^= 1; /* another key in this slot */
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
 	rig_send(r, 7, 65537, A_TX);
 	rig_send_rtcp(r, 7, 2);
@@ -224,7 +224,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	assert_int_equal(r->outs, 2);
 	rig_got(r, 0, 7, 65537, 1);
 	assert_int_equal(be32(r->a.out + r->out[1].out_off + 28), 0x80000001u); /* RFC 3711 3.4 */
-	/* Used up: only a new key starts it again. */
+	/* The key is used up: only a new one restarts sending. */
 	r->m->ctx[1].tx_rtcp_next = SRTCP_INDEX_MAX + 1;
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
 	rig_send_rtcp(r, 7, 3);
@@ -246,7 +246,7 @@ static void unsound_crypto_is_refused(void **state)
 	} T[] = {
 		{{.suite = SUITE_PLAIN}, 0},
 		{{.suite = CM80, .keys = 1, .key = {{.slot = 2}}}, 0},
-		{{.suite = CM80, .keys = 1, .key = {{0}}}, -EINVAL}, /* would leave in the clear */
+		{{.suite = CM80, .keys = 1, .key = {{0}}}, -EINVAL}, /* would leave unencrypted */
 		{{.suite = CM80, .keys = 1, .key = {{.slot = 1}}}, -EINVAL},
 		{{.suite = CM80, .keys = 1, .key = {{.slot = 3}}}, -EINVAL}, /* SRTCP's slot */
 		{{.suite = CM80, .keys = 1, .key = {{.slot = KEYS}}}, -EINVAL},
@@ -264,7 +264,7 @@ static void unsound_crypto_is_refused(void **state)
 			 .no_rtp_auth = true},
 			-EINVAL},
 		{{.suite = SUITE_PLAIN, .no_rtp_auth = true}, -EINVAL},
-		/* Two keys are told apart by their MKIs, or not at all. */
+		/* Two keys need MKIs to be told apart. */
 		{{.suite = CM80, .keys = 2, .key = {{.slot = 2}, {.slot = 4}}}, -EINVAL},
 		{{.suite = CM80, .keys = 2, .key = {{2, {1}}, {4, {1}}}, .mki_len = 1}, -EINVAL},
 		{{.suite = CM80, .keys = 2, .key = {{2, {1}}, {4, {2}}}, .mki_len = 1, .use = 1},
@@ -284,7 +284,7 @@ static void unsound_crypto_is_refused(void **state)
 	rig_free(r);
 }
 
-/* SRTCP says by its E flag whether it is enciphered; what leaves follows what was negotiated, RFC
+/* SRTCP's E flag tells whether it is encrypted. The outgoing packet follows the negotiation, RFC
  * 3711 3.4. */
 static void srtcp_in_the_clear_is_authenticated_all_the_same(void **state)
 {
@@ -309,7 +309,7 @@ static void srtcp_in_the_clear_is_authenticated_all_the_same(void **state)
 			rig_plain_rtcp(plain, 7, 5);
 			j.out_off = r->in[0].in_off;
 			assert_int_equal(srtp_ref_job(&j, r->a.key, plain, r->a.in), XC_OK);
-			assert_memory_equal(p, plain, 28); /* in the clear indeed */
+			assert_memory_equal(p, plain, 28); /* indeed unencrypted */
 			r->in[0].len = 28 + 4 + s->rtcp_tag_len;
 			p[27] ^= (uint8_t)damage;
 			if (damage) {
@@ -367,7 +367,7 @@ static void rtcp_on_the_rtp_port_does_not_confirm_it(void **state)
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 1);
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);
-	/* The same address keeps the learned source, a new one does not. */
+	/* The same address keeps the learned source; another one does not. */
 	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The short way of usual packets against the long way: two workers' tables get the same commands,
- * packets and verdicts of the engine, in random order, one of them without the short way. Jobs,
- * notes, what leaves, verdicts, and all state behind every burst are the same, and most packets did
- * go the short way. */
+/* The fast path against the long way. Two tables get the same commands, packets and engine verdicts
+ * in random order, one of them without the fast path. Jobs, notes, sent packets, verdicts and state
+ * are equal after every burst, and most packets take the fast path. */
 #include "media/short_tag.h"
 #include "media/ssrc.h"
 #include "media_rig.h"
@@ -116,7 +115,7 @@ static void stream_changes(struct world *w)
 	c.stream.relearn = once_in(w, 4);
 	c.stream.rtp = !once_in(w, 10);
 	c.stream.tos = (uint8_t)dice(w, 256);
-	c.stream.copy[0] = once_in(w, 10) ? 4 : 0; /* the stream of number 3 */
+	c.stream.copy[0] = once_in(w, 10) ? 4 : 0; /* stream number 3 */
 	if (once_in(w, 10))
 		c.stream.rtp_to = MEDIA_NONE;
 	if (once_in(w, 10))
@@ -125,13 +124,13 @@ static void stream_changes(struct world *w)
 	if (once_in(w, 4)) {
 		command(w, &(struct media_cmd){.type = MEDIA_STREAM_DEL, .id = id});
 		if (dice(w, 4)) {
-			c.stream.wait = true; /* nothing came in yet */
+			c.stream.wait = true; /* nothing received yet */
 			command(w, &c);
 		}
 	}
 }
 
-/* Who hears with A: the third context's terminal. */
+/* Adds a second receiver of A: the third context's terminal. */
 static void listener_comes_or_goes(struct world *w)
 {
 	struct media_cmd c =
@@ -189,7 +188,7 @@ static void something_changes(struct world *w)
 			media_shed(w->r[k]->m, ordinary, emergency);
 }
 
-/* What most calls are. */
+/* The configuration of most calls. */
 static void all_is_usual(struct world *w)
 {
 	for (uint32_t k = 0; k < RIGS; k++) {
@@ -209,7 +208,7 @@ static void same_notes(const struct media *a, const struct media *b, uint32_t i)
 {
 	struct note x = a->note[i], y = b->note[i];
 
-	/* Only complete() looks at them, and only where it leaves, or by the long way. */
+	/* Only complete() reads them, and only for packets that leave, or on the long way. */
 	if (x.fast) {
 		assert_ptr_equal(a->ctx + (y.rx - b->ctx), x.rx);
 		assert_ptr_equal(a->ctx + (y.tx - b->ctx), x.tx);
@@ -268,7 +267,7 @@ static void same_state(const struct world *w)
 	assert_memory_equal(a->drops, b->drops, sizeof(a->drops));
 }
 
-/* The verdicts of the two, and what left. */
+/* Compares the verdicts of both tables, and the sent packets. */
 static void same_end(const struct world *w, uint32_t n)
 {
 	const struct rig *a = w->r[SHORT], *b = w->r[LONG];
@@ -342,7 +341,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t
 
 	assert_non_null(w);
 	w->rng = 0x9e3779b97f4a7c15ull + suite_a;
-	w->next[A] = w->next[B] = 65000; /* the ROC is raised soon */
+	w->next[A] = w->next[B] = 65000; /* the ROC will soon increase */
 	for (uint32_t k = 0; k < RIGS; k++)
 		w->r[k] = rig_new(suite_a, suite_b, mki_len);
 	for (uint32_t i = 0; i < BURSTS; i++) {

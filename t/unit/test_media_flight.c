@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Several bursts prepared before the first is completed: what one knows of another. Each index is
- * received once and sent once, RTCP is numbered on, a first wrap between two bursts is seen, keys
- * in use stay; and at any depth the same leaves. */
+/* Several bursts prepared before the first is completed, and what each knows of the others. Each
+ * index is received once and sent once, RTCP numbers continue, a wrap between two bursts is
+ * noticed, keys in use stay. The depth does not change what is sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct rig *rig_at_depth(enum srtp_suite_id a, enum srtp_suite_id b, uint
 	return r;
 }
 
-/* What was sent so far is prepared; the next burst begins. */
+/* Prepares the packets sent so far and begins the next burst. */
 static void begin(struct rig *r, struct flight *f)
 {
 	memcpy(f->in, r->in, sizeof(f->in));
@@ -65,7 +65,7 @@ static void a_packet_in_two_bursts_is_received_once_and_sent_once(void **state)
 		rig_send(r, SSRC, 5, A_TX);
 		rig_send(r, SSRC, 6, A_TX);
 		begin(r, &two);
-		assert_int_equal(two.jobs, 2); /* else nothing is proved */
+		assert_int_equal(two.jobs, 2); /* otherwise the test proves nothing */
 		end(r, &one);
 		assert_int_equal(r->outs, 1);
 		rig_got(r, 0, SSRC, 5, 5);
@@ -106,8 +106,7 @@ static void rtcp_is_numbered_on_over_what_is_in_flight(void **state)
 	rig_free(r);
 }
 
-/* Forged RTCP takes indexes while it is in flight, and even if that never ends not without bound.
- */
+/* Forged RTCP takes indexes while it is in flight, up to a bound, even if it never completes. */
 static void forged_rtcp_uses_no_indexes_up(void **state)
 {
 	struct rig *r = rig_at_depth(SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, 2);
@@ -168,7 +167,7 @@ static void session_keys_in_flight_stay(void **state)
 	assert_int_equal(one.jobs, 4);
 	memcpy(before, r->a.key, sizeof(before));
 	for (uint64_t i = 0; i < 12; i++)
-		rig_send(r, SSRC, 1 + 16 * (40 + i), A_TX); /* more than there is room for */
+		rig_send(r, SSRC, 1 + 16 * (40 + i), A_TX); /* more than fit */
 	begin(r, &two);
 	assert_int_equal(two.jobs, MEDIA_EPOCHS - 1 - 3);
 	for (uint32_t i = 0; i < one.jobs; i++) {
@@ -225,7 +224,7 @@ static uint32_t below(struct play *p, uint32_t n)
 	return (uint32_t)(sample_random(&p->random) % n);
 }
 
-/* Several SSRCs, over the wrap, lost, late, twice and forged. */
+/* Packets of several SSRCs over the wrap: lost, late, repeated and forged. */
 static void some_packets(struct play *p)
 {
 	uint32_t n = below(p, SLOTS / DEPTH_MAX + 1);
@@ -237,7 +236,7 @@ static void some_packets(struct play *p)
 			rig_send_rtcp(p->r, SSRC, ++p->rtcp);
 			continue;
 		}
-		/* Without authentication few may be missing (media/jump.c). */
+		/* Without authentication only small gaps are accepted (media/jump.c). */
 		p->index[s] +=
 			what == 1 ? 1 + below(p, p->r->suite_a == SUITE_PLAIN ? 6 : 300) : what < 7;
 		what = below(p, 8);
@@ -266,10 +265,11 @@ static struct play play(enum srtp_suite_id from, uint32_t depth, uint64_t seed)
 		.hash = 0xcbf29ce484222325ull};
 	struct flight f[DEPTH_MAX];
 	uint32_t begun, ended;
-	/* When bursts are completed is no part of what they are. */
+	/* The order of completion uses a generator of its own, so that the packets stay the
+	 * same. */
 	uint64_t when = seed;
 
-	/* What is unknown is estimated by few packets near each other: let nothing be unknown. */
+	/* An unknown SSRC is estimated from a few packets, so make all SSRCs known first. */
 	for (uint32_t i = 0; i < ARRAY_LEN(p.index); i++)
 		rig_send(p.r, SSRC + i, p.index[i], A_TX);
 	begin(p.r, &f[0]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every bit of a protected packet, header, body, MKI, tag and SRTCP's index alike, turned over one
- * at a time: nothing leaves, and no state moves (index, window, learned address, key use, counters
- * but those of errors). With every suite, RTP and RTCP, with and without MKI, and the verdicts of
- * the reference, the serial and the OpenCL engine. */
+/* Flips every bit of a protected packet, one at a time: header, body, MKI, tag and SRTCP index.
+ * Nothing leaves and no state changes but the counters of errors. Covers every suite, RTP and RTCP,
+ * with and without MKI, on the reference, the serial and the OpenCL engine. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -13,7 +12,7 @@
 #include "batch/engine.h"
 #include "engine_mock.h"
 
-/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+/* PoCL frees some memory only when the process ends (for LeakSanitizer). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -41,7 +40,7 @@ static void burst_run(struct bench *b)
 	r->n = 0;
 }
 
-/* All that authentic packets only may change. */
+/* The state that only authentic packets may change. */
 struct state {
 	void *tables;
 	size_t len;
@@ -80,8 +79,8 @@ static uint8_t *short_rtp(struct rig *r, uint64_t index)
 	return at;
 }
 
-/* One suite: a packet is taken, the next one is flipped in every bit, and is taken at last as it
- * was. */
+/* For one suite: a packet is taken, the next one is tried with each bit flipped, and finally taken
+ * unchanged. */
 static void flip(struct bench *b, enum srtp_suite_id suite, bool rtcp, uint8_t mki_len)
 {
 	struct rig *r = b->r = rig_new(suite, SUITE_AES_CM_128_80, mki_len);

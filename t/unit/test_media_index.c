@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The 48-bit index (RFC 3711 3.3.1): it begins where signalling says, is found within the first
- * burst, goes on while nothing may leave, and is not led astray where nothing authenticates
- * (UNAUTHENTICATED_SRTP); the replay window's size. */
+/* The 48-bit index (RFC 3711 3.3.1). It begins where signalling says, is found within the first
+ * burst, and continues while nothing may leave. Without authentication (UNAUTHENTICATED_SRTP)
+ * forgeries do not move it. Also the replay window's size. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 
@@ -46,7 +46,7 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	rig_send(r, 8, 5ull << 16 | 3, A_TX);
 	rig_send(r, 9, 4ull << 16 | 1, A_TX); /* estimated by the index, not only the ROC */
 	rig_send(r, 9, 3ull << 16 | 65530, A_TX);
-	rig_send(r, 9, 3ull << 16 | 65529, A_TX); /* may have been received before us */
+	rig_send(r, 9, 3ull << 16 | 65529, A_TX); /* may have been received earlier */
 	rig_send(r, 7, 60001, A_TX);              /* another ROC does not authenticate */
 	rig_send_rtcp(r, 7, 1);
 	rig_run(r);
@@ -58,7 +58,7 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	assert_int_equal(r->in[3].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->in[4].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->in[5].verdict, PACKET_DROP_BAD_TAG);
-	/* Where indexes are in force already, starts are not heeded. */
+	/* Where indexes are in force already, start values are ignored. */
 	a.ctx.rx_new = a.ctx.tx_new = b.ctx.rx_new = b.ctx.tx_new = false;
 	a.ctx.rx_roc = b.ctx.tx_roc = 100;
 	a.ctx.rx_starts = b.ctx.tx_starts = 0;
@@ -83,8 +83,8 @@ static const struct media_mark *mark_of(
 	return NULL;
 }
 
-/* What one worker tells of its indexes makes another go on behind them: nothing twice, no step
- * lost, over a wrap as well. */
+/* One worker's reported indexes let another continue after them: nothing is sent twice, and no step
+ * is lost, also over a wrap. */
 static void marks_of_one_life_are_resumed_in_the_next(void **state)
 {
 	struct media_mark mark[2][MEDIA_MARKS_MAX];
@@ -136,7 +136,7 @@ static void marks_of_one_life_are_resumed_in_the_next(void **state)
 		0);
 	rig_send(r, 7, 65535, A_TX); /* again */
 	rig_send_rtcp(r, 7, 40);     /* again */
-	rig_send(r, 7, 65537, A_TX); /* behind the wrap */
+	rig_send(r, 7, 65537, A_TX); /* after the wrap */
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
@@ -181,7 +181,7 @@ static void a_first_burst_over_the_wrap_loses_nothing(void **state)
 	(void)state;
 	for (size_t t = 0; t < ARRAY_LEN(orders); t++)
 		for (int plain = 0; plain < 2; plain++) {
-			/* From a plain side only the sending index is found so. */
+			/* From a plain side only the sent index is found this way. */
 			struct rig *r = rig_new(plain ? SUITE_PLAIN : CM80, CM80, 0);
 
 			for (int i = 0; i < 8; i++) {
@@ -196,24 +196,24 @@ static void a_first_burst_over_the_wrap_loses_nothing(void **state)
 		}
 }
 
-/* Estimates of the burst are only that: what was forged in front must not move them far, and
- * nothing of them stays. */
+/* A burst's estimates are temporary: forged packets at its start must not move them far, and leave
+ * no state. */
 static void forgeries_in_front_do_not_lead_the_first_burst_astray(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);
 
 	(void)state;
-	put_be16(rig_send(r, 7, 3000, A_TX) + 2, 65535); /* far: not heeded */
+	put_be16(rig_send(r, 7, 3000, A_TX) + 2, 65535); /* far: ignored */
 	for (uint32_t i = 0; i < 5; i++)
 		rig_send(r, 7, 1000 + i, A_TX);
-	put_be16(rig_send(r, 8, 3000, A_TX) + 2, 65535); /* near, but from elsewhere */
+	put_be16(rig_send(r, 8, 3000, A_TX) + 2, 65535); /* near, but from another address */
 	r->in[r->n - 1].src.port = 4999;
 	r->m->stream[A].cfg.strict_source = false;
 	rig_send(r, 8, 2, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 6);
 	/* Forged near the index and from the terminal's own address: this burst is lost, the next
-	 * one is not. */
+	 * one is relayed. */
 	put_be16(rig_send(r, 9, 3000, A_TX) + 2, 65535);
 	rig_send(r, 9, 2, A_TX);
 	rig_run(r);
@@ -264,7 +264,8 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 		rig_send(r, 7, 280000, A_TX);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
-		/* B's index goes on from what B heard last: its terminal estimates the same. */
+		/* B's index continues from the last packet B received, because its terminal
+		 * estimates the same. */
 		rig_got(r, 0, 7, 280000, srtp_index_estimate(60000, (uint16_t)280000));
 		rig_free(r);
 	}
@@ -355,7 +356,7 @@ static void an_unproved_index_far_ahead_moves_nothing(void **state)
 	send_untagged(r, 7, 60000);
 	rig_run(r);
 	assert_int_equal(seen->last, 60000);
-	/* Single forgeries, whatever they are, with the terminal's own in between. */
+	/* Single forgeries of any kind between packets of the terminal. */
 	for (uint64_t i = 1; i <= 300; i++) {
 		send_untagged(r, 7, 60000 + i + 3001 + 97 * i % 20000);
 		send_untagged(r, 7, 60000 + i);
@@ -367,8 +368,7 @@ static void an_unproved_index_far_ahead_moves_nothing(void **state)
 	rig_free(r);
 }
 
-/* What proves nothing takes no place, also where the other side, being plain, would not be asked.
- */
+/* An unproven SSRC takes no place, even where the plain other side would not be asked. */
 static void unauthenticated_ssrcs_push_nobody_out(void **state)
 {
 	struct rig *r = unauthenticated(CM80);
@@ -400,7 +400,7 @@ static void after_a_long_gap_an_unauthenticated_stream_goes_on(void **state)
 		rig_run(r);
 		assert_int_equal(r->outs, i >= 7);
 	}
-	/* No proof is asked for where few are lost. */
+	/* Small gaps need no proof. */
 	send_untagged(r, 7, 70010 + MEDIA_LEAD);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);

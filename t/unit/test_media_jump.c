@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How far the index of a plain terminal's stream may jump toward an SRTP side (media/jump.c). The
- * forger sends from the terminal's own address, as nothing else is asked of him. */
+ * forger sends from the terminal's own address, because no other proof is required. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -46,8 +46,8 @@ static void one_far_packet_moves_nothing(void **state)
 	rig_free(r);
 }
 
-/* As far as is believed, again and again, at nearly half of the terminal's rate: the forger's
- * packets take the places of their own indexes, and nothing else of the terminal's. */
+/* The forger jumps as far as allowed, again and again, at nearly half of the terminal's rate. Only
+ * the indexes of its own packets are lost to the terminal. */
 static void near_packets_take_their_own_place_only(void **state)
 {
 	static bool taken[8000];
@@ -121,10 +121,9 @@ static void a_terminal_that_jumps_is_heard_after_some_packets(void **state)
 	rig_free(r);
 }
 
-/* A terminal that jumps six times by 30,000, once per packet, all in one burst. Nothing tells how
- * many cycles it passed, and no index that an SRTP receiver could follow exists (RFC 3711 3.3.1):
- * what looks older than the last packet that was sent is dropped, until its sequence numbers have
- * passed it. No index is sent twice. */
+/* A terminal jumps six times by 30,000, once per packet, in one burst. The number of passed cycles
+ * is unknown, so no SRTP receiver could follow (RFC 3711 3.3.1). Packets that look older than the
+ * last sent one are dropped until the sequence numbers have passed it. No index is sent twice. */
 static void six_jumps_in_a_burst_cost_half_a_cycle_at_most(void **state)
 {
 	static const uint32_t jumps[] = {1, 2, 6};
@@ -159,7 +158,7 @@ static void a_stream_that_loses_half_goes_on(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i++, next += 2)
 		assert_int_equal(one(r, next, next * 20), PACKET_SENT);
-	for (uint32_t i = 0; i < 20; i++) { /* a second of it in one piece */
+	for (uint32_t i = 0; i < 20; i++) { /* one second in one piece */
 		next += 50;
 		for (uint32_t k = 0; k < 50; k++, next++)
 			assert_int_equal(one(r, next, next * 20), PACKET_SENT);
@@ -167,7 +166,7 @@ static void a_stream_that_loses_half_goes_on(void **state)
 	rig_free(r);
 }
 
-/* A burst at once: the short way takes the next packet only. */
+/* One burst at once: the fast path takes the next packet only. */
 static void the_short_way_jumps_no_further(void **state)
 {
 	uint64_t next;
@@ -203,7 +202,7 @@ static void listeners_are_guarded_likewise(void **state)
 	for (uint64_t i = FIRST; i < FIRST + 50; i++) {
 		assert_int_equal(one(r, i, i * 20), PACKET_SENT);
 		assert_int_equal(r->outs, 2);
-		/* To a plain side it is for the terminal to judge. */
+		/* Toward a plain side, the terminal judges jumps itself. */
 		assert_int_equal(one(r, i + 30000, i * 20), PACKET_SENT);
 		assert_int_equal(r->outs, 1);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2), and
- * session keys that are derived anew every 2^n packets (4.3.1, 4.3.2): here the terminals derive
- * theirs by srtp_kdf() for every packet. */
+/* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2).
+ * Session keys derived again every 2^n packets (4.3.1, 4.3.2): the terminals here derive theirs by
+ * srtp_kdf() for every packet. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 
@@ -54,8 +54,8 @@ static void packets_under_two_keys_may_interleave(void **state)
 		rig_send(r, 7, index++, A_TX);
 		rig_run(r);
 		assert_int_equal(two_keys(r, false), 0);
-		/* Over the wrap, one burst after the other; no packet is lost and the ROC goes on.
-		 */
+		/* Over the wrap, one burst after the other: no packet is lost and the ROC
+		 * continues. */
 		for (int burst = 0; burst < 10; burst++) {
 			for (uint32_t i = 0; i < 10; i++)
 				rig_send(r, 7, index + (i ^ 1), dice(2) ? A_TX : A_TX2);
@@ -65,7 +65,7 @@ static void packets_under_two_keys_may_interleave(void **state)
 				rig_got(r, i, 7, index + (i ^ 1), index + (i ^ 1));
 			index += 10;
 		}
-		/* The old key goes; the index stays. */
+		/* The old key is removed; the index stays. */
 		rig_ctx(r, 0, A_TX2, A_RX, suites[s], false, false);
 		rig_send(r, 7, index, A_TX);
 		rig_send(r, 7, index, A_TX2);
@@ -77,8 +77,8 @@ static void packets_under_two_keys_may_interleave(void **state)
 	}
 }
 
-/* RFC 3711 3.3.2 lists indexes, whichever key they came under: 3.3.1 has them go on over a re-key.
- */
+/* The replay list of RFC 3711 3.3.2 holds indexes of all keys, because they continue over a re-key
+ * (3.3.1). */
 static void an_index_seen_under_one_key_is_a_replay_under_the_other(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 1);
@@ -135,10 +135,10 @@ static void what_we_send_under_changes_without_a_gap(void **state)
 		assert_int_equal(r->outs, 2);
 		assert_int_equal(rig_open(r, 0, p, slot, 65536 + i, false), 172);
 		assert_int_equal(be16(p + 2), i);
-		/* SRTCP's index goes on whichever key it is. */
+		/* SRTCP's index continues, whichever key is used. */
 		assert_int_equal(be32(r->a.out + r->out[1].out_off + 28), 0x80000000u | (1 + i));
 		assert_int_equal(rig_open(r, 1, p, slot, 1 + i, true), 28);
-		/* A second time under another key is refused all the same. */
+		/* Sent a second time, under another key, it is still refused. */
 		rig_send(r, 7, 65536 + i, A_TX);
 		rig_run(r);
 		assert_int_equal(r->outs, 0);
@@ -199,7 +199,7 @@ static void a_used_up_srtcp_index_starts_again_with_another_key(void **state)
 static void send_some(struct rig *r, uint64_t *index, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		rig_send(r, 7 + i % 3, (*index)++, A_TX); /* of all SSRCs together */
+		rig_send(r, 7 + i % 3, (*index)++, A_TX); /* packets of all SSRCs together */
 	rig_run(r);
 }
 
@@ -224,18 +224,18 @@ static void a_signalled_lifetime_warns_and_ends_only_if_told_to(void **state)
 			send_some(r, &index, 1);
 			media_key_usage(r->m, slot, &u);
 			assert_true(u.warned && !u.expired);
-			send_some(r, &index, 10); /* the burst goes over the end */
+			send_some(r, &index, 10); /* the burst reaches the end of the lifetime */
 			assert_int_equal(r->outs, enforce ? 4 : 10);
 			send_some(r, &index, 3);
 			assert_int_equal(r->outs, enforce ? 0 : 3);
-			rig_send_rtcp(r, 7, 1); /* whichever ends first ends both */
+			rig_send_rtcp(r, 7, 1); /* the shorter lifetime ends both */
 			rig_run(r);
 			assert_int_equal(r->outs, !enforce);
 			assert_int_equal(rig_dropped(r, A, PACKET_DROP_LIFETIME), enforce ? 10 : 0);
 			media_lifetime_events(r->m, &warned, &expired);
 			assert_int_equal(warned, 1);
 			assert_int_equal(expired, 1);
-			/* The index went on meanwhile: the next key finds it so. */
+			/* The index continued meanwhile, and the next key uses it. */
 			assert_int_equal(
 				media_ssrc_find(&r->m->ctx[0], RX_RTP, 7)->seen.last, index - 3);
 			rig_free(r);
@@ -282,7 +282,7 @@ static void what_is_forged_uses_no_key_up(void **state)
 	rig_free(r);
 }
 
-/* Packets of RTP are counted a lot at a time where the end is far; nobody may see that. */
+/* RTP packets are counted in blocks while the end is far; no reader may notice. */
 
 static uint64_t used(const struct rig *r, uint32_t slot)
 {
@@ -329,7 +329,7 @@ static void every_packet_under_a_key_counts_once_whatever_commands_come(void **s
 	rig_free(r);
 }
 
-/* Both sides receive under one key, as no call does. */
+/* Both sides receive under one key, which calls never do. */
 static void a_key_of_two_contexts_counts_for_both(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);
@@ -378,7 +378,7 @@ static void a_lifetime_ends_to_the_packet_however_long(void **state)
 		}
 }
 
-/* Of SRTCP, of an earlier life, or by a key's new life: the count of SRTP is the true one again at
+/* Counted by SRTCP, by an earlier life, or reset for a key: the count of SRTP is exact again at
  * once. */
 static void an_end_that_comes_otherwise_is_not_overrun(void **state)
 {
@@ -440,7 +440,7 @@ static void play_rtp(struct world *w, bool lossy)
 		index += dice(3000);
 	w->next[s] = index + 1;
 	rig_send(w->r, 50 + s, index, A_TX);
-	/* Two of an SSRC change places. */
+	/* Two packets of one SSRC are swapped. */
 	if (w->r->n >= 2 && dice(4) == 0) {
 		struct packet_in last = w->r->in[w->r->n - 1];
 
@@ -476,8 +476,8 @@ static void hear(struct world *w)
 static void kdr_play(enum srtp_suite_id suite, uint8_t rx_kdr, uint8_t tx_kdr, bool lossy)
 {
 	struct world w = {.r = rig_new(suite, suite, 1), .rtcp_in = (1u << rx_kdr) - 5};
-	/* A burst must not span more epochs than there are places: after a stall, a few per stream.
-	 */
+	/* A burst must not span more epochs than there are places. After a stall, each stream gets
+	 * few packets. */
 	uint32_t burst_max = rx_kdr < 5 || tx_kdr < 5 ? 6 : SLOTS - 1;
 
 	rig_key_new(w.r, A_TX, rx_kdr, 0);
@@ -500,8 +500,8 @@ static void kdr_play(enum srtp_suite_id suite, uint8_t rx_kdr, uint8_t tx_kdr, b
 		rig_run(w.r);
 		hear(&w);
 	}
-	/* Loss makes packets that come far apart in one burst, and small rates more epochs in one
-	 * than there are places. */
+	/* Loss puts distant packets into one burst. A small rate then needs more epochs than there
+	 * are places. */
 	if (w.got + (lossy ? w.sent / 20 : 0) < w.sent)
 		fail_msg("suite %d, kdr %d and %d: %u of %u", suite, rx_kdr, tx_kdr, w.got, w.sent);
 	rig_free(w.r);
@@ -543,8 +543,7 @@ static void the_smallest_rate_works_too(void **state)
 	rig_free(r);
 }
 
-/* Nobody gets us to derive more than so much by sending junk, and the junk costs the terminal no
- * packet. */
+/* Junk causes only a bounded number of derivations and costs the terminal no packet. */
 static void forgeries_cannot_make_us_derive_without_bound(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);
@@ -574,7 +573,7 @@ static void forgeries_cannot_make_us_derive_without_bound(void **state)
 		assert_int_equal(r->outs, burst % 40 == 0);
 	}
 	print_message("%u derivations\n", r->derivations - before);
-	assert_true(r->derivations - before < 1100); /* 2,000 per second, and a start */
+	assert_true(r->derivations - before < 1100); /* 2,000 per second, plus a burst */
 	assert_true(rig_dropped(r, A, PACKET_DROP_KEY_EPOCH) > 10000);
 	rig_free(r);
 }
@@ -589,7 +588,7 @@ static void a_key_that_died_derives_nothing_more(void **state)
 	rig_send(r, 7, 1000, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(r->derivations, 2); /* this epoch's, and 1000 % 16 is in its second half */
+	assert_int_equal(r->derivations, 2); /* 1000 is in this epoch, in its second half */
 	assert_int_equal(media_command(r->m, &del), 0);
 	rig_send(r, 7, 1100, A_TX);
 	rig_run(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Re-keying by MKI against libsrtp2 on both sides: A's terminal has three master keys in one
- * session and takes any of them for any packet, B's terminal knows all of ours and we change
- * between them. Random order, loss, wraps; SRTCP along with it. */
+/* Re-keying by MKI against libsrtp2 on both sides. A's terminal has three master keys in one
+ * session and uses any of them for each packet. B's terminal knows all of our keys, and we switch
+ * between them. Random order, loss and wraps, with SRTCP in between. */
 #include <srtp2/srtp.h>
 #undef SRTP_MAX_KEY_LEN
 #undef SRTP_MAX_MKI_LEN
@@ -83,7 +83,7 @@ static void use(struct rig *r, uint8_t tx_use, bool new)
 	assert_int_equal(media_command(r->m, &b), 0);
 }
 
-/* A plain packet, into the next place, protected by A's terminal under one of its keys. */
+/* Puts a plain packet into the next place, protected by A's terminal under one of its keys. */
 static void a_sends(struct rig *r, struct peer *a, uint16_t seq, bool rtcp)
 {
 	uint8_t p[512], *at = rig_slot(r, A, PORT_A);
@@ -110,7 +110,7 @@ static void b_hears(const struct rig *r, struct peer *b, uint32_t k, uint8_t tx_
 	memcpy(p, r->a.out + r->out[k].out_off, r->out[k].len);
 	rtcp = p[1] == 200;
 	if (rtcp && r->suite_b == SUITE_AES_CM_128_32)
-		/* libsrtp2 2.5 looks for SRTCP's MKI where SRTP's tag length would put it */
+		/* libsrtp2 2.5 expects SRTCP's MKI at SRTP's tag length */
 		return;
 	if (rtcp) {
 		assert_int_equal(srtp_unprotect_rtcp_mki(b->s, p, &len, 1), srtp_err_status_ok);
@@ -119,7 +119,7 @@ static void b_hears(const struct rig *r, struct peer *b, uint32_t k, uint8_t tx_
 		assert_memory_equal(p, want, 28);
 		return;
 	}
-	/* Sent under the key in use: its MKI is on the wire. */
+	/* The packet was sent under the current key: it carries its MKI. */
 	if (srtp_suite_get(r->suite_b)->auth == XC_AUTH_GCM)
 		assert_int_equal(p[len - 1], 0xa0 + (int)slot[1][tx_use]);
 	else
@@ -134,7 +134,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b)
 {
 	struct rig *r = rig_new(suite_a, suite_b, MKI_LEN);
 	struct peer a = {0}, b = {0};
-	uint16_t seq = 64000; /* libsrtp2 estimates its own wraps */
+	uint16_t seq = 64000; /* libsrtp2 estimates wraps itself */
 	uint8_t tx_use = 0;
 
 	for (int i = 0; i < N; i++) {
@@ -162,7 +162,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b)
 			}
 		}
 		rig_run(r);
-		assert_int_equal(r->outs, n); /* nothing is lost, nothing comes twice */
+		assert_int_equal(r->outs, n); /* no packet is lost or repeated */
 		for (uint32_t k = 0; k < n; k++)
 			b_hears(r, &b, k, tx_use);
 		if (random() % 4 == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that are not RTP: datagrams of a stream that has no RTP leave byte by byte, whatever
- * their length and content, but not to a destination that takes no part; ZRTP, DTLS and STUN pass
- * where neither side's keys are ours. */
+/* Packets that are not RTP. Datagrams of a stream without RTP leave unchanged, whatever their
+ * length and content, but only to a proven destination. ZRTP, DTLS and STUN pass where neither
+ * side's keys are ours. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static struct rig *fax(enum raw_kind kind)
 	return r;
 }
 
-/* A datagram from the terminal of this side; whether it left, byte by byte. */
+/* Sends a datagram from this side's terminal. Returns whether it left unchanged. */
 static bool passes(struct rig *r, uint32_t from, const void *p, uint32_t len)
 {
 	memcpy(rig_slot(r, from, from == A ? PORT_A : PORT_B), p, len);
@@ -88,14 +88,14 @@ static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
 		assert_true(passes(r, A, FIRST, FIRST_LEN));
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 2);
-	/* A reply that is not UDPTL, of a service that is no terminal, lets nothing pass, however
+	/* The reply is not UDPTL, because the peer is another service. It opens no flow, however
 	 * often it comes. */
 	for (uint32_t i = 0; i < 10; i++)
 		(void)passes(r, B, "REPLY secret", 12);
 	assert_false(passes(r, A, "any", 3));
 	assert_true(passes(r, B, FIRST, FIRST_LEN));
 	assert_true(passes(r, A, "any", 3));
-	/* Another address takes no part yet, though B has sent. */
+	/* Another address has not proved itself yet, though B has sent. */
 	stream(r, B, RAW_UDPTL, "192.0.2.7:5000");
 	assert_false(passes(r, A, "any", 3));
 	stream(r, B, RAW_UDPTL, "192.0.2.2:53");
@@ -103,7 +103,7 @@ static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
 	rig_free(r);
 }
 
-/* T.38 repeats the same bytes, whatever its sequence number. A circle repeats them without end. */
+/* T.38 may repeat the same bytes under any sequence number. A circle repeats them without end. */
 static void a_watch_for_circles_lets_datagrams_be_repeated(void **state)
 {
 	static const uint8_t first[] = {0, 0x40, 0x80, 0xbf, 0xff};
@@ -129,13 +129,13 @@ static void other_sources_need_a_probation(void **state)
 	struct rig *r = fax(RAW_UDPTL);
 
 	(void)state;
-	stream(r, A, RAW_UDPTL, "192.0.2.77:4000"); /* behind address translation */
+	stream(r, A, RAW_UDPTL, "192.0.2.77:4000"); /* behind a NAT */
 	for (int i = 0; i < LEARN_REPORTS - 1; i++)
 		assert_false(passes(r, A, FIRST, FIRST_LEN));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_PROBATION), LEARN_REPORTS - 1);
 	assert_true(passes(r, A, FIRST, FIRST_LEN));
 	assert_true(r->m->stream[A].learn.confirmed);
-	r->m->stream[A].learn.source.port++; /* now it is somebody else's */
+	r->m->stream[A].learn.source.port++; /* now the address belongs to another party */
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SOURCE), 1);
 	rig_free(r);
@@ -192,7 +192,7 @@ static void zrtp_dtls_and_stun_pass_where_no_keys_are_ours(void **state)
 		struct rig *r = rig_new(T[i][0], T[i][1], 0);
 		bool want = i == 0;
 
-		if (want) { /* B has to be there */
+		if (want) { /* B must have sent something */
 			assert_false(passes(r, A, zrtp, sizeof(zrtp)));
 			assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 1);
 			assert_true(passes(r, B, zrtp, sizeof(zrtp)));

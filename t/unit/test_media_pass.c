@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams that are passed through: packets leave as they came, whatever they are; the index is
- * followed beside that, so that re-encryption may begin and end with any packet; recordings and
- * listeners get them deciphered. */
+/* Streams that are passed through: every packet leaves unchanged. The index is followed in
+ * parallel, so that re-encryption may begin and end with any packet. Recordings and listeners get
+ * decrypted packets. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { SSRC = 7 };
 
-/* What comes from either terminal, under its key, goes to the other as it is. */
+/* Each terminal's packets go to the other unchanged. */
 static void ctx_pass(struct rig *r, uint32_t id, uint32_t rx, enum srtp_suite_id suite, bool rx_new)
 {
 	struct media_cmd cmd = {.type = MEDIA_CTX_SET,
@@ -62,10 +62,10 @@ static void packets_leave_as_they_came(void **state)
 			rig_engine(r);
 			rig_send(r, SSRC, 1000, A_TX);
 			rig_send_rtcp(r, SSRC, 3);
-			rig_send(r, SSRC, 1000, A_TX);          /* repeated: not ours to refuse */
+			rig_send(r, SSRC, 1000, A_TX); /* replays are left to the receiver */
 			rig_send(r, SSRC, 1001, A_TX)[40] ^= 1; /* damaged: likewise */
 			rig_send(r, SSRC, 900, A_TX);
-			rig_send(r, SSRC, 1002, A_TX2); /* under a key that nobody told us of */
+			rig_send(r, SSRC, 1002, A_TX2); /* under an unknown key */
 			left_as_it_came(r, rig_prepare(r));
 			assert_int_equal(r->out[1].local.port, PORT_B_RTCP);
 			rig_free(r);
@@ -80,12 +80,12 @@ static void what_is_no_rtp_does_not_pass(void **state)
 	(void)state;
 	p = rig_slot(r, A, PORT_A);
 	memset(p, 0x80, 12);
-	p[0] = 0x8f; /* more contributing sources than there are bytes */
+	p[0] = 0x8f; /* more CSRCs than bytes */
 	r->in[0].len = 14;
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_MALFORMED), 1);
-	/* A stranger, once somebody is known. */
+	/* A stranger sends after a source was confirmed. */
 	rig_send(r, SSRC, 1, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
@@ -97,27 +97,26 @@ static void what_is_no_rtp_does_not_pass(void **state)
 	rig_free(r);
 }
 
-/* With forks sides may speak to each other of which one has the other's key and one has ours. */
+/* With forks, one of two connected sides may expect the other's key, and the other one ours. */
 static void what_is_deciphered_and_what_is_not_do_not_mix(void **state)
 {
 	struct rig *r = passing(SUITE_AES_CM_128_80, 0);
 
 	(void)state;
 	rig_ctx(r, 1, B_TX, B_RX, SUITE_AES_CM_128_80, true, true);
-	rig_send(r, SSRC, 1, A_TX); /* would reach a terminal that expects ours */
+	rig_send(r, SSRC, 1, A_TX); /* would reach a terminal that expects our key */
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
 	ctx_pass(r, 1, B_TX, SUITE_AES_CM_128_80, true);
 	rig_ctx(r, 0, A_TX2, A_RX, SUITE_AES_CM_128_80, true, true);
-	rig_send(r, SSRC, 1, A_TX2); /* would leave in clear */
+	rig_send(r, SSRC, 1, A_TX2); /* would leave unencrypted */
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 2);
 	rig_free(r);
 }
 
-/* The key stays, so its packets' index goes on, whoever relays them how: over the wrap, and back.
- */
+/* The key stays, so its index continues over the wrap, however packets are relayed. */
 static void the_index_goes_on_to_re_encryption_and_back(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
@@ -131,7 +130,7 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 	}
 	ctx_pass(r, 0, A_TX, SUITE_AES_CM_128_80, false);
 	ctx_pass(r, 1, B_TX, SUITE_AES_CM_128_80, false);
-	/* 500 lost, then as many in a row as prove that it is no forgery. */
+	/* 500 are lost, then enough follow in a row to prove that the jump is real. */
 	i += 501;
 	for (uint32_t n = 1; i < 3 * 65536 + 700; i += n++ % 9 ? 1 : 501) {
 		rig_send(r, SSRC, i, A_TX);
@@ -148,7 +147,7 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
 	}
-	/* Late packets of before are heard, those of now once. */
+	/* Late packets from before are accepted, each only once. */
 	rig_send(r, SSRC, first - 20, A_TX);
 	rig_send(r, SSRC, first + 20, A_TX);
 	rig_run(r);
@@ -157,7 +156,7 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 	rig_free(r);
 }
 
-/* Nothing proves the sequence number: one that is far ahead moves nothing, nor does a stranger's
+/* Sequence numbers are not authenticated: one far ahead moves nothing, nor does a stranger's
  * SSRC. */
 static void a_forged_number_does_not_lead_the_index_astray(void **state)
 {
@@ -203,8 +202,8 @@ static void tape(void *arg, uint32_t tap, const struct arena *a, const struct pa
 	t->good += j->flags & XC_JOB_RTCP ? out[20] == 3 : out[40] == (uint8_t)be16(out + 2);
 }
 
-/* RTP and RTCP, with every suite; what was damaged is told too, and found out by whoever deciphers
- * it. */
+/* RTP and RTCP, with every suite. Damaged packets are reported, too; the engine that decrypts them
+ * finds out. */
 static void recordings_get_it_with_the_key(void **state)
 {
 	(void)state;
@@ -221,7 +220,7 @@ static void recordings_get_it_with_the_key(void **state)
 		rig_send(r, SSRC, 65536, A_TX);
 		rig_send_rtcp(r, SSRC, 3);
 		rig_send(r, SSRC, 65537, A_TX)[40] ^= 1;
-		rig_send(r, SSRC, 65538, A_TX2); /* its MKI is of no key that we know */
+		rig_send(r, SSRC, 65538, A_TX2); /* its MKI belongs to no known key */
 		left_as_it_came(r, rig_prepare(r));
 		assert_int_equal(t.n, 4);
 		assert_int_equal(t.good, 3);
@@ -253,14 +252,14 @@ static void listeners_get_it_deciphered(void **state)
 		assert_memory_equal(r->a.out + r->out[1].out_off, plain, 172);
 	}
 	rig_send(r, SSRC, 65540, A_TX)[60] ^=
-		1; /* this is for the peer to judge, and for us towards the listener */
+		1; /* toward the peer it passes, toward the listener we check it */
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	assert_int_equal(rig_dropped(r, 3, PACKET_DROP_BAD_TAG), 1);
 	rig_free(r);
 }
 
-/* Silence would have to be protected by a key that is the terminals'. */
+/* Silence would need protection under the terminals' own key. */
 static void silence_is_nothing_at_all(void **state)
 {
 	struct rig *r = passing(SUITE_AES_CM_128_80, 0);

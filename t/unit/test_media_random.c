@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Thousands of packets in random order, with replays, forgeries, losses and re-keying, against what
- * must hold for each of them: nothing forged leaves, no (key, SSRC, index) is used twice, and B's
- * terminal, which estimates indexes for itself, understands what it gets. */
+/* Thousands of packets in random order, with replays, forgeries, losses and re-keying. Each must
+ * keep the rules: forgeries do not leave, no (key, SSRC, index) is used twice, and B's terminal,
+ * which estimates indexes itself, accepts the result. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -26,11 +26,11 @@ struct world {
 	uint32_t rtcp_next;
 	uint32_t a_slot;        /* A sends under */
 	uint32_t epoch;         /* B's keys so far */
-	struct replay b[SSRCS]; /* what B's terminal has heard */
+	struct replay b[SSRCS]; /* packets that B's terminal accepted */
 	uint64_t b_seen[SSRCS][SRTP_REPLAY_WINDOW / 64];
 	uint8_t past[PAST][256]; /* A's latest good packets, to be replayed */
 	uint32_t past_len[PAST], pasts;
-	bool genuine[SLOTS]; /* of the burst: A made it */
+	bool genuine[SLOTS]; /* of the burst: sent by A */
 	struct sent *sent;
 	uint32_t sents, left, offered;
 };
@@ -44,7 +44,7 @@ static uint32_t dice(struct world *w, uint32_t sides)
 	return (uint32_t)(w->rng >> 32) % sides;
 }
 
-/* Another byte somewhere from this place on. */
+/* Changes a random byte from this place on. */
 static void damage(struct world *w, uint8_t *p, uint32_t len, uint32_t from)
 {
 	p[from + dice(w, len - from)] ^= (uint8_t)(1 + dice(w, 255));
@@ -58,7 +58,8 @@ static void good_rtp(struct world *w)
 	if (late && late < (index & 0xffff)) {
 		index -= late; /* reordered, or a second time */
 	} else {
-		/* Lost on the way. Without authentication few may be missing (media/jump.c). */
+		/* Lost on the way. Without authentication only small gaps are accepted
+		 * (media/jump.c). */
 		index += dice(w, 40) == 0 ? dice(w, w->r->suite_a == SUITE_PLAIN ? 40 : 20000) : 0;
 		w->next[s] = index + 1;
 	}
@@ -103,7 +104,7 @@ static void replay(struct world *w)
 	at = dice(w, w->pasts < PAST ? w->pasts : PAST);
 	memcpy(rig_slot(w->r, A, PORT_A), w->past[at], w->past_len[at]);
 	w->r->in[i].len = w->past_len[at];
-	w->genuine[i] = true; /* by A's hand; whether it leaves again is for the indexes to say */
+	w->genuine[i] = true; /* sent by A; the indexes decide whether it leaves again */
 }
 
 static uint64_t b_estimates(const struct replay *r, uint16_t seq)
@@ -117,8 +118,8 @@ static void b_begins(struct world *w)
 		replay_init(&w->b[s], w->b_seen[s], SRTP_REPLAY_WINDOW / 64);
 }
 
-/* B's terminal gets it: its own estimate finds the index, the tag is right, and it never heard it
- * before. */
+/* B's terminal receives it: its own estimate finds the index, the tag is right, and the packet is
+ * not a repetition. */
 static void b_hears(struct world *w, const struct packet_out *out, const struct xc_job *j)
 {
 	static uint8_t bytes[ARENA_SLOT_LEN];
@@ -142,7 +143,7 @@ static void b_hears(struct world *w, const struct packet_out *out, const struct 
 	back.rx_index = b_estimates(&w->b[j->ssrc], be16(p + 2));
 	assert_int_equal(replay_check(&w->b[j->ssrc], back.rx_index), REPLAY_NEW);
 	replay_add(&w->b[j->ssrc], back.rx_index);
-	back.body_len = out->len - 12 - tag; /* the reference itself checks nothing of lengths */
+	back.body_len = out->len - 12 - tag; /* the reference checks no lengths */
 	back.rx_tag_off = back.tx_tag_off = 12 + back.body_len;
 	assert_int_equal(srtp_ref_job(&back, w->r->a.key, p, bytes), XC_OK);
 	rig_plain_rtp(want, j->ssrc, be16(p + 2));
@@ -152,7 +153,7 @@ static void b_hears(struct world *w, const struct packet_out *out, const struct 
 static void burst(struct world *w)
 {
 	uint32_t n = 1 + dice(w, SLOTS - 1), jobs;
-	/* On a plain side a forgery is as good as the truth. */
+	/* On a plain side a forgery cannot be detected. */
 	bool srtp = w->r->suite_a != SUITE_PLAIN;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -160,7 +161,7 @@ static void burst(struct world *w)
 
 		if (kind < 13)
 			good_rtp(w);
-		else if (kind < 15 && w->a_slot == A_TX) /* the rig's RTCP has the first key only */
+		else if (kind < 15 && w->a_slot == A_TX) /* RTCP of the rig uses the first key */
 			rtcp(w, srtp && kind == 14);
 		else if (kind < 18 || !srtp)
 			replay(w);
@@ -175,7 +176,7 @@ static void burst(struct world *w)
 				b_hears(w, &w->r->out[k], &w->r->a.job[i]);
 }
 
-/* Never the same key twice: another salt in the same place. */
+/* Never the same key twice: a new salt in the same place. */
 static void change_key(struct world *w, uint32_t slot)
 {
 	rig_key_new(w->r, slot, 0, 0);
@@ -233,7 +234,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint64_
 	for (uint32_t i = 1; i < w->sents; i++)
 		assert_int_not_equal(by_use(&w->sent[i - 1], &w->sent[i]), 0);
 	print_message("%u of %u RTP packets left\n", w->left, w->offered);
-	assert_true(w->left * 10 > w->offered * 7); /* the rest was late or not the first */
+	assert_true(w->left * 10 > w->offered * 7); /* others: late, or a later SSRC */
 	free(w->sent);
 	rig_free(w->r);
 	free(w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A terminal that is further ahead than an estimate covers is found again by its authentic packets
- * (media/roc.c). */
+/* A terminal may be further ahead than an index estimate reaches. Its authentic packets then find
+ * the roll-over counter again (media/roc.c). */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #define CM80 SUITE_AES_CM_128_80
 #define GCM  SUITE_AEAD_AES_128_GCM
-/* Plain: an SRTP receiver would have lost the counter itself. */
+/* The other side is plain: an SRTP receiver would have lost the counter, too. */
 #define OTHER SUITE_PLAIN
 
 enum { SSRC = 7 };
@@ -25,7 +25,7 @@ static uint8_t one(struct rig *r, uint64_t index)
 	return r->in[0].verdict;
 }
 
-/* A later life: all that it knows is that index was received. */
+/* A later life that only knows that index was received. */
 static struct rig *resumed(enum srtp_suite_id suite, uint64_t index)
 {
 	struct rig *r = rig_new(suite, OTHER, 0);
@@ -49,7 +49,7 @@ static void a_record_of_any_age_is_caught_up_with(void **state)
 		uint64_t next = at + ahead[i / 2 / ARRAY_LEN(from)];
 		struct rig *r = resumed(suite[i % 2], at);
 
-		/* Nothing up to the record counts as new. */
+		/* No index up to the record is new. */
 		assert_int_equal(one(r, at), PACKET_DROP_REPLAY);
 		/* Sequence numbers in the window look like repetitions. */
 		for (uint32_t k = 0; k < SRTP_REPLAY_WINDOW; k++)
@@ -67,7 +67,7 @@ static void a_record_of_any_age_is_caught_up_with(void **state)
 	}
 }
 
-/* All of a burst are estimated before the first one counts. */
+/* All packets of a burst are estimated before the first one is completed. */
 static void jumps_within_one_burst_lose_nothing_for_good(void **state)
 {
 	uint64_t index = 0x10064;
@@ -81,7 +81,7 @@ static void jumps_within_one_burst_lose_nothing_for_good(void **state)
 	rig_run(r);
 	for (uint32_t k = 0; k < 6; k++)
 		assert_int_equal(r->in[k].verdict, k ? r->in[k].verdict : PACKET_SENT);
-	/* Whatever became of those: its RTP is received again. */
+	/* Whatever happened to those packets, RTP is received again. */
 	assert_int_equal(one(r, index + 1), PACKET_SENT);
 	assert_int_equal(one(r, index + 2), PACKET_SENT);
 	rig_free(r);
@@ -102,7 +102,7 @@ static void a_forgery_moves_nothing(void **state)
 			memcpy(old, r->a.in + r->in[0].in_off, len = r->in[0].len);
 	}
 	for (uint64_t k = 0; k < 2000; k++) {
-		/* Sequence numbers that are ahead, and that are old; a packet of before. */
+		/* Sequence numbers ahead, old ones, and a packet from before. */
 		p = rig_send(r, SSRC, index + k * 33, A_TX);
 		p[40] ^= 1;
 		rig_run(r);
@@ -113,7 +113,7 @@ static void a_forgery_moves_nothing(void **state)
 		assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 		assert_int_equal(one(r, index++), PACKET_SENT);
 	}
-	/* Trials are used up, and back after a second. */
+	/* Trials run out and are available again after a second. */
 	assert_int_equal(r->m->trial[A].roc.tokens, 0);
 	assert_int_not_equal(one(r, index + 0x18000), PACKET_SENT);
 	rig_send(r, SSRC, index + 0x18000, A_TX);
@@ -156,7 +156,7 @@ static void junk_of_one_stream_leaves_others_their_tests(void **state)
 	(void)state;
 	use_up(r, 0x3c200);
 	assert_int_not_equal(one(r, 0x3c200), PACKET_SENT);
-	/* As another stream of this worker would be. */
+	/* Takes a trial, as another stream of this worker would. */
 	r->m->trial[A] = (struct media_trial){0};
 	assert_int_equal(one(r, 0x3c200), PACKET_SENT);
 	rig_free(r);
@@ -164,9 +164,8 @@ static void junk_of_one_stream_leaves_others_their_tests(void **state)
 
 #define JUNK 512u
 
-/* Streams of this worker, each with its own state, that all send junk all the time. A further
- * stream is lost by 9 counters: it finds itself within as many of its own packets as it needs
- * alone. */
+/* Many streams of this worker send junk all the time. A further stream is behind by 9 roll-overs.
+ * It still finds its counter within as many packets as without the junk. */
 static void junk_of_many_streams_leaves_others_their_tests(void **state)
 {
 	struct rig *r = resumed(CM80, 0x1c000);
@@ -198,8 +197,7 @@ static void junk_of_many_streams_leaves_others_their_tests(void **state)
 	rig_free(r);
 }
 
-/* Packets of several sockets have stamps that go back, and the clock may be set: seconds of the
- * stamps, two streams by turns. */
+/* Time stamps of several sockets may go back, and the clock may be set. Two streams take turns. */
 static void stamps_that_go_back_are_counted(void **state)
 {
 	static const uint32_t seconds[][6] = {
@@ -219,7 +217,7 @@ static void stamps_that_go_back_are_counted(void **state)
 			assert_int_not_equal(r->in[0].verdict, PACKET_SENT);
 			stream[i % 2] = r->m->trial[A];
 		}
-		/* A true packet still finds its counter. */
+		/* An authentic packet still finds its counter. */
 		r->m->trial[A] = (struct media_trial){0};
 		rig_send(r, SSRC, 0x3c300, A_TX);
 		r->in[0].t_ns = 90010 * NS_PER_SEC;

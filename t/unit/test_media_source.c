@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which packets a stream relays. The rules are those of learn.c (test_learn); this tests their
+/* Which sources a stream relays. test_learn.c tests the rules of learn.c; this file tests their
  * effect on packets. */
 #include "media/ssrc.h"
 #include "media_rig.h"
@@ -28,7 +28,7 @@ static void tape(void *arg, uint32_t tap, const struct arena *a, const struct pa
 
 static uint64_t now = 100000 * MS;
 
-/* From here to A's port, 20 ms after the one before. */
+/* Sends from this address to A's port, 20 ms after the previous packet. */
 static enum packet_verdict from(struct rig *r, const char *src, uint64_t index)
 {
 	rig_send(r, 7, index, r->suite_a == SUITE_PLAIN ? 0 : A_TX);
@@ -123,7 +123,8 @@ static void forged_srtp_takes_nothing_over(void **state)
 	rig_free(r);
 }
 
-/* A call that was passed through, or plain, is encrypted now: who proves it is the terminal. */
+/* A plain or passed-through call is encrypted now: the source of authentic packets is the
+ * terminal. */
 static void authentic_packets_outrank_what_was_learned_without(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
@@ -157,8 +158,7 @@ static void after_a_restart_the_terminal_is_known(void **state)
 	rig_free(r);
 }
 
-/* A callee that sent before its answer, and the answer from the same address or from another one.
- */
+/* A callee sends before its answer. The answer names the same address or another one. */
 static void after_a_restart_early_media_go_on(void **state)
 {
 	static const struct {
@@ -206,7 +206,7 @@ static enum packet_verdict rtcp_from(struct rig *r, const char *src, uint32_t ss
 	return (enum packet_verdict)r->in[0].verdict;
 }
 
-/* B's RTP, of SSRC 9. */
+/* RTP from B with SSRC 9. */
 static void rtp_from(struct rig *r, const char *src, uint32_t packets)
 {
 	static uint64_t seq = 0;
@@ -235,7 +235,7 @@ static void rtcp_comes_from_beside_rtp(void **state)
 	rig_free(r);
 }
 
-/* RTP says where the terminal is: RTCP that proves nothing is not learned from another address. */
+/* RTP shows where the terminal is. Unauthentic RTCP from another address is not learned. */
 static void rtcp_is_not_learned_from_elsewhere_than_rtp(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
@@ -246,7 +246,7 @@ static void rtcp_is_not_learned_from_elsewhere_than_rtp(void **state)
 	for (int i = 0; i < 9; i++)
 		assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 9), PACKET_SENT);
 	assert_int_equal(remote_port(r, B_RTCP), signalled);
-	/* The control: the same reports from the terminal's address, of another SSRC. */
+	/* Control: the same reports, with another SSRC, from the terminal's address are learned. */
 	for (int i = 0; i < LEARN_REPORTS - 1; i++)
 		assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), PACKET_DROP_PROBATION);
 	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), PACKET_SENT);
@@ -254,7 +254,7 @@ static void rtcp_is_not_learned_from_elsewhere_than_rtp(void **state)
 	rig_free(r);
 }
 
-/* Who sent RTCP before the terminal sent RTP does not keep it. */
+/* A sender of RTCP loses the stream when the terminal's RTP comes from elsewhere. */
 static void rtcp_is_forgotten_when_rtp_comes_from_elsewhere(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
@@ -268,8 +268,8 @@ static void rtcp_is_forgotten_when_rtp_comes_from_elsewhere(void **state)
 	assert_int_equal(remote_port(r, B_RTCP), signalled);
 	assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 8), PACKET_SENT);
 	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 9), PACKET_SENT);
-	/* RTP moves to the signalled address: one packet, that anybody may forge, takes no RTCP
-	 * away. */
+	/* RTP comes once from the signalled address. One packet, which may be forged, does not move
+	 * RTCP. */
 	rtp_from(r, "192.0.2.2:5000", 1);
 	assert_int_equal(remote_port(r, B_RTCP), 6000);
 	rtp_from(r, "192.0.2.2:5000", LEARN_PACKETS);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More SSRCs than a stream has places for (media_ssrc_turn()): nobody fills the places so that the
- * terminal's next SSRC finds none, and whatever changes places, no index is sent twice under a key.
- */
+/* More SSRCs than a stream has places for (media_ssrc_turn()). A flood of SSRCs must not keep the
+ * terminal's next one out. Whatever changes places, no index is sent twice under a key. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -16,7 +15,7 @@
 
 enum { ALL = MEDIA_SSRCS + MEDIA_PAST };
 
-/* A plain terminal, whose source is confirmed and may be forged: others are not refused. */
+/* A plain terminal whose source is confirmed but may be forged; other sources are refused. */
 static struct rig *plain_side(uint32_t bursts)
 {
 	struct rig *r = rig_new_bursts(SUITE_PLAIN, CM80, bursts);
@@ -52,8 +51,8 @@ static void only_the_terminal_takes_places_that_are_taken(void **state)
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS - 1; ssrc++)
 		assert_int_equal(from_elsewhere(r, ssrc, 10), PACKET_SENT);
 	assert_int_equal(from_elsewhere(r, 999, 10), PACKET_DROP_SSRC_LIMIT);
-	/* All are taken by a forger: the terminal's next one finds a place all the same, and what
-	 * it had goes on. */
+	/* A forger takes all places. The terminal's next SSRC still finds one, and its earlier
+	 * SSRCs continue. */
 	assert_int_equal(one(r, 8, 10, 1000), PACKET_SENT);
 	assert_int_equal(one(r, 7, 11, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 11, 11);
@@ -89,11 +88,11 @@ static void who_comes_back_goes_on_behind_what_was_sent(void **state)
 		assert_int_equal(one(r, 7, old, 1000), PACKET_DROP_NONCE);
 	assert_int_equal(one(r, 7, 65538, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 65538, 65538);
-	/* It has its place again, and with it a window. */
+	/* Its place is back, with a replay window. */
 	assert_int_equal(one(r, 7, 65540, 1000), PACKET_SENT);
 	assert_int_equal(one(r, 7, 65539, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 65539, 65539);
-	/* The newest never goes: 115 was it then, 100 went for 7. */
+	/* The newest place never goes: 115 was newest, so 100 made room for 7. */
 	assert_non_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 115));
 	assert_int_equal(one(r, 100, 10, 1000), PACKET_DROP_NONCE);
 	assert_int_equal(one(r, 100, 11, 1000), PACKET_SENT);
@@ -114,17 +113,17 @@ static void places_change_hands_slowly(void **state)
 	assert_int_equal(one(r, ssrc, 10, 1), PACKET_DROP_SSRC_LIMIT); /* the clock was set */
 	assert_int_equal(one(r, ssrc++, 10, later), PACKET_SENT);
 	assert_int_equal(one(r, ssrc, 10, later), PACKET_DROP_SSRC_LIMIT);
-	/* Whoever was heard once is heard meanwhile, in any order. */
+	/* SSRCs with a place are still relayed, in any order. */
 	for (uint32_t i = 0; i < 200; i++)
 		assert_int_equal(one(r, 100 + i * 7 % 25, 11 + i, later), PACKET_SENT);
-	/* A long silence saves no more than so many. */
+	/* A long silence earns at most this many changes. */
 	for (uint32_t i = 0; i < MEDIA_TURNS; i++)
 		assert_int_equal(one(r, ssrc++, 10, 1ull << 62), PACKET_SENT);
 	assert_int_equal(one(r, ssrc, 10, 1ull << 62), PACKET_DROP_SSRC_LIMIT);
 	rig_free(r);
 }
 
-/* All the SSRCs that can be known under a key: 100 and so on, each with index 10. */
+/* Fills the places: SSRC 100 and so on, each with index 10. */
 static uint64_t fill(struct rig *r)
 {
 	uint64_t now = 1000;
@@ -187,7 +186,7 @@ enum { SSRCS = 90, SPAN = 2048 };
 
 static uint8_t sent[SSRCS][SPAN];
 
-/* Several bursts in flight, all SSRCs among each other, late, twice and from elsewhere: nothing is
+/* Several bursts in flight, all SSRCs mixed, late, repeated and from other addresses: nothing is
  * sent twice. */
 static void no_index_is_sent_twice_however_places_change(void **state)
 {

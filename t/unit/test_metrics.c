@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prometheus' text format, and histograms whose buckets are what they say. */
+/* Prometheus' text format, and histograms whose values lie in the right buckets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Kamailio module's pure files: what replies mean, which words are its own, what the policies
- * do. Included, because they are no part of the daemon's library. */
+/* The Kamailio module's pure files: the meaning of replies, its own flags, and the policies. They
+ * are included, because the daemon's library does not contain them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -181,12 +181,13 @@ static void classes_are_sets_of_suites(void **state)
 #define G              "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n"
 #define C              "a=crypto:2 AES_CM_128_HMAC_SHA1_80 inline:x\r\n"
 
-/* What is demanded is demanded of every media; what is rejected, or no RTP, carries nothing. */
+/* A required policy holds for every media. Rejected media and media that are not RTP carry
+ * nothing. */
 static void a_demand_is_of_each_media(void **state)
 {
 	static const struct {
 		const char *sdp;
-		bool has, only; /* what an offer's, and an answer's leg must */
+		bool has, only; /* requirements for an offer's and an answer's leg */
 		const char *failing;
 	} T[] = {
 		{"v=0\r\n" M("4000", "RTP/SAVP") G C, true, false,
@@ -368,7 +369,7 @@ static void sdp_is_found_in_any_body(void **state)
 	}
 }
 
-/* The fixed vectors are those of test_ng_auth.c. */
+/* The same fixed vectors as in test_ng_auth.c. */
 static void requests_are_signed_and_replies_verified(void **state)
 {
 	static const char key[] =

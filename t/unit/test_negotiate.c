@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Offer and answer: what each side is told, and what the workers then know. */
+/* Offer and answer: the SDP for each side, and the resulting configuration of the workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #define L32       "AES_CM_128_HMAC_SHA1_32"
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 
-/* What a terminal would put into its answer to the last reply: the n-th line's tag and suite with
- * its own key. */
+/* Builds a terminal's answer to the last reply: tag and suite of the n-th line, with the terminal's
+ * own key. */
 static const char *accept_line(struct talk *t, uint32_t n)
 {
 	struct sdes s;
@@ -107,8 +107,7 @@ static void profiles_and_suites_are_bridged(void **state)
 	}
 }
 
-/* The key that we wrote is the one we send with, the one that we read is the one we receive with;
- * all four differ. */
+/* We send with the key we wrote and receive with the key we read; all four differ. */
 static void keys_are_where_they_belong(void **state)
 {
 	struct sdes to_b, to_a;
@@ -199,7 +198,7 @@ static void answers_must_fit_the_offer(void **state)
 		assert_int_equal(mock_stream(t.m, pb)->rtp_to, MEDIA_NONE);
 		talk_answer(&t, "a", "b",
 			talk_body(&t, B, 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80B)));
-		assert_null(t.reply.error); /* the call is as it was */
+		assert_null(t.reply.error); /* the call is unchanged */
 		talk_end(&t);
 	}
 }
@@ -233,7 +232,7 @@ static void sdes_flags_choose_and_sort_suites(void **state)
 	}
 }
 
-/* The offerer offered both suites, the answerer took the one that the answer's row says. */
+/* The offerer offered both suites; the answerer took the one in this row. */
 static void flags_of_the_answer_choose_what_the_offerer_gets(void **state)
 {
 	static const uint32_t only80 = 1u << SUITE_AES_CM_128_80,
@@ -249,7 +248,7 @@ static void flags_of_the_answer_choose_what_the_offerer_gets(void **state)
 		{"a=crypto:" C80A "\r\na=crypto:" C32A "\r\n", "1 AES_CM_128_HMAC_SHA1_80", 0,
 			only32},
 		{"a=crypto:" C80A "\r\n", "1 AES_CM_128_HMAC_SHA1_80", only32,
-			0}, /* meant for B: leaves nothing */
+			0}, /* meant for B, so no packet leaves */
 	};
 
 	(void)state;
@@ -305,7 +304,7 @@ static void opportunistic_srtp_goes_with_the_answer(void **state)
 	}
 }
 
-/* rtcp-mux of each side is its own affair. */
+/* Each side negotiates rtcp-mux for itself. */
 static void rtcp_mux_is_each_sides_own(void **state)
 {
 	static const struct {
@@ -420,7 +419,7 @@ static void origin_is_replaced_on_request_and_its_version_counts_changes(void **
 {
 	static const struct {
 		uint32_t replace;
-		const char *want[3]; /* first, the same again, another */
+		const char *want[3]; /* first the same again, then another one */
 	} T[] = {
 		{0, {"o=- 42 7 IN IP4 " A, "o=- 42 7 IN IP4 " A, "o=- 42 7 IN IP4 " A}},
 		{1u << NG_REPLACE_ORIGIN, {"o=- 42 7 IN IP4 203.0.113.9"}},
@@ -466,13 +465,13 @@ static void loops_are_left_alone(void **state)
 	assert_null(t.reply.error);
 	assert_string_equal(t.reply.sdp.s, once);
 	assert_int_equal(t.m->ports, 2);
-	r.call_id = STR("other"); /* the mark is of one Call-ID */
+	r.call_id = STR("other"); /* the mark belongs to one Call-ID */
 	talk_send(&t, &r, false);
 	assert_null(t.reply.error);
 	assert_string_not_equal(t.reply.sdp.s, once);
 	assert_int_equal(t.m->ports, 4);
 	r.call_id = STR("third");
-	memcpy(strstr(once, "t=0 0"), "t=0 1", 5); /* the mark is not of this one */
+	memcpy(strstr(once, "t=0 0"), "t=0 1", 5); /* the mark belongs to another Call-ID */
 	talk_send(&t, &r, false);
 	assert_null(t.reply.error);
 	assert_string_not_equal(t.reply.sdp.s, once);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng requests: one meaning, whichever of the ways and spellings it came in. */
+/* ng requests: every encoding and spelling leads to the same meaning. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void frames_are_cookie_space_dictionary(void **state)
 	assert_int_equal(ng_frame_parse(&f, (struct str){long_one, NG_COOKIE_MAX + 4}), -ENOMSG);
 }
 
-/* What a request came to mean, as text, so that a table can say it. */
+/* Prints the parsed request as text, so that tables can contain it. */
 static struct str describe(struct pool *p, const struct ng_request *r)
 {
 	static const char *const ice[] = {"", "remove", "force", "force-relay", "optional"};
@@ -148,7 +148,7 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 	return out;
 }
 
-/* in: JSON without the braces and the command, which an apostrophe quotes. */
+/* in: JSON without the braces and the command; apostrophes stand for quotes. */
 static void expect(const char *in, const char *want)
 {
 	char json[4096];
@@ -319,7 +319,7 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 
 		snprintf(in, sizeof(in), "'rtpp-flags':'  %s '", T[i].words);
 		expect(in, T[i].want);
-		/* the same words as a list under "flags" */
+		/* the same flags as a list under "flags" */
 		for (const char *c = T[i].words; *c; c++)
 			n += (size_t)snprintf(
 				list + n, sizeof(list) - n, *c == ' ' ? "','" : "%c", *c);
@@ -439,8 +439,8 @@ static void fill(char *out, size_t len, const char *pattern, const char *name)
 	snprintf(out, len, "%.*s%s%s", (int)(at - pattern), pattern, name, at + 2);
 }
 
-/* Every suite by every name it goes by, in every place that names one, also with '-' for '_' and in
- * small letters. */
+/* Every name of every suite, in every place that takes one, also in small letters and with '-' for
+ * '_'. */
 static void every_suite_is_known_by_every_name(void **state)
 {
 	static const struct {
@@ -495,7 +495,7 @@ static void a_command_must_be_there_and_known(void **state)
 #undef X
 }
 
-/* Thousands of unknown words, or brackets without end, cost a bounded warning and bounded
+/* Thousands of unknown words, or brackets without end, cause a bounded warning and bounded
  * nesting. */
 static void nonsense_costs_little(void **state)
 {

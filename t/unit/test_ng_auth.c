@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signed cookies of ng: published HMAC vectors, our own fixed ones (computed by Python's hmac), and
- * every way to be refused. */
+/* Signed cookies of ng: published HMAC vectors, our own fixed vectors (computed by Python's hmac),
+ * and every reason for refusal. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -157,7 +157,7 @@ static void requests_are_verified(void **state)
 		{K1, SIGNED1, BODY, T + NG_AUTH_WINDOW_S + 1, -ETIME, 0},
 		{K1, SIGNED1, BODY, 0, -ETIME, 0},
 		{K2, SIGNED1, BODY, 0, -EBADMSG, 0},
-		{K1, REPLY1, BODY, T, -EBADMSG, 0}, /* a reply is no request */
+		{K1, REPLY1, BODY, T, -EBADMSG, 0}, /* a reply is not a request */
 		{K1, REPLY1, PONG, T, -EBADMSG, 0},
 		{K1, "1_2_3", BODY, T, -ENOMSG, 0},
 		{K1, "~1700000000~00000000000000000000000000000000", BODY, T, -ENOMSG, 0},
@@ -188,7 +188,7 @@ static void requests_are_verified(void **state)
 	}
 }
 
-/* Every bit of cookie, time, MAC and body. */
+/* Flips every bit of cookie, time, MAC and body. */
 static void no_bit_can_be_changed(void **state)
 {
 	struct ng_keys k = keys_of(K1);
@@ -227,7 +227,7 @@ static void replies_belong_to_their_request(void **state)
 		{K1 "\n" K2, SIGNED2, REPLY1, PONG,
 			false}, /* of the same cookie, signed by the other key */
 		{K1, SIGNED1, REPLY1, "d6:result2:oke", false},
-		{K1, SIGNED1, SIGNED1, BODY, false}, /* a request is no reply */
+		{K1, SIGNED1, SIGNED1, BODY, false}, /* a request is not a reply */
 		{K1, SIGNED1, "1_2_3", PONG, false},
 		{K1, SIGNED1,
 			"1_2_4"
@@ -275,7 +275,7 @@ static void a_request_is_new_once_as_long_as_its_time_is_accepted(void **state)
 		assert_int_equal(once_check(o, &ahead, &a, now), 0);
 		assert_int_equal(once_check(o, &early, &a, now), -EALREADY);
 		assert_int_equal(once_check(o, &ahead, &b, now), -EADDRINUSE);
-		/* the one that was ahead stays for the whole window */
+		/* the future request is remembered for the whole window */
 		if (now >= T + 2 * NG_AUTH_WINDOW_S) {
 			ahead = request((uint32_t)(now - T - 2 * NG_AUTH_WINDOW_S) | 1u << 31,
 				now - NG_AUTH_WINDOW_S);
@@ -289,19 +289,19 @@ static void a_request_is_new_once_as_long_as_its_time_is_accepted(void **state)
 	once_destroy(NULL);
 }
 
-/* Whatever the clock is set to, a copy is not executed, and new requests are as soon as they can be
+/* Whatever the clock is set to, copies are not executed. New requests are executed once they can be
  * told from copies. */
 static void a_clock_that_is_set_executes_no_copy(void **state)
 {
 	enum { W = NG_AUTH_WINDOW_S };
 	static const struct {
 		int64_t executed_at, then, back_to; /* the clock, in seconds from T */
-		bool new_too;                       /* what is signed at back_to is executed */
+		bool new_too;                       /* requests signed at back_to are executed */
 	} R[] = {
 		{0, 1, -20, true},
 		{0, 1, 0, true},
-		{30, 31, 1, true},   /* the usual error of a clock */
-		{0, 20, -20, false}, /* a step that is longer than the window */
+		{30, 31, 1, true},   /* a usual clock error */
+		{0, 20, -20, false}, /* a step longer than the window */
 		{0, 100, 0, false},  /* the request was forgotten before the step */
 		{0, 100, 30, false},
 		{0, 100, 20, false},
@@ -337,14 +337,14 @@ static void a_clock_that_is_set_executes_no_copy(void **state)
 				fail_msg("row %zu: the copy was executed at T + %d", i,
 					(int)(now - T));
 		}
-		/* Control: it goes on. */
+		/* Control: new requests are executed. */
 		s = request(3, T + 4299);
 		assert_int_equal(once_check(o, &s, &a, T + 4299), 0);
 		once_destroy(o);
 	}
 }
 
-/* More lives of the clock than are kept apart: none of their requests is executed again. */
+/* More clock steps than are remembered: none of the earlier requests is executed again. */
 static void a_clock_that_is_set_often_executes_no_copy(void **state)
 {
 	static const uint8_t key[16] = {7};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* man/xcipher-ng.7 says of every command, flag and key what becomes of it. Here its rows are tried,
- * and what the code knows is looked up in it: neither can go on without the other. */
+/* man/xcipher-ng.7 gives the status of every command, flag and key. This test tries its rows and
+ * looks up all names of the code in it, so that neither can change alone. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +26,8 @@ static void chomp(char *line)
 	line[strcspn(line, "\n")] = 0;
 }
 
-/* Rows are ".It Cm NAME" in the three sections, with the status in the next line and a reason
- * behind that. */
+/* Rows are ".It Cm NAME" in the three sections. The status follows in the next line, then a
+ * reason. */
 static int read_rows(void **state)
 {
 	static const char *const head[SECTIONS] = {"", ".Sh COMMANDS", ".Sh FLAGS", ".Sh KEYS"};
@@ -114,7 +114,7 @@ static bool contains(struct str a, const char *b)
 	return a.len && memmem(a.s, a.len, b, strlen(b));
 }
 
-/* The request for a row: the flag as a word of a raw string, or the key beside it. */
+/* The request for a row: a flag as a word of a raw string, a key as a dictionary entry. */
 static void ask(struct row *row, struct ng_request *r, struct pool *p)
 {
 	struct ngval *d = ngval_dict(p);
@@ -144,7 +144,8 @@ static void what_is_documented_is_so(void **state)
 		ask(row, &r, p);
 		if (contains(r.warning, "unknown flag"))
 			fail_msg("%s is documented, and unknown", row->name);
-		/* what depends on the call is warned of by negotiation, not by the parser */
+		/* the parser accepts values whose support depends on the call; negotiation warns of
+		 * them */
 		if (strcmp(row->name, "fragment") != 0 &&
 			!r.warning.len == !strcmp(row->status, "Warned."))
 			fail_msg("%s is \"%s\", and the warning is \"%.*s\"", row->name,
@@ -153,7 +154,7 @@ static void what_is_documented_is_so(void **state)
 	}
 }
 
-/* Every command, with all that it must have and a call that is there. */
+/* Each command with its required keys, on an existing call. */
 static void commands_do_what_their_rows_say(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over the Unix socket: the lines before messages, and what a proxy may cost that does not
- * follow the protocol. */
+/* ng over the Unix socket: the lines before messages, and the cost of a proxy that breaks the
+ * protocol. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +133,7 @@ static void stop(struct rig *r)
 {
 	ng_tcp_destroy(r->server);
 	dispatch_stop(&r->f);
-	assert_int_equal(rmdir(r->folder), 0); /* the socket is gone */
+	assert_int_equal(rmdir(r->folder), 0); /* the socket is closed */
 }
 
 static int client(struct rig *r)
@@ -156,7 +156,7 @@ static void requests_are_answered_in_order(void **state)
 		{"", HELLO, false},
 		{"plain none - 17\n" PING "cookie none 192.0.2.1:5 19\n1 " PING,
 			HELLO "ok 16\n" PONG "ok 18\n1 " PONG, false},
-		/* nonsense has a length, so that what follows is still a request */
+		/* a malformed message has a length, so the next request is still read */
 		{"cookie none 192.0.2.1:5 5\nhelloplain none - 3\nd1xplain none - 17\n" PING,
 			HELLO "dropped 0\nok 82\nd6:result5:error12:error-reason47:Could not "
 			      "decode bencode dictionary (at byte 2)eok 16\n" PONG,
@@ -198,7 +198,8 @@ static void requests_are_answered_in_order(void **state)
 	stop(&r);
 }
 
-/* A second program does not take the socket of the first, and a dead one's is replaced. */
+/* A second program does not take over the socket of a running one, but replaces that of a dead
+ * one. */
 static void the_socket_is_private_and_has_one_owner(void **state)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP with made-up calls behind it: replies, errors and silences as the protocol's
- * clients expect them. */
+/* ng over UDP with a mock of the calls: replies, errors and silence as clients of the protocol
+ * expect them. */
 #include <errno.h>
 #include <poll.h>
 #include "base/clock.h"
@@ -394,7 +394,7 @@ static void stop(struct fixture *f)
 	handler_destroy(f->h);
 }
 
-/* Connected, as the proxy's is: only what leaves from this very address arrives. */
+/* Connected, like the proxy's socket: it receives from this address only. */
 static int client(struct fixture *f, const char *addr)
 {
 	struct endpoint e;
@@ -422,7 +422,7 @@ static struct str exchange(struct fixture *f, int fd, struct str request)
 	assert_int_equal(send(fd, request.s, request.len, 0), request.len);
 	assert_int_equal(poll(&server, 1, 2000), 1);
 	ng_server_readable(f->s, 1);
-	/* the loopback delivers before sendmsg() returns: no need to wait for silence */
+	/* the loopback delivers before sendmsg() returns, so silence needs no wait */
 	if (poll(&pfd, 1, 20) != 1)
 		return STR("");
 	n = recv(fd, buf, sizeof(buf), 0);
@@ -500,7 +500,7 @@ static uint32_t waiting_replies(int fd)
 	return n;
 }
 
-/* Two hundred requests lie in the socket before the proxy's: in the order of arrival it would be
+/* Two hundred requests wait in the socket before the proxy's. In order of arrival, it would be
  * answered in the fourth round. */
 static void a_source_that_floods_does_not_delay_another(void **state)
 {
@@ -521,7 +521,7 @@ static void a_source_that_floods_does_not_delay_another(void **state)
 	assert_true(ng_server_readable(f.s, 1));
 	assert_int_equal(waiting_replies(proxy), 1);
 	assert_int_equal(waiting_replies(flood), 63);
-	/* none is lost, and the caller is told as long as some wait */
+	/* none is lost, and the caller is told while some wait */
 	assert_true(ng_server_readable(f.s, 1));
 	assert_true(ng_server_readable(f.s, 1));
 	assert_false(ng_server_readable(f.s, 1));
@@ -553,7 +553,7 @@ static void what_a_media_port_sent_is_not_read(void **state)
 	expect(&f, media, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 1 ce");
 	ng_server_refuse(f.s, is_media, &port);
 	expect(&f, media, "2 " OFFER, "");
-	expect(&f, media, "1 " OFFER, ""); /* nor is it told again */
+	expect(&f, media, "1 " OFFER, ""); /* and not reported again */
 	expect(&f, proxy, "3 " OFFER, "3 d6:result2:ok3:sdp7:v=0 2 ce");
 	assert_int_equal(handler_drops(f.h, NG_DROP_OWN_MEDIA), 2);
 	assert_int_equal(f.calls.offers, 2);
@@ -643,6 +643,6 @@ int main(void)
 		cmocka_unit_test(an_address_in_use_is_told_in_one_line),
 	};
 
-	log_set_level(LOG_CRIT); /* refused requests are the point here, not news */
+	log_set_level(LOG_CRIT); /* refused requests are intended here and would flood the log */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

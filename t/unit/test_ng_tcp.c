@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over TCP: where messages end, and what becomes of clients that are slow, silent, many or
- * mad. */
+/* ng over TCP: message boundaries, and clients that are slow, silent, numerous or malicious. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -146,7 +145,7 @@ static void expect(struct rig *r, int fd, const char *in, const char *want, bool
 	fail_msg("%s\n gave: %s (%s)\n want: %s", in, got.s, closed ? "closed" : "open", want);
 }
 
-/* So many connections, now or when what is on its way has come. */
+/* Checks that this many connections are open, now or once pending data has arrived. */
 static void expect_connections(struct rig *r, uint32_t want)
 {
 	uint64_t start = virtual_time_real_ns();
@@ -213,7 +212,7 @@ static void a_big_message_may_come_in_pieces(void **state)
 	stop(&r);
 }
 
-/* Asks for what is then answered, or was, and says how often a reply came from the cache. */
+/* Sends a request whose reply may be stored. Returns how many replies came from the cache. */
 static void a_repeated_cookie_is_answered_from_the_cache(void **state)
 {
 	struct str got, what;
@@ -251,8 +250,8 @@ static void who_hangs_up_after_asking_still_gets_the_replies(void **state)
 	stop(&r);
 }
 
-/* Millions of requests and no reply is read: we stop reading too, others are served, and in the end
- * the connection is closed. */
+/* A client sends millions of requests and reads no reply. The server stops reading it, serves
+ * others, and finally closes the connection. */
 static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state)
 {
 	static char many[19 * 1000];
@@ -265,7 +264,7 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 		memcpy(many + 19 * i, "1 " PING, 19);
 	start(&r,
 		(struct ng_tcp_config){
-			.stall_ns = 1000 * MS}); /* we may have to wait for a processor */
+			.stall_ns = 1000 * MS}); /* a processor may not be free at once */
 	mad = client(&r);
 	good = client(&r);
 	for (int round = 0, quiet = 0; quiet < 10; round++) {
@@ -291,7 +290,7 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 	stop(&r);
 }
 
-/* The same, but the client then reads: everything that was asked is answered. */
+/* The same, but the client reads in the end: every request gets its reply. */
 static void replies_go_on_when_the_client_reads_again(void **state)
 {
 	static char many[19 * 20000];
@@ -337,7 +336,7 @@ static void silence_and_half_messages_end_connections(void **state)
 	silent = client(&r);
 	half = client(&r);
 	busy = client(&r);
-	for (int i = 0; i < 25; i++) { /* a byte now and then does not help */
+	for (int i = 0; i < 25; i++) { /* a byte now and then does not count as activity */
 		dispatch_send(busy, STR("1 " PING));
 		if (i < 4)
 			dispatch_send(half, i ? STR("x") : STR("1 d100:"));
@@ -369,7 +368,7 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	fd[1] = client(&r);
 	fd[2] = client(&r);
 	serve_for(&r, MS);
-	assert_true(dispatch_ends(&r.f, fd[2])); /* nobody was silent for long */
+	assert_true(dispatch_ends(&r.f, fd[2])); /* none was silent for long */
 	serve_for(&r, 120 * MS);
 	expect(&r, fd[0], "1 " PING, "1 " PONG, false);
 	fd[3] = client(&r);
@@ -381,7 +380,7 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	stop(&r);
 }
 
-/* A client with this source address. */
+/* Connects a client with this source address. */
 static int client_from(struct rig *r, const char *addr)
 {
 	struct endpoint e, to = ng_tcp_local(r->tcp);
@@ -400,7 +399,7 @@ static int client_from(struct rig *r, const char *addr)
 	return fd;
 }
 
-/* All of them were active just now, so none is closed for silence. */
+/* All were just active, so none is closed for silence. */
 static void an_address_with_all_connections_gives_some_to_another(void **state)
 {
 	int crowd[4], one, two, three;
@@ -419,7 +418,7 @@ static void an_address_with_all_connections_gives_some_to_another(void **state)
 	two = client_from(&r, "127.0.0.1");
 	expect(&r, two, "1 " PING, "1 " PONG, false);
 	assert_true(dispatch_ends(&r.f, crowd[1]));
-	/* both have two: a third of either is one too many */
+	/* two connections each: a third of either is refused */
 	three = client_from(&r, "127.0.0.1");
 	assert_true(dispatch_ends(&r.f, three));
 	expect(&r, one, "2 " PING, "2 " PONG, false);
@@ -433,7 +432,7 @@ static void an_address_with_all_connections_gives_some_to_another(void **state)
 	stop(&r);
 }
 
-/* Any input is answered, or ends only its own connection. */
+/* Any input gets a reply, or ends only its own connection. */
 static void random_bytes_do_no_harm(void **state)
 {
 	static const char words[][12] = {
@@ -484,6 +483,6 @@ int main(void)
 		cmocka_unit_test(random_bytes_do_no_harm),
 	};
 
-	log_set_level(LOG_CRIT); /* refused requests are the point here, not news */
+	log_set_level(LOG_CRIT); /* refused requests are intended here and would flood the log */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's words that change the SDP, or a whole call, and need no codec: what goes on, what the answer
- * says, what warns. Requests are written as scripts write them. */
+/* ng's words that change the SDP or the whole call and need no codec: the SDP passed on, the answer
+ * and the warnings. Requests are written as scripts write them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static bool has(const struct talk *t, const char *text)
 
 #define PLAIN_VIDEO "m=video 5002 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
 
-/* The m= lines of the last reply, ports as 0 or 1. */
+/* Prints the m= lines of the last reply, with ports as 0 or 1. */
 static const char *media_of(struct talk *t)
 {
 	struct str rest = t->reply.sdp, text = STR("");
@@ -71,26 +71,25 @@ static const char *media_of(struct talk *t)
 	return text.s;
 }
 
-/* Each row is said after those before it, of one call; a line of the other side has the other
- * direction. */
+/* Rows are requests to one call, in order. A request of the other side has the other direction. */
 static void media_of_a_kind_are_not_offered_on(void **state)
 {
 	static const struct {
 		char who;
-		const char *flags, *media, *told; /* behind the audio */
+		const char *flags, *media, *told; /* after the audio */
 		uint32_t ports;
 	} T[] = {
 		{'a', "sdp-media-remove=[video message]", VIDEO CHAT, "m=audio 1", 2},
-		/* what the other side does not know of is refused in its name */
+		/* m-lines unknown to the other side are refused on its behalf */
 		{'B', "", "", "m=audio 1,m=video 0,m=message 0", 2},
-		/* it offers media of its own, behind what it does not know of */
+		/* it offers its own media, after the m-lines it does not know */
 		{'b', "", PLAIN_VIDEO, "m=audio 1,m=video 0,m=message 0,m=video 1", 4},
 		{'A', "", "m=video 0 RTP/AVP 96\r\nm=message 0 TCP/MSRP *\r\n" VIDEO,
 			"m=audio 1,m=video 1", 4},
-		/* too late to be known: it would push others from their place */
+		/* too late to be withheld: the other side's m-lines must keep their places */
 		{'a', "", VIDEO CHAT VIDEO, "m=audio 1,m=video 1", 4},
 		{'B', "", PLAIN_VIDEO, "m=audio 1,m=video 0,m=message 0,m=video 1", 4},
-		/* what it knows of keeps its place */
+		/* m-lines it knows keep their places */
 		{'a', "sdp-media-remove-video", VIDEO CHAT VIDEO, "m=audio 1,m=video 0", 4},
 		{'B', "", "m=video 0 RTP/AVP 96\r\n", "m=audio 1,m=video 0,m=message 0,m=video 0",
 			2},
@@ -120,7 +119,7 @@ static void media_of_a_kind_are_not_offered_on(void **state)
 	talk_end(&t);
 }
 
-/* Where nothing is behind it, a later offer without the word brings it, as an m-line of its own. */
+/* If no m-line follows, a later offer without the word adds it as an m-line of its own. */
 static void media_that_were_left_out_can_come_later(void **state)
 {
 	struct talk t;
@@ -140,7 +139,7 @@ static void media_that_were_left_out_can_come_later(void **state)
 	talk_end(&t);
 }
 
-/* An SDP may have 64; those that its sender does not know of count with them. */
+/* An SDP may have 64 m-lines, including those withheld from the other side. */
 static void what_is_hidden_counts_among_m_lines(void **state)
 {
 	char more[SDP_MAX_MEDIA * 40] = "";
@@ -197,8 +196,8 @@ static void a_subscription_may_begin_inactive(void **state)
 	talk_end(&t);
 }
 
-/* The stream that RTCP of l goes to: the one a's terminal is told RTCP by, its RTCP port or, with
- * rtcp-mux, its RTP port. */
+/* The stream that receives l's RTCP, sent to the port in the SDP for a's terminal: its RTCP port
+ * or, with rtcp-mux, its RTP port. */
 static void a_subscribers_rtcp_goes_back_if_it_may(void **state)
 {
 	static const struct {
@@ -238,7 +237,7 @@ static void a_subscribers_rtcp_goes_back_if_it_may(void **state)
 	}
 }
 
-/* The gates and recordings that streams have after offer and answer with these words. */
+/* Gates and recordings of the streams after an offer and an answer with these words. */
 static void words_of_a_call_reach_its_streams(void **state)
 {
 	static const struct {
@@ -251,7 +250,7 @@ static void words_of_a_call_reach_its_streams(void **state)
 		{"drop-traffic=start", "drop-traffic=stop", 0, 0},
 		{"media-echo=sinkhole", "", MEDIA_GATE_DROP, MEDIA_GATE_DROP},
 		{"block-DTMF", "", MEDIA_GATE_DTMF, 0},
-		{"", "block DTMF", 0, 0}, /* two words there */
+		{"", "block DTMF", 0, 0}, /* there it is two words */
 		{"", "block-DTMF", 0, MEDIA_GATE_DTMF},
 	};
 
@@ -274,8 +273,8 @@ static void words_of_a_call_reach_its_streams(void **state)
 	}
 }
 
-/* Whose RTP goes where: to whom it comes from, to the other, nowhere. Each row is said after those
- * before it. */
+/* The receiver of each side's RTP: its sender, the other side, or none. Rows are requests to one
+ * call, in order. */
 static void echoed_media_go_back_to_their_sender(void **state)
 {
 	static const struct {
@@ -287,7 +286,7 @@ static void echoed_media_go_back_to_their_sender(void **state)
 		{"answer", "", "a", "-"},
 		{"offer", "media-echo-both", "a", "b"},
 		{"answer", "", "a", "b"},
-		{"answer", "media-echo=forward", "a", "-"}, /* the offerer is told of an answer */
+		{"answer", "media-echo=forward", "a", "-"}, /* may change the offerer */
 		{"offer", "", "b", "a"},
 		{"answer", "media-echo=backwards", "-", "b"},
 		{"offer", "", "b", "a"},
@@ -312,7 +311,7 @@ static void echoed_media_go_back_to_their_sender(void **state)
 			got[s->remote.addr[3] - 1] = s->rtp_to == MEDIA_NONE     ? "-"
 				: t.m->stream_cfg[s->rtp_to].remote.addr[3] == 1 ? "a"
 										 : "b";
-			/* reports are for whom media reach */
+			/* reports follow their media */
 			assert_int_equal(s->rtcp_to == MEDIA_NONE,
 				strcmp(got[s->remote.addr[3] - 1],
 					s->remote.addr[3] == 1 ? "b" : "a") != 0);
@@ -324,7 +323,7 @@ static void echoed_media_go_back_to_their_sender(void **state)
 	talk_end(&t);
 }
 
-/* A terminal cannot read what it ciphered itself. */
+/* A terminal cannot decrypt its own packets. */
 static void what_is_passed_through_is_not_echoed(void **state)
 {
 	struct talk t;
@@ -349,7 +348,7 @@ static void what_is_passed_through_is_not_echoed(void **state)
 	talk_end(&t);
 }
 
-/* Only where no interface is called so. */
+/* Only if no interface has this name. */
 static void old_names_of_interfaces_choose_a_family(void **state)
 {
 	static const struct {
@@ -375,8 +374,8 @@ static void old_names_of_interfaces_choose_a_family(void **state)
 	}
 }
 
-/* What streams have after these offers of a call, the answers in between saying nothing; the
- * daemon's is 8. */
+/* Streams after these offers in one call, each answered without words. The daemon's default is
+ * 8. */
 static void an_offer_says_or_resets_tos(void **state)
 {
 	static const struct {
@@ -400,7 +399,7 @@ static void an_offer_says_or_resets_tos(void **state)
 	talk_end(&t);
 }
 
-/* SDES=require: of the offerer by the offer, of the answerer by the answer. */
+/* SDES=require in an offer binds the offerer, in an answer the answerer. */
 static void a_minimum_refuses_what_is_below(void **state)
 {
 	static const struct {
@@ -412,7 +411,7 @@ static void a_minimum_refuses_what_is_below(void **state)
 		{"SDES-require:" L80 ";", "RTP/SAVP", LINE32, false},
 		{"SDES-require:" L80 ";", "RTP/SAVP", LINE80 LINE32, true},
 		{"SDES=[require:" L80 ";" L32 "]", "RTP/SAVP", LINE32, true},
-		{"SDES-require:ROT13;", "RTP/SAVP", LINE80, false}, /* a typo lets nobody through */
+		{"SDES-require:ROT13;", "RTP/SAVP", LINE80, false}, /* a misspelt value refuses */
 	};
 
 	(void)state;
@@ -427,7 +426,7 @@ static void a_minimum_refuses_what_is_below(void **state)
 		if (!T[i].taken)
 			assert_string_equal(t.reply.error, "No common crypto suite");
 		talk_end(&t);
-		/* The other way round: who answers is held to it. */
+		/* The other way round: the answerer must comply. */
 		talk_start(&t);
 		say(&t, "offer", "", "OSRTP-offer", talk_body(&t, A, 4000, "RTP/AVP", ""));
 		assert_null(t.reply.error);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that runs out, at every place where it may: the n-th allocation of a request fails, for
- * every n there is. Then the request was carried out, or nothing of it is left: no half-made call,
- * no port, context or key that nobody holds; it works when it is said again, and what the call took
- * is given back at its end. */
+/* Memory runs out at each allocation of a request in turn. Then the request either succeeded or
+ * left nothing: no partial call, port, context or key. A repetition succeeds, and the end of the
+ * call frees everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +30,7 @@ void *__wrap_secmem_alloc(size_t len);
 #define LIVE 8192
 
 static struct {
-	void *at[LIVE]; /* what is allocated and not freed */
+	void *at[LIVE]; /* allocated and not yet freed */
 	uint32_t n, count, fail_at;
 	bool watch, fired;
 } heap;
@@ -94,10 +93,10 @@ void __wrap_free(void *p)
 
 #define LEGACY "\"OSRTP\":[\"offer-legacy\",\"accept-legacy\"],"
 
-/* One after the other, of one call; SDP follows. */
+/* Requests of one call, in order; SDP follows. */
 static const struct step {
 	const char *words, *sdp;
-	bool once; /* said again it is an error */
+	bool once; /* repeated it is an error */
 } steps[] = {
 	{OFFER FLAGS "\"metadata\":\"m\",\"label\":\"l\"", HEAD AUDIO, false},
 	{ANSWER "\"x\":1", HEAD AUDIO, false},
@@ -142,7 +141,7 @@ static struct held held(const struct dispatch_rig *r)
 		.legs = r->talk.c->keys.live};
 }
 
-/* False: no reply, or one of an error. */
+/* False: no reply, or an error. */
 static bool say(struct dispatch_rig *r, const struct step *s, uint32_t fail_at)
 {
 	struct sbuf message, reply;
@@ -179,7 +178,7 @@ static bool same(struct held a, struct held b)
 		a.legs == b.legs;
 }
 
-/* What the call holds after each step when nothing fails. */
+/* The resources the call holds after each step without failures. */
 static void learn(struct held after[])
 {
 	struct dispatch_rig r;
@@ -192,7 +191,7 @@ static void learn(struct held after[])
 	dispatch_stop(&r);
 }
 
-/* False: there is no such allocation. */
+/* False: the request makes fewer allocations. */
 static bool try_one(size_t k, uint32_t fail_at, const struct held after[])
 {
 	static const struct step end = {"\"command\":\"delete\",\"delete-delay\":0", NULL, false};
@@ -238,7 +237,7 @@ static void no_half_made_call_stays_whichever_allocation_fails(void **state)
 	for (size_t k = 0; k < ARRAY_LEN(steps); k++)
 		for (uint32_t n = 1; try_one(k, n, after); n++)
 			tried++;
-	/* The wrapping works: a request takes a few dozen. */
+	/* Checks that the wrapping works: a request makes a few dozen allocations. */
 	assert_true(tried > 10 * ARRAY_LEN(steps));
 }
 

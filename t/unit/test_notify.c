@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a service manager hears, and that a worker which stands still is found out. */
+/* Notifications to a service manager, and the detection of a stuck worker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -105,7 +105,7 @@ static void it_comes_back_before_it_changes(void **state)
 		assert_int_equal(off_in_kernel(), 2);
 		rig.cmds = 0;
 		off_commit(&change[i], 1);
-		/* The stream, and the one that leaves by its port. */
+		/* Fills in the stream, and the one whose port its packets leave by. */
 		assert_int_equal(off_in_kernel(), 0);
 		assert_int_equal(rig.cmds, 2);
 	}
@@ -126,7 +126,7 @@ static void what_was_not_pushed_did_not_happen(void **state)
 	off_tick();
 	off_tick();
 	assert_int_equal(off_in_kernel(), 2);
-	/* The ring was full: offload_pushed() is not called, and it stays there. */
+	/* The ring was full: offload_pushed() is not called, so the stream stays in the kernel. */
 	assert_int_equal(offload_before(rig.o, 0, &a, 1, before, CMDS), 2);
 	off_tick();
 	assert_int_equal(rig.cmds, 0);
@@ -152,7 +152,7 @@ static void a_worker_that_could_not_is_asked_again(void **state)
 {
 	(void)state;
 	off_tick();
-	rig.kernel[A].now = false; /* there was always something waiting */
+	rig.kernel[A].now = false; /* packets were always waiting */
 	for (int i = 0; i < 3; i++) {
 		off_tick();
 		assert_int_equal(rig.cmds, 0);
@@ -170,7 +170,7 @@ static void both_parts_are_counted(void **state)
 	struct media_cmd a = off_stream_cmd(A);
 
 	(void)state;
-	rig.kernel[A].packets = 1000; /* of an earlier instance: not ours */
+	rig.kernel[A].packets = 1000; /* sent by an earlier instance, not ours */
 	off_tick();
 	rig.kernel[A].packets = 1100;
 	rig.kernel[A].bytes = 17200;
@@ -185,7 +185,7 @@ static void both_parts_are_counted(void **state)
 	offload_stats(rig.o, 0, B, rig.now_ns, &st);
 	assert_int_equal(st.packets_out, 107);
 	assert_int_equal(st.packets, 0);
-	/* What comes until it is back counts too. */
+	/* Packets count until the stream is back. */
 	rig.kernel[A].packets = 1150;
 	off_commit(&a, 1);
 	st = (struct relay_stats){0};

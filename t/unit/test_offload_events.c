@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel tells by itself is heard: silence, another source, that it has gone. */
+/* Events that the kernel sends: silence, another source, a removed target. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void silence_is_told_and_not_asked_for(void **state)
 	assert_in_range(
 		offload_heard(rig.o, 0, A) + STEER_SILENCE_MS * 1000000ull, now, clock_real_ns());
 	assert_true(offload_heard(rig.o, 0, B) >= now);
-	/* Should an event be lost, or the stream go on, its counters say so by and by. */
+	/* If the event is lost, or the stream goes on, its counters show it later. */
 	rig.kernel[A].last_ns = clock_real_ns();
 	rig.kernel[B].last_ns = clock_real_ns() - 60 * NS_PER_SEC;
 	for (int i = 0; i < 5; i++)
@@ -61,8 +61,8 @@ static void another_source_is_followed(void **state)
 	struct media_cmd a = off_stream_cmd(A);
 
 	(void)state;
-	/* Strict, but the signalled address may still take over, so packets of strangers go to the
-	 * daemon. */
+	/* Strict, but the signalled address may still take over. Packets of strangers therefore go
+	 * to the daemon. */
 	a.stream.strict_source = true;
 	a.stream.remote = off_at(10, 4001);
 	off_commit(&a, 1);
@@ -72,20 +72,20 @@ static void another_source_is_followed(void **state)
 	offload_look_again(rig.o, rig.now_ns);
 	assert_int_equal(rig.cmds, 0);
 	assert_true(event(STEER_EVENT_SOURCE, A));
-	rig.look[A].remote.port++; /* by the worker, which had the packet */
+	rig.look[A].remote.port++; /* by the worker, which received the packet */
 	offload_look_again(rig.o, rig.now_ns);
-	assert_int_equal(rig.cmds, 2); /* back come both: its own, and what goes there */
+	assert_int_equal(rig.cmds, 2); /* its stream and the sending one */
 	assert_int_equal(off_in_kernel(), 0);
 	offload_look_again(rig.o, rig.now_ns);
 	assert_int_equal(rig.cmds, 2);
-	assert_false(event(STEER_EVENT_SOURCE, A)); /* it is ours */
+	assert_false(event(STEER_EVENT_SOURCE, A)); /* the source is already confirmed */
 	assert_false(event(STEER_EVENT_SOURCE, STREAMS));
 	off_tick();
 	off_tick();
 	assert_int_equal(off_in_kernel(), 2);
 }
 
-/* A source may take over when another is silent, and the worker would not see whether it is. */
+/* A source may take over from a silent one, and the worker would not see the silence. */
 static void who_may_move_stays_with_the_daemon(void **state)
 {
 	struct media_cmd a = off_stream_cmd(A);

@@ -63,8 +63,7 @@ static void a_stream_s_field_keeps_it_out_in_its_roles(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(STREAM_ROW); i++) {
 			const struct field_row *f = &STREAM_ROW[i];
 
-			/* test_offload.c has the flow itself; who listens to a listener is there,
-			 * too. */
+			/* test_offload.c checks the receiver of a stream and its listeners. */
 			if (row_is(f->kernel, "FLOW") ||
 				(row_is(f->kernel, "COPIES") && role == HEARER))
 				continue;

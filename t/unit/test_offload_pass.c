@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTP that is passed through stays in the kernel with its SRTCP, and its index is followed. */
+/* Passed-through SRTP stays in the kernel with its SRTCP, and its index is followed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,8 +66,8 @@ static void on_one_port_both_go_if_both_leave_by_one(void **state)
 	}
 }
 
-/* What is deciphered on one side of the relay and not on the other does not meet in the kernel
- * either; nor does RTCP that is read, nor what an older module would lose count of. */
+/* Streams that are decrypted on one side only do not stay in the kernel. Neither does RTCP that is
+ * read, nor a stream whose counters an older module lacks. */
 static void what_does_not_pass_both_ways_stays(void **state)
 {
 	struct media_cmd cmd;
@@ -118,7 +118,7 @@ static void the_index_is_followed_by_sequence_numbers(void **state)
 	assert_int_equal(resumed()->ssrc, 0xa);
 	offload_stats(rig.o, 0, A, rig.now_ns, &st);
 	assert_int_equal(st.roc, i >> 16);
-	/* A few packets are too few to be told, but for when it comes back. */
+	/* A few packets are not reported until the stream returns. */
 	rig.kernel[A].seq = (uint16_t)(i + 20);
 	off_tick();
 	assert_null(resumed());

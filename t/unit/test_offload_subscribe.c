@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who listens to plain media gets it from the kernel, and counts what came since. */
+/* Listeners to plain media get it from the kernel. Packets since then are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void who_listens_is_a_destination(void **state)
 	listened_to(EAR + 1);
 	rig.look[B].packets = 0;
 	off_tick();
-	assert_int_equal(rig.cmds, 0); /* a kernel that sends to one only */
+	assert_int_equal(rig.cmds, 0); /* a kernel that sends to one destination only */
 	rig.steer.relays_copies = true;
 	off_tick();
 	assert_int_equal(rig.cmds, 1);
@@ -101,7 +101,7 @@ static void a_listener_counts_what_came_since_it_came(void **state)
 	off_tick();
 	offload_stats(rig.o, 0, EAR, rig.now_ns, &st);
 	assert_int_equal(st.packets_out, 50);
-	/* It changes: so does who sends to it. */
+	/* When a stream changes, so does the stream that sends to it. */
 	ear(EAR, 0, SUITE_PLAIN);
 	assert_false(rig.kernel[A].now);
 	rig.kernel[A].packets = 160;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable
- * AES, with scalar lanes as on a GPU, with buffers and not addresses, with copies as to one;
- * batches of every size; what it says when it cannot open. */
+/* The OpenCL engine passes the tests for every engine: with the CPU's AES instructions, with
+ * portable AES, with scalar lanes as on a GPU, with buffers instead of addresses, and with copies.
+ * Batches of every size, and the errors when it cannot open. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "packet/arena.h"
 #include "srtp/ref.h"
 
-/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+/* PoCL frees some memory only when the process ends (for LeakSanitizer). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -66,8 +66,8 @@ static int setup_parts_scalar(void **state)
 	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
 }
 
-/* Every number of packets up to beyond two work-items, lengths all different, one of each batch
- * forged; from the arena's beginning on, or not. */
+/* Every number of packets up to more than two work-items, all of different lengths, one forged per
+ * batch. The batch starts at the arena's start or later. */
 static void every_batch_size_is_right(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -120,7 +120,7 @@ static void plain_jobs_make(struct engine_fixture *f, uint32_t n)
 	memset(f->a.out, 0xee, n * ARENA_SLOT_LEN);
 }
 
-/* One job is turned down and touches nothing; its neighbours are done as ever. */
+/* A refused job writes nothing; its neighbours are done. */
 static void a_job_that_points_elsewhere_fails_alone(void **state)
 {
 	enum { COUNT = 40 };

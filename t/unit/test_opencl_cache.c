@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder of compiled kernels: what another user could change is never taken. Control: the same
- * path is, once nobody else can. */
+/* The folder of compiled kernels: one that another user could change is never used. Control: the
+ * same path is used once only we can change it. */
 #include "batch/opencl_cache.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Only this variable has a value, a folder below the test's own; NULL: none has. */
+/* Sets only this variable, to a folder in the test's own; NULL: none. */
 static int choose(struct fixture *f, const char *variable, const char *below)
 {
 	char value[128];
@@ -92,7 +92,7 @@ static void a_safe_folder_is_made_and_taken(void **state)
 	expect_chosen(f, "/xdg/pocl/kcache");
 	assert_int_equal(choose(f, "HOME", ""), 0);
 	expect_chosen(f, "/.cache/pocl/kcache");
-	/* once more: now it is there */
+	/* again, now that it exists */
 	assert_int_equal(choose(f, "HOME", ""), 0);
 	expect_chosen(f, "/.cache/pocl/kcache");
 }
@@ -116,7 +116,7 @@ static void change(const char *path, const char *how)
 		assert_int_equal(chmod(path, (mode_t)strtoul(how, NULL, 8)), 0);
 }
 
-/* The folder itself, and one above it. */
+/* The folder itself, and one of its parents. */
 static void what_others_can_change_is_refused(void **state)
 {
 	static const char *const how[] = {"owner", "0777", "1777", "0770", "0702"};
@@ -137,7 +137,7 @@ static void what_others_can_change_is_refused(void **state)
 				sticky ? 0 : -EPERM);
 			assert_true(sticky || strstr(f->err, path));
 			assert_string_equal(f->made, "");
-			/* Where PoCL would choose by itself, another is taken. */
+			/* Another folder replaces PoCL's default. */
 			assert_int_equal(choose(f, "HOME", "/x"), 0);
 			if (sticky)
 				expect_chosen(f, "/x/.cache/pocl/kcache");

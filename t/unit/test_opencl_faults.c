@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two real OpenCL devices (PoCL's basic, twice) behind one runner, of which one fails or hangs in
- * mid-run: this program stands in front of some OpenCL functions. Media goes on without loss, and a
- * device that hangs is touched no more. */
+/* Two OpenCL devices (PoCL's basic, twice) behind one runner, of which one fails or hangs while
+ * running. This program replaces some OpenCL functions. Media continues without loss, and a hung
+ * device is not used again. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 enum { DEVICES = 2, SLOTS = 128, KEY_SLOTS = 64, N = 100, TIMEOUT_MS = 200, DEPTH = 4, LANE = 30 };
 
-/* What PoCL keeps until the process ends, and what a device that hangs is left (on purpose). */
+/* PoCL's memory until the process ends, and memory left on purpose to a hung device. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -30,15 +30,15 @@ const char *__lsan_default_suppressions(void)
 /* --- Faults ----------------------------------------------------------------------------------- */
 
 static struct {
-	cl_device_id device; /* NULL: all is well */
-	uint32_t kernels;    /* that many go well first */
+	cl_device_id device; /* NULL: no fault */
+	uint32_t kernels;    /* number of calls that succeed first */
 	bool hang;           /* else: fail */
 	uint64_t dispatched; /* kernels sent to any device */
 	uint64_t touched;    /* commands sent to a device that hangs */
 	uint64_t polled;
 	uint64_t blocked;               /* writes that wait until the device is done */
 	uint64_t waited_for;            /* events before what is written */
-	uint64_t key_tables, keys_left; /* released, and of them with anything in it */
+	uint64_t key_tables, keys_left; /* released events, and released memory that was in use */
 } fault;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -93,7 +93,7 @@ cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t len, void *out, siz
 	return err;
 }
 
-/* Looks into a key table that the engine gives back. */
+/* Checks a key table that the engine releases. */
 cl_int clReleaseMemObject(cl_mem m)
 {
 	static uint8_t bytes[KEY_SLOTS * sizeof(struct xc_key)];
@@ -200,7 +200,7 @@ static uint64_t batches(const struct rig *t, uint32_t device)
 	return batch_runner_device_counters(t->r, device)->batches;
 }
 
-/* n packets into the slots from at on, one in ten forged. */
+/* Puts n packets into the slots from at on, one in ten forged. */
 static struct batch batch_make(struct rig *t, uint32_t at, uint32_t n, uint32_t round)
 {
 	struct batch b = {.job = t->a->job + at, .status = t->a->status + at, .n = n};
@@ -222,7 +222,7 @@ static struct batch batch_make(struct rig *t, uint32_t at, uint32_t n, uint32_t 
 	return b;
 }
 
-/* Every packet as the reference has it. */
+/* Checks that every packet equals the reference's result. */
 static void batch_check(struct rig *t, const struct batch *b)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -242,7 +242,7 @@ static void batch_is_right(struct rig *t, uint32_t round)
 	batch_check(t, &b);
 }
 
-/* So many batches, as many in flight as may be. */
+/* Runs this many batches, as many in flight as allowed. */
 static void flights_are_right(struct rig *t, uint32_t depth, uint32_t rounds)
 {
 	struct batch b[DEPTH];
@@ -282,7 +282,7 @@ static void two_devices_share_the_batches_by_weight(void **state)
 	}
 }
 
-/* Every suite to every other by turns, RTP and RTCP, 1 byte beside 1,400. */
+/* Every suite to every other in turn, RTP and RTCP, of 1 byte and of 1,400. */
 static void mixed_batch_make(struct rig *t, struct batch *b)
 {
 	for (uint32_t i = 0; i < SUITE_COUNT; i++) {
@@ -334,7 +334,7 @@ static void a_batch_of_mixed_suites_and_lengths_is_one_dispatch(void **state)
 	}
 }
 
-/* Nor is it the device's fault, however often it happens. */
+/* However often it happens, it is not the device's fault. */
 static void an_ill_formed_job_costs_no_second_run(void **state)
 {
 	struct rig t;
@@ -371,7 +371,7 @@ static void a_device_that_fails_in_mid_run_costs_no_packet(void **state)
 		assert_false(t.device[0].lost);
 		assert_int_equal(batch_runner_device_counters(t.r, 1)->errors, 3);
 		assert_int_equal(batches(&t, 0) + batches(&t, 1), 17);
-		/* And when the last one goes. */
+		/* The same when the last device fails. */
 		fault.device = device_of(0);
 		for (uint32_t i = 0; i < 5; i++)
 			batch_is_right(&t, i);
@@ -426,7 +426,7 @@ static void batches_in_flight_on_a_device_that_goes_cost_no_packet(void **state)
 			errors = batch_runner_device_counters(t.r, 1)->errors;
 			assert_true(t.device[1].lost);
 			assert_false(t.device[0].lost);
-			/* What was in flight beside the failures counts between them. */
+			/* Batches in flight during the failures count, too. */
 			assert_in_range(errors, hang ? 1 : 3, hang ? depth : 3 + depth);
 			touched = fault.touched;
 			flights_are_right(&t, depth, 5);
@@ -439,8 +439,8 @@ static void batches_in_flight_on_a_device_that_goes_cost_no_packet(void **state)
 		}
 }
 
-/* The device's keys are still read by what is in flight: a new one is sent behind it, and nobody
- * waits. */
+/* Batches in flight still read the device's keys. A new key is queued after them, without
+ * waiting. */
 static void keys_are_sent_behind_what_is_in_flight(void **state)
 {
 	struct rig t;
@@ -479,12 +479,12 @@ static void keys_are_sent_without_waiting(void **state)
 	(void)state;
 	rig_open(&t, ENGINE_OWN_MEMORY);
 	batch_is_right(&t, 0);
-	fault.hang = true; /* nothing is ever complete */
+	fault.hang = true; /* no command ever completes */
 	fault.device = device_of(1);
 	fault.polled = fault.blocked = 0;
 	for (uint32_t slot = 2; slot < 22; slot += 2)
 		assert_int_equal(batch_runner_key_changed(t.r, slot), 0);
-	/* A wait would ask the device whether it is done. */
+	/* Waiting would ask the device for its state. */
 	assert_int_equal(fault.polled, 0);
 	assert_int_equal(fault.blocked, 0);
 	fault.device = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine where lanes differ: every length of packet beside others, every suite beside
- * every other, with and without encryption and authentication, what that costs, and two workers who
- * dispatch at once on queues of their own. */
+/* The OpenCL engine with lanes that differ: packets of every length together, every suite together
+ * with every other, with and without encryption and authentication. Also the cost of mixing, and
+ * two workers that dispatch in parallel on their own queues. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <time.h>
@@ -95,7 +95,7 @@ static bool as_reference(const struct arena *a, uint32_t i, uint8_t *want)
 		sample_equal(j, a, a->out, want);
 }
 
-/* 37 and 350 have no common factor: neighbours in a vector differ, and every length comes. */
+/* 37 and 350 have no common factor, so neighbours in a vector differ and every length occurs. */
 static void every_length_is_right_beside_others(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -114,7 +114,7 @@ static void every_length_is_right_beside_others(void **state)
 	}
 }
 
-/* The longest beside the shortest: one lane works on long after the others. */
+/* The longest packet next to the shortest: one lane works much longer than the others. */
 static void a_long_packet_among_tiny_ones_is_right(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -131,8 +131,7 @@ static void a_long_packet_among_tiny_ones_is_right(void **state)
 
 /* --- What they cost --------------------------------------------------------------------------- */
 
-/* The device computes in the thread that asks it, so what other programs take of the processor does
- * not count. */
+/* The device computes in the calling thread, so other programs do not add to its processor time. */
 static uint64_t thread_cpu_ns(void)
 {
 	struct timespec t;
@@ -141,8 +140,8 @@ static uint64_t thread_cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-/* The least processor time of several dispatches of n packets, all good; of every ninth packet the
- * body has long_len bytes. */
+/* The least processor time of several dispatches of n good packets. Every ninth packet has a body
+ * of long_len bytes. */
 static uint64_t dispatch_ns(
 	struct engine_fixture *f, uint32_t n, uint32_t body_len, uint32_t long_len)
 {
@@ -166,9 +165,8 @@ static uint64_t dispatch_ns(
 	return best;
 }
 
-/* Jumbo packets spread among tiny ones cost about what both cost by themselves: were lanes taken as
- * packets come, every work-item would be as slow as its longest packet, and the whole five times as
- * slow. */
+/* Jumbo packets among tiny ones cost about the sum of both alone. In order of arrival, each
+ * work-item would be as slow as its longest packet, and the whole five times as slow. */
 static void a_long_packet_does_not_stall_the_rest(void **state)
 {
 	enum { LONG = 1400, TINY = 20, ALL = 288 };
@@ -211,7 +209,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Set up by one thread, as the control thread does; then each works alone. */
+/* Set up by one thread, like the control thread; then each worker runs alone. */
 static void two_workers_dispatch_at_once(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -242,7 +240,7 @@ static void two_workers_dispatch_at_once(void **state)
 
 /* --- Ciphers ---------------------------------------------------------------------------------- */
 
-/* What it can and does not claim would be slow packets. */
+/* Suites that the device could run without claiming them would take the slow path. */
 static void claims_every_suite(void **state)
 {
 	struct engine_fixture *f = *state;

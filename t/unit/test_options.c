@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options: what is right is taken, what is wrong stops the start with one line that names it. */
+/* Options: valid ones are accepted; an invalid one stops the start with one line that names it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "app/options_int.h"
 
-/* options_read() with what it says on standard error. */
+/* Calls options_read() and captures standard error. */
 static enum options_result read_with(
 	struct options *o, const char *const *args, char *said, size_t said_len)
 {
@@ -155,7 +155,7 @@ static void file_and_command_line_agree_on_names(void **state)
 
 static void write_file(const char *path, const char *text);
 
-/* What would be without effect: a file whose name was lost, as in --ng-key-file=$UNSET. */
+/* An option without effect: the name of the file is empty, as in --ng-key-file=$UNSET. */
 static void an_empty_text_is_an_error(void **state)
 {
 	static const char *const T[] = {"ng-key-file", "listen-ng-unix", "ng-unix-group",
@@ -186,7 +186,7 @@ static void an_empty_text_is_an_error(void **state)
 	unlink(path);
 }
 
-/* Configurations of earlier versions have them: one error that says where they are now. */
+/* Configurations of earlier versions use these options. One error names their new place. */
 static void options_of_xcipher_web_name_it(void **state)
 {
 	static const char *const T[] = {"listen-http", "http-token-file", "http-host"};
@@ -223,7 +223,7 @@ static void expect_deny(const struct options *o, const char *want)
 	assert_string_equal(got, want);
 }
 
-/* In the file, on the command line; and the command line's list replaces the file's. */
+/* Options in the file and on the command line; a list on the command line replaces the file's. */
 static void a_repeated_list_grows(void **state)
 {
 	char path[] = "/tmp/xcipher-options-XXXXXX", file[64], said[1024];
@@ -247,7 +247,7 @@ static void a_repeated_list_grows(void **state)
 	assert_int_equal(read_with(&o, from_file, said, sizeof(said)), OPTIONS_RUN);
 	expect_deny(&o, "10.0.0.0/16 10.1.0.0/16 ");
 	assert_int_equal(o.locals, 3);
-	assert_int_equal(o.tos, 2); /* no list: the last one */
+	assert_int_equal(o.tos, 2); /* not a list: the last value counts */
 	options_free(&o);
 	assert_int_equal(read_with(&o, both, said, sizeof(said)), OPTIONS_RUN);
 	expect_deny(&o, "192.0.2.0/24 10.2.0.0/16 ");
@@ -306,7 +306,7 @@ static void templates_come_from_their_section_and_are_tried(void **state)
 	assert_int_equal(o.ng_templates.n, 1);
 	assert_true(str_eq(o.ng_templates.one[0].name, STR("WebRTC")));
 	assert_non_null(strstr(o.ng_templates.one[0].flags.s, "_80; generate-mid"));
-	/* a reload takes what is new */
+	/* a reload accepts new values */
 	snprintf(text, sizeof(text), "%soffer = fast\n[xcipher]\ntemplates = flags\n", section);
 	write_file(path, text);
 	assert_int_equal(read_with(&next, args, said, sizeof(said)), OPTIONS_RUN);
@@ -403,7 +403,7 @@ static void a_refused_word_has_one_cause(void **state)
 	}
 }
 
-/* What is weak has to be named. */
+/* Weak suites must be named. */
 static void sdes_lists_name_suites_in_order(void **state)
 {
 	static const uint32_t strong =
@@ -500,7 +500,7 @@ static void each_option_is_taken_or_named_as_its_row_says(void **state)
 
 		next.workers_auto = false;
 		if (option_is_text(row)) {
-			assert_false(row->live); /* its memory belongs to one set of options */
+			assert_false(row->live); /* the memory belongs to one set of options */
 			memcpy(changed, &(const char *){"other"}, sizeof(const char *));
 		} else {
 			*changed = !*changed;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Outside oracles: what libsrtp2 protects each engine turns from one suite's key to another's, all
- * 13 x 13 pairs, and libsrtp2 accepts the result and finds the bytes that went in. Two libsrtp2:
- * Debian's (on NSS), and the same source on OpenSSL if build/peers has it (tools/peer-libsrtp.sh).
- * The reference stands in on the side of a suite that libsrtp2 lacks (F8) or gets wrong (AES-192:
- * 2.5 derives session keys with AES-256 under the master key and salt in a row, on both libraries,
- * which is not RFC 6188 3). Two of three pairs send under another SSRC than they receive.
- * XCIPHER_SEED repeats a run. */
+/* Tests against libsrtp2. Each engine turns packets that libsrtp2 protected from one suite's key to
+ * another's, all 13 x 13 pairs. libsrtp2 must accept the result and return the original bytes. Runs
+ * with Debian's libsrtp2 (on NSS), and with the same source on OpenSSL if build/peers has it
+ * (tools/peer-libsrtp.sh). The reference replaces libsrtp2 for suites it lacks (F8) or gets wrong.
+ * Its AES-192 derives session keys with AES-256 over master key and salt, which is not RFC 6188 3.
+ * Two of three pairs change the SSRC. XCIPHER_SEED repeats a run. */
 #include <dlfcn.h>
 #include <libgen.h>
 #include <srtp2/crypto_types.h>
@@ -79,7 +78,7 @@ static bool oracle_load(struct oracle *o, const char *path)
 		SYMBOL(unprotect_rtcp, "srtp_unprotect_rtcp_mki") && o->init() == 0;
 }
 
-/* Beside this program (BUILD/t), or where make's default build has it. */
+/* In the folder of this program (BUILD/t), or in make's default build. */
 static bool openssl_load(void)
 {
 	char exe[4096] = "", path[4200];
@@ -99,8 +98,8 @@ static bool oracle_has(const struct srtp_suite *s)
 	return s->id != SUITE_PLAIN && s->cipher != XC_CIPHER_AES_F8 && s->key_len != 24;
 }
 
-/* NULL where the reference stands in. libsrtp2 2.5 looks for SRTCP's MKI in front of a tag of
- * SRTP's length. */
+/* NULL where the reference replaces it. libsrtp2 2.5 looks for SRTCP's MKI as if the tag had SRTP's
+ * length. */
 static srtp_t session_of(srtp_t const session[SUITE_COUNT][2], int suite, bool with_mki, bool rtcp)
 {
 	const struct srtp_suite *s = srtp_suite_get((enum srtp_suite_id)suite);
@@ -191,7 +190,7 @@ static void suites_close(struct oracle *o)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* Lengths around the edges of AES and SHA-1 blocks, tiny ones, long ones, and any. */
+/* Lengths around block sizes of AES and SHA-1, tiny, long and random ones. */
 static uint32_t body_len(uint64_t r, uint32_t hdr_len)
 {
 	uint32_t any = (uint32_t)(r >> 16), most = ARENA_MAX_PACKET - hdr_len - 16 - 4 - MKI_LEN;
@@ -202,7 +201,7 @@ static uint32_t body_len(uint64_t r, uint32_t hdr_len)
 	case 1:
 		return most - any % 20;
 	case 2:
-	case 3: /* with the ROC behind it the message ends within 13 bytes of a block's end */
+	case 3: /* with the ROC appended, the message ends within 13 bytes of a block's end */
 		return 64 * (2 + any % 20) - hdr_len % 64 + (any >> 8) % 15 - 13;
 	default:
 		return any % 67;
@@ -260,7 +259,7 @@ static uint32_t wire_len(const struct packet *p, int suite, bool with_mki)
 		(with_mki ? MKI_LEN : 0);
 }
 
-/* The reference protects, as libsrtp2 would. */
+/* Protects with the reference, in the place of libsrtp2. */
 static void ref_protect(struct run *r, const struct xc_job *j, const struct packet *p)
 {
 	struct xc_job one = *j;
@@ -294,7 +293,7 @@ static void in_make(struct run *r, struct packet *p, struct stream *s, struct xc
 		assert_int_equal(err, srtp_err_status_ok);
 		assert_int_equal(len, wire_len(p, p->rx, p->rx_mki));
 	}
-	if (p->rtcp && session) { /* libsrtp2 chose it */
+	if (p->rtcp && session) { /* libsrtp2 selected the key */
 		uint32_t word = srtp_suite_get((enum srtp_suite_id)p->rx)->auth == XC_AUTH_GCM
 			? p->len + 16
 			: p->len;
@@ -332,7 +331,7 @@ static void job_make(struct run *r, uint32_t n)
 		.flags = p->rtcp ? XC_JOB_RTCP : 0,
 		.ssrc_change = n % 3 ? 0x40000000 : 0,
 	};
-	/* With the NULL cipher libsrtp2 sends and takes SRTCP with E = 0 only. */
+	/* With the NULL cipher, libsrtp2 sends and accepts SRTCP with E = 0 only. */
 	if (p->rtcp && j->rx_key && r->f->a.key[j->rx_key].cipher == XC_CIPHER_NULL)
 		j->flags |= XC_JOB_RX_CLEAR;
 	if (p->rtcp && r->f->a.key[j->tx_key].cipher == XC_CIPHER_NULL)
@@ -344,7 +343,7 @@ static void job_make(struct run *r, uint32_t n)
 		j->rx_key = j->tx_key = 0;
 }
 
-/* What the engine wrote goes back to plain: by libsrtp2, or by the reference. */
+/* Unprotects the engine's result by libsrtp2, or by the reference. */
 static bool out_right(struct run *r, uint32_t n)
 {
 	struct packet *p = &r->p[n];
@@ -422,7 +421,7 @@ static void libsrtp_accepts_what_was_recrypted(void **state)
 		assert_int_equal(secmem_random(&r->seed, 4), 0);
 	r->rnd = r->seed;
 	suites_open(r);
-	/* Beyond the wrap of the sequence number, so that ROC 1 is seen too. */
+	/* The sequence number wraps, so that ROC 1 is tested, too. */
 	for (int n = 0; n < PAIRS; n++)
 		for (int k = 0; k < 4; k++)
 			r->stream[n][k] = (struct stream){.index = 65533, .srtcp_index = 1};
@@ -455,7 +454,7 @@ OPENCL_SETUP(setup_portable, ENGINE_PORTABLE_AES)
 OPENCL_SETUP(setup_scalar, ENGINE_SCALAR_LANES)
 OPENCL_SETUP(setup_gpu, ENGINE_SCALAR_LANES | ENGINE_PORTABLE_AES | ENGINE_OWN_MEMORY)
 
-/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+/* PoCL frees some memory only when the process ends (for LeakSanitizer). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

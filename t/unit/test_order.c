@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The order in which lanes take jobs: every job once, equal work side by side, nothing moved
- * without need. */
+/* The order in which lanes take jobs: each job once, equal work in neighbouring lanes, no needless
+ * moves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

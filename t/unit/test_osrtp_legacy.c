@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A media as two m-lines, in SRTP and in RTP, of which one is taken (ng's OSRTP=offer-legacy and
- * accept-legacy): who knows it so gets it so, in the same order and for good; inside the call, and
- * for the other side, it is one. */
+/* One media as two m-lines, SRTP and RTP, of which one is taken (ng's OSRTP=offer-legacy and
+ * accept-legacy). A party that started with two m-lines always gets two, in the same order. The
+ * call and the other side have one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #define B     "192.0.2.2"
 #define KEY   "a=crypto:" C80A "\r\n"
 #define KEY_B "a=crypto:1 AES_CM_128_HMAC_SHA1_80 " K80C "\r\n"
-#define OTHER "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n" /* none of the policy's */
+#define OTHER "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n" /* in none of the policy's suites */
 
-/* Of each m-line of the last reply: profile, whether it has a port, how many crypto lines, whether
- * it has a name. */
+/* For each m-line of the last reply: profile, whether it has a port, number of crypto lines,
+ * whether it has a mid. */
 static const char *told(struct talk *t)
 {
 	struct str text = STR("");
@@ -37,7 +37,7 @@ static const char *told(struct talk *t)
 	return text.s;
 }
 
-/* AUDIO, its attributes, and what follows. */
+/* AUDIO, its attributes, and further lines. */
 static const char *body(struct talk *t, const char *who, const char *text)
 {
 	const char *at = *who == 'a' ? A : B;
@@ -49,7 +49,7 @@ static const char *body(struct talk *t, const char *who, const char *text)
 }
 
 struct row {
-	const char *say; /* offer or answer, of whom: "oa", "ab" */
+	const char *say; /* offer or answer, then its sender: "oa", "ab" */
 	uint32_t osrtp;
 	const char *transport, *text, *want, *suites; /* suites: in force of a, of b; NULL = any */
 };
@@ -90,7 +90,7 @@ static void say(struct talk *t, size_t i, const struct row *row)
 #define OFFER            NG_OSRTP_OFFER_LEGACY
 #define ACCEPT           NG_OSRTP_ACCEPT_LEGACY
 
-/* Each row is said after those before it, of one call. */
+/* Rows are requests to one call, in order. */
 static void play(const struct row *row, size_t n)
 {
 	struct talk t;
@@ -107,7 +107,7 @@ static void an_offer_is_written_twice_and_the_answer_folded(void **state)
 		{"oa", OFFER, "RTP/SAVP", AVP("4000", "a=mid:1\r\n"),
 			"audio RTP/SAVP 1 keys mid,audio RTP/AVP 1", NULL},
 		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1 mid", "-k"},
-		/* and from then on, in the same order, whoever asks */
+		/* from then on always in the same order, whoever offers */
 		{"oa", 0, "", AVP("4000", ""), "audio RTP/SAVP 1 keys,audio RTP/AVP 0", NULL},
 		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", "-k"},
 		{"ob", 0, "RTP/AVP", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", NULL},
@@ -122,15 +122,15 @@ static void an_offer_is_written_twice_and_the_answer_folded(void **state)
 		{"oa", 0, "", AVP("4000", ""), "audio RTP/SAVP 0,audio RTP/AVP 1", NULL},
 		{"ab", 0, "", SAVP("0", "") AVP("5000", ""), "audio RTP/AVP 1", "--"},
 		{"oa", OFFER, "RTP/SAVP", AVP("4000", ""), TWICE, NULL},
-		/* both: the safe one is meant */
+		/* both: the SRTP line is meant */
 		{"ab", 0, "", SAVP("5000", KEY_B) AVP("5000", ""), "audio RTP/AVP 1", "-k"},
 	};
-	/* From SRTP, and by a terminal that answers the second only, as if it were all. */
+	/* An offer in SRTP. The terminal answers only the second m-line, as if there were one. */
 	static const struct row through[] = {
 		{"oa", OFFER, "", SAVP("4000", KEY), TWICE, NULL},
 		{"ab", 0, "", AVP("5000", ""), "audio RTP/SAVP 1 key", "k-"},
 	};
-	/* The transport need not be said. */
+	/* The transport may be omitted. */
 	static const struct row silent[] = {
 		{"oa", OFFER | NG_OSRTP_OFFER, "", AVP("4000", ""), TWICE, NULL},
 		{"ab", 0, "", SAVP("0", "") AVP("0", ""), "audio RTP/AVP 0", NULL},
@@ -150,7 +150,7 @@ static void what_is_offered_twice_is_one_media(void **state)
 			"audio RTP/SAVP 1 keys,video RTP/AVP 1", NULL},
 		{"ab", 0, "", SAVP("5000", KEY_B) "m=video 5002 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 key,audio RTP/AVP 0,video RTP/AVP 1", "kk"},
-		/* the same order for an offer of the other side's, and with nothing of it left */
+		/* an offer of the other side keeps the order; none of its keys is left */
 		{"ob", 0, "", SAVP("5000", KEY_B) "m=video 0 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 0,video RTP/AVP 0", NULL},
 		{"aa", 0, "", SAVP("4000", KEY) AVP("0", "") "m=video 0 RTP/AVP 96\r\n",
@@ -163,12 +163,12 @@ static void what_is_offered_twice_is_one_media(void **state)
 			NULL},
 		{"ab", 0, "", AVP("5000", ""), "audio RTP/AVP 0,audio RTP/SAVP 1 key", "k-"},
 	};
-	/* Nothing in its crypto lines is ours: what is left is RTP. */
+	/* None of its crypto suites is allowed, so the RTP line is used. */
 	static const struct row not_ours[] = {
 		{"oa", ACCEPT, "", SAVP("4000", OTHER) AVP("4002", ""), "audio RTP/AVP 1", NULL},
 		{"ab", 0, "", AVP("5000", ""), "audio RTP/SAVP 0,audio RTP/AVP 1", "--"},
 	};
-	/* Without the word they are two, and stay so. */
+	/* Without the word they are two media, and stay two. */
 	static const struct row two[] = {
 		{"oa", 0, "", SAVP("4000", KEY) AVP("4002", ""),
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 1", NULL},
@@ -177,12 +177,12 @@ static void what_is_offered_twice_is_one_media(void **state)
 		{"oa", ACCEPT, "", SAVP("4000", KEY) AVP("4002", ""),
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 1", NULL},
 	};
-	/* Two of a profile are two. */
+	/* Two m-lines of one profile are two media. */
 	static const struct row alike[] = {
 		{"oa", ACCEPT, "", AVP("4000", "") AVP("4002", ""),
 			"audio RTP/AVP 1,audio RTP/AVP 1", NULL},
 	};
-	/* From one that does so to one that is offered so. */
+	/* Both parties use two m-lines. */
 	static const struct row both[] = {
 		{"oa", ACCEPT | OFFER, "", SAVP("4000", KEY) AVP("4000", ""), TWICE, NULL},
 		{"ab", 0, "", SAVP("0", "") AVP("5000", ""), "audio RTP/SAVP 1 key,audio RTP/AVP 0",
@@ -198,7 +198,7 @@ static void what_is_offered_twice_is_one_media(void **state)
 	play(both, ARRAY_LEN(both));
 }
 
-/* Both m-lines lead to one port, and the answer's address is that of the one that was taken. */
+/* Both m-lines name one port. The answer's address is that of the accepted line. */
 static void both_have_one_port(void **state)
 {
 	static const struct row rows[] = {
@@ -219,7 +219,7 @@ static void both_have_one_port(void **state)
 	talk_end(&t);
 }
 
-/* m-lines that the other side was told of keep their places. */
+/* m-lines once offered to the other side keep their places. */
 static void what_has_m_lines_behind_it_stays_single(void **state)
 {
 	struct row rows[] = {
@@ -249,7 +249,7 @@ static const char *more(int lines)
 	return text;
 }
 
-/* As many as an SDP may have; those that find no room are offered once. */
+/* An SDP's maximum of m-lines. Media without room for two are offered as one. */
 static void there_are_no_more_m_lines_than_an_sdp_may_have(void **state)
 {
 	struct ng_request r;
@@ -266,7 +266,7 @@ static void there_are_no_more_m_lines_than_an_sdp_may_have(void **state)
 	assert_null(t.reply.error);
 	assert_int_equal(t.sdp->media_count, SDP_MAX_MEDIA);
 	assert_true(t.reply.warning.len > 0);
-	/* Those that came later have no place in what it is told. */
+	/* m-lines added later have no place in its SDP. */
 	talk_pool(&t);
 	snprintf(text, sizeof(text), "%s", body(&t, "a", more(41)));
 	talk_offer(&t, "a", "", text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Too much to do: when a machine's limits are exceeded, when a worker's queue stands, and which
+/* Overload: when the machine's limits are exceeded, when a worker's queue is stuck, and which
  * packets it drops then. */
 #include "media_rig.h"
 
@@ -157,7 +157,7 @@ static void the_oldest_of_ordinary_calls_go_first_and_are_counted(void **state)
 		media_shed(r->m, 100, 40);
 		send_at(r, 100 + i, T[i].t_ns);
 		jobs = rig_prepare(r);
-		assert_int_equal(jobs, T[i].want == PACKET_SENT); /* no cipher for the others */
+		assert_int_equal(jobs, T[i].want == PACKET_SENT); /* the others have no cipher */
 		rig_complete(r, jobs);
 		assert_int_equal(r->in[0].verdict, T[i].want);
 	}
@@ -165,7 +165,7 @@ static void the_oldest_of_ordinary_calls_go_first_and_are_counted(void **state)
 	assert_int_equal(media_drop_count(r->m, PACKET_DROP_OVERLOAD_EMERGENCY), 1);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_OVERLOAD), 1);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_OVERLOAD_EMERGENCY), 1);
-	/* A packet that was shed is as one that was lost: its index was never seen. */
+	/* A shed packet counts as lost: its index was never received. */
 	media_shed(r->m, 0, 0);
 	mark_emergency(r, false);
 	send_at(r, 100, 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What passthrough makes of offers and answers: the terminals' own crypto lines reach each other,
- * unless that cannot work; and what comes of it when media are re-encrypted later, or the daemon
- * starts anew. */
+/* SDP under passthrough: each terminal gets the other's crypto lines, unless that cannot work. Also
+ * later re-encryption of such media, and a restart of the daemon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +47,7 @@ static void answer(struct talk *t, const char *attrs)
 	assert_null(t->reply.error);
 }
 
-/* The crypto lines of the last reply, byte for byte. */
+/* The crypto lines of the last reply, unchanged. */
 static const char *raw(struct talk *t)
 {
 	struct str text = STR("");
@@ -108,7 +107,7 @@ static void terminals_get_each_others_lines(void **state)
 	assert_memory_not_equal(mock_master(t.m, a->rx.key[0].slot)->key,
 		mock_master(t.m, b->rx.key[0].slot)->key, 16);
 	assert_int_equal(passed(&t), 2);
-	/* The same once more changes nothing. */
+	/* Repeating the request changes nothing. */
 	offer(&t, both, true);
 	answer(&t, theirs);
 	assert_int_equal(t.m->rx_new + t.m->tx_new, 0);
@@ -155,7 +154,7 @@ static void what_cannot_pass_is_re_encrypted_with_a_warning(void **state)
 	}
 }
 
-/* Where suites may be offered at all, only these are handed on. */
+/* If suites are limited, only their lines are passed on. */
 static void flags_choose_among_the_lines(void **state)
 {
 	struct talk t;
@@ -214,12 +213,12 @@ static void the_next_offer_without_it_ends_it_and_indexes_go_on(void **state)
 	assert_int_equal(a->tx.suite, a->rx.suite);
 	assert_memory_equal(mock_master(t.m, b->tx.key[0].slot)->key, ours.master.key, 16);
 	assert_int_equal(passed(&t), 0);
-	/* A's line is another now, so is its index; towards both there are fresh keys. */
+	/* A's line changed, so its index restarts. Both sides get fresh keys. */
 	assert_true(b->tx_new && a->tx_new);
 	talk_end(&t);
 }
 
-/* The key stays: neither way its index is forgotten. */
+/* The key stays, so no direction loses its index. */
 static void indexes_go_on_where_keys_stay(void **state)
 {
 	static const char a_only[] = CRYPTO LINE_A2 "\r\n";
@@ -281,12 +280,12 @@ static void a_key_in_mid_stream_is_not_handed_on(void **state)
 				(unsigned)ours.tag);
 	answer(&t, line);
 	pa = t.sdp->media[0].port;
-	/* A's packets wrapped. */
+	/* A's packets have wrapped. */
 	wraps(&t, pa, pb);
 	offer(&t, a_only, true);
 	assert_true(says(&t, "the key is in use"));
 	assert_null(strstr(raw(&t), K80A));
-	/* With a new key it passes; B's, which wrapped, does not. */
+	/* With a new key A's line passes. B's does not, because its packets have wrapped. */
 	wraps(&t, pb, pa);
 	offer(&t,
 		CRYPTO
@@ -303,7 +302,7 @@ static void a_key_in_mid_stream_is_not_handed_on(void **state)
 	talk_end(&t);
 }
 
-/* An offer that was passed through has no part in a later one, which offers two m-lines. */
+/* A passed-through offer does not affect a later one that has two m-lines. */
 static void an_offer_in_two_m_lines_is_ours_again(void **state)
 {
 	struct ng_request r;

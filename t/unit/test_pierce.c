@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pierce-NAT: when empty packets are asked for, of which streams, and where media sends them; and
- * NAT-wait, which forbids them. */
+/* pierce-NAT: for which streams and when empty packets are requested, and where media sends them.
+ * NAT-wait forbids them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void three_at_each_start_until_something_comes(void **state)
 	(void)state;
 	talk_start(&t);
 	offer(&t, 1ull << NG_FLAG_PIERCE_NAT);
-	assert_int_equal(t.m->pierces, 0); /* nobody can send yet */
+	assert_int_equal(t.m->pierces, 0); /* no destination is known yet */
 	answer(&t, "");
 	assert_int_equal(t.m->pierces, 4); /* RTP and RTCP of both */
 	for (uint32_t want = 8; want <= 12; want += 4) {
@@ -52,7 +52,7 @@ static void three_at_each_start_until_something_comes(void **state)
 	}
 	later(&t);
 	assert_int_equal(t.m->pierces, 12);
-	answer(&t, ""); /* the same once more starts nothing */
+	answer(&t, ""); /* a repetition starts nothing */
 	later(&t);
 	assert_int_equal(t.m->pierces, 12);
 	offer(&t, 0);
@@ -113,7 +113,7 @@ static void a_busy_worker_is_asked_again(void **state)
 	talk_start(&t);
 	offer(&t, 1ull << NG_FLAG_PIERCE_NAT);
 	t.m->fail_with = -EAGAIN;
-	t.m->fail_at = t.m->calls + 2; /* behind the commit of the answer itself */
+	t.m->fail_at = t.m->calls + 2; /* after the commit of the answer */
 	answer(&t, "");
 	assert_int_equal(t.m->pierces, 2);
 	t.m->fail_at = 0;
@@ -122,7 +122,7 @@ static void a_busy_worker_is_asked_again(void **state)
 	talk_end(&t);
 }
 
-/* What the worker does of it. */
+/* The worker's part of it. */
 static void packets_go_to_the_signalled_address_only(void **state)
 {
 	static const struct {
@@ -166,7 +166,7 @@ static void packets_go_to_the_signalled_address_only(void **state)
 		assert_int_equal(endpoint_parse_addr(&cmd.stream.remote, str_from(T[i].addr)), 0);
 		cmd.stream.remote.port = T[i].port;
 		assert_int_equal(media_command(m, &cmd), 0);
-		/* somebody else was heard there: nothing goes to him */
+		/* another source was learned: it gets no empty packets */
 		assert_int_equal(
 			endpoint_parse(&learned.stream_resume.remote, STR("203.0.113.66:666")), 0);
 		learned.stream_resume.confirmed = true;

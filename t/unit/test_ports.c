@@ -38,7 +38,7 @@ static void workers_share_the_range_by_pairs(void **state)
 		{30000, 40000, 2, 5000}, /* the last port has no odd partner */
 		{30000, 30001, 4, 1},    /* more workers than pairs */
 		{30000, 30000, 1, 0},
-		{0, 65535, 7, 32767}, /* port 0 is none */
+		{0, 65535, 7, 32767}, /* port 0 is not usable */
 		{65534, 65535, 1, 1},
 		{40000, 30000, 2, 0},
 	};
@@ -117,7 +117,7 @@ static void a_pair_is_even_odd_bound_and_configured(void **state)
 	assert_int_equal(option(v4.rtp_fd, SOL_SOCKET, SO_TIMESTAMPNS), 1);
 	assert_int_equal(ports_used_count(p), 2);
 	assert_int_equal(ports_free_count(p), 6);
-	/* Ours until it may be somebody else's, RTP and RTCP. */
+	/* Both ports of the pair are ours until the pool may give them to others. */
 	assert_true(ports_has(p, v4.rtp) && ports_has(p, v4.rtcp) && ports_has(p, v6.rtp));
 	assert_false(ports_has(p, (struct local_port){.port = v4.rtp.port, .addr = 1}));
 	assert_false(ports_has(p, (struct local_port){.port = BASE + 8, .addr = 0}));
@@ -153,7 +153,7 @@ static void all_pairs_are_given_once_then_none(void **state)
 	ports_destroy(p);
 }
 
-/* After a restart calls get the ports that they had. */
+/* After a restart, calls get their former ports. */
 static void a_pair_can_be_asked_for(void **state)
 {
 	enum { PAIRS = 8 };
@@ -175,10 +175,10 @@ static void a_pair_can_be_asked_for(void **state)
 	assert_int_equal(bound_port(pair.rtcp_fd), BASE + 13);
 	assert_int_equal(ports_take_at(p, at, &worker, &blocked), -EADDRINUSE);     /* ours */
 	assert_int_equal(ports_take_at(other, at, &worker, &blocked), -EADDRINUSE); /* others' */
-	while (ports_take(p, 0, 1, 0, &rest[n]) == 0) /* and it is given to nobody else */
+	while (ports_take(p, 0, 1, 0, &rest[n]) == 0) /* and no other call gets it */
 		assert_int_not_equal(rest[n++].rtp.port, BASE + 12);
 	assert_int_equal(n, PAIRS / 2 - 1);
-	/* Just given back, it is held back, but not from whom it belongs to. */
+	/* A released pair is held back, but not from its former owner. */
 	pair_close(&pair);
 	ports_put(p, at, 0);
 	assert_int_equal(ports_take_at(p, at, &worker, &pair), 0);
@@ -201,11 +201,11 @@ static void a_freed_pair_is_held_back_while_there_are_others(void **state)
 	assert_int_equal(ports_take(p, 0, 0, 5000, &a), 0);
 	pair_close(&a);
 	ports_put(p, a.rtp, 6000);
-	ports_put(p, a.rtp, 6000); /* twice is once */
+	ports_put(p, a.rtp, 6000); /* taking it twice has no further effect */
 	assert_int_equal(ports_used_count(p), 0);
 	assert_int_equal(ports_free_count(p), 4);
 	assert_int_equal(ports_take(p, 0, 0, 6000, &b), 0);
-	assert_int_not_equal(b.rtp.port, a.rtp.port); /* the other one */
+	assert_int_not_equal(b.rtp.port, a.rtp.port); /* the other address */
 	assert_int_equal(ports_take(p, 0, 0, 6001, &c), 0);
 	assert_int_equal(c.rtp.port, a.rtp.port); /* nothing else is left */
 	pair_close(&b);
@@ -228,7 +228,7 @@ static void what_others_hold_is_skipped(void **state)
 	assert_int_equal(ports_create(&other, &cfg, 0, HOLD_NS), 0);
 	assert_int_equal(ports_create(&p, &cfg, 0, HOLD_NS), 0);
 	assert_int_equal(ports_take(other, 0, 0, 0, &foreign), 0);
-	/* Only the odd port is left to them: the pair is no pair all the same. */
+	/* Only the odd port of a pair is in use elsewhere: the pair cannot be taken. */
 	close(foreign.rtp_fd);
 	assert_int_equal(ports_take(p, 0, 0, 0, &mine), 0);
 	assert_int_not_equal(mine.rtp.port, foreign.rtp.port);
@@ -262,7 +262,7 @@ static void the_order_is_shuffled_and_long_use_loses_nothing(void **state)
 		pair_close(&pair);
 		ports_put(p, pair.rtp, i * HOLD_NS / 4);
 	}
-	/* In order it would be almost always. */
+	/* In order, neighbouring pairs would be frequent. */
 	assert_true(rising < 5 * PAIRS);
 	for (int i = 0; i < PAIRS; i++)
 		assert_true(seen[i]);
@@ -286,7 +286,7 @@ static void an_address_that_is_not_ours_is_an_error(void **state)
 	ports_destroy(p);
 }
 
-/* Only as many descriptors as are open already, and some. */
+/* Limits the process to the descriptors already open, and a few more. */
 static struct rlimit scarce(void)
 {
 	struct rlimit old, few = {320, 320};
@@ -312,12 +312,12 @@ static void without_descriptors_a_pair_is_refused(void **state)
 	promised = ports_descriptors_count(p);
 	while (n < PAIRS && (err = ports_take(p, 0, 0, 0, &pair[n])) == 0)
 		n++;
-	/* Others still find descriptors. */
+	/* Other users still get descriptors. */
 	fd = dup(0);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_true(n > 60 && n < 128);
-	/* The test's own descriptors need not be the lowest ones. */
+	/* The test's own descriptors may not be the lowest. */
 	assert_in_range(n, promised - 2, promised);
 	assert_int_equal(err, -EMFILE);
 	assert_int_equal(ports_used_count(p), n);
@@ -331,7 +331,7 @@ static void without_descriptors_a_pair_is_refused(void **state)
 	setrlimit(RLIMIT_NOFILE, &old);
 }
 
-/* Ordinary calls leave the reserve of pairs and of descriptors; pairs that are held back count as
+/* Ordinary calls leave the reserve of pairs and descriptors free; pairs that are held back count as
  * free. */
 static void a_reserve_is_left_to_emergency_calls(void **state)
 {

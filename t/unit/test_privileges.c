@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Capabilities: a function that is run without them, and threads that it creates, have none; the
- * caller keeps its own. */
+/* Capabilities: a function that runs without them has none, nor have threads it creates. The caller
+ * keeps its own. */
 #include "app/privileges.h"
 
 #include <pthread.h>
@@ -63,7 +63,7 @@ static void each_steering_has_its_own(void **state)
 	assert_true(privileges_of(&steer_xdp) == caps_here(CAPS_XDP));
 }
 
-/* The last: this process has none after it. */
+/* Must run last: this process has no capabilities afterwards. */
 static void what_is_dropped_does_not_come_back(void **state)
 {
 	uint64_t seen[2];

@@ -24,7 +24,7 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 	for (int i = 0; i < 20000; i++) {
 		for (size_t j = 0; j < sizeof(msg); j++)
 			msg[j] = (uint8_t)random();
-		/* Length and type that get past the first look, every other time. */
+		/* Every other time, length and type pass the first check. */
 		if (i & 1) {
 			uint32_t len = (uint32_t)random() % 300;
 
@@ -37,8 +37,7 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 	}
 }
 
-/* What the kernel reads of it: the verdict with its id, and the packet that takes the other's
- * place. */
+/* The parts the kernel reads: the verdict, its packet id, and the replacement packet. */
 static void a_replacing_verdict_carries_the_packet(void **state)
 {
 	(void)state;
@@ -79,8 +78,8 @@ static void a_replacing_verdict_carries_the_packet(void **state)
 	}
 }
 
-/* A socket takes so many bytes at once as its buffer has, and netlink takes all of a message or
- * nothing. */
+/* A socket accepts as many bytes at once as its buffer holds. Netlink takes a message entirely or
+ * not at all. */
 static void as_many_verdicts_as_a_burst_can_have_are_sent(void **state)
 {
 	enum { MANY = 16384 + 16384 + 1 };
@@ -126,7 +125,7 @@ static void what_a_socket_does_not_take_together_it_gets_one_by_one(void **state
 		iov[i] = (struct iovec){message[i], 100};
 	assert_int_equal(queue_send(fd[0], iov, ARRAY_LEN(message)), 1);
 	assert_int_equal(recv(fd[1], message, sizeof(message), 0), 800);
-	/* Together too many for it. */
+	/* Together they exceed the buffer. */
 	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	iov[0].iov_len = 9000;
 	iov[0].iov_base = message;
@@ -136,7 +135,7 @@ static void what_a_socket_does_not_take_together_it_gets_one_by_one(void **state
 		assert_int_equal(iov[i].iov_len, 100);
 		assert_int_equal(recv(fd[1], message, sizeof(message), 0), 100);
 	}
-	/* Nobody is there. */
+	/* The queue has no reader. */
 	close(fd[1]);
 	assert_int_equal(queue_send(fd[0], iov + 1, 2), 3);
 	assert_int_equal(iov[1].iov_len + iov[2].iov_len, 0);

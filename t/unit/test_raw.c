@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The first datagrams of UDPTL, DTLS and BFCP, and what must not be taken for one. */
+/* The first datagrams of UDPTL, DTLS and BFCP, and datagrams that must not pass for one. */
 #include "proto/raw.h"
 
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void only_the_protocols_own_first_datagrams_open(void **state)
 	for (size_t i = 0; i < sizeof(T) / sizeof(*T); i++) {
 		if (raw_opens(T[i].kind, (const uint8_t *)T[i].d.p, T[i].d.len) != T[i].opens)
 			fail_msg("row %zu: %s", i, T[i].why);
-		for (size_t len = 0; len < 5; len++) /* nothing so short is any of them */
+		for (size_t len = 0; len < 5; len++) /* too short for any of them */
 			assert_false(raw_opens(T[i].kind, (const uint8_t *)T[i].d.p, len));
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where media may go: the policy by table; SDP that names what is not allowed; and calls that send
- * to each other, of which no sequence of offers and answers makes a circle. */
+/* Where media may go: the policy as a table, SDP that names forbidden addresses, and calls that
+ * send to each other. No sequence of offers and answers may form a circle. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void addresses_are_judged_by_what_they_are(void **state)
 	static const struct {
 		const char *addr;
 		enum reach_verdict want;
-		const char *allow; /* then it is OK */
+		const char *allow; /* allows the address: REACH_OK */
 	} T[] = {
 		{"198.51.100.1", REACH_OK, NULL},
 		{"10.0.0.6", REACH_OK, NULL},
@@ -102,7 +102,7 @@ static void addresses_are_judged_by_what_they_are(void **state)
 		{"2002:7f00:1::1", REACH_LOOPBACK, NULL},
 		{"2002:c633:6401::1", REACH_OK, NULL},
 		{"2002:a00:5::1", REACH_OWN, NULL},
-		/* NAT64 of one's own, of /96 and of /48 (RFC 8215, RFC 6052 2.2) */
+		/* local NAT64 prefixes, /96 and /48 (RFC 8215, RFC 6052 2.2) */
 		{"64:ff9b:1::7f00:1", REACH_LOOPBACK, NULL},
 		{"64:ff9b:1:fffe::10.0.0.5", REACH_OWN, NULL},
 		{"64:ff9b:1:7f00:0:100::", REACH_LOOPBACK, NULL},
@@ -111,7 +111,7 @@ static void addresses_are_judged_by_what_they_are(void **state)
 		{"64:ff9b:1::198.51.100.1", REACH_OK, NULL},
 		{"64:ff9b:1:fffe::198.51.100.1", REACH_OK, NULL},
 		{"64:ff9b:1:c633:64:100::", REACH_OK, NULL},
-		/* Teredo (RFC 4380): the client's address, bits turned over */
+		/* Teredo (RFC 4380): the client's address with inverted bits */
 		{"2001:0:4136:e378:8000:63bf:80ff:fffe", REACH_LOOPBACK, NULL},
 		{"2001:0:4136:e378:8000:63bf:39cc:9bfe", REACH_OK, NULL},
 		/* ISATAP (RFC 5214) */
@@ -174,11 +174,11 @@ static void addresses_are_judged_by_what_they_are(void **state)
 	assert_int_equal(reach_check(&r, &e), REACH_DENIED);
 	e = at("2001:db8::1", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_OK);
-	/* "Any" is no name. */
+	/* "Any" is not an interface name. */
 	setup(&r, local, "0.0.0.0/0");
 	e = at("127.0.0.1", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_LOOPBACK);
-	/* An interface that is link-local itself. */
+	/* The interface itself has a link-local address. */
 	local[1].addr = at("fe80::5", 0);
 	e = at("fe80::1", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_OK);
@@ -194,13 +194,13 @@ static void a_source_is_learned_where_media_may_go_or_was_sent(void **state)
 	} T[] = {
 		{"198.51.100.1:4000", "198.51.100.9:9", true},
 		{"198.51.100.1:4000", "127.0.0.1:22222", false},
-		{"127.0.0.1:4000", "127.0.0.1:4000", true}, /* signalling was allowed to */
+		{"127.0.0.1:4000", "127.0.0.1:4000", true}, /* signalling was allowed to name it */
 		{"127.0.0.1:4000", "127.0.0.1:4001", false},
 		{"198.51.100.1:4000", "192.0.2.77:4000", false},
 		{"198.51.100.1:4000", "10.0.0.5:30000", false},
 		{"10.0.0.5:30000", "10.0.0.5:30000", true},
 		{"203.0.113.5:30000", "10.0.0.5:30000",
-			true}, /* the same port by its other address */
+			true}, /* the same port by the interface's other address */
 		{"203.0.113.5:30000", "10.0.0.5:30002", false},
 		{"203.0.113.5:29000", "10.0.0.5:29000", false},
 		{"[2001:db8::5]:30000", "10.0.0.5:30000", false},
@@ -218,7 +218,7 @@ static void a_source_is_learned_where_media_may_go_or_was_sent(void **state)
 		if (reach_may_learn(&r, &signalled, &src) != T[i].want)
 			fail_msg("%s instead of %s", T[i].src, T[i].signalled);
 	}
-	/* What is allowed by name is not so for media ports of ours. */
+	/* Allowing an address by name does not allow our own media ports there. */
 	setup(&r, local, "10.0.0.0/8");
 	struct endpoint signalled = at("198.51.100.1", 4000), port = at("10.0.0.5", 30000),
 			other = at("10.0.0.5", 4000);
@@ -273,9 +273,9 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 #define HEAD(c) "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\n" c "t=0 0\r\n"
 #define AUDIO   "m=audio 4000 RTP/AVP 0\r\n"
 	static const struct {
-		const char *body, *detail; /* NULL: it passes */
+		const char *body, *detail; /* NULL: the SDP is accepted */
 	} T[] = {
-		{HEAD("c=IN IP4 " A "\r\n") AUDIO, NULL}, /* o= is no destination */
+		{HEAD("c=IN IP4 " A "\r\n") AUDIO, NULL}, /* o= is not a destination */
 		{HEAD("c=IN IP4 127.0.0.1\r\n") AUDIO, "line 4: 127.0.0.1:4000 is a loopback"},
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "c=IN IP4 127.0.0.1\r\n",
 			"line 7: 127.0.0.1:4000"},
@@ -300,7 +300,7 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 		{HEAD("c=ATM NSAP 47\r\n") AUDIO, "line 4: \"47\" is not an IP"},
 		{HEAD("c=IN IP4 x\r\n") "m=audio 0 RTP/AVP 0\r\n", NULL},
 		{HEAD("c=IN IP4 x\r\n") "m=audio 0 RTP/AVP 0\r\nm=message 5 TCP *\r\n", NULL},
-		{HEAD("c=IN IP6 hold.invalid\r\n") AUDIO, NULL}, /* RFC 6157, RFC 2606: nowhere */
+		{HEAD("c=IN IP6 hold.invalid\r\n") AUDIO, NULL}, /* reserved (RFC 6157, RFC 2606) */
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:9 IN IP4 localhost\r\n",
 			"line 7: \"localhost\" is not an IP"},
 		{HEAD("c=IN IP4 0.0.0.0\r\n") AUDIO "a=rtcp:9 IN IP4 127.0.0.1\r\n",
@@ -359,7 +359,8 @@ static void with_sip_source_address_that_address_counts(void **state)
 
 /* --- Links ------------------------------------------------------------------------------------ */
 
-/* Offer and answer of a call, each naming an address and port. NULL, or the error-reason. */
+/* Sends offer and answer of a call, each with an address and port. Returns NULL, or the
+ * error-reason. */
 static const char *invite(struct talk *t, const char *id, const char *to_tag, const char *a,
 	uint16_t a_port, const char *b, uint16_t b_port)
 {
@@ -389,8 +390,7 @@ static void end_call(struct talk *t, const char *id)
 	assert_null(t->reply.error);
 }
 
-/* The mock gives ports from 30000 on, a pair to each party in their order: of call n (from 0) the
- * offerer's is this. */
+/* The offerer's port in call n (from 0): the mock gives pairs in order, from 30000 on. */
 static uint16_t port_of(unsigned n, bool answerer)
 {
 	return (uint16_t)(30000 + 4 * n + 2 * answerer);
@@ -427,7 +427,7 @@ static void what_would_close_a_circle_is_refused_and_changes_nothing(void **stat
 
 	(void)state;
 	talk_start(&t);
-	/* What comes from a phone to call n leaves to the phone's port of call n + 1. */
+	/* A phone's packet to call n goes to the phone's port of call n + 1. */
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	assert_null(call(&t, "1", A, 4000, TOLD, port_of(0, false)));
 	assert_null(call(&t, "2", A, 4000, TOLD, port_of(1, false)));
@@ -435,13 +435,13 @@ static void what_would_close_a_circle_is_refused_and_changes_nothing(void **stat
 	assert_string_equal(call(&t, "0", A, 4000, TOLD, port_of(2, false)), REACH_ERROR);
 	assert_non_null(strstr(t.reply.detail.s, "circle"));
 	assert_memory_equal(&before, &t.m->stream_cfg[2], sizeof(before));
-	/* By its RTCP port as well, and by RTCP alone. */
+	/* The same by its RTCP port, and by RTCP alone. */
 	assert_string_equal(call(&t, "0", A, 4000, TOLD, port_of(2, false) + 1), REACH_ERROR);
 	struct ng_request r = request("0", "a", "b",
 		talk_body(&t, B, 4000, "RTP/AVP", "a=rtcp:30008 IN IP4 " TOLD "\r\n"));
 	talk_send(&t, &r, true);
 	assert_string_equal(t.reply.error, REACH_ERROR);
-	/* Without its last link it is not a circle. */
+	/* Without its last link, the chain is not a circle. */
 	end_call(&t, "2");
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	talk_end(&t);
@@ -457,8 +457,8 @@ static void echo_listeners_and_connect_are_ways_too(void **state)
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	assert_null(call(&t, "1", TOLD, port_of(0, true), B, 4000));
 	assert_null(call(&t, "0", A, 4000, TOLD, port_of(1, false)));
-	/* Echoed at the second call it comes back to the first one's port, and from there to the
-	 * phone: no circle yet. Both: one. */
+	/* Echo at the second call returns media to the first call's port and on to the phone: no
+	 * circle yet. Echo at both calls is a circle. */
 	r = request("1", "a", "b", talk_body(&t, TOLD, port_of(0, true), "RTP/AVP", ""));
 	r.echo = NG_ECHO_BACKWARDS;
 	talk_send(&t, &r, false);
@@ -487,8 +487,8 @@ static void a_link_ends_with_the_call_that_it_leads_to(void **state)
 	assert_int_equal(t.m->cuts, 2); /* RTP and RTCP */
 	assert_int_equal(t.m->stream_cfg[6].remote.port, 0);
 	assert_int_equal(t.m->stream_cfg[7].remote.port, 0);
-	/* Somebody else has the port now. The call goes on, and does not send there by anything but
-	 * a new word of its own. */
+	/* Another call has the port now. This call continues, and sends there only if its terminal
+	 * names the port again. */
 	assert_null(call(&t, "2", A, 4000, B, 4000));
 	assert_int_equal(t.m->stream_cfg[0].local.port, port_of(0, false));
 	r = request("1", "a", "b", talk_body(&t, A, 4000, "RTP/AVP", ""));
@@ -554,28 +554,28 @@ static void a_destination_that_becomes_the_hosts_is_cut(void **state)
 	assert_int_equal(t.m->cuts, 0); /* control: nothing changed for these */
 	h.own = B;
 	all_again(&t);
-	/* Of call 0 the side that has the address, RTP and RTCP; of call 1 what was learned, and
-	 * the signalled one is back. */
+	/* The side of call 0 with this address loses it for RTP and RTCP. Call 1 forgets a learned
+	 * one and uses the signalled one again. */
 	t.m->remote[4] = none;
-	assert_int_equal(t.m->cuts, 2 + 2); /* twice: the mock goes on to say that it is learned */
+	assert_int_equal(t.m->cuts, 2 + 2); /* the mock reports it as learned again */
 	for (uint32_t i = 0; i < 12; i++)
 		assert_true(!t.m->stream_cfg[i].remote.port == (i == 2 || i == 3));
-	/* The offer that waits is answered, and leads nowhere. */
+	/* The pending offer is answered, and no media is sent there. */
 	r = request("3", "a", "b", talk_body(&t, A, 4010, "RTP/AVP", ""));
 	talk_send(&t, &r, true);
 	assert_null(t.reply.error);
 	for (uint32_t i = 12; i < 16; i++)
 		assert_false(is(&t.m->stream_cfg[i].remote, B));
-	/* A word of the terminal mends it. */
+	/* New SDP from the terminal restores the flow. */
 	assert_null(call(&t, "0", A, 4000, A, 4012));
 	assert_true(is(&t.m->stream_cfg[2].remote, A));
 	talk_end(&t);
 }
 
-/* Calls end and change in the middle of a pass, and addresses change without end for a while. */
+/* Calls end and change during a pass, while addresses keep changing. */
 static void judging_again_is_bounded_and_comes_to_its_end(void **state)
 {
-	enum { CALLS = 600, STEP_MAX = 5000 }; /* each call asks a few times */
+	enum { CALLS = 600, STEP_MAX = 5000 }; /* each call queries a few addresses */
 	uint32_t steps = 0, longest = 0, all = 0;
 	struct changing h;
 	struct talk t;
@@ -599,9 +599,9 @@ static void judging_again_is_bounded_and_comes_to_its_end(void **state)
 		all += h.asked;
 		if (steps >= 4)
 			continue;
-		snprintf(id, sizeof(id), "%u", 128 * (steps + 1)); /* the next of the pass */
+		snprintf(id, sizeof(id), "%u", 128 * (steps + 1)); /* the next call of the pass */
 		end_call(&t, id);
-		snprintf(id, sizeof(id), "%u", 128 * (steps + 1) + 1); /* and then the next */
+		snprintf(id, sizeof(id), "%u", 128 * (steps + 1) + 1); /* and the next */
 		assert_null(invite(&t, id, "b", A, 4002, A, 4000));
 	}
 	assert_in_range(all, 2 * CALLS, 100 * CALLS);
@@ -636,21 +636,20 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 
 	(void)state;
 	talk_start(&t);
-	/* From its end: each leads to the one before. Nobody leads to the new one, so it costs no
-	 * walk. */
+	/* Links are added from the end: no call sends to the new one, so no search is needed. */
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	for (n = 1; n < 50; n++) {
 		snprintf(id, sizeof(id), "%u", n);
 		assert_null(call(&t, id, A, 4000, TOLD, port_of(n - 1, false)));
 	}
-	/* In the middle the path to its end is too long to search. */
+	/* In the middle, the path to the end is too long to search. */
 	assert_string_equal(invite(&t, "48", "b", A, 4001, TOLD, port_of(47, false)), REACH_ERROR);
 	assert_null(invite(&t, "10", "b", A, 4001, TOLD, port_of(9, false)));
 	talk_end(&t);
 }
 
-/* A stream that gets more than a terminal sends is watched, once in ten seconds; any other rarely.
- */
+/* A stream that receives more than a terminal sends is watched every ten seconds, any other
+ * rarely. */
 static void fast_streams_are_watched(void **state)
 {
 	static const struct {
@@ -678,8 +677,7 @@ static void fast_streams_are_watched(void **state)
 	}
 }
 
-/* Random links between a few calls: the graph that was accepted never has a circle, found by
- * another way. */
+/* Random links between a few calls. An independent search finds no circle in the accepted graph. */
 static void no_sequence_of_words_makes_a_circle(void **state)
 {
 	enum { CALLS = 6, STEPS = 4000 };
@@ -709,7 +707,7 @@ static void no_sequence_of_words_makes_a_circle(void **state)
 			refused++;
 		else
 			accepted++;
-		/* Follow a packet from every port: it must come out. */
+		/* Follows a packet from every port: it must leave the graph. */
 		for (uint32_t start = 0; start < 4 * CALLS; start++) {
 			uint32_t stream = start, hops = 0;
 

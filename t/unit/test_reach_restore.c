@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that come back from Redis: what they send to is judged as if it were signalled now, and
- * calls that send to each other come back in any order. */
+/* Calls restored from Redis: their destinations are checked as if signalled now. Calls that send to
+ * each other are restored in any order. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void answer_as(struct talk *t, const char *id, const char *addr, unsigned
 	assert_null(t->reply.error);
 }
 
-/* Writes another address in its place, as who can write to Redis does. */
+/* Replaces an address in the record, as an attacker with access to Redis could. */
 static void forge(struct sbuf *b, const char *from, const char *to)
 {
 	struct endpoint was, is;
@@ -111,7 +111,7 @@ static void calls_that_pass_twice_come_back_in_any_order(void **state)
 			set += t.m->stream_cfg[i].remote.port == 30002 ||
 				t.m->stream_cfg[i].remote.port == 30004;
 		assert_int_equal(set, 2);
-		/* The link is one again: it ends with the other call. */
+		/* The link is valid again and ends with the other call. */
 		struct ng_request r = talk_request("a", "", "");
 
 		r.call_id = STR("1");
@@ -126,7 +126,7 @@ static void calls_that_pass_twice_come_back_in_any_order(void **state)
 	}
 }
 
-/* Only one of them comes back: the port that it names is the next call's. */
+/* Only one of them is restored: it names the port of the next call. */
 static void a_link_to_a_call_that_did_not_come_back_is_cut(void **state)
 {
 	struct save_item item;

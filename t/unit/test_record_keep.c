@@ -46,7 +46,7 @@ static void made(const char *dir)
 	}
 }
 
-/* A bit per file that is there; they are removed. */
+/* Returns a bit per file that exists, and removes the files. */
 static uint32_t left(const char *dir)
 {
 	uint32_t bits = 0;
@@ -67,7 +67,7 @@ static void the_oldest_go_first_and_no_others(void **state)
 		uint32_t removed, left;
 	} rows[] = {
 		{0, 0, 0, 0x3f}, {7200, 0, 2, 0x38}, {8000, 0, 1, 0x3b}, {0, 7500, 1, 0x3b},
-		{0, 6500, 2, 0x38}, {0, 1, 3, 0x30}, /* what may be in use stays */
+		{0, 6500, 2, 0x38}, {0, 1, 3, 0x30}, /* a file that may be in use stays */
 	};
 
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What leaves the machine sealed: opens under its own name and key, and in no other way; a nonce is
- * never used twice. */
+/* Encryption of saved calls: data opens only under its own name and key, and a nonce is never used
+ * twice. */
 #include "persist/redis_crypt.h"
 
 #include <errno.h>
@@ -85,9 +85,9 @@ static void it_opens_under_its_name_and_key_only(void **state)
 		}
 	for (size_t len = 0; len < x.len; len++)
 		assert_int_equal(opens(a, STR("call/c"), (struct str){x.p, len}, ""), -EBADMSG);
-	x.p[3] = 3; /* a version to come */
+	x.p[3] = 3; /* a later version */
 	assert_int_equal(opens(a, STR("call/c"), sbuf_view(&x), ""), -EPROTONOSUPPORT);
-	/* What was not sealed is not taken by whoever has a key. */
+	/* With a key, unencrypted data is refused. */
 	x.len = 0;
 	assert_int_equal(redis_crypt_close(plain, &x, STR("call/c"), STR("secret")), 0);
 	assert_int_equal(opens(plain, STR("call/c"), sbuf_view(&x), "secret"), 0);
@@ -99,7 +99,7 @@ static void it_opens_under_its_name_and_key_only(void **state)
 	redis_crypt_destroy(plain);
 }
 
-/* The sealed bytes show the process that sealed them, and the order. */
+/* Encrypted data shows the process that wrote it, and the order. */
 static void it_tells_who_sealed_it_and_when(void **state)
 {
 	struct redis_crypt *a = seal_with(hex, sizeof(hex) - 1),
@@ -136,7 +136,7 @@ static void it_tells_who_sealed_it_and_when(void **state)
 	redis_crypt_destroy(plain);
 }
 
-/* Equal bytes under equal names are never equal when sealed, in one process and in two. */
+/* Equal data under equal names never gives equal ciphertext, in one process and in two. */
 static void a_nonce_is_never_used_twice(void **state)
 {
 	struct redis_crypt *s[2] = {

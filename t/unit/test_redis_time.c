@@ -52,7 +52,7 @@ static void a_reply_to_time_is_bounded(void **state)
 		assert_int_equal(resp_parse(node, NODES, in.s, in.len), in.len);
 		if (redis_read_time(&ns, node) != T[i].good || ns != T[i].ns)
 			fail_msg("row %zu: %llu", i, (unsigned long long)ns);
-		/* The difference to any clock before the bound fits. */
+		/* The difference to any clock before the bound can be represented. */
 		assert_true(ns <= INT64_MAX);
 	}
 }

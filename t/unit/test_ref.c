@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reference against what RFCs publish: FIPS-197 and FIPS-180 examples, RFC 3711 B.1 and B.2,
- * RFC 6188 7.1 and 7.3, RFC 7714 16.1.1 and 17.1. (t/vectors runs on it in test_engine.) */
+/* The reference against published examples: FIPS-197 and FIPS-180, RFC 3711 B.1 and B.2, RFC 6188
+ * 7.1 and 7.3, RFC 7714 16.1.1 and 17.1. (test_engine.c runs t/vectors on it.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void sha1_of_abc_is_fips_180(void **state)
 	assert_memory_equal(s, want, sizeof(s));
 }
 
-/* Keystreams: zeroes through a slot that has no authentication. */
+/* Keystreams: encrypts zeroes in a slot without authentication. */
 static void cm_keystreams_are_rfc_3711_b2_and_rfc_6188(void **state)
 {
 	static const struct {

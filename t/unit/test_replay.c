@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Index estimation against a table and against the definition (RFC 3711 3.3.1: the index nearest to
- * the last one); the window against a model that remembers everything. */
+ * the last one). The window against a model that stores every index. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void the_estimate_is_the_nearest_index(void **state)
 
 static const uint32_t windows[] = {64, 128, 192, 1024, 32768};
 
-/* Memory as it comes. */
+/* Fills the window with garbage, like unused memory. */
 static void window(struct replay *r, uint32_t size)
 {
 	static uint64_t seen[SRTP_REPLAY_WINDOW_MAX / 64];
@@ -101,8 +101,7 @@ static void the_window_ends_where_it_should(void **state)
 	}
 }
 
-/* The model: a flag for every index there is. Jumps of every size around the words' and the
- * window's ends. */
+/* The model has a flag for every index. Jumps of all sizes around the ends of words and window. */
 static void the_window_is_what_remembering_everything_would_be(void **state)
 {
 	enum { SPACE = 1 << 16 };

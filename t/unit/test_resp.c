@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RESP: every reply that Redis sends is read, cut anywhere it is incomplete, and everything else is
- * an error, within the limits. */
+/* RESP: every reply of Redis is parsed, a truncated one is incomplete, and everything else within
+ * the limits is an error. */
 #include "proto/resp.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define NODES 8
 
-/* The answer as text: arrays in brackets. */
+/* Prints the reply as text, with arrays in brackets. */
 static void show(struct sbuf *b, const struct resp *r)
 {
 	static const char kind[] = {[RESP_STATUS] = '+', [RESP_ERROR] = '-', [RESP_STRING] = '$'};

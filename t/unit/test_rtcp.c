@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTCP reports: what they say, and what follows from them for a call, through every cipher that
- * lets us look. */
+/* RTCP reports: their contents and the resulting statistics of a call, through every cipher that
+ * can be read. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -80,20 +80,20 @@ static void reports_are_read_as_they_were_written(void **state)
 	assert_true(i.block[0].ssrc == 7 && i.block[0].fraction == 64 && i.block[0].lost == -3);
 	assert_true(i.block[0].highest == 70000 && i.block[0].jitter == 320);
 	assert_true(i.block[0].lsr == 0x12345678 && i.block[0].dlsr == 0x10000);
-	/* a name first, as some do */
+	/* a name first, as some phones write */
 	n = put_name(p, 5);
 	n += put_receiver(p + n, 5, 1);
 	n += put_block(p + n, &want);
 	assert_int_equal(rtcp_read(&i, p, n), 0);
 	assert_true(!i.sender && i.blocks == 1);
-	/* more blocks are said than there are */
+	/* claims more blocks than there are */
 	n = put_receiver(p, 5, 3);
 	n += put_block(p + n, &want);
 	assert_int_equal(rtcp_read(&i, p, n), 0);
 	assert_int_equal(i.blocks, 1);
 	assert_int_equal(rtcp_read(&i, p, n - 1), 0);
 	assert_int_equal(i.blocks, 0);
-	/* only names, nothing, and no RTCP */
+	/* only names, an empty packet, and a packet that is not RTCP */
 	n = put_name(p, 5);
 	assert_int_equal(rtcp_read(&i, p, n), -EBADMSG);
 	assert_int_equal(rtcp_read(&i, p, 0), -EBADMSG);
@@ -150,7 +150,8 @@ static void hep_holds_what_fits_and_no_two_families(void **state)
 	assert_int_equal(hep_write(out, sizeof(out), &h), -EINVAL);
 	assert_int_equal(endpoint_parse(&h.dst, STR("[2001:db8::2]:2000")), 0);
 	len = hep_write(out, sizeof(out), &h);
-	/* chunks: 1, 1, 16, 16, 2, 2, 4, 4, 1, 4, 4, 2 bytes and six each; six in front */
+	/* chunks of 1, 1, 16, 16, 2, 2, 4, 4, 1, 4, 4, 2 bytes, each with a header of six; six
+	 * bytes first */
 	assert_int_equal(len, 6 + 12 * 6 + 57);
 	assert_int_equal(be16(out + 4), len);
 	assert_memory_equal(out, "HEP3", 4);
@@ -199,8 +200,8 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 			send_at(r, A, p, n, A_TX, suites[a], 2, 105 * SEC);
 			media_stream_quality(r->m, A, &q);
 			assert_int_equal(q.samples, 0);
-			/* heard by B, which answers 30 ms later by its own clock, and we hear it
-			 * after 100 ms */
+			/* received by B, which answers 30 ms later by its own clock; we get the
+			 * answer after 100 ms */
 			block.lsr = (uint32_t)((ntp + (5ull << 32)) >> 16);
 			block.dlsr = 65536 * 30 / 1000;
 			n = put_receiver(p, 9, 1);
@@ -215,7 +216,7 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 			assert_in_range(q.mean[QUALITY_RTT_LEG], 69990, 70030);
 			assert_int_equal(
 				q.mean[QUALITY_MOS], rtcp_mos(q.mean[QUALITY_RTT], 20000, 2500));
-			/* a second one without loss */
+			/* a second report without loss */
 			block.fraction = 0;
 			send_at(r, B_RTCP, p, put_receiver(p, 9, 1) + put_block(p + 8, &block),
 				B_TX, suites[b], 2, 106 * SEC);
@@ -231,7 +232,7 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 		}
 }
 
-/* What does not leave says nothing; a ring that is full loses reports and nothing else. */
+/* A packet that does not leave adds nothing. A full ring loses reports only. */
 static void forged_and_repeated_reports_do_not_count(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
@@ -291,8 +292,8 @@ static void feedback_is_taken_out(void **state)
 		{STATIC_STR(PSFB), STATIC_STR("")},
 		{STATIC_STR(NACK PSFB), STATIC_STR("")},
 		{STATIC_STR(""), STATIC_STR("")},
-		/* Malformed from there on: a length beyond the end, another version, less than a
-		 * header. */
+		/* Malformed from this place on: a length beyond the end, another version, less than
+		 * a header. */
 		{STATIC_STR(PSFB "\x80\xce\0\7\0\0\0\7"), STATIC_STR("\x80\xce\0\7\0\0\0\7")},
 		{STATIC_STR(RR "\x40\xce\0\1\0\0\0\7"), STATIC_STR(RR "\x40\xce\0\1\0\0\0\7")},
 		{STATIC_STR(PSFB "\x81\xce\0"), STATIC_STR("\x81\xce\0")},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTP and RTCP headers at every length, and what else arrives on a media port. */
+/* RTP and RTCP headers at every length, and other packets on a media port. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

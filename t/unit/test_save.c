@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that outlive the daemon: what is saved comes back the same, and what was damaged, is of
- * another version or finds its port taken changes nothing. */
+/* Calls that outlive the daemon: a saved call is restored unchanged. A damaged record, another
+ * version or an occupied port changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ static void what_was_saved_comes_back_the_same(void **state)
 	calls_save_start(t.c);
 	assert_int_equal(restore(&t, sbuf_view(&before.whole), STR_NONE, &why), 0);
 	assert_non_null(mock_stream(t.m, port));
-	/* The same bytes but for the revision: everything that is saved was brought back. */
+	/* The bytes are equal except for the revision, so all saved fields were restored. */
 	calls_saver(t.c)->table->first->save.revision--;
 	save(&t, &after);
 	len = (size_t)((char *)memmem(before.whole.p, before.whole.len, "5:state", 7) -
 		before.whole.p);
 	assert_true(len < after.whole.len);
 	assert_memory_equal(before.whole.p, after.whole.p, len);
-	/* And negotiation goes on: a re-INVITE keeps ports and our keys. */
+	/* Negotiation continues: a re-INVITE keeps ports and our keys. */
 	struct sdes key;
 	struct ng_request r =
 		talk_request("a", "b", talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", FULL));
@@ -56,8 +56,8 @@ static void what_was_saved_comes_back_the_same(void **state)
 	assert_int_equal(port_of(&t, 0), port);
 	assert_true(talk_line(&t, 0, 0, &key));
 	assert_int_equal(t.m->rx_new + t.m->tx_new, 0);
-	/* The flags of the first offer are still known as the callee's: they leave the caller's leg
-	 * alone. */
+	/* The first offer's flags still belong to the callee, so the caller's leg stays
+	 * unchanged. */
 	r = talk_request("b", "a",
 		talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", "m=video 5002 RTP/AVP 96\r\n"));
 	r.transport = STR("RTP/AVP");
@@ -71,7 +71,8 @@ static void what_was_saved_comes_back_the_same(void **state)
 	talk_end(&t);
 }
 
-/* sdp-media-remove: its m-lines have numbers of their own, and those are the call's business. */
+/* sdp-media-remove: the other side numbers its m-lines differently. The call restores that
+ * numbering. */
 static void what_a_party_was_not_told_of_stays_so(void **state)
 {
 	struct talk t;
@@ -103,7 +104,7 @@ static void what_a_party_was_not_told_of_stays_so(void **state)
 	talk_end(&t);
 }
 
-/* OSRTP=offer-legacy: likewise, and an answer in RTP is still one to the offer that was made. */
+/* OSRTP=offer-legacy: likewise. An answer in RTP still belongs to the earlier offer. */
 static void what_a_party_knows_as_two_stays_two(void **state)
 {
 	struct talk t;
@@ -177,7 +178,7 @@ static void flags_in_force_come_back(void **state)
 	assert_int_equal(w->osrtp, NG_OSRTP_OFFER);
 	assert_int_equal(w->mux, NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE);
 	assert_int_equal(w->limits.only, 1u << SUITE_AES_CM_128_32);
-	/* Control: the other side was given no such flags. */
+	/* Control: the other side has none of these flags. */
 	w = &first_call(&t)->side[0]->wanted;
 	assert_int_equal(w->proto | w->osrtp | w->mux | w->limits.only, 0);
 	assert_false(first_call(&t)->side[1]->leg[0]->early);
@@ -271,7 +272,7 @@ static void a_recording_goes_on_in_another_file(void **state)
 
 		save(&t, &s);
 		reborn(&t);
-		assert_int_equal(f.stopped, life); /* the mock dies in order */
+		assert_int_equal(f.stopped, life); /* the mock stops as a daemon does */
 		calls_save_start(t.c);
 		calls_recorder(t.c, &f.rec);
 		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
@@ -289,12 +290,12 @@ static void a_recording_goes_on_in_another_file(void **state)
 		sbuf_fini(&s.whole);
 		sbuf_fini(&s.state);
 	}
-	/* What is recorded anew begins anew. */
+	/* A new recording starts with its first file. */
 	record(&t, CALL_RECORD_STOP, "");
 	assert_int_equal(f.stopped, 4);
 	record(&t, CALL_RECORD_START, "");
 	assert_int_equal(f.parts, 0);
-	/* Nowhere to record to: the call comes back all the same, and the operator is told. */
+	/* Without a folder for recordings the call is restored, and the operator is told. */
 	calls_save_all(t.c);
 	save(&t, &s);
 	reborn(&t);
@@ -308,7 +309,7 @@ static void a_recording_goes_on_in_another_file(void **state)
 	assert_non_null(strstr(why, "cannot open a file"));
 	assert_int_equal(f.stopped, 0);
 	calls_leave(t.c);
-	/* The call does not come back: its file does not stay open. */
+	/* If the call cannot be restored, its file is closed. */
 	f.fail = 0;
 	for (uint32_t i = 1;; i++) {
 		uint32_t started = f.started;
@@ -318,7 +319,7 @@ static void a_recording_goes_on_in_another_file(void **state)
 		t.m->fail_with = -ENOSPC;
 		if (!restore(&t, sbuf_view(&s.whole), STR_NONE, &why))
 			break;
-		f.stopped -= f.started - started; /* as many as were begun */
+		f.stopped -= f.started - started; /* every opened file was closed */
 		assert_int_equal(f.stopped, 0);
 	}
 	sbuf_fini(&s.whole);
@@ -338,7 +339,7 @@ static void each_call_waits_once_and_what_ended_goes_first(void **state)
 	(void)state;
 	talk_start(&t);
 	make_call(&t);
-	assert_false(next(&t, &b, &item)); /* nobody wants to know */
+	assert_false(next(&t, &b, &item)); /* no reader yet */
 	calls_save_start(t.c);
 	calls_save_all(t.c);
 	calls_save_usage(t.c, &u);
@@ -353,7 +354,7 @@ static void each_call_waits_once_and_what_ended_goes_first(void **state)
 	assert_true(next(&t, &b, &item));
 	assert_int_equal(item.what, SAVE_CALL);
 	assert_false(next(&t, &b, &item));
-	/* Left to another node: nothing is removed. */
+	/* The call is left to another node: nothing is removed. */
 	calls_leave(t.c);
 	assert_true(mock_relay_empty(t.m));
 	assert_false(next(&t, &b, &item));
@@ -413,8 +414,8 @@ static void what_cannot_come_back_changes_nothing(void **state)
 	talk_end(&t);
 }
 
-/* What is read may be anything: here every byte is damaged in several ways, which the cipher around
- * it would not let through. */
+/* Records may contain anything. Here every byte is damaged in several ways, although encryption
+ * would detect that. */
 static void no_damage_does_harm(void **state)
 {
 	struct talk t;
@@ -440,7 +441,7 @@ static void no_damage_does_harm(void **state)
 			assert_true(mock_relay_empty(t.m));
 			s.whole.p[i] = was;
 		}
-	assert_true(came > 0); /* a key's byte is as good as another */
+	assert_true(came > 0); /* any byte of a key is valid */
 	for (size_t len = 0; len < s.whole.len; len++)
 		assert_int_not_equal(restore(&t, (struct str){s.whole.p, len}, STR_NONE, &why), 0);
 	sbuf_fini(&s.whole);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that outlive the daemon: indexes go on behind what was used, by as much as they must, and
- * counters from where they were. */
+/* Calls that outlive the daemon: indexes continue after the last used one by as much as needed, and
+ * counters from their saved values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,10 +44,9 @@ static uint64_t index_of(const struct talk *t, uint32_t ctx, enum media_table ta
 	return 0;
 }
 
-/* elapsed since the save -> where received packets go on. The peer of the SRTP side is plain: in
- * each life it is sent on under SSRCs of its own, so where the earlier ones stood does not matter.
- * SRTCP: beyond all that can have been sent until now. The node that restores has a clock that is
- * ahead of the other's by skew. */
+/* Time since the save, and where received packets continue. The peer of the SRTP side is plain, so
+ * each life sends under its own SSRCs and earlier indexes do not matter. SRTCP continues beyond all
+ * that can have been sent. The clock of the restoring node is ahead by skew. */
 static void indexes_go_on_behind_what_was_used(void **state)
 {
 	static const struct {
@@ -104,7 +103,7 @@ static void indexes_go_on_behind_what_was_used(void **state)
 		assert_int_equal(index_of(&t, stream->ctx, MEDIA_RX_RTCP), 9);
 		assert_int_equal(
 			t.m->ctx_cfg[stream->ctx].tx_rtcp_index, 1000 + (T[i].seconds + 2) * 250);
-		/* It may be sent in two seconds, by this node's clock. */
+		/* This index may be sent within two seconds of this node's clock. */
 		assert_int_equal(media_rtcp_ceiling(t.m->ctx_cfg[stream->ctx].rtcp_from_ns,
 					 t.now + 2 * NS_PER_SEC),
 			1000 + (T[i].seconds + 2) * 250);
@@ -144,7 +143,7 @@ static void not_authenticated(struct call *c)
 	all_media(c, 1, SUITE_AES_CM_128_80, true);
 }
 
-/* Index 100 was saved as sent. Whoever the other side is, no SSRC of before is sent again. */
+/* Index 100 was saved as sent. No earlier SSRC is sent again, whoever the other side is. */
 static void no_ssrc_that_was_sent_goes_on(void **state)
 {
 	static void (*const make[])(struct call * c) = {as_it_is, authenticated, not_authenticated};
@@ -213,8 +212,8 @@ static void srtp_call(struct talk *t, struct sdes *to_a, struct sdes *to_b)
 	assert_true(talk_line(t, 0, 0, to_a));
 }
 
-/* A terminal comes with the key of before, or with another: our keys stay, because what is sent
- * under them has names of this life. */
+/* A terminal sends its earlier key, or another one. Our keys stay, because SSRCs sent under them
+ * are new. */
 static void our_keys_stay_whatever_key_a_terminal_has(void **state)
 {
 	(void)state;
@@ -249,8 +248,7 @@ static void our_keys_stay_whatever_key_a_terminal_has(void **state)
 	}
 }
 
-/* A branch that answers with another key after the restart is heard under the name of this life,
- * too. */
+/* A branch that answers with another key after the restart is also sent under this life's SSRC. */
 static void another_branchs_answer_keeps_our_key(void **state)
 {
 	struct sdes to_a, to_b, now_a;
@@ -272,7 +270,7 @@ static void another_branchs_answer_keeps_our_key(void **state)
 	talk_end(&t);
 }
 
-/* Keys that were used, or may have been, with unknown indexes. */
+/* Used keys with unknown indexes. */
 static void keys_that_nobody_knows_of_are_forgotten(void **state)
 {
 	static const struct {
@@ -308,7 +306,7 @@ static void keys_that_nobody_knows_of_are_forgotten(void **state)
 	}
 }
 
-/* Each life has a secret of its own, by which it names sources. */
+/* Each life renames SSRCs by a secret of its own. */
 static void each_life_has_its_own_names(void **state)
 {
 	uint64_t name[4];
@@ -356,7 +354,7 @@ static void streams_go_on_counting(void **state)
 		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
 		c = calls_saver(t.c)->table->first;
 		leg_stats(t.c->relay, c, c->side[0]->leg[0], life & 1, &now);
-		/* The mock counts the same from the start in every life. */
+		/* In every life, the mock counts the same from the start. */
 		assert_int_equal(now.packets, was.packets / (uint64_t)life * (uint64_t)(life + 1));
 	}
 	sbuf_fini(&s.whole);
@@ -364,8 +362,8 @@ static void streams_go_on_counting(void **state)
 	talk_end(&t);
 }
 
-/* The state that packets changed is written alone, only when it changed, and used only with the
- * call it belongs to. */
+/* State changed by packets is saved separately, only when it changed. It is used only for its own
+ * call. */
 static void a_later_state_counts_if_it_is_of_the_same_revision(void **state)
 {
 	struct talk t;
@@ -381,7 +379,7 @@ static void a_later_state_counts_if_it_is_of_the_same_revision(void **state)
 		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
 		save(&t, &s);
 		memset(&later, 0, sizeof(later));
-		for (int i = 0; i < 30; i++) /* no packet, no news */
+		for (int i = 0; i < 30; i++) /* without packets nothing is saved */
 			calls_save_tick(t.c, t.now, 0);
 		assert_false(next(&t, &later.state, &later.item));
 		assert_true(t.m->asked > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that an earlier version saved. t/vectors/saved has records in versions 1 and 2 of the
- * format: with MKIs, between offer and answer, in a re-INVITE, passed through in both directions
- * and in one. Each goes on as if it had never been saved. */
+/* Calls that an earlier version saved. t/vectors/saved has records of versions 1 and 2: with MKIs,
+ * between offer and answer, in a re-INVITE, passed through in one or both directions. Each call
+ * continues as if never saved. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ static void keys_with_mkis_come_back(void **state)
 	has_key(&t, video->rx.key[0].slot, K80A);
 	has_key(&t, video->rx.key[1].slot, K80B);
 	assert_int_equal(mock_master(t.m, video->rx.key[1].slot)->lifetime, 1 << 20);
-	/* The same key of ours, and no index starts again. */
+	/* The same key of ours stays, and no index restarts. */
 	r = talk_request("a", "b", talk_body(&t, A, 4000, "RTP/SAVP", FULL));
 	r.transport = STR("RTP/AVP");
 	talk_send(&t, &r, false);
@@ -140,7 +140,7 @@ static void a_re_invite_can_still_be_answered(void **state)
 	a = mock_ctx(t.m, PORT);
 	b = mock_ctx(t.m, PORT + 2);
 	has_key(&t, b->tx.key[0].slot, KEY_1);
-	/* This suite is the re-INVITE's. The flag chooses it for the offerer, too. */
+	/* The re-INVITE names this suite. The flag also selects it for the offerer. */
 	r.sdes.only = 1u << SUITE_AES_CM_128_32;
 	r.sdp = str_from(talk_body(&t, B, 5000, "RTP/SAVP", "a=crypto:2 " L32 " " K80B "\r\n"));
 	talk_send(&t, &r, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* a=crypto (RFC 4568): what is read, what is refused and why, and that writing gives back what was
- * read. */
+/* a=crypto (RFC 4568): lines that are read, lines that are refused and why. Writing returns the
+ * line that was read. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void reads_and_refuses(void **state)
 		{"1 " A80 "inline:" K30 "|340282366920938463463374607431768211456:16", SDES_ERR_MKI,
 			NULL},
 		{"1 " A80 "inline:" K30 "|340282366920938463463374607431768211456:128",
-			SDES_ERR_MKI, NULL}, /* 2^128: more than is kept */
+			SDES_ERR_MKI, NULL}, /* 2^128: larger than the stored value */
 		{"1 " A80 "inline:" K30 "|:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|1x:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|2^20|1:4|", SDES_ERR_SYNTAX, NULL},
@@ -154,8 +154,7 @@ static void values_land_where_they_belong(void **state)
 	sbuf_fini(&b);
 }
 
-/* Lines share the bag; one that has no room left is refused whole, and so is one where there is no
- * bag. */
+/* Lines share the bag. A line without room is refused entirely, as is one without a bag. */
 static void further_keys_go_into_the_bag(void **state)
 {
 	static const char three[] =

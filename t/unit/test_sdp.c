@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SDP as the RFCs and real phones write it: read, given back byte for byte, and changed only where
- * an edit says so. */
+/* SDP as the RFCs and real phones write it: read, returned unchanged, and changed only by edits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -383,7 +382,7 @@ static const struct {
 		"v=0\nc=IN IP4 192.0.2.1\nm=audio 2 RTP/AVP 0\na=rtcp-mux\n"},
 };
 
-/* Every byte at every place of a short line; NUL behind the last line is no part of it. */
+/* Every byte at every place of a short line. A NUL after the last line does not belong to it. */
 static void no_control_character_passes(void **state)
 {
 	static struct sdp s;
@@ -402,7 +401,7 @@ static void no_control_character_passes(void **state)
 				continue;
 			text[line + at] = (char)c;
 			err = sdp_parse(&s, pool, (struct str){text, sizeof(text) - 1}, &where);
-			/* A CR before the line end is one CR more. */
+			/* A CR before the line end adds one CR. */
 			assert_int_equal(err, control ? SDP_ERR_CONTROL : SDP_OK);
 			assert_int_equal(where, control ? 4 : 5);
 			text[line + at] = was;
@@ -455,9 +454,9 @@ static void the_first_codec_is_no_companion(void **state)
 		{"0 8", "PCMU/8000"}, {"96 8\r\na=rtpmap:96 opus/48000/2", "opus/48000/2"},
 		{"101 13 97 8\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:97 AMR/8000",
 			"AMR/8000"},
-		{"8\r\na=rtpmap:8 PCMA/16000 ", "PCMA/16000"}, /* it says so */
+		{"8\r\na=rtpmap:8 PCMA/16000 ", "PCMA/16000"}, /* the reply reports it */
 		{"96", ""}, {"101\r\na=rtpmap:101 telephone-event/8000", ""}, {"200 -1 x", ""},
-		{"96 97 98 99 100 101 102 103 0", ""}, /* not looked for for ever */
+		{"96 97 98 99 100 101 102 103 0", ""}, /* the search is bounded */
 	};
 
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Codecs and attributes that an operator wants out of SDP or in it: by ng's trees and by its flags,
- * and nothing else changes. */
+/* Codecs and attributes removed from or added to SDP: by ng's trees and by its flags. Everything
+ * else stays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 	"a=fmtp:101 0-15\r\na=ptime:20\r\n"
 #define OTHER "m=application 5000 TCP/BFCP *\r\na=setup:active\r\n"
 
-/* What becomes of body under a request written as JSON with ' for ". */
+/* Runs body through a request in JSON, with ' for ". */
 static struct str filtered(struct pool *p, const char *json, const char *body, struct str *warning)
 {
 	char *text = strdup(json);
@@ -77,7 +77,7 @@ static void only_what_is_asked_for_changes(void **state)
 		{"{'command':'offer','codec':{'offer':['PCMU']}}",
 			HEAD "m=audio 4000 RTP/AVP 0 8 96 101\r\n" MAPS OTHER},
 		{"{'command':'offer','codec':{'strip':['opus/8000']}}", HEAD AUDIO MAPS OTHER},
-		/* Nothing would be left. */
+		/* The filter would remove everything. */
 		{"{'command':'offer','codec':{'strip':['all']}}", HEAD AUDIO MAPS OTHER},
 		{"{'command':'offer','codec':{'consume':['PCMU'],'accept':['opus']}}",
 			HEAD AUDIO MAPS OTHER},
@@ -96,7 +96,7 @@ static void only_what_is_asked_for_changes(void **state)
 			"a=fmtp:101 0-15\r\na=x:1\r\na=y\r\n" OTHER},
 		{"{'command':'offer','flags':['sdp-attr-remove-application-setup:active','sdp-attr-remove-audio-ptime:30']}",
 			HEAD AUDIO MAPS "m=application 5000 TCP/BFCP *\r\n"},
-		/* one pair without a list of its own; words cannot have blanks and equals signs */
+		/* one pair without a list; words contain neither blanks nor equals signs */
 		{"{'command':'offer','sdp-attr':{'audio':{'substitute':['ptime:20','x:a..b--c']}}}",
 			HEAD AUDIO
 			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
@@ -109,7 +109,7 @@ static void only_what_is_asked_for_changes(void **state)
 			HEAD AUDIO
 			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
 			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=x:a b=c\r\n" OTHER},
-		/* by its first value, by its name; what is there is not added again */
+		/* by its first value, by its name; existing attributes are not added again */
 		{"{'command':'offer','sdp-attr':{'audio':{'remove':['fmtp:101','ptime:'],'add':['rtpmap:96 opus/48000/2']}}}",
 			HEAD AUDIO "a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
 				   "a=rtpmap:101 telephone-event/8000\r\n" OTHER},

@@ -91,7 +91,7 @@ static void odd_files_get_a_clear_error(void **state)
 	len = secret_file_read("--x", path, out, sizeof(out), err, sizeof(err));
 	assert_true(len > 0);
 	assert_true(str_eq(secret_file_line(out, (size_t)len), STR("pass word")));
-	/* A pipe that nobody writes to does not block. */
+	/* A pipe without a writer does not block. */
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(read_secret(path, err), -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The side channel: packets that are not media reach the keying thread's ring and come back, within
- * each stream's share, and never to another call. */
+/* The side channel: packets that are not media go to the keying thread's ring and back, within each
+ * stream's share, and never to another call. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void channel_free(struct side_channel *c)
 	free(c);
 }
 
-/* Side A's stream of a call with SRTP gives these kinds to the channel. */
+/* Side A's stream of a call with SRTP sends these kinds to the channel. */
 static void use_side(struct rig *r, struct side_channel *c, uint8_t kinds, uint32_t serial)
 {
 	struct media_cmd cmd = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
@@ -101,7 +101,7 @@ static void each_kind_goes_where_its_bit_says(void **state)
 			assert_int_equal(got.peer.port, 4000);
 			assert_true(got.believed);
 		}
-		/* RTP goes on as ever, and by the fast path. */
+		/* RTP still takes the fast path. */
 		assert_true(r->m->stream[A].fast);
 		rig_send(r, 7, 100, A_TX);
 		rig_run(r);
@@ -144,7 +144,7 @@ static void a_flood_of_strangers_leaves_the_terminals_share(void **state)
 	assert_int_equal(arrive(r, STUN, sizeof(STUN) - 1, 9), PACKET_DROP_SIDE_FULL);
 	assert_true(side_read(c, &got));
 	assert_int_equal(arrive(r, STUN, sizeof(STUN) - 1, 9), PACKET_SIDE);
-	/* It confirmed nobody, and keeps no call alive. */
+	/* The packet confirmed no source and keeps no call alive. */
 	assert_int_equal(r->m->counters[A].last_packet_ns, 0);
 	assert_false(r->m->stream[A].learn.confirmed);
 	channel_free(c);
@@ -165,7 +165,7 @@ static void too_long_is_dropped(void **state)
 	rig_free(r);
 }
 
-/* Many streams flood: the last entries are for emergency calls. */
+/* Many streams flood: the ring keeps its last entries for emergency calls. */
 static void emergency_calls_have_a_reserve(void **state)
 {
 	struct side_channel *c = channel();
@@ -184,7 +184,7 @@ static void emergency_calls_have_a_reserve(void **state)
 	channel_free(c);
 }
 
-/* Strangers flood the ports of many calls: the terminals of all others still get through. */
+/* Strangers flood the ports of many calls: packets of all other terminals still get through. */
 static void believed_sources_have_a_reserve(void **state)
 {
 	struct side_channel *c = channel();
@@ -203,7 +203,8 @@ static void believed_sources_have_a_reserve(void **state)
 	channel_free(c);
 }
 
-/* Whatever is taken, read and when: no stream has more in the ring than its share. */
+/* In any order of taking, reading and returning, no stream holds more of the ring than its
+ * share. */
 static void a_share_is_never_exceeded(void **state)
 {
 	struct side_channel *c = channel();
@@ -261,7 +262,7 @@ static void only_the_same_session_is_sent_for(void **state)
 	p.peer.port = 0;
 	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_REFUSED);
 	p.peer.port = 7000;
-	r->m->cfg.may_learn = nowhere; /* no media may go there */
+	r->m->cfg.may_learn = nowhere; /* media may not go to this address */
 	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_REFUSED);
 	r->m->cfg.may_check = anywhere; /* of STUN alone */
 	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_SENDS);
@@ -287,7 +288,7 @@ static void only_the_same_session_is_sent_for(void **state)
 
 enum { MANY = 20000 };
 
-/* Returns every packet, and sleeps whenever none is there. */
+/* Returns every packet, and sleeps while the ring is empty. */
 static void *echo(void *arg)
 {
 	struct side_channel *c = arg;
@@ -305,7 +306,7 @@ static void *echo(void *arg)
 		}
 		side_give_end(c);
 		if (n < MANY && side_sleep(c)) {
-			assert_int_equal(poll(&fd, 1, 60000), 1); /* else a wake-up was lost */
+			assert_int_equal(poll(&fd, 1, 60000), 1); /* otherwise a wake-up was lost */
 			(void)!read(c->thread_fd, &count, sizeof(count));
 		}
 	}

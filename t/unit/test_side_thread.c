@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The keying thread with sessions that only count: packets reach the right session, floods of DTLS
- * delay no STUN, deadlines run in order, events wait for room, and all of it from a real thread. */
+/* The keying thread with sessions that only count. Packets reach the right session, floods of DTLS
+ * delay no STUN, deadlines run in order, events wait for room. Also run with a real thread. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void s_cfg_free(void *cfg)
 	free(cfg);
 }
 
-/* Each packet is answered. */
+/* Replies to each packet. */
 static void s_take(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns)
 {
 	struct session *s = session;
@@ -194,7 +194,7 @@ static void tell(struct rig *r, enum side_cmd_kind kind, uint32_t serial, struct
 
 static int packet(struct rig *r, enum side_kind kind, uint32_t serial, uint32_t stream)
 {
-	/* A new share each time: the ring alone is the limit. */
+	/* Uses a new share each time, so that only the ring limits. */
 	struct side_share share = {0};
 	struct side_packet head = {.kind = kind, .serial = serial, .stream = stream};
 
@@ -237,7 +237,7 @@ static void packets_reach_their_session_and_answers_their_stream(void **state)
 	side_thread_round(r->t, 1);
 	assert_int_equal(destroyed, 1);
 	assert_int_equal(freed, 1);
-	/* The end sends what the session still has to send. */
+	/* The end of a session sends its pending packets. */
 	tell(r, SIDE_CLOSE, 4, QUIET);
 	side_thread_round(r->t, 1);
 	assert_true(side_next(r->channel[0], &p));
@@ -271,7 +271,7 @@ static void a_flood_of_dtls_delays_no_stun_and_no_other_session(void **state)
 	assert_int_equal(opened[0]->dtls, SIDE_WAITING_SHARE + 1);
 }
 
-/* Strangers fill the queue of DTLS by many calls: a terminal's handshake goes on. */
+/* Strangers fill the DTLS queue through many calls: a terminal's handshake continues. */
 static void strangers_leave_room_for_believed_sources(void **state)
 {
 	struct rig *r = *state;
@@ -286,7 +286,7 @@ static void strangers_leave_room_for_believed_sources(void **state)
 		for (uint32_t i = 0; i < SIDE_WAITING_SHARE; i++)
 			assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
 	side_thread_round(r->t, 1);
-	/* Whatever place becomes free is taken at once. */
+	/* The flood takes each free place at once. */
 	for (uint32_t s = 1; s < MAX - 1; s++)
 		assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
 	assert_int_equal(side_take(r->channel[head.serial % CHANNELS], &share, &head,
@@ -367,7 +367,7 @@ static void the_thread_wakes_for_commands_and_packets(void **state)
 		assert_true(side_next(r->channel[1], &p));
 		assert_int_equal(p.stream, 71);
 	}
-	tell(r, SIDE_OPEN, 8, QUIET); /* and ends while sessions and commands are there */
+	tell(r, SIDE_OPEN, 8, QUIET); /* ends while sessions and commands exist */
 }
 
 static void deadlines_are_a_heap(void **state)

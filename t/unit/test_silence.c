@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Silenced media: what leaves is the packet's own header and silence in its codec, protected like
- * any other packet; what cannot be silence does not leave; and what came in is authenticated and
- * followed all the same. */
+/* Silenced media: a packet leaves with its own header and silence in its codec, protected like any
+ * other. A packet whose codec has no silence is dropped. Received packets are still authenticated
+ * and followed. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void listener(struct rig *r, uint8_t gate)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* What A's terminal sends; hdr: of its header with all that the first byte says of it. */
+/* A packet from A's terminal. hdr: length of its header as the first byte describes it. */
 static uint8_t *talk_long(struct rig *r, uint8_t first, uint8_t type, uint32_t hdr, uint64_t index)
 {
 	uint8_t plain[LEN + 64], *at = rig_slot(r, A, PORT_A);
@@ -63,7 +63,7 @@ static const struct packet_out *left_from(const struct rig *r, uint16_t port)
 	return NULL;
 }
 
-/* As B's terminal reads what left for it. */
+/* Decrypts the sent packet as B's terminal does. */
 static void hears(const struct rig *r, uint8_t type, int silence, uint64_t index)
 {
 	const struct packet_out *out = left_from(r, PORT_B);
@@ -101,7 +101,7 @@ static void g711_and_g722_become_silence_and_nothing_is_lost(void **state)
 		rig_run(r);
 		hears(r, PCMA, -1, index++);
 		source(r, MEDIA_GATE_QUIET, 0);
-		/* Across the end of the sequence numbers. */
+		/* The sequence numbers wrap here. */
 		for (int k = 0; k < 21; k++, index++) {
 			static const uint8_t type[] = {PCMA, PCMU, G722};
 			static const int silence[] = {0xd5, 0xff, 0xfd};
@@ -193,7 +193,7 @@ static void forged_and_repeated_packets_make_no_silence(void **state)
 	rig_free(r);
 }
 
-/* Extension and contributing sources stay, what was padding is silence. */
+/* Extension and contributing sources stay; padding becomes silence. */
 static void headers_stay_and_padding_goes(void **state)
 {
 	static const struct {
@@ -231,12 +231,12 @@ static void headers_stay_and_padding_goes(void **state)
 	}
 }
 
-/* Whoever listens gets what everybody gets, unless a gate is only to one of them. */
+/* A listener gets what all get, unless a gate applies to one receiver. */
 static void gates_of_flows_are_apart(void **state)
 {
 	static const struct {
 		uint8_t source, listener;
-		int b, l; /* 0: nothing, 1: what was said, 2: silence */
+		int b, l; /* 0: nothing, 1: speech, 2: silence */
 	} T[] = {
 		{0, 0, 1, 1},
 		{MEDIA_GATE_QUIET, 0, 2, 2},
@@ -289,7 +289,7 @@ static void a_packet_too_long_for_its_slot_is_counted(void **state)
 	rig_free(r);
 }
 
-/* The engine itself, whose memory is checked, does the same. */
+/* The serial engine, whose memory is checked, gives the same result. */
 static void the_serial_engine_agrees(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The m-lines of a listener, and of parties that were joined, after a restart. What they are before
- * is tested by t/compat. */
+/* The m-lines of a listener, and of connected parties, after a restart. t/compat tests them before
+ * a restart. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static const struct media_stream_cfg *rtp_from(const struct talk *t, uint8_t oct
 	return NULL;
 }
 
-/* One media at port 4000, another at 4002. */
+/* Two media, at ports 4000 and 4002. */
 static const char *body(struct talk *t, int who, bool video_first)
 {
 	static char out[512];

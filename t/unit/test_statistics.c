@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's "statistics": what a minute holds once it is over, and how calls that ended are told apart;
- * what ends them late. */
+/* ng's "statistics": the values of a finished minute, and the kinds of ended calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,10 +34,10 @@ static void the_last_whole_minute_is_told(void **state)
 		{"minofferdelay", "0.000100"},
 		{"maxofferdelay", "0.000500"},
 		{"avgofferdelay", "0.000300"},
-		{"minofferrequestrate", "0"}, /* most seconds had none */
+		{"minofferrequestrate", "0"}, /* most seconds had no call */
 		{"maxofferrequestrate", "2"},
 		{"avgofferrequestrate", "0"},
-		{"minpingrequestrate", "1"}, /* each had one */
+		{"minpingrequestrate", "1"}, /* each second had one */
 		{"maxpingrequestrate", "2"},
 		{"avgpingrequestrate", "1"},
 		{"minqueryrequestrate", "0"},
@@ -60,12 +59,13 @@ static void the_last_whole_minute_is_told(void **state)
 		interval_count(&x, AT(s), NG_PING, 1000, 4);
 	interval_count(&x, AT(59.9), NG_PING, 1000, 4);
 	interval_advance(&x, AT(59.99), 4, 2 * NS_PER_SEC);
-	assert_string_equal(filled(p, &x, "maxofferdelay"), "0.000000"); /* it is not over */
+	assert_string_equal(filled(p, &x, "maxofferdelay"), "0.000000"); /* the minute is not
+	                                                                  * over */
 	interval_advance(&x, AT(60), 4, NS_PER_SEC * 7 / 2);
 	for (size_t i = 0; i < ARRAY_LEN(T); i++)
 		if (strcmp(filled(p, &x, T[i].key), T[i].want) != 0)
 			fail_msg("%s: %s", T[i].key, filled(p, &x, T[i].key));
-	/* nothing happened in the next one, which began when this ended */
+	/* the next minute began at the end of this one and had no call */
 	interval_advance(&x, AT(119), 4, NS_PER_SEC * 7 / 2);
 	assert_string_equal(filled(p, &x, "maxofferrequestrate"), "2");
 	interval_advance(&x, AT(120), 4, NS_PER_SEC * 7 / 2);
@@ -95,7 +95,7 @@ static void a_minute_in_which_nobody_asked_is_empty(void **state)
 	pool_destroy(p);
 }
 
-/* Who ended them; and what came of all of them is counted once they did. */
+/* How calls ended. Totals count a call once it has ended. */
 static void ends_of_calls_are_told_apart(void **state)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static void ends_of_calls_are_told_apart(void **state)
 				(unsigned long long)n.silent_timeouts,
 				(unsigned long long)n.final_timeouts,
 				(unsigned long long)n.offer_timeouts);
-		/* as the mock counts: 10 of RTP and 11 of RTCP, of each side */
+		/* the mock counts 10 packets of RTP and 11 of RTCP on each side */
 		assert_int_equal(n.ended.packets, 42);
 		assert_int_equal(n.ended.bytes, 4000);
 		talk_end(&t);

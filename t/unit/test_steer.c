@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by ordinary sockets on loopback, by plain calls and by io_uring. */
+/* Steering by ordinary sockets on loopback, with plain system calls and with io_uring. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The test's bench, or no test: io_uring is refused here. */
+/* Creates the test's bench, or skips the test where io_uring is refused. */
 static struct bench *bench_of(void **state)
 {
 	if (!*state)
@@ -113,7 +113,7 @@ static struct bench *bench_of(void **state)
 	return *state;
 }
 
-/* Where the steering may put packet i of a burst: from first on, or beyond the first BURST. */
+/* The steering's buffer for packet i of a burst: from first on, or after the first BURST. */
 static void assert_slot(
 	const struct bench *b, const struct packet_in *in, uint32_t i, uint32_t first)
 {
@@ -225,7 +225,7 @@ static void a_flooded_port_does_not_starve_the_others(void **state)
 			assert_slot(b, b->in, i, 0);
 			quiet += b->in[i].local.port != b->pair[0][0].rtp.port;
 		}
-		/* Full bursts as long as there is something. */
+		/* Full bursts as long as packets wait. */
 		if (all < 200 + PAIRS - 1)
 			assert_int_equal(n, BURST);
 		if (bursts == 2)
@@ -304,7 +304,7 @@ static void a_mixed_burst_leaves_from_the_right_ports(void **state)
 		for (uint32_t i = 0; i < BURST; i++)
 			put_out(b, i, &me, b->pair[f][i % 3].rtp, i % 3 == 2 ? 0xb8 : 0x20);
 		steer_udp.send(b->s, &b->a, b->out, BURST);
-		/* However they are mixed: one call for each port, or for all. */
+		/* Mixed packets: one system call for each port, or one for all. */
 		assert_int_equal(c->send_calls - calls, b->cfg.udp_io == STEER_UDP_PLAIN ? 3 : 1);
 		for (uint32_t i = 0; i < BURST; i++) {
 			int tos;
@@ -313,7 +313,7 @@ static void a_mixed_burst_leaves_from_the_right_ports(void **state)
 			assert_int_equal(b->out[i].failed, 0);
 			assert_int_equal(from.port, b->pair[f][id % 3].rtp.port);
 			assert_int_equal(tos, id % 3 == 2 ? 0xb8 : 0x20);
-			/* Order is kept within a stream. */
+			/* Each stream keeps its order. */
 			assert_true(last[id % 3] == 0 || id > last[id % 3]);
 			last[id % 3] = id;
 			seen |= 1u << id;
@@ -372,7 +372,7 @@ static void an_icmp_error_costs_no_packet(void **state)
 	struct endpoint me = peer_address(b, 0), gone = me, from;
 	int tos, on = 1;
 
-	/* Errors of unconnected sockets are only reported to those who ask. */
+	/* Unconnected sockets report errors only on request. */
 	assert_int_equal(
 		setsockopt(b->pair[0][0].rtp_fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), 0);
 	steer_udp.port_del(b->s, b->pair[0][7].rtp);
@@ -416,8 +416,7 @@ static void ports_come_and_go(void **state)
 	assert_int_equal(b->in[0].len, 3);
 }
 
-/* Two workers' counters in one line, or one's beside what the control thread writes, would cost
- * both of them. */
+/* Counters of two workers, or of a worker and the control thread, must not share a cache line. */
 static void what_a_worker_counts_in_is_its_own(void **state)
 {
 	struct bench *b = bench_of(state);
@@ -446,14 +445,14 @@ static void overruns_are_counted(void **state)
 		peer_send(b, 0, b->pair[0][0].rtp, p, sizeof(p));
 	while ((n = steer_udp.recv(b->s, &b->a, 0, b->in, BURST)) > 0)
 		all += n;
-	/* The kernel tells with the next packet that gets through. */
+	/* The kernel reports drops with the next packet that gets through. */
 	peer_send(b, 0, b->pair[0][0].rtp, p, sizeof(p));
 	assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
 	assert_true(all < 50);
 	assert_int_equal(c->overruns, 50 - all);
 }
 
-/* One that is full may be given no more packet for a while; nfqueue's and xdp's sockets never. */
+/* A full socket may receive no packet for a while; sockets of nfqueue and xdp never do. */
 static void overruns_are_counted_when_no_packet_follows(void **state)
 {
 	struct bench *b = bench_of(state);
@@ -463,7 +462,7 @@ static void overruns_are_counted_when_no_packet_follows(void **state)
 	int some = 65536;
 
 	setsockopt(b->pair[0][0].rtp_fd, SOL_SOCKET, SO_RCVBUF, &some, sizeof(some));
-	/* The second time, packets tell less than is known when they are read. */
+	/* The second packet reports fewer drops than were already counted. */
 	for (int i = 0; i < 300; i++) {
 		peer_send(b, 0, b->pair[0][0].rtp, p, sizeof(p));
 		if (i == 200)
@@ -484,7 +483,7 @@ static void a_closed_port_is_free_at_once(void **state)
 	struct sockaddr_storage sa;
 	socklen_t len;
 
-	/* Packets are on their way in, and what is known of them goes with the port. */
+	/* Packets are arriving. Their counts go with the port when it is removed. */
 	for (int round = 0; round < 20; round++) {
 		struct local_port port = b->pair[0][1].rtp;
 		int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -515,7 +514,7 @@ static void nothing_is_written_after_the_end(void **state)
 	steer_udp.destroy(b->s);
 	b->s = NULL;
 	memcpy(before, b->a.in, len);
-	/* Nobody listens any more. */
+	/* The port has no socket any more. */
 	for (int i = 0; i < 50; i++) {
 		struct sockaddr_storage sa;
 		socklen_t sa_len;
@@ -528,7 +527,7 @@ static void nothing_is_written_after_the_end(void **state)
 	free(before);
 }
 
-/* As in a container that forbids io_uring. */
+/* Some containers forbid io_uring like this. */
 static void refuse_io_uring(void)
 {
 	struct sock_filter code[] = {

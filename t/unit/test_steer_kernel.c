@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon says to nf_xcipher, and what it makes of the answers: a thread plays the module
- * at the other end of a socket. The module itself is tested in a virtual machine (t/kernel). */
+/* Requests of the daemon to nf_xcipher, and its handling of replies. A thread plays the module at
+ * the other end of a socket. t/kernel tests the module in a virtual machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,14 +26,14 @@
 struct peer {
 	int fd[2];
 	pthread_t thread;
-	/* How it answers. */
+	/* The behaviour of the mock module. */
 	bool there;
 	uint16_t family;
 	uint32_t version, features;
 	int error;
-	uint32_t dump; /* targets there are */
-	bool chatty;   /* sends what nobody asked for, first */
-	/* What came last. */
+	uint32_t dump; /* number of existing targets */
+	bool chatty;   /* first sends messages that were not requested */
+	/* The last request. */
 	_Alignas(struct nlmsghdr) char last[LAST];
 };
 
@@ -75,7 +75,7 @@ static void family_named(struct peer *p, const struct nlmsghdr *to, const char *
 	reply(p, h);
 }
 
-/* The one that is asked for, or among all. */
+/* Finds the requested target, alone or in a dump. */
 static void family(struct peer *p, const struct nlmsghdr *to)
 {
 	bool all = (to->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
@@ -100,7 +100,7 @@ static void hello(struct peer *p, const struct nlmsghdr *to)
 	mnl_attr_put_u32(h, NFX_A_TARGETS, 3);
 	mnl_attr_put_u32(h, NFX_A_MAX_DESTS, 8);
 	mnl_attr_put_strz(h, NFX_A_RELEASE, "1.2.3\n");
-	mnl_attr_put_u32(h, NFX_A_COUNT + 5, 99); /* of a later release */
+	mnl_attr_put_u32(h, NFX_A_COUNT + 5, 99); /* from a later release */
 	reply(p, h);
 	end(p, to, NLMSG_ERROR, p->error);
 }
@@ -123,7 +123,7 @@ static void target(struct peer *p, const struct nlmsghdr *to, uint32_t i)
 	nest = mnl_attr_nest_start(h, NFX_A_STATS);
 	mnl_attr_put_u64(h, NFX_S_RTP_PACKETS, 100 + i);
 	mnl_attr_put_u64(h, NFX_S_TTL, 7);
-	mnl_attr_put_u64(h, NFX_S_COUNT + 3, 9); /* of a later release */
+	mnl_attr_put_u64(h, NFX_S_COUNT + 3, 9); /* from a later release */
 	mnl_attr_nest_end(h, nest);
 	reply(p, h);
 }
@@ -228,8 +228,8 @@ static void what_the_module_is_comes_with_hello(void **state)
 	knl_close(k);
 }
 
-/* By name it would be loaded, so it is looked for among all. Requests to number 0 would be
- * acknowledged. */
+/* A request by name would load the module, so the family is searched in the list of all. Requests
+ * to family 0 would be acknowledged. */
 static void a_module_that_is_back_has_another_number(void **state)
 {
 	struct peer *p = *state;
@@ -339,7 +339,7 @@ static void a_target_is_written_whole(void **state)
 		}
 	}
 	assert_int_equal(seen, 5);
-	/* Without a source and destinations there is nothing of them. */
+	/* Without a source and destinations, these attributes are absent. */
 	t.source.family = 0;
 	t.only_ssrc = false;
 	t.dests = 0;
@@ -386,7 +386,7 @@ static void a_dump_gives_every_target(void **state)
 	p->dump = 0;
 	assert_int_equal(
 		knl_target_get(k, &(struct endpoint){.family = AF_INET, .port = 1}, &one), -ENOENT);
-	p->error = -EINTR; /* the table changed too much */
+	p->error = -EINTR; /* the table changed too often */
 	assert_int_equal(knl_dump(k, 221, -1, count, &n), -EINTR);
 	knl_close(k);
 }
@@ -417,7 +417,7 @@ static void heard(void *arg, const struct knl_event *e)
 	++*n;
 }
 
-/* As the module sends them: nobody asked, so they answer nothing. */
+/* The module sends events without a request, so they must not count as replies. */
 static void events_are_read_and_answers_are_none(void **state)
 {
 	struct peer *p = *state;
@@ -429,7 +429,7 @@ static void events_are_read_and_answers_are_none(void **state)
 	struct knl *k;
 
 	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
-	assert_int_equal(knl_listen(k), -EOPNOTSUPP); /* an older module has no such group */
+	assert_int_equal(knl_listen(k), -EOPNOTSUPP); /* an older module lacks this group */
 	target(p, &nobody, 0);
 	for (int i = 0; i < 2; i++) {
 		h = message(buf, &nobody, FAMILY, NFX_CMD_EVENT);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* STUN (RFC 8489): the samples of RFC 5769, what is written is read back, and malformed packets. */
+/* STUN (RFC 8489): the samples of RFC 5769, messages written and read back, and malformed
+ * packets. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +142,7 @@ static void refuses_malformed_packets(void **state)
 	static const char *const bad[] = {
 		"",
 		"00010000",
-		"000100002112a442" TXID "00",                       /* a byte too many */
+		"000100002112a442" TXID "00",                       /* one byte too many */
 		"000100042112a442" TXID,                            /* length beyond the packet */
 		"000100002112a443" TXID,                            /* no magic cookie */
 		"000200002112a442" TXID,                            /* another method */
@@ -175,7 +176,7 @@ static void refuses_malformed_packets(void **state)
 	}
 }
 
-/* Attributes that integrity does not cover count for nothing, unknown ones are listed. */
+/* Attributes after the integrity are ignored, unknown ones are listed. */
 static void ignores_what_is_not_protected(void **state)
 {
 	static const uint8_t txid[STUN_TXID_LEN];
@@ -189,7 +190,7 @@ static void ignores_what_is_not_protected(void **state)
 	stun_key_init(&key, PASSWORD);
 	stun_write_head(&w, STUN_REQUEST, txid);
 	stun_write_priority(&w, 1);
-	n = stun_write_end(&w, &key) - 8; /* USE-CANDIDATE in the place of FINGERPRINT */
+	n = stun_write_end(&w, &key) - 8; /* USE-CANDIDATE where FINGERPRINT belongs */
 	memcpy(p + n, "\x00\x25\x00\x00", 4);
 	put_be16(p + 2, (uint16_t)(n + 4 - 20));
 	assert_int_equal(stun_parse(&m, p, n + 4), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One-way media: listeners get copies under keys of their own, publishers only send; nobody else's
- * media change. */
+/* One-way media: listeners get copies under their own keys, publishers only send. Other parties'
+ * media stay unchanged. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void every_listener_gets_the_packet_under_its_own_key(void **state)
 		assert_memory_equal(
 			r->a.out + left_from(r, PORT_L1)->out_off, plain, sizeof(plain));
 		assert_int_equal(left_from(r, PORT_L1)->len, sizeof(plain));
-		/* 80 bits of tag, other keys: not the plain text, and not B's */
+		/* tag of 80 bits and another key: neither the plain text nor B's packet */
 		assert_int_equal(left_from(r, PORT_L2)->len, sizeof(plain) + 10);
 		assert_memory_not_equal(
 			r->a.out + left_from(r, PORT_L2)->out_off + 12, plain + 12, 20);
@@ -151,7 +151,7 @@ static void listeners_may_leave_in_any_order(void **state)
 	struct rig *r = rig_listened(B);
 
 	(void)state;
-	assert_int_equal(media_command(r->m, &del), 0); /* L1 still names it */
+	assert_int_equal(media_command(r->m, &del), 0); /* L1 still refers to it */
 	rig_send(r, 7, 1, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 2);
@@ -206,7 +206,7 @@ static void establish(struct talk *t)
 	assert_null(t->reply.error);
 }
 
-/* Returns the port that the listener is offered. */
+/* Returns the port offered to the listener. */
 static uint16_t subscribe(struct talk *t, const char *from, const char *to, const char *transport)
 {
 	struct ng_request r = talk_request(from, to, "");
@@ -273,7 +273,7 @@ static void a_subscription_is_offered_what_the_source_said(void **state)
 	assert_true(str_eq(t.sdp->media[0].formats, STR("0 8")));
 	assert_non_null(sdp_attr(t.sdp->media[0].lines, STR("rtpmap")));
 	assert_true(talk_line(&t, 0, 0, &line));
-	/* the source's own key is nobody else's */
+	/* only the source uses its own key */
 	assert_memory_not_equal(line.master.key, "wDfvg&T+)xG7@fb5", 16);
 	assert_int_equal(stream_of(&t, 1)->copy[0], 0); /* not before the answer */
 	confirm(&t, "l",
@@ -305,7 +305,7 @@ static void many_may_listen_and_hang_up_in_any_order(void **state)
 	talk_start(&t);
 	establish(&t);
 	ports = t.m->ports;
-	for (int round = 0; round < 5; round++) { /* places of those who left are used again */
+	for (int round = 0; round < 5; round++) { /* places of former listeners are reused */
 		for (int i = 0; i < 10; i++) {
 			char tag[2] = {(char)('m' + i), 0}, addr[16];
 

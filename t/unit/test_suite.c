@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The suite table says what the RFCs say, and finds what SDP writes. */
+/* The suite table agrees with the RFCs and finds the names used in SDP. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

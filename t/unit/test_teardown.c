@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Telling the SIP side of timeouts: what is posted where, what is tried again, what is given up,
- * and that nothing of it holds the loop up. The server is in the same loop. */
+/* Reports of timeouts to the SIP side: the posted requests, retries, and giving up, all without
+ * blocking the loop. The server runs in the same loop. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -67,7 +67,7 @@ struct server {
 	struct loop_io *io;
 	int fd;
 	uint16_t port;
-	/* to the n-th request; NULL: the one before; "": none at all */
+	/* the reply to the n-th request; NULL: the one before; "": none */
 	const char *reply[MAX_SEEN];
 	char seen[MAX_SEEN][1024];
 	uint32_t n;
@@ -128,7 +128,7 @@ struct rig {
 	struct teardown *t;
 	struct teardown_counters want;
 	uint64_t end_ns;
-	uint32_t turns, turns_max; /* turns_max: it ends then; 0 = no matter how many */
+	uint32_t turns, turns_max; /* turns_max: stop after so many; 0 = no limit */
 };
 
 static void serve(struct rig *r)
@@ -198,7 +198,7 @@ static void on_turn(void *arg)
 		loop_stop(r->loop);
 }
 
-/* Until nothing waits any more. */
+/* Runs until no report is pending. */
 static struct teardown_counters run(struct rig *r)
 {
 	struct loop_timer *timer;
@@ -277,7 +277,7 @@ static void the_address_is_put_into_the_url(void **state)
 		rig_start(&r, "%%", TEARDOWN_CALL_ID);
 		time_out(&r, &over);
 		c = run(&r);
-		/* the server listens on the first only */
+		/* the server listens on the first address only */
 		assert_int_equal(c.told, i == 0);
 		assert_int_equal(c.failed, i == 1);
 		if (i == 0)
@@ -295,7 +295,7 @@ static bool never(void *arg, const struct endpoint *e)
 	return false;
 }
 
-/* Addresses and localhost are the operator's own words. */
+/* The operator has named addresses and localhost. */
 static void what_a_name_means_is_looked_at(void **state)
 {
 	static const struct {
@@ -335,7 +335,7 @@ static void what_may_pass_is_tried_again_what_is_refused_is_not(void **state)
 		{{FAULT("Operation failed")}, 1, 0, 1},
 		{{DONE "<html>hello</html>"}, 1, 0, 1},
 		{{DONE}, 1, 0, 1},
-		{{""}, 3, 0, 1}, /* says nothing: 200 ms each */
+		{{""}, 3, 0, 1}, /* does not reply: 200 ms each */
 		{{"nonsense\r\n\r\n", OK}, 2, 1, 0},
 	};
 	struct call_timeout over = two_parties("192.0.2.9");
@@ -373,7 +373,7 @@ static void a_redirection_is_not_followed(void **state)
 	rig_end(&r);
 }
 
-/* While nobody answers the loop turns, and what comes on top of a full queue is dropped. */
+/* Without replies the loop continues; reports beyond the full queue are dropped. */
 static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state)
 {
 	struct call_timeout over = two_parties("192.0.2.9");
@@ -389,7 +389,7 @@ static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state
 	c = teardown_counters(r.t);
 	assert_int_equal(c.waiting, 4096 + 16);
 	assert_int_equal(c.dropped, 4200 - 4096 - 16);
-	/* The loop turns while they wait. */
+	/* The loop continues during the retries. */
 	r.end_ns = clock_mono_ns() + 60 * NS_PER_SEC;
 	r.turns = 0;
 	r.turns_max = 20;
@@ -419,9 +419,9 @@ int getaddrinfo(
 	return EAI_AGAIN;
 }
 
-/* A look-up takes as long as the name server wants, and the loop must not wait for it: not when the
- * message's time is over, and not when the daemon ends. With the fault this hangs until the alarm,
- * for nothing lets the look-ups end before it is through. */
+/* A look-up may take long, and the loop must not wait for it: neither when the report's time is
+ * over, nor when the daemon ends. A loop that waits hangs until the alarm, because the look-ups end
+ * only after it. */
 static void a_dead_name_server_holds_nothing_up(void **state)
 {
 	struct call_timeout over = two_parties("192.0.2.9");
@@ -440,7 +440,7 @@ static void a_dead_name_server_holds_nothing_up(void **state)
 	assert_int_equal(teardown_counters(r.t).waiting, 1);
 	rig_end(&r);
 	alarm(0);
-	for (int i = 0; i < 16; i++) /* more than there can be */
+	for (int i = 0; i < 16; i++) /* more than the limit */
 		sem_post(&may_answer);
 }
 

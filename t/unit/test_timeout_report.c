@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whom a call's timeout is told to, and what: calls that a timer ends are told with their tags,
- * once, and only where the operator lets it. */
+/* Reports of a call's timeout: their destination and contents. A call ended by a timer is reported
+ * with its tags, once, and only where the operator allows. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,7 @@ static void the_final_timeout_ends_a_call_whatever_is_said_in_it(void **state)
 	talk_end(&t);
 }
 
-/* Two branches rang and the second one answered; somebody listens. */
+/* Two branches rang, the second one answered, and a listener is connected. */
 static void branches_are_pairs_and_listeners_are_none(void **state)
 {
 	struct ng_request r;
@@ -194,8 +194,7 @@ static void an_address_is_taken_where_it_is_allowed(void **state)
 	}
 }
 
-/* Any: multicast and the unspecified address are nobody's all the same, and this host is not named
- * by it. */
+/* "any" excludes multicast and the unspecified address, and does not cover this host. */
 static void any_is_no_name_for_this_host_or_many(void **state)
 {
 	static const char *const addr[] = {"0.0.0.0", "224.0.0.1", "::", "ff02::1", "127.0.0.1",
@@ -216,7 +215,7 @@ static void any_is_no_name_for_this_host_or_many(void **state)
 		r = offer(&t, addr[i]);
 		talk_send(&t, &r, false);
 		assert_true(t.reply.warning.len);
-		/* If --b2b-allow names it, it is accepted. */
+		/* With this address in --b2b-allow, it is accepted. */
 		t.policy.told_nets.n = 1;
 		t.policy.told_nets.net[0] = r.callback;
 		t.policy.told_nets.bits[0] = r.callback.family == AF_INET ? 32 : 128;
@@ -252,8 +251,8 @@ static void it_outlives_a_restart(void **state)
 	assert_int_equal(calls_restore(t.c, t.p, sbuf_view(&whole), STR_NONE, t.now, &why), 0);
 	later(&t, 301);
 	assert_string_equal(h.text, "call 192.0.2.14 1 tags");
-	/* What was saved is no more than a request's word: elsewhere by now, it goes to who asked
-	 * first. */
+	/* A saved destination is checked like a request's. If it is no longer allowed, the report
+	 * goes to the first requester. */
 	t.policy.told_nets.bits[0] = 29;
 	calls_set_policy(t.c, &t.policy);
 	talk_pool(&t);

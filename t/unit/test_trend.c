@@ -30,18 +30,18 @@ static void samples_are_rates_of_two_seconds(void **state)
 
 	(void)state;
 	trend_take(&t, &n, 100 * s, 1);
-	assert_int_equal(t.taken, 0); /* nothing to compare with */
+	assert_int_equal(t.taken, 0); /* no earlier sample */
 	n.packets_in = 1100;
 	trend_take(&t, &n, 101 * s, 2);
 	assert_int_equal(t.taken, 0); /* too early */
 	n.packets_in = 1200;
 	n.p99_ns = 5000;
-	trend_take(&t, &n, 102 * s - s / 10, 3); /* a timer that is early after a late one */
+	trend_take(&t, &n, 102 * s - s / 10, 3); /* an early timer after a late one */
 	assert_int_equal(t.taken, 1);
 	assert_in_range(t.sample[0].packets_in, 100, 106);
 	assert_int_equal(t.sample[0].calls, 3);
 	assert_int_equal(t.sample[0].p99_us, 5);
-	n.packets_in = 0; /* a counter that began again */
+	n.packets_in = 0; /* a counter that restarted */
 	trend_take(&t, &n, 104 * s, 4);
 	assert_int_equal(t.sample[1].packets_in, 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Published vectors (t/vectors/published.json) on the reference (as the mock engine), the serial
- * engine and the OpenCL engine in each flavour. A primitive is reached through a job: an AES block
- * as the first block of keystream (CM where its input ends in the counter's two zeroes, F8 for any
- * input), HMAC as the tag of a packet whose last four message bytes are the ROC, GCM with the
- * additional data as the header. Only the reference takes headers that no RTP has. */
+ * engine and each variant of the OpenCL engine. A job exposes each primitive. An AES block is the
+ * first block of keystream: CM if the input ends in two zero bytes, else F8. HMAC is the tag of a
+ * packet that ends in the ROC. GCM has its additional data as the header. Only the reference
+ * accepts headers that are not RTP. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/aes.h>
 #include <openssl/evp.h>
@@ -22,10 +22,10 @@
 
 enum { BATCH = 500 };
 
-/* What a job is to give. */
+/* The expected result of a job. */
 struct want {
 	const struct published *v;
-	const uint8_t *body, *tag; /* NULL: not looked at */
+	const uint8_t *body, *tag; /* NULL: not compared */
 	uint32_t body_len, tag_len;
 	bool taken;
 };
@@ -55,7 +55,7 @@ static struct xc_key *slot_clear(struct trial *t)
 	return k;
 }
 
-/* A slot from session keys; auth: leave the suite's authentication in it. */
+/* Fills a slot with session keys; auth: keep the suite's authentication. */
 static void slot_set(struct trial *t, enum srtp_suite_id suite, bool rtcp, bool auth,
 	const struct srtp_session_keys *keys)
 {
@@ -68,8 +68,7 @@ static void slot_set(struct trial *t, enum srtp_suite_id suite, bool rtcp, bool 
 	}
 }
 
-/* The job in front: a packet that starts with hdr and goes on with body, to or from the slot's
- * keys. */
+/* Writes the first job: a packet with this header and body, to or from the slot's keys. */
 static struct xc_job *job_add(struct trial *t, bool protect, bool rtcp, const uint8_t *hdr,
 	uint32_t hdr_len, const uint8_t *body, uint32_t body_len)
 {
@@ -190,9 +189,9 @@ static void blocks_by_counter_mode(void **state)
 	published_free(&set);
 }
 
-/* F8's first block of keystream is E(k_e, IV'), and IV' = E(k_e XOR m, IV) (RFC 3711 4.1.2). IV is
- * the header but for its first byte, and the ROC: a salt is searched under which the IV that leads
- * to the input has its first byte 0. */
+/* F8's first block of keystream is E(k_e, IV'), with IV' = E(k_e XOR m, IV) (RFC 3711 4.1.2). IV is
+ * the header without its first byte, then the ROC. A search finds a salt whose IV for the input has
+ * a first byte of 0. */
 static void f8_iv_search(struct srtp_session_keys *k, uint8_t iv[16], const struct published *v)
 {
 	uint8_t mask[16];
@@ -254,7 +253,7 @@ static void cm_keystreams(void **state)
 			uint32_t first = be16(v->b[2]), len = 16 * first + v->len[3];
 			struct xc_job *j;
 
-			/* A packet of a megabyte is for the reference only, alone in its arena. */
+			/* Only the reference takes a packet of a megabyte, alone in its arena. */
 			if (first && !t.any_header)
 				continue;
 			flush(&t);
@@ -265,7 +264,8 @@ static void cm_keystreams(void **state)
 			if (!protect)
 				memcpy(t.f->a.in + j->in_off + 12 + 16 * first, v->b[3], v->len[3]);
 			want(&t, v, NULL, 0, protect ? v->b[3] : zeroes, protect ? v->len[3] : 32);
-			j->tx_tag_off = 12 + 16 * first; /* only where to look: no tag is written */
+			j->tx_tag_off = 12 + 16 * first; /* shows where the tag would be: none is
+			                                  * written */
 			flush(&t);
 		}
 	trial_end(&t, "counter mode");
@@ -301,8 +301,8 @@ static void f8_packets(void **state)
 
 /* --- GCM -------------------------------------------------------------------------------------- */
 
-/* Additional data that is shorter than an RTP header only the reference takes; from the others the
- * ciphertext, which does not depend on it, is looked at. */
+/* Only the reference accepts additional data shorter than an RTP header. For other engines only the
+ * ciphertext is compared, which does not depend on it. */
 static void gcm_vectors(void **state)
 {
 	struct trial t = trial_begin(state);
@@ -366,7 +366,7 @@ static void aead_packets(void **state)
 				(uint64_t)be16(v->b[5]) << 32 | be32(v->b[5] + 2);
 			if (clear)
 				j->flags |= protect ? XC_JOB_TX_CLEAR : XC_JOB_RX_CLEAR;
-			len = v->len[protect ? 7 : 6]; /* body, tag and word are one run */
+			len = v->len[protect ? 7 : 6]; /* body, tag and index word are contiguous */
 			want(&t, v, v->b[protect ? 7 : 6] + hdr_len, len - hdr_len, NULL, 0);
 		}
 	trial_end(&t, "RFC 7714 packets");
@@ -467,7 +467,7 @@ static void reference_blocks(void **state)
 	published_free(&set);
 }
 
-/* A slip of the pen in the file would otherwise have to be made twice to pass. */
+/* A typing error in the file would have to be made twice to pass. */
 static void the_file_agrees_with_openssl(void **state)
 {
 	EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
@@ -537,7 +537,7 @@ OPENCL_SETUP(setup_portable, ENGINE_PORTABLE_AES)
 OPENCL_SETUP(setup_scalar, ENGINE_SCALAR_LANES)
 OPENCL_SETUP(setup_gpu, ENGINE_SCALAR_LANES | ENGINE_PORTABLE_AES | ENGINE_OWN_MEMORY)
 
-/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+/* PoCL frees some memory only when the process ends (for LeakSanitizer). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

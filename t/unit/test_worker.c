@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker loop with everything real but the kernel: steering is a pair of queues in memory, the
- * terminals are libsrtp2. */
+/* The worker loop with all real parts except the kernel: steering is a pair of queues in memory,
+ * and the terminals are libsrtp2. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ struct wire { /* one datagram */
 	uint8_t bytes[512];
 };
 
-struct steer { /* the test's: one instance, two rings */
+struct steer { /* of the test: one instance, two rings */
 	struct ring in, out;
 	int event_fd;
 	struct steer_counters counters;
@@ -137,11 +137,11 @@ static const struct steer_ops steer_mem = {
 
 struct rig {
 	struct engine *serial;
-	struct batch_device device; /* of two batches at once, if there is any */
+	struct batch_device device; /* of two batches in flight */
 	struct worker *w;
 	struct side_channel side;
 	struct srtp_master a_rx, a_tx, b_rx,
-		b_tx; /* as the relay sees it: rx from the terminal, tx to it */
+		b_tx; /* from the relay's view: rx from the terminal, tx to it */
 	int ack_fd;
 };
 
@@ -356,7 +356,7 @@ static void a_stream_is_re_encrypted_in_order_over_the_wrap(void **state)
 	       bob = terminal(&r->b_tx, ssrc_any_inbound);
 
 	for (int i = 0; i < CALLS; i++) {
-		uint16_t seq = (uint16_t)(65400 + i); /* over the roll-over */
+		uint16_t seq = (uint16_t)(65400 + i); /* across the roll-over */
 		struct wire w;
 		int len;
 
@@ -445,7 +445,7 @@ static void deletions_are_acknowledged_and_keys_wiped(void **state)
 	assert_memory_equal(&batch_runner_arena(r->w->runner)->key[3], &zero, sizeof(zero));
 }
 
-/* As many as there are, in bursts of no more than a batch may have. */
+/* Receives all waiting packets in bursts that fit a batch. */
 static void what_gathers_is_taken_in_batches_of_batch_max(void **state)
 {
 	struct rig *r = *state;
@@ -467,8 +467,7 @@ static void what_gathers_is_taken_in_batches_of_batch_max(void **state)
 	assert_int_equal(mem.passed, 10 * BURST);
 }
 
-/* Whether the loop has made that many rounds, of which it counts those since its start, before the
- * time is over. */
+/* Waits until the loop has made that many rounds since its start. False: the time is over. */
 static bool has_gone_round(struct rig *r, uint64_t times, uint64_t for_ns)
 {
 	uint64_t until = clock_mono_ns() + for_ns;
@@ -483,7 +482,7 @@ static void only_a_busy_polling_worker_never_sleeps(void **state)
 	struct rig *r = *state;
 	uint64_t so_far = atomic_load(&r->w->rounds);
 
-	/* It looks once a second, to show that it lives. */
+	/* The loop wakes up once a second to show that it is alive. */
 	assert_false(has_gone_round(r, so_far + 5, NS_PER_SEC / 5));
 	worker_stop(r->w);
 	atomic_store(&r->w->stop, false);
@@ -493,7 +492,7 @@ static void only_a_busy_polling_worker_never_sleeps(void **state)
 	stun_is_passed_on(state);
 }
 
-/* Real-time priority: with the first instruction of its thread, or there is no thread. */
+/* A thread has real-time priority from its first instruction, or is not created. */
 static void a_worker_has_the_priority_it_is_told(void **state)
 {
 	struct rig *r = *state;
@@ -546,7 +545,7 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	assert_int_equal(mem.unread, 0);
 	side_set(r, 5);
 	assert_int_equal(mem.unread, 1); /* steering does not filter this port any more */
-	/* It comes, and wakes a keying thread that sleeps. */
+	/* The packet reaches a sleeping keying thread and wakes it. */
 	assert_true(side_sleep(&r->side));
 	put(&w);
 	assert_int_equal(poll(&fd, 1, 60000), 1);
@@ -555,7 +554,7 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	assert_int_equal(p.serial, 5);
 	assert_int_equal(p.len, 20);
 	assert_false(p.believed);
-	/* It goes back, and wakes the worker; more than a burst of them. */
+	/* Packets return and wake the worker: more than one burst of them. */
 	for (uint32_t i = 0; i < 3 * BURST; i++) {
 		put_be32(p.bytes + 8, i);
 		assert_int_equal(side_give(&r->side, &p), 0);
@@ -568,7 +567,7 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 		assert_int_equal(w.len, 20);
 		assert_int_equal(be32(w.bytes + 8), i);
 	}
-	/* The session ends: its packets are not sent for the next one. */
+	/* The session ends: its packets are not sent for the next session. */
 	side_set(r, 6);
 	assert_int_equal(side_give(&r->side, &p), 0);
 	p.serial = 6;

@@ -93,7 +93,7 @@ static void no_more_is_lent_than_fits(void **state)
 	const uint8_t *payload;
 	uint32_t n = 0, back = 0, from, slot;
 
-	/* Between two lanes, too: the way back must have room for all. */
+	/* Also between two lanes: the way back needs room for all packets. */
 	while (n < 100000 && hand_push(b->h, 1, n % 2 ? 2 : 0, &d))
 		n++;
 	assert_in_range(n, 64, 2048);
@@ -126,7 +126,7 @@ static void *produce(void *arg)
 	struct producer *p = arg;
 	uint32_t free[SLOTS], frees = 0, slot;
 
-	/* Few slots, so that the two wait for each other all the time. */
+	/* Few slots, so that both sides often wait. */
 	for (uint32_t i = 0; i < 3; i++)
 		free[frees++] = i;
 	for (uint32_t i = 0; i < PACKETS;) {
@@ -143,8 +143,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* As a worker does it: sleep, look, and sleep again, unless there was so much that more may be
- * there. */
+/* Sleeps and checks like a worker: again at once only after a full burst. */
 static void no_wake_up_is_lost_between_threads(void **state)
 {
 	struct bench *b = *state;

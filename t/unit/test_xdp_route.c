@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way out of xdp steering, from what the kernel says to the bytes before an IP packet. The
- * kernel's words are made up here, so that it need not have such interfaces; both sources are
- * included to get at what they keep to themselves. */
+/* The send path of xdp steering, from the kernel's replies to the bytes before an IP packet. The
+ * test invents the kernel's messages, so that it needs no such interfaces. It includes both sources
+ * to reach their static functions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void neighbour_is(struct bench *b, uint16_t type, int ifindex, uint16_t n
 	event_message(h, &sink);
 }
 
-/* A destination by way of 192.0.2.7 on this interface, as if the kernel had been asked. */
+/* Adds a destination by way of 192.0.2.7 on this interface, as if the kernel had replied. */
 static struct endpoint known(struct bench *b, int ifindex)
 {
 	struct endpoint hop, dst;
@@ -156,7 +156,7 @@ static void what_is_not_ours_is_the_kernels(void **state)
 		neighbour_is(b, RTM_NEWNEIGH, by, NUD_REACHABLE);
 		assert_null(routes_find(&b->r, 0, &dst, NS_PER_SEC + 1));
 	}
-	/* One that goes round in circles. */
+	/* A VLAN interface above itself. */
 	link_is(b, RTM_NEWLINK, 1, true, 2, 0x8100, 9);
 	dst = known(b, 2);
 	neighbour_is(b, RTM_NEWNEIGH, 2, NUD_REACHABLE);
@@ -198,7 +198,7 @@ static void one_packet_a_second_is_the_kernels(void **state)
 	struct endpoint dst;
 
 	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
-	b->r.outdated = false; /* the kernel cannot be asked here */
+	b->r.outdated = false; /* the test has no kernel to ask */
 	dst = known(b, 1);
 	neighbour_is(b, RTM_NEWNEIGH, 1, NUD_REACHABLE);
 	for (uint32_t ms = 1; ms <= 10500; ms += 5)
@@ -206,7 +206,7 @@ static void one_packet_a_second_is_the_kernels(void **state)
 	assert_int_equal(kernels, 10);
 }
 
-/* The interface that a frame with these tags is of. */
+/* The interface of a frame with these tags. */
 static uint32_t comes_by(struct bench *b, int card, const char *tags)
 {
 	uint8_t frame[32] = {0};

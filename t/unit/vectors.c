@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the SRTP vectors; stops at the first case that is not as described, so that none is skipped
- * in silence. */
+/* Loads the SRTP vectors. Stops at the first malformed case, so that none is skipped silently. */
 #include "vectors.h"
 
 #include <jansson.h>

@@ -15,7 +15,7 @@ struct vector_bytes {
 };
 
 struct vector {
-	/* its MKI is left empty: vectors have longer ones than signalling allows */
+	/* without its MKI: those of the vectors are longer than signalling allows */
 	struct srtp_master master;
 	uint8_t mki[128];
 	uint32_t mki_len;
@@ -25,7 +25,8 @@ struct vector {
 	struct srtp_session_keys session[2]; /* SRTP, SRTCP */
 };
 
-/* NULL, with the cause on stderr, if the file is missing or not as described. Free with free(). */
+/* Loads the vectors. NULL, with the cause on stderr: a missing or malformed file. Free with
+ * free(). */
 struct vector *vectors_load(const char *path, size_t *n);
 
 #endif

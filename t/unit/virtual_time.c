@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See virtual_time.h. These two functions stand before those of the C library. */
+/* Implements virtual_time.h. These two functions replace those of the C library. */
 #include "virtual_time.h"
 
 #include <sys/epoll.h>
@@ -7,10 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUND_NS 50000ull /* what a round of a loop takes: one that is always busy gets on, too */
-#define LOOK_NS \
-	100ull /* between two looks at the clock: what is due "now" must not be due in this round for ever */
-#define GRACE_MS    1 /* real: what was sent over loopback may be on its way still */
+#define ROUND_NS \
+	50000ull           /* duration of a round, so that a loop that is always busy makes
+                           * progress */
+#define LOOK_NS     100ull /* between two readings of the clock, so that "now" is over within a round */
+#define GRACE_MS    1      /* real time: packets on loopback may still be in flight */
 #define PATIENCE_NS 20000000000ull
 
 static uint64_t mono_ns = 1000000000000ull;

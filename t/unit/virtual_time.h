@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Virtual CLOCK_MONOTONIC: each round of an event loop takes a fixed moment, and an epoll_wait()
- * without events returns at once with its timeout elapsed. So minutes of an event loop take no real
- * time. */
+/* Virtual CLOCK_MONOTONIC. Each round of an event loop takes a fixed time. An epoll_wait()
+ * without events returns at once, with its timeout elapsed. So minutes of an event loop take no
+ * real time. */
 #ifndef VIRTUAL_TIME_H
 #define VIRTUAL_TIME_H
 
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 void virtual_time_begin(void);
-/* Real time, for what others have to do until the test can go on: true while a wait that began at
- * start_ns may last. */
+/* Limits a wait in real time, for work outside the loop: true while a wait begun at start_ns may
+ * last. */
 uint64_t virtual_time_real_ns(void);
 bool virtual_time_patient(uint64_t start_ns);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every action of the module, for both families, and what its netlink interface says to right and wrong requests."""
+"""Every action of the module, for both families, and its netlink interface with valid and invalid
+requests."""
 import socket
 
 import rig
@@ -70,7 +71,8 @@ def others(w, nfx):
 
 
 def short(w):
-    """Sends datagrams of 0 to 13 bytes with RTP's version. How many are relayed unchanged from the right port, arrive at all, were sent."""
+    """Sends datagrams of 0 to 13 bytes with RTP's version. Returns how many were relayed unchanged
+    from the right port, arrived at all, and were sent."""
     family = socket.AF_INET6 if w.v6 else socket.AF_INET
     with ng.socket_in(w.net.terminal["caller"], family) as a, ng.socket_in(w.net.terminal["callee"], family) as b:
         a.bind((w.a, 4000))
@@ -135,7 +137,8 @@ def sources(w, nfx):
 
 
 def limited(w, rate):
-    """500 packets at up to 500 a second against a limit. The bucket holds 8, and fills while they come, however slow this guest is."""
+    """500 packets at up to 500 a second against a limit. The bucket holds 8 and refills meanwhile,
+    however slow this guest is."""
     r = w.flow("--count", 500, "--rate", 500)[0]
     seconds = r["us"] / 1e6
     tap(8 <= r["got"] <= 8 + 1.1 * rate * seconds + 2 and r["got"] < 500, f"{w.name}: {rate} packets a second pass ({r['got']} in {seconds:.1f} s)")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Very many targets: what they take, that packets find theirs as soon as among few, and that all go again."""
+"""Very many targets: their cost, look-ups as fast as among few, and removal of all."""
 import time
 
 import rig
@@ -11,7 +11,7 @@ TABLE = 20000
 
 
 def told(net):
-    """How many targets a dump has."""
+    """The number of targets in a dump."""
     return int(rig.run(["ip", "netns", "exec", net.gateway, "sh", "-c", "echo get +dump | nfx | grep -c addr="], check=False))
 
 

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets and messages that are not what they should be: nothing breaks, nothing of it is relayed that should not be, and good
-packets pass as before."""
+"""Malformed packets and messages: they break nothing and are not relayed, and good packets still
+pass."""
 import os
 
 import rig
 from rig import equal, tap
 import netns
 
-# What becomes of five of each: "relayed", "socket" (the host's own stack takes it: what it may make of it), "dropped".
+# The fate of five packets of each: "relayed", "socket" (the host's own stack takes them),
+# "dropped".
 KINDS = {
     False: {"good": "relayed", "options": "socket", "empty": "any", "byte": "any", "bad-checksum": "dropped", "no-checksum": "relayed",
             "udp-long": "dropped", "udp-short": "dropped", "udp-zero": "dropped", "udp-less": "any", "cut": "dropped", "cut-ip": "dropped",

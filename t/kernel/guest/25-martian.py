@@ -15,7 +15,7 @@ def sent(w, nfx):
 
 
 def relayed(w, nfx, source):
-    """How many of five packets from there are relayed."""
+    """The number of five packets from this source that are relayed."""
     before = sent(w, nfx)
     ns, gateway = w.net.terminal["caller"], w.net.gateway
     mac = rig.run(["ip", "netns", "exec", gateway, "cat", "/sys/class/net/g1/address"]).strip()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Targets, owners, namespaces and the module itself come and go, with packets flowing."""
+"""Targets, owners, namespaces and the module itself are created and removed while packets flow."""
 import signal
 import subprocess
 import time
@@ -10,7 +10,7 @@ from rig import equal, tap
 import netns
 
 def traffic(w, count=1000, rate=500, port=4000):
-    """Runs beside what the test does; says in the end what became of it."""
+    """Runs in parallel with the test and reports the result at the end."""
     net = w.net
     return subprocess.Popen(["/build/t/pktx", "flow", "--from", f"{net.terminal['caller']},{w.a},{port}", "--to", f"{w.g},30000", "--recv",
                              f"{net.terminal['callee']},{w.b},5000", "--rate", str(rate), "--count", str(count)],
@@ -42,9 +42,9 @@ def change(net, nfx, w):
 
 
 def killed(net, w):
-    """As a daemon that is killed and started again: its targets go on, and are taken over."""
+    """Like a daemon that is killed and restarted: its targets keep working and are taken over."""
     first = rig.Nfx(net.gateway)
-    first.hello(owner=5, grace=60000 * rig.PATIENCE)  # nothing waits for it
+    first.hello(owner=5, grace=60000 * rig.PATIENCE)  # no packet waits for it
     first.ok(w.target(more="cookie=9"))
     w.flow("--count", 1)
     p = traffic(w, 1000)
@@ -104,7 +104,7 @@ def unload():
         w = rig.Way(net, False)
 
         def refused():
-            """By the host itself: where nobody takes them, they come to a port without a socket."""
+            """The host itself sends: without a target, its packets reach a port without a socket."""
             lines = rig.run(["ip", "netns", "exec", net.gateway, "cat", "/proc/net/snmp"]).splitlines()
             names, values = (x.split() for x in lines if x.startswith("Udp: "))
             return int(values[names.index("NoPorts")])

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Targets that relay to targets of the same host, even to themselves; packets that are too large for the way, or many in one."""
+"""Targets that relay to targets of the same host, even to themselves; packets that are too large
+for the link, or several coalesced."""
 import subprocess
 
 import rig
@@ -8,7 +9,7 @@ from rig import equal, tap
 import netns
 
 PACKETS, SEGMENTS, SIZE = 5, 8, 172
-# One system call, SEGMENTS datagrams: veth hands them over as one.
+# One system call sends SEGMENTS datagrams: veth passes them on as one.
 SEND = """
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)

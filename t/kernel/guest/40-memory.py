@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory runs out while targets are made: in a control group with little of it, which is what Debian's kernel can do (it has no
-CONFIG_FAULT_INJECTION). Whoever made them is killed or refused, what was made goes, and what others have stays."""
+"""Memory runs out while targets are created, in a control group with a small limit. (Debian's
+kernel has no CONFIG_FAULT_INJECTION.) The creator is killed or refused, its targets are removed,
+and those of others stay."""
 import os
 import subprocess
 
@@ -13,7 +14,8 @@ GROUP = "/run/cg/small"  # not below /sys: "ip netns exec" has one of its own
 
 
 def starve(net, w):
-    """A process that makes targets until it may not have more memory. How it ended, and how many it made."""
+    """A process that creates targets until memory runs out. Returns how it ended, and how many it
+    created."""
     p = subprocess.Popen(["ip", "netns", "exec", net.gateway, "sh", "-c", f"echo 0 > {GROUP}/cgroup.procs; exec nfx"], text=True,
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     said = p.communicate(f"hello version=1 features=0x7f owner=8 grace=0\nfill 30000 action=relay dest={w.b},5000,{w.h},30002\n")[0]

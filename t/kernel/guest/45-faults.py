@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that is not to be had, and memory that is not given back: only with a kernel that can make allocations fail (failslab)
-and looks for leaks (kmemleak); Debian's cannot. Without them it says so."""
+"""Failing allocations and memory leaks. Needs a kernel with failslab and kmemleak, which Debian's
+lacks; without them it reports so."""
 import os
 import time
 
@@ -18,14 +18,14 @@ def write(path, text):
 
 
 def failslab(probability, tasks, atomic_only):
-    write(f"{DEBUG}/failslab/probability", 0)  # first: the others mean something
+    write(f"{DEBUG}/failslab/probability", 0)  # first, because the other tests depend on it
     for name, value in (("task-filter", "Y" if tasks else "N"), ("ignore-gfp-wait", "Y" if atomic_only else "N"), ("verbose", 0),
                         ("interval", 1), ("times", -1), ("probability", probability)):
         write(f"{DEBUG}/failslab/{name}", value)
 
 
 def control(w, nfx):
-    """Each request succeeds or says that there is no memory."""
+    """Each request succeeds or reports a lack of memory."""
     codes = {}
     write(f"/proc/{nfx.p.pid}/make-it-fail", 1)
     failslab(15, True, False)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole xcipherd, serial engine, relays SRTP in the guest; libsrtp2 checks both ends. Where the host tracks connections, media by the
-kernel module is none."""
+"""The whole xcipherd with the serial engine relays SRTP in the guest; libsrtp2 checks both ends.
+Media relayed by the kernel module are not in the host's connection tracking."""
 import rig
 import calls
 import netns
@@ -20,7 +20,7 @@ def relayed(steering):
                       (got["lost"], got["duplicates"], got["reordered"], got["wrong"], got["bad_auth"]), (0, 0, 0, 0, 0))
             entries = rig.tracked(net.gateway)
             rig.note(f"{len(entries)} entries of connection tracking" + "".join(f"\n{e}" for e in entries[:2]))
-            if steering != "nfqueue":  # its rules come behind
+            if steering != "nfqueue":  # its rules follow
                 rig.tap((len(entries) == 0) == (steering == "kernel"), f"{steering}: {len(entries)} entries of connection tracking are media's")
         finally:
             rig.note(daemon.text())

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""IPv6 through the daemon with kernel steering: results leave by verdict, without the host's being set up to forward."""
+"""IPv6 through the daemon with kernel steering: results leave by verdict, although the host does
+not forward."""
 import rig
 import calls
 import netns
@@ -20,7 +21,7 @@ def through(*options):
         try:
             call = Call6(daemon.client, 6, "plain", "plain", ip=("fd00:1::2", "fd00:2::2")).setup()
             got = []
-            for ssrc in range(1, 4):  # a terminal never sends the same packets again
+            for ssrc in range(1, 4):  # a terminal never repeats packets
                 for side, other, to in (("caller", "callee", call.to_caller), ("callee", "caller", call.to_callee)):
                     here = 0 if side == "caller" else 1
                     r = rig.pktx("flow", "--from", f"{net.terminal[side]},{call.ip[here]},{call.ports[here]}", "--to", f"{to['ip']},{to['port']}",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xcipherd leaves plain media to the kernel and takes it back, without losing, repeating or reordering a packet; its counters are
-those of both."""
+"""xcipherd hands plain media to the kernel and takes them back without loss, repetition or
+reordering. Its counters include the kernel's."""
 import os
 import shutil
 import subprocess
@@ -15,8 +15,8 @@ import relay
 
 
 class Flows:
-    """pktx in both directions of a call at once, for some seconds. Each has SSRCs of its own: a terminal never sends the same packets
-    again, and a stream that is watched for circles would drop them."""
+    """pktx in both directions of a call at once, for some seconds. Each run has its own SSRCs:
+    terminals never repeat packets, and a stream watched for circles would drop them."""
 
     number = 0x1000
 
@@ -97,7 +97,8 @@ def life(net, daemon):
     ports = [call.to_caller["port"], call.to_callee["port"]]
     equal("query counts what both relayed", [got.get(p) for p in ports], [500, 500])
     equal("the host tracks connections, but none of media's", rig.tracked(net.gateway), [])
-    # It is busy while a re-INVITE comes, twice, then recording, then the terminal takes another SSRC.
+    # During media a re-INVITE comes twice, then recording starts, then the terminal changes its
+    # SSRC.
     f = Flows(net, call, 700, 80)
     time.sleep(2.5)
     tap(both(daemon), "they are in the kernel under new SSRCs")
@@ -134,7 +135,7 @@ def recorded(net, daemon, call):
 
 
 def killed(net):
-    """SIGKILL with media flowing: it goes on, and the next daemon does not mind."""
+    """SIGKILL while media flow: they continue, and the next daemon takes over."""
     first = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1").wait_ready()
     call = calls.Call(first.client, 2, "plain", "plain", ip=("10.200.1.2", "10.200.2.2")).setup()
     f = Flows(net, call, 800, 80)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Passed-through SRTP, and its RTCP, stays in the kernel: libsrtp2 at both ends shares keys end to end. It comes back to be recorded and
-changed, nothing is lost on the way, and its sequence numbers are told, so that the index is known when it is re-encrypted."""
+"""Passed-through SRTP and its RTCP stay in the kernel: libsrtp2 at both ends shares keys end to
+end. Media return to the daemon for recording and changes without loss. Their sequence numbers
+are reported, so that the index is known for re-encryption."""
 import importlib.util
 import os
 import threading
@@ -14,7 +15,7 @@ import relay
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
 relayed = importlib.util.module_from_spec(spec)
-rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
+rig_test, rig.test = rig.test, lambda f: None  # imports its functions without running it
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 

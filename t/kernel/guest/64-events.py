@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events of the module: floods are dropped, logged and counted, silence ends calls, and the signalled address is followed when it
-begins to send. If the module is unloaded in mid-call, media continue over the ordinary sockets until it is loaded again."""
+"""Events of the module: floods are dropped, logged and counted, silence ends calls, and the
+signalled address is followed once it sends. If the module is unloaded during a call, media
+continue over the ordinary sockets until it is loaded again."""
 import importlib.util
 import os
 import time
@@ -14,7 +15,7 @@ import relay
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
 relayed = importlib.util.module_from_spec(spec)
-rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
+rig_test, rig.test = rig.test, lambda f: None  # imports its functions without running it
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 
@@ -46,7 +47,7 @@ def silence(net, daemon):
     f = relayed.Flows(net, call, 200, 60)
     tap(in_kernel(daemon, 2), "a call is in the kernel")
     f.outcome()
-    end = time.monotonic()  # what the last packet was may be a little earlier
+    end = time.monotonic()  # the last packet may have come a little earlier
     tap("created" in daemon.client.call("query", call_id=call.id), "it lives")
     tap(relayed.until(lambda: "created" not in daemon.client.call("query", call_id=call.id)), "it ends when it is silent")
     tap(time.monotonic() - end > 3 and told(daemon, "silence") >= 2, f"{time.monotonic() - end:.1f} s later, as told")
@@ -100,7 +101,8 @@ def statistic(daemon, key):
 
 
 def returned(net, daemon, call, srtp):
-    """The same calls when the module is loaded again: nothing but the daemon's own looking for it brings them back."""
+    """The same calls after the module is loaded again: only the daemon's own search for it brings
+    them back."""
     counted = relayed.queried(daemon, call)[1][call.to_caller["port"]]
     rig.run(["insmod", "/nf_xcipher.ko"])
     tap(relayed.until(lambda: statistic(daemon, "kernel module returns") == 1), "the module is back, and used again without a restart")

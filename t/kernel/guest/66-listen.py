@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who subscribed to a plain call gets its copies from the kernel, like the peer; who comes and goes meanwhile costs nobody a packet."""
+"""A subscriber to a plain call gets its copies from the kernel, like the peer. Subscribing and
+unsubscribing loses no packet."""
 import importlib.util
 import socket
 
@@ -13,7 +14,7 @@ import relay
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
 relayed = importlib.util.module_from_spec(spec)
-rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
+rig_test, rig.test = rig.test, lambda f: None  # imports its functions without running it
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 
@@ -36,7 +37,7 @@ class Ear:
         calls.ok(self.daemon.client.call("unsubscribe", call_id=self.call_id, to_tag=self.tag))
 
     def heard(self):
-        """Sequence numbers that came since the last time."""
+        """Sequence numbers received since the last call."""
         out = []
         while True:
             try:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Killed and started again with the calls in Redis: what the kernel relays goes on meanwhile, and the next daemon has the call, its ports
-and its counters. Says so where there is no redis-server."""
+"""Killed and restarted with the calls in Redis: the kernel keeps relaying, and the next daemon
+restores the call, its ports and its counters. Reports if there is no redis-server."""
 import importlib.util
 import time
 
@@ -14,7 +14,7 @@ import relay
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
 relayed = importlib.util.module_from_spec(spec)
-rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
+rig_test, rig.test = rig.test, lambda f: None  # imports its functions without running it
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 
@@ -37,14 +37,14 @@ def main():
         daemon = relay.Xcipherd(net, *options).wait_ready()
         call = calls.Call(daemon.client, 1, "plain", "plain", ip=IP).setup()
         there = False
-        for _ in range(8):  # a guest that has much else to do may take its time
+        for _ in range(8):  # a busy guest may be slow
             f = relayed.Flows(net, call, 200, 60)
             there = there or relayed.until(lambda: relayed.steering(daemon)[0] == 2, 5)
             f.outcome()
             if there:
                 break
         tap(there and settled(daemon), "a call is in the kernel and in Redis")
-        # Its SSRCs are new: the daemon sees them first, and waits longer with each return.
+        # Its SSRCs are new: the daemon gets them first, and waits longer after each return.
         before = relayed.steering(daemon)[1]
         f = relayed.Flows(net, call, COUNT, 60)
         tap(relayed.until(lambda: relayed.steering(daemon)[0] == 2 and relayed.steering(daemon)[1] > before + 120, 20), "the next streams are, too")
@@ -59,7 +59,7 @@ def main():
         call.client = daemon.client
         ports = (call.to_caller["port"], call.to_callee["port"])
         got = f.outcome()
-        if took < GRACE:  # else this machine is too slow to see it
+        if took < GRACE:  # otherwise this machine is too slow for the test
             tap("taken over" in text, "and the kernel's targets")
             tap(all(r["dup"] == r["bad"] == 0 and r["got"] >= COUNT - 10 for r in got), f"what the kernel relays is not lost meanwhile ({[r['got'] for r in got]} of {COUNT})")
         call.setup(again=True)

@@ -19,11 +19,11 @@ from test_ng import Phone, start, talk, wants
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
 relayed = importlib.util.module_from_spec(spec)
-rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
+rig_test, rig.test = rig.test, lambda f: None  # imports its functions without running it
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 
-# Every first byte. Then second bytes that RFC 5761 takes for RTCP.
+# Every first byte. Then second bytes that mark RTCP in RFC 5761.
 NUMBERS = (*range(3), *range(0, 65536, 256), *range(0x80c0, 0x80e0, 4), *range(0xbfc0, 0xbfe0, 4))
 LONG = b"x" * 40
 
@@ -47,7 +47,7 @@ def comes(a, b, datagram, seconds=60):
 
 
 def lost(a, b, datagrams):
-    """Those that do not arrive; the first few, because each takes its time."""
+    """Datagrams that do not arrive; only the first few, because each takes time."""
     missing = []
     for d in datagrams:
         for x, y in ((a, b), (b, a)):
@@ -63,8 +63,9 @@ def passes(name, a, b, datagrams):
 
 
 def fax(numbers=NUMBERS, after=0):
-    """Of each number one of 6 bytes, as an indicator without redundancy, and one longer than an RTP header. after: different in each
-    part of a call, because a stream that is watched for circles drops repeated packets (daemon/media/again.c)."""
+    """For each number a datagram of 6 bytes, an indicator without redundancy, and one longer than
+    an RTP header. after: differs in each part of a call, because a stream watched for circles
+    drops repeated packets (daemon/media/again.c)."""
     return [raw.udptl(n + after, d) for n in numbers for d in (b"\x06", LONG)]
 
 
@@ -134,7 +135,7 @@ class Talk:
                 self.other[n].append(packet)
 
     def passes(self, packets):
-        """Sends them in both directions. Those that did not arrive."""
+        """Sends them in both directions. Returns those that did not arrive."""
         for p in packets:
             for phone in self.phones:
                 phone.sock.sendto(p, phone.to)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many packets the guest moves in a second by each way, the same plain call through the same xcipherd: only ratios mean
-anything here. Not part of an ordinary run: run.py ratio."""
+"""Packets per second of the guest by each steering, with the same plain call through the same
+xcipherd. Only ratios mean anything here. Not part of an ordinary run: run.py ratio."""
 import itertools
 import time
 
@@ -17,7 +17,7 @@ WAYS = [("plain sockets", ["--steering=udp", "--udp-io=plain"]), ("nfqueue, raw 
 COUNT, ROUNDS = 3000, 4
 
 
-ssrcs = itertools.count(1)  # a terminal never sends the same packets again
+ssrcs = itertools.count(1)  # a terminal never repeats packets
 
 
 def flow(net, call, side, *more):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the guest's Python tests share: TAP with the numbers of guest/lib.sh, the relay in its namespaces, pktx."""
+"""Shared by the guest's Python tests: TAP with the numbers of guest/lib.sh, the relay in its
+namespaces, pktx."""
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ import traceback
 sys.path.insert(0, "/tree/t/e2e")
 os.environ["BUILD"] = "/build"
 
-PATIENCE = int(os.environ.get("PATIENCE", "1"))  # a kernel that checks itself takes that much longer
+PATIENCE = int(os.environ.get("PATIENCE", "1"))  # a kernel that checks itself is slower by this factor
 NUMBER, FAILED = "/tmp/tap-number", "/tmp/tap-failed"
 
 
@@ -43,7 +44,7 @@ def run(args, check=True):
 
 
 def test(function):
-    """Runs it now; what it raises is a failed test."""
+    """Runs the test at once; an exception fails it."""
     try:
         function()
     except Exception:  # a test may fail in any way
@@ -52,7 +53,7 @@ def test(function):
 
 
 def until(what, seconds=60):
-    """Whether it becomes true. Only what is wrong takes the time."""
+    """Waits for a condition. Only a failure takes the whole time."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -62,8 +63,8 @@ def until(what, seconds=60):
 
 
 def settled():
-    """All that was sent has been handled: no processor has packets waiting. For a test that stays on the one processor on which all is
-    sent and handled."""
+    """Whether all sent packets are handled: no processor has packets waiting. For a test that sends
+    and handles all on one processor."""
     def waiting():
         with open("/proc/net/softnet_stat", encoding="ascii") as f:
             return sum(int(line.split()[11], 16) for line in f)
@@ -71,7 +72,8 @@ def settled():
 
 
 def one_processor():
-    """For a test and all that it starts from now on: packets keep their order, and are handled before it goes on."""
+    """For a test and its children from now on: packets keep their order and are handled before it
+    continues."""
     os.sched_setaffinity(0, {0})
 
 
@@ -88,21 +90,23 @@ def pktx(*args):
 
 
 def track(ns):
-    """Connection tracking of all that comes to this namespace or leaves it: without a rule that asks for it there is none."""
+    """Tracks connections of all packets in this namespace. Without a rule that needs it, the kernel
+    does not."""
     run(["ip", "netns", "exec", ns, "nft", "add table inet look; add chain inet look c { type filter hook prerouting priority 0; }; "
          "add rule inet look c ct state new counter"])
 
 
 def tracked(ns, ports=(30000, 39999)):
-    """Its UDP entries with one of these ports at either end, but for what the host says to itself: whoever speaks ng does so from a port
-    that may be any, those of media too."""
+    """The tracked UDP connections with one of these ports, except those within the host: a client
+    of ng may use any port, media ports included."""
     lines = run(["ip", "netns", "exec", ns, "cat", "/proc/net/nf_conntrack"]).splitlines()
     return [x for x in lines if " udp " in x and " src=127.0.0.1 dst=127.0.0.1 " not in x
             and any(ports[0] <= int(p) <= ports[1] for p in re.findall(r"port=(\d+)", x))]
 
 
 class Nfx:
-    """nfx in a namespace: one socket, which owns what it makes. Each line gives (errno, what the kernel says, answers)."""
+    """nfx in a namespace: one socket, which owns its targets. Each line gives (errno, the kernel's
+    explanation, replies)."""
 
     def __init__(self, ns):
         args = ["ip", "netns", "exec", ns, "/build/t/nfx"]
@@ -148,7 +152,8 @@ class Way:
         self.name = "IPv6" if v6 else "IPv4"
 
     def flow(self, *more, to=(None, 30000), recv=None, port=4000):
-        """From the caller's port to the gateway's; received by the callee's port 5000 unless said otherwise."""
+        """Sends from the caller's port to the gateway's; the callee's port 5000 receives unless
+        specified."""
         g = self.net.gateway
         there = {"b": f"{self.net.terminal['callee']},{self.b},5000", "g": f"{g},{self.g},30000", "h": f"{g},{self.h},30002"}
         args = []
