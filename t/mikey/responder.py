@@ -2,7 +2,7 @@
 """The responder of peer.py."""
 import crypto
 import wire
-from peer import BY_TYPE, MODES, Keys, Refused, Side, certificates, first_key, identity, policy, suite_of, tgk, unix
+from mikey_peer import BY_TYPE, MODES, Keys, Refused, Side, certificates, first_key, identity, policy, suite_of, tgk, unix
 from wire import Payload
 
 
