@@ -701,7 +701,6 @@ static const struct keying_key_ops keys = {
 	.ours = our_key, .hold = hold, .keep = keep_ours, .is_theirs = is_theirs};
 
 const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
-	.keys = &keys,
 	.name = "MIKEY",
 	.read_offer = read_offer,
 	.could_accept = could_accept,
@@ -716,4 +715,5 @@ const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.end = end,
 	.is_of = is_of,
 	.describe = describe,
-	.is_sound = is_sound};
+	.is_sound = is_sound,
+	.keys = &keys};
