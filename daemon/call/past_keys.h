@@ -5,7 +5,7 @@
 
 #include "call/model.h"
 
-#define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 1 + SUITE_COUNT)
+#define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 1 + SUITE_COUNT + KEYING_MIKEY_KEYS)
 
 /* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up.
  */

@@ -104,6 +104,9 @@ struct mikey_id {
 /* -EINVAL if it is longer than MIKEY_ID_MAX. */
 int mikey_id_set(struct mikey_id *out, uint8_t type, struct str name);
 bool mikey_id_eq(const struct mikey_id *a, const struct mikey_id *b);
+/* The same name, as certificates have it: the part after "@", or all of a name without it, is a
+ * domain, where ASCII case does not matter. */
+bool mikey_name_eq(struct str a, struct str b);
 
 /* A pre-shared key; len = 0: none. */
 struct mikey_psk {

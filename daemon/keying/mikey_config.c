@@ -397,7 +397,7 @@ static const struct row *find(const struct mikey_config *c, struct str name)
 {
 	for (const struct block *b = c->blocks; b; b = b->next)
 		for (uint32_t i = 0; i < b->n; i++)
-			if (str_eq(name, str_from(b->row[i].name)))
+			if (mikey_name_eq(name, str_from(b->row[i].name)))
 				return &b->row[i];
 	return NULL;
 }

@@ -8,8 +8,14 @@
 int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mikey_use use,
 	uint64_t (*now_ns)(void))
 {
+	int err;
+
 	*h = (struct mikey_host){.config = config, .use = use, .now_ns = now_ns};
-	return mikey_replay_create(&h->replay, MIKEY_REPLAYS);
+	err = mikey_replay_create(&h->replay, MIKEY_REPLAYS);
+	/* A message from before the start may be one that was answered then. */
+	if (!err)
+		mikey_replay_since(h->replay, mikey_ntp(now_ns()));
+	return err;
 }
 
 static void forget(struct mikey_host *h, struct mikey_talk *t)

@@ -24,6 +24,8 @@ struct mikey_talk { /* in secure memory */
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
+	/* Number of the m-line, from 1, that has the keys of each place; 0: none yet. */
+	uint8_t line[MIKEY_MEDIA_MAX];
 	struct mikey_run run;
 	struct mikey_keys keys; /* as a responder */
 	size_t len, size;

@@ -71,6 +71,16 @@ bool mikey_id_eq(const struct mikey_id *a, const struct mikey_id *b)
 	return a->type == b->type && str_eq(mikey_id_str(a), mikey_id_str(b));
 }
 
+bool mikey_name_eq(struct str a, struct str b)
+{
+	const char *at = a.len ? memchr(a.s, '@', a.len) : NULL;
+	size_t user = at ? (size_t)(at - a.s) : 0;
+
+	return a.len == b.len && memcmp(a.s, b.s, user) == 0 &&
+		str_eq_nocase((struct str){a.s + user, a.len - user},
+			(struct str){b.s + user, b.len - user});
+}
+
 uint64_t mikey_ntp(uint64_t unix_ns)
 {
 	uint64_t fraction = (unix_ns % NS << 32) / NS;

@@ -82,6 +82,13 @@ static uint32_t skew(const struct mikey_stamp *s)
 	return s->skew_s ? s->skew_s : MIKEY_SKEW_S;
 }
 
+/* From before the start. Later the skew refuses these; a clock that jumped must not lock out. */
+static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	return r->limited && (s->time - r->since) >> 63 &&
+		!outside(r->since, s->now_ntp, 2 * skew(s));
+}
+
 static bool digest_of(
 	uint8_t out[HMAC_SHA256_LEN], const struct mikey_replay *r, const struct mikey_stamp *s)
 {
@@ -115,7 +122,7 @@ static enum mikey_failure judge(const struct mikey_replay *r, const struct entry
 		return i < BUCKET && s->time <= e[i].time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
 	if (outside(s->time, s->now_ntp, skew(s)))
 		return MIKEY_FAIL_TIME;
-	if (r->limited && (s->time - r->since) >> 63)
+	if (is_forgotten(r, s))
 		return MIKEY_FAIL_TIME;
 	return i < BUCKET ? MIKEY_FAIL_REPLAY : MIKEY_OK;
 }

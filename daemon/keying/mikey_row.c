@@ -18,6 +18,8 @@
 #define PROTOCOL STR("mikey")
 #define KEPT     1u /* keying_mikey.offered: the message in force, whose exchange was forgotten */
 
+#define GONE 2u /* offered, asked: its keys were forgotten, and must not return */
+
 static const uint8_t no_secret[16];
 
 static struct mikey_env env_of(const struct mikey_host *h)
@@ -243,6 +245,18 @@ static void forget_offered(struct keying_mikey *s)
 	s->offered_session = false;
 }
 
+/* Keys are for one m-line: two would encrypt with the same key, and their senders choose SSRCs. */
+static bool takes_place(
+	struct mikey_talk *t, uint32_t place, const struct sdp_media *m, const struct keying_in *in)
+{
+	uint8_t line = (uint8_t)(m - in->sdp->media + 1);
+
+	if (place >= t->media || (t->line[place] && t->line[place] != line))
+		return false;
+	t->line[place] = line;
+	return true;
+}
+
 static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why)
 {
@@ -275,7 +289,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_REPLAY)));
 		return false;
 	}
-	if (said.lines.place >= t->media) {
+	if (!takes_place(t, said.lines.place, m, in)) {
 		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)));
 		return false;
 	}
@@ -436,6 +450,71 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	return use == MIKEY_USE_REQUIRE ? KEYING_AGREES : KEYING_ADDS;
 }
 
+/* --- Keys that may return --------------------------------------------------------------------- */
+
+/* Indexes go on when a key returns, so it is noted before its first use. A place is free again when
+ * its exchange can no longer be answered. */
+static bool note_key(struct keying_mikey *s, const struct srtp_master *key, uint64_t of)
+{
+	uint32_t i = 0;
+
+	while (i < s->ours_n && !srtp_same_key(&s->ours[i].key.master, key))
+		i++;
+	if (i < s->ours_n)
+		return true;
+	for (i = 0; i < s->ours_n; i++)
+		if (s->ours[i].of != s->offered && s->ours[i].of != s->asked)
+			break;
+	if (i == KEYING_MIKEY_KEYS)
+		return false;
+	s->ours_n += i == s->ours_n;
+	s->ours[i] = (struct mikey_key){.key.master = *key, .of = of};
+	return true;
+}
+
+static const struct keying_key *our_key(const struct keying_state *s, uint32_t n)
+{
+	return n < s->mikey.ours_n ? &s->mikey.ours[n].key : NULL;
+}
+
+static void hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
+{
+	for (uint32_t i = 0; i < s->mikey.ours_n; i++)
+		if (srtp_same_key(&s->mikey.ours[i].key.master, key))
+			s->mikey.ours[i].key.slot = slot;
+}
+
+static void forget_key(struct keying_mikey *s, const struct mikey_key *k)
+{
+	if (k->of == s->offered)
+		s->offered = GONE;
+	if (k->of == s->asked)
+		s->asked = GONE;
+}
+
+static void keep_ours(struct keying_state *state,
+	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
+{
+	struct keying_mikey *s = &state->mikey;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->ours_n; i++)
+		if (keep(arg, &s->ours[i].key))
+			s->ours[n++] = s->ours[i];
+		else
+			forget_key(s, &s->ours[i]);
+	secmem_wipe(&s->ours[n], (s->ours_n - n) * sizeof(*s->ours));
+	s->ours_n = n;
+}
+
+/* Theirs are not known before the exchange. */
+static bool is_theirs(const struct keying_state *s, const struct srtp_master *key)
+{
+	(void)s;
+	(void)key;
+	return false;
+}
+
 /* --- Answers ---------------------------------------------------------------------------------- */
 
 static void into(struct keying_answer *a, const struct mikey_medium *m)
@@ -481,6 +560,8 @@ static enum mikey_failure finish(struct keying_answer *a, struct mikey_talk *t,
 		f = mikey_finish(&run, &end, said->message, &keys);
 	}
 	mikey_host_count(h, (enum mikey_mode)t->run.mode, true, f);
+	if (!f && !note_key(&a->answerer.state->mikey, &keys.medium[0].tx, t->id))
+		f = MIKEY_FAIL_STATE;
 	if (!f && !t->answered_ns)
 		t->answered_ns = h->now_ns();
 	if (f) {
@@ -559,6 +640,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		a->tx = *a->offerer.tx;
 		return KEYING_AGREES;
 	}
+	if (!note_key(s, &t->keys.medium[s->offered_place].tx, s->offered))
+		return refuse(a, str_from(mikey_failure_text(MIKEY_FAIL_STATE)));
 	in_force(a->offerer.state, &t->run);
 	if (!t->answered_ns)
 		t->answered_ns = in->host->mikey->now_ns();
@@ -614,6 +697,9 @@ static bool is_sound(const struct keying_state *s)
 	return s->mikey.mode < MIKEY_MODE_COUNT && !s->mikey.peer[sizeof(s->mikey.peer) - 1];
 }
 
+static const struct keying_key_ops keys = {
+	.ours = our_key, .hold = hold, .keep = keep_ours, .is_theirs = is_theirs};
+
 const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.name = "MIKEY",
 	.read_offer = read_offer,
@@ -629,4 +715,5 @@ const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.end = end,
 	.is_of = is_of,
 	.describe = describe,
-	.is_sound = is_sound};
+	.is_sound = is_sound,
+	.keys = &keys};

@@ -186,18 +186,6 @@ static bool common_name(struct mikey_id *out, X509 *x)
 	return usable(out, MIKEY_ID_NAI, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)));
 }
 
-/* The same name. The part after "@", or all of a name without it, is a domain: ASCII case does not
- * matter there. */
-static bool same_name(const struct mikey_id *a, const struct mikey_id *b)
-{
-	const char *at = memchr(a->name, '@', a->len);
-	size_t user = at ? (size_t)(at - a->name) : 0;
-
-	return a->len == b->len && memcmp(a->name, b->name, user) == 0 &&
-		str_eq_nocase((struct str){a->name + user, a->len - user},
-			(struct str){b->name + user, b->len - user});
-}
-
 /* Calls found() for the names of a certificate in order, until it returns true. */
 static bool any_name(X509 *x, bool (*found)(const struct mikey_id *, bool cn, void *arg), void *arg)
 {
@@ -222,7 +210,8 @@ static bool is(const struct mikey_id *name, bool cn, void *arg)
 {
 	const struct mikey_id *want = arg;
 
-	return (cn || name->type == want->type) && same_name(name, want);
+	return (cn || name->type == want->type) &&
+		mikey_name_eq(mikey_id_str(name), mikey_id_str(want));
 }
 
 bool mikey_cert_has(const struct mikey_cert *c, const struct mikey_id *id)

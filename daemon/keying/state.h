@@ -73,6 +73,13 @@ struct keying_pass {
 
 #define KEYING_MIKEY_PEER 256u /* bytes of an identity, and a zero */
 
+#define KEYING_MIKEY_KEYS 4u /* of one exchange: forks have other keys */
+
+struct mikey_key { /* one that protects what we send */
+	struct keying_key key;
+	uint64_t of; /* its exchange */
+};
+
 /* Exchanges are in keying/mikey_host.h, by number: 0 = none. */
 struct keying_mikey {
 	/* The terminal's last offer: the exchange, which of the m-lines of its message this is, and
@@ -82,6 +89,9 @@ struct keying_mikey {
 	bool offered_session; /* the message is of the session level */
 	uint64_t asked;       /* our last offer to the terminal */
 	bool asked_only;      /* and that had no other keys */
+	/* Keys that may return: the same answer may come again. Not saved, as exchanges are not. */
+	struct mikey_key ours[KEYING_MIKEY_KEYS];
+	uint32_t ours_n;
 	/* In force. */
 	uint64_t used_hash; /* of the terminal's message; 0: ours */
 	uint64_t used;      /* the terminal's exchange; 0: one of ours, or of before a restart */

@@ -87,6 +87,9 @@ static void peers_are_found(void **state)
 		{"sip:eve@a@example.org", true, 16, 2, MIKEY_PSK, true, false},
 		{"sip:eve@example.org.evil", true, 0, 1, MIKEY_DH, true, true},
 		{"sip:Bob@example.org", true, 16, 2, MIKEY_PSK, true, false},
+		/* Certificates have domains in either case: no section is evaded by that. */
+		{"sip:bob@EXAMPLE.org", true, 22, 2, MIKEY_DHHMAC, true, true},
+		{"sip:eve@Example.ORG", true, 16, 2, MIKEY_PSK, true, false},
 		{"", false, 0, 0, 0, false, false},
 	};
 	struct mikey_config *c = NULL;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "keying/mikey_host.h"
+#include "keying/mikey_int.h"
 
 static uint64_t now_s = 1000;
 
@@ -61,11 +62,28 @@ static void keys_do_not_stay(void **state)
 	mikey_host_fini(&h);
 }
 
+/* A replay memory is empty after a start, so what is older is refused. */
+static void a_start_refuses_what_is_older(void **state)
+{
+	struct mikey_stamp s = {.from = STR("a"), .to = STR("b"), .message = STR("m")};
+	struct mikey_host h;
+
+	(void)state;
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	s.now_ntp = mikey_ntp(now_ns());
+	s.time = s.now_ntp - 1;
+	assert_int_equal(mikey_replay_add(h.replay, &s), MIKEY_FAIL_TIME);
+	s.time = s.now_ntp;
+	assert_int_equal(mikey_replay_add(h.replay, &s), MIKEY_OK);
+	mikey_host_fini(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_is_forgotten),
 		cmocka_unit_test(keys_do_not_stay),
+		cmocka_unit_test(a_start_refuses_what_is_older),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

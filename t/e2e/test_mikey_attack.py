@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Attacks on MIKEY by parties that need no key, or only one of their own."""
+import base64
+import re
+import time
+
+import dtls
+from test_mikey import BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
+
+
+class Wire(Mikey):
+    """Keeps the ciphertexts by SSRC and sequence number."""
+
+    def __init__(self, *args):
+        self.wire = {}
+        super().__init__(*args)
+
+    def hear(self, packet):
+        self.wire.setdefault(packet[2:4] + packet[8:12], set()).add(packet[12:])
+        super().hear(packet)
+
+    def repeated(self):
+        return [k for k, bodies in self.wire.items() if len(bodies) > 1]
+
+
+def speak(who, n=20, fill=1):
+    for _ in range(n):
+        who.say(bytes([fill]) * 160)
+        time.sleep(0.005)
+
+
+def ports(sdp):
+    return [int(p) for p in re.findall(r"^m=audio (\d+)", sdp, re.M)]
+
+
+def lines_of(first, second):
+    return first.sdp() + second.sdp()[second.sdp().index("m=audio"):]
+
+
+def test_one_message_at_two_m_lines(net):
+    """The same message at two m-lines would be one key for two streams, whose senders choose the same SSRC."""
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = [terminal(world, net, dtls.Plain, "callee") for _ in range(2)]
+        b[1].ssrc = b[0].ssrc
+        line = a.sdp()
+        twice = line + line[line.index("m=audio"):]
+        call = Call(world.daemon, a, None)
+        reply = world.daemon.client.call("offer", call_id=call.id, sdp=twice, from_tag="a", transport_protocol="RTP/AVP", **Call.flags)
+        if reply["result"] == "error":
+            return
+        reply = world.daemon.client.call("answer", call_id=call.id, sdp=lines_of(*b), from_tag="a", to_tag="b")
+        if reply["result"] == "error":
+            return
+        assert len(LINE.findall(reply["sdp"])) == 1 and "m=audio 0 " in reply["sdp"], reply
+
+
+def test_two_forks(net):
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = [terminal(world, net, dtls.Plain, "callee") for _ in range(2)]
+        b[1].ssrc = b[0].ssrc
+        call = Call(world.daemon, a, None)
+        for i in range(2):
+            b[i].believe(call.ask("offer", sdp=a.sdp(), from_tag="a", via_branch=f"z{i}", transport_protocol="RTP/AVP", **Call.flags))
+        for i in range(2):
+            a.believe(call.ask("answer", sdp=b[i].sdp(), from_tag="a", to_tag=f"b{i}", via_branch=f"z{i}"))
+            speak(b[i], fill=i + 1)
+        for i in range(2):
+            b[i].seq = 0
+            speak(b[i], 40, fill=i + 5)
+        time.sleep(0.3)
+        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+
+
+def test_serial_forks(net):
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = [terminal(world, net, dtls.Plain, "callee") for _ in range(2)]
+        call = Call(world.daemon, a, None)
+        for i in range(2):
+            b[i].believe(call.ask("offer", sdp=a.sdp(), from_tag="a", via_branch=f"z{i}", transport_protocol="RTP/AVP", **Call.flags))
+            a.believe(call.ask("answer", sdp=b[i].sdp(), from_tag="a", to_tag=f"b{i}", via_branch=f"z{i}"))
+
+
+def test_a_refused_answer_spends_nothing(net):
+    """The callee's first answer is refused; the caller's proxy tries the next phone with the same offer."""
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = terminal(world, net, dtls.Plain, "callee")
+        call = Call(world.daemon, a, b, transport_protocol="RTP/AVP").offer()
+        call.refused("answer", sdp=b.sdp().replace("IN IP4 10.200.2.2", "IN IP4 127.0.0.1"), from_tag="a", to_tag="b")
+        call.offer().answer().exchange()
+
+
+def test_an_answer_in_rtp(net):
+    """require: RTP as the answer."""
+    with rig(net) as world:
+        b = terminal(world, net, Mikey, "callee").use(bob(world))
+        call = Call(world.daemon, terminal(world, net, dtls.Plain), b, transport_protocol="RTP/SAVP", flags=["MIKEY-peer=" + BOB],
+                    MIKEY=["require", "psk"]).offer()
+        text = b.sdp().replace("RTP/SAVP", "RTP/AVP")
+        assert call.refused("answer", sdp=text, from_tag="a", to_tag="b")
+        text = re.sub("a=key-mgmt.*\r\n", "", b.sdp()) + "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:" + base64.b64encode(bytes(range(30))).decode() + "\r\n"
+        assert call.refused("answer", sdp=text, from_tag="a", to_tag="b")
+        call.answer().exchange()
+
+
+def test_replay_after_a_restart(net):
+    """The message of a call from before a restart, in a call of the attacker: the same keys must not protect what he chooses."""
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = terminal(world, net, dtls.Plain, "callee")
+        Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin()
+        speak(b, fill=1)
+        time.sleep(0.2)
+        assert world.daemon.stop() == 0
+        world.daemon = world.start()
+        b.seq = 0
+        call = Call(world.daemon, a, b, transport_protocol="RTP/AVP")
+        reply = world.daemon.client.call("offer", call_id=call.id, sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP", **Call.flags)
+        if reply["result"] == "error":
+            assert "received before" in reply["error-reason"] or "clock" in reply["error-reason"], reply
+            return
+        b.believe(reply["sdp"])
+        call.answer()
+        speak(b, fill=2)
+        time.sleep(0.3)
+        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+
+
+def test_answers_return_to_a_key(net):
+    """183 with MIKEY, 183 with SDES, 200 with MIKEY again, as of two phones. Meanwhile the caller repeats its sequence numbers."""
+    with rig(net, "--mikey=offer") as world:
+        a = terminal(world, net, dtls.Plain)
+        one = terminal(world, net, Wire, "callee").use(bob(world))
+        two = terminal(world, net, Sdes, "callee")
+        call = Call(world.daemon, a, one, transport_protocol="RTP/SAVP", flags=["MIKEY-peer=" + BOB], MIKEY=["offer", "psk"],
+                    SDES=["only-" + SUITE]).offer()
+        two.believe(call.offered)
+        for b, fill in ((one, 1), (two, 2), (one, 3)):
+            call.b = b
+            call.answer()
+            a.seq = 0
+            speak(a, fill=fill)
+            time.sleep(0.2)
+        assert one.wire and not one.repeated(), (len(one.wire), len(one.repeated()))
+
+
+def test_a_reinvite_returns_to_a_key(net):
+    """A terminal of MIKEY offers SDES, and then its first message again."""
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        s = terminal(world, net, Sdes)
+        b = terminal(world, net, dtls.Plain, "callee")
+        call = Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin()
+        speak(b, fill=1)
+        for t in (s, a):
+            call.a = t
+            reply = world.daemon.client.call("offer", call_id=call.id, sdp=t.sdp(), from_tag="a", to_tag="b", **(call.flags | call.more))
+            if t is a and reply["result"] == "error":
+                assert "received before" in reply["error-reason"], reply
+                return
+            b.believe(reply["sdp"])
+            call.answer()
+            b.seq = 0
+            speak(b, fill=5)
+        time.sleep(0.2)
+        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+
+
+def test_a_rejected_m_line_returns(net):
+    """The callee answers, then rejects the m-line, then answers as before."""
+    with rig(net) as world:
+        a = terminal(world, net, Wire).use(initiator(world, "psk"))
+        b = terminal(world, net, dtls.Plain, "callee")
+        call = Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin()
+        speak(b, fill=1)
+        call.ask("answer", sdp=re.sub("m=audio [0-9]+", "m=audio 0", b.sdp()), from_tag="a", to_tag="b")
+        reply = world.daemon.client.call("answer", call_id=call.id, sdp=b.sdp(), from_tag="a", to_tag="b")
+        if reply["result"] == "ok":
+            a.believe(reply["sdp"])
+            b.seq = 0
+            speak(b, fill=2)
+            time.sleep(0.2)
+        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
