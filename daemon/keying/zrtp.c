@@ -82,7 +82,7 @@ void zrtp_destroy(struct zrtp *z)
 {
 	if (!z)
 		return;
-	zrtp_pair_free(z->pair);
+	zrtp_pairs_free(z);
 	secmem_free(z, sizeof(*z));
 }
 
@@ -99,8 +99,7 @@ void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
 	zrtp_stop(z);
 	z->phase = PH_FAILED;
 	z->failure = why;
-	zrtp_pair_free(z->pair);
-	z->pair = NULL;
+	zrtp_pairs_free(z);
 	secmem_wipe(&z->s, sizeof(z->s));
 }
 

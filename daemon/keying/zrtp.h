@@ -104,6 +104,7 @@ const char *zrtp_drop_name(enum zrtp_drop d);
 struct zrtp_counts { /* owned by the caller, shared by the exchanges of one thread */
 	uint64_t drop[ZRTP_DROP_COUNT];
 	uint64_t retransmitted;
+	uint64_t pairs; /* key pairs made */
 };
 
 /* --- Life ------------------------------------------------------------------------------------- */

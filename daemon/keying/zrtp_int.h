@@ -80,9 +80,7 @@ struct zrtp {
 	struct zrtp_party me, peer;
 	struct zrtp_msg other_hello; /* the chain decides which of the two is the peer's */
 	uint8_t alg[ZRTP_KINDS];     /* chosen by the Commit */
-	struct zrtp_pair *pair;
-	uint8_t pair_of;               /* enum zrtp_agreement */
-	uint8_t value[ZRTP_VALUE_MAX]; /* ours */
+	struct zrtp_pair *pair[ZRTP_PRSH]; /* by agreement; NULL: not needed yet */
 	uint8_t nonce[16];
 	struct zrtp_secrets secrets;
 	bool has_secrets, mismatched;
@@ -147,6 +145,7 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 
 /* --- zrtp_dh.c -------------------------------------------------------------------------------- */
 
+void zrtp_pairs_free(struct zrtp *z);
 /* Makes our DHPart. 0 or -EIO. */
 int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type);
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);

@@ -188,6 +188,69 @@ static void our_own_packets_come_back(void **state)
 	zrtp_rig_end(&r);
 }
 
+/* One who forges: a Hello, a HelloACK and a Commit with one agreement. */
+struct forger {
+	uint8_t p[3][ZRTP_PACKET_MAX];
+	size_t len[3];
+};
+
+static void prepare(struct forger *f, uint8_t agreement, struct zrtp_rig *r)
+{
+	struct zrtp_prefs prefs;
+	struct zrtp_config c = {.seed = {77, agreement}, .prefs = &prefs};
+	uint8_t hello[ZRTP_PACKET_MAX];
+	struct zrtp_msg ack;
+	struct zrtp *z;
+	int n;
+
+	zrtp_prefs_all(&prefs);
+	prefs.n[ZRTP_K_AGREEMENT] = 1;
+	prefs.list[ZRTP_K_AGREEMENT][0] = agreement;
+	assert_int_equal(zrtp_create(&z, &c), 0);
+	zrtp_start(z, 0);
+	f->len[0] = (size_t)zrtp_next(z, f->p[0], sizeof(f->p[0]));
+	zrtp_msg_begin(&ack, ZRTP_M_HELLO_ACK);
+	zrtp_msg_end(&ack, 0);
+	f->len[1] = zrtp_wrap(f->p[1], &ack, 1, 99);
+	n = zrtp_next(r->z[US], hello, sizeof(hello));
+	assert_int_equal(zrtp_take(z, hello, (size_t)n, 0), 0);
+	assert_int_equal(zrtp_take(z, f->p[1], f->len[1], 0), 0);
+	while ((n = zrtp_next(z, f->p[2], sizeof(f->p[2]))) > 0)
+		f->len[2] = (size_t)n;
+	assert_memory_equal(f->p[2] + ZRTP_HEADER + 4, "Commit  ", 8);
+	zrtp_destroy(z);
+	zrtp_tick(r->z[US], r->now_ns += 1000000000); /* our next Hello */
+}
+
+/* Each forged chain asks for another agreement. Without Commits we are the initiator, with them the
+ * responder, and change sides. */
+static void a_flood_of_different_hellos_costs_few_key_pairs(void **state)
+{
+	static struct forger f[ZRTP_PRSH];
+	uint8_t p[ZRTP_PACKET_MAX];
+	struct zrtp_rig r;
+
+	(void)state;
+	for (size_t packets = 2; packets <= 3; packets++) {
+		zrtp_rig_init(&r);
+		zrtp_rig_begin(&r);
+		for (uint8_t a = 0; a < ZRTP_PRSH; a++)
+			prepare(&f[a], a, &r);
+		for (uint32_t i = 0; i < 2000; i++, r.now_ns += 10000000) {
+			for (size_t n = 0; n < packets; n++) {
+				const struct forger *one = &f[i % ARRAY_LEN(f)];
+
+				(void)zrtp_take(r.z[US], one->p[n], one->len[n], r.now_ns);
+			}
+			while (zrtp_next(r.z[US], p, sizeof(p)) > 0)
+				continue;
+			zrtp_tick(r.z[US], r.now_ns);
+		}
+		assert_in_range(r.counts[US].pairs, 1, ZRTP_PRSH);
+		zrtp_rig_end(&r);
+	}
+}
+
 static bool rejects_the_value(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 {
 	(void)to;
@@ -260,6 +323,7 @@ int main(void)
 		cmocka_unit_test(forged_messages_end_nothing),
 		cmocka_unit_test(a_strangers_hello_does_not_keep_the_peer_out),
 		cmocka_unit_test(our_own_packets_come_back),
+		cmocka_unit_test(a_flood_of_different_hellos_costs_few_key_pairs),
 		cmocka_unit_test(bad_public_values_are_refused),
 		cmocka_unit_test(what_is_no_zrtp_is_counted_and_dropped),
 	};
