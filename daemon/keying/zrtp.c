@@ -169,14 +169,14 @@ void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type)
 	zrtp_reply(z, &m);
 }
 
-void zrtp_send_error(struct zrtp *z, uint32_t code)
+void zrtp_reply_error(struct zrtp *z, uint32_t code)
 {
 	struct zrtp_msg m;
 
 	zrtp_msg_begin(&m, ZRTP_M_ERROR);
 	zrtp_msg_end(&m, CODE_LENGTH);
 	zrtp_msg_add32(&m, code);
-	zrtp_send(z, &m);
+	zrtp_reply(z, &m);
 }
 
 int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap)
@@ -215,6 +215,12 @@ uint64_t zrtp_deadline(const struct zrtp *z)
 	return z->timer.msg ? z->timer.at_ns : UINT64_MAX;
 }
 
+static bool commits_without_value(const struct zrtp *z)
+{
+	return z->phase == PH_COMMIT &&
+		!zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
+}
+
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
 	bool another = z->other_hello.len != 0;
@@ -243,6 +249,12 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 
 	if (!t->msg || now_ns < t->at_ns)
 		return;
+	/* Not before, since a forged Error must not cross a Confirm1 that is on its way. */
+	if (z->needs_values && commits_without_value(z)) {
+		z->phase = PH_HELLO;
+		zrtp_may_commit(z, now_ns);
+		return;
+	}
 	if (!t->left) {
 		give_up(z, now_ns);
 		return;
@@ -276,10 +288,13 @@ static int on_conf2_ack(struct zrtp *z)
 }
 
 /* Anybody could have sent it: the exchange goes on, and fails when its timer ends. */
-static int on_error(struct zrtp *z)
+static int on_error(struct zrtp *z, const uint8_t *m)
 {
 	zrtp_reply_empty(z, ZRTP_M_ERROR_ACK);
-	z->refused = true;
+	if (be32(m + ZRTP_PREAMBLE) == ERROR_NO_SECRET && commits_without_value(z))
+		z->needs_values = true;
+	else
+		z->refused = true;
 	return 0;
 }
 
@@ -303,7 +318,7 @@ static int on_message(
 	case ZRTP_M_CONF2_ACK:
 		return on_conf2_ack(z);
 	case ZRTP_M_ERROR:
-		return on_error(z);
+		return on_error(z, m);
 	case ZRTP_M_ERROR_ACK:
 		return 0;
 	default:

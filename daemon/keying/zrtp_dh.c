@@ -67,7 +67,7 @@ static int agree(struct zrtp *z)
 
 	if (err == -EBADMSG) {
 		zrtp_fail(z, ZRTP_FAIL_VALUE);
-		zrtp_send_error(z, 0x61);
+		zrtp_reply_error(z, 0x61);
 		return err;
 	}
 	err = err ? err : zrtp_match(z);

@@ -241,10 +241,10 @@ static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 /* The agreement can be used now: Mult and Prsh need a secret of before. */
 static bool is_possible(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 {
-	bool shared = z->has_secrets && z->secrets.has_rs1;
+	bool shared = z->has_secrets && z->secrets.has_rs1 && !z->needs_values;
 
 	return kind != ZRTP_K_AGREEMENT ||
-		(alg == ZRTP_MULT                  ? z->multi
+		(alg == ZRTP_MULT                  ? z->multi && !z->needs_values
 				: alg == ZRTP_PRSH ? shared && z->prefs.list[kind][0] == alg
 						   : true);
 }
@@ -261,7 +261,7 @@ void zrtp_choose(struct zrtp *z)
 				z->alg[k] = alg;
 		}
 	}
-	if (z->multi && peer_has(z, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
+	if (z->multi && !z->needs_values && peer_has(z, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
 		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT)) {
 		z->alg[ZRTP_K_AGREEMENT] = ZRTP_MULT;
 		z->alg[ZRTP_K_HASH] = z->multi_hash;

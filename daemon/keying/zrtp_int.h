@@ -30,6 +30,8 @@
 #define CONFIRM_BODY 36u
 #define CONFIRM_LEN  76u
 
+#define ERROR_NO_SECRET 0x56u /* Diffie-Hellman is needed (5.9) */
+
 enum zrtp_phase {
 	PH_IDLE,
 	PH_HELLO, /* both: Hellos are sent */
@@ -73,6 +75,7 @@ struct zrtp {
 	enum zrtp_failure failure;
 	bool initiator, hello_acked, peer_known;
 	bool refused;                 /* the peer sent an Error */
+	bool needs_values;            /* it does not have our secret: no Mult, no Prsh */
 	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool wants_secrets;           /* the cache is asked */
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
@@ -110,7 +113,7 @@ void zrtp_send(struct zrtp *z, const struct zrtp_msg *m);
 /* An answer to a packet that anybody can send: only if there is room. _empty: without contents. */
 void zrtp_reply(struct zrtp *z, const struct zrtp_msg *m);
 void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type);
-void zrtp_send_error(struct zrtp *z, uint32_t code);
+void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
