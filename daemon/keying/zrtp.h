@@ -31,7 +31,7 @@
 #define ZRTP_AGREEMENTS(X) \
 	X(EC25, "EC25", 64) X(X255, "X255", 32) X(DH3K, "DH3k", 384) X(EC38, "EC38", 96) \
 	X(DH2K, "DH2k", 256) X(PRSH, "Prsh", 0) X(MULT, "Mult", 0)
-#define ZRTP_SASES(X) X(B32, "B32 ", 0)
+#define ZRTP_SASES(X) X(B32, "B32 ", 0) X(B256, "B256", 0)
 /* clang-format on */
 
 /* The order is our order of preference. */
@@ -149,7 +149,7 @@ enum zrtp_failure zrtp_failure(const struct zrtp *z);
 /* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. 0, or
  * -EAGAIN: none (yet). The caller wipes them. */
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx);
-/* As people read it: four letters. "": none yet. */
+/* As people read it: four letters, or two words with a colon between them. "": none yet. */
 const char *zrtp_sas(const struct zrtp *z);
 /* Both sides have it as verified in their caches: by this exchange or an earlier one. */
 bool zrtp_sas_verified(const struct zrtp *z);

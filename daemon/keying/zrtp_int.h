@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
- * exchange in their order; zrtp_keys.c derives keys and the SAS; zrtp_after.c has what an open
- * exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC 6189. */
+ * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
+ * has what an open exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC
+ * 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
 
@@ -81,8 +82,8 @@ struct zrtp {
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
-	struct zrtp_msg other_hello; /* the chain decides which of the two is the peer's */
-	uint8_t alg[ZRTP_KINDS];     /* chosen by the Commit */
+	struct zrtp_msg other_hello;       /* the chain decides which of the two is the peer's */
+	uint8_t alg[ZRTP_KINDS];           /* chosen by the Commit */
 	struct zrtp_pair *pair[ZRTP_PRSH]; /* by agreement; NULL: not needed yet */
 	uint8_t nonce[16];
 	struct zrtp_secrets secrets;
@@ -166,8 +167,11 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 
 /* From the result of an agreement (result_len 0: Mult or Prsh) to z->s. 0 or -EIO. */
 int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len);
-/* The SAS in four letters. */
-void zrtp_render(char out[5], const uint8_t hash[32]);
+
+/* --- zrtp_sas.c ------------------------------------------------------------------------------- */
+
+/* The SAS as people read it. */
+void zrtp_render(char out[ZRTP_SAS_MAX], const uint8_t hash[32], enum zrtp_sas kind);
 
 /* --- zrtp_cache.c ----------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "keying/zrtp_wire.h"
+#include "keying/zrtp_int.h"
 #include "zrtp_rig.h"
 
 static void checksum_and_hash_are_those_of_the_rfc(void **state)
@@ -55,6 +55,24 @@ static void each_combination_of_algorithms_agrees(void **state)
 					zrtp_rig_end(&r);
 				}
 	assert_int_equal(tried, 2 * 3 * 2 * 5);
+}
+
+static void a_peer_that_wants_words_gets_words(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int side = US; side <= THEM; side++) {
+		zrtp_rig_init(&r);
+		zrtp_rig_only(&r, side, ZRTP_K_SAS, ZRTP_B256);
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		assert_true(zrtp_rig_open(&r));
+		assert_string_equal(zrtp_sas(r.z[US]), zrtp_sas(r.z[THEM]));
+		assert_non_null(strchr(zrtp_sas(r.z[US]), ':'));
+		assert_string_equal(zrtp_algorithm(r.z[THEM], ZRTP_K_SAS), "B256");
+		zrtp_rig_end(&r);
+	}
 }
 
 /* Both have all: what each of them prefers is chosen. */
@@ -271,7 +289,7 @@ static bool refuses_each_commit(struct zrtp_rig *r, int to, uint8_t *p, int *len
 	if (memcmp(p + ZRTP_HEADER + 4, "Commit  ", 8) != 0 || r->a++ > 20)
 		return true;
 	zrtp_msg_begin(&m, ZRTP_M_ERROR);
-	zrtp_msg_add32(&m, 0x56);
+	zrtp_msg_add32(&m, ERROR_NO_SECRET);
 	zrtp_msg_end(&m, 0);
 	(void)zrtp_take(r->z[!to], error, zrtp_wrap(error, &m, 1, 99), r->now_ns);
 	return true;
@@ -405,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checksum_and_hash_are_those_of_the_rfc),
 		cmocka_unit_test(each_combination_of_algorithms_agrees),
+		cmocka_unit_test(a_peer_that_wants_words_gets_words),
 		cmocka_unit_test(the_preferred_algorithms_are_chosen),
 		cmocka_unit_test(lost_packets_are_sent_again),
 		cmocka_unit_test(doubled_packets_change_nothing),
