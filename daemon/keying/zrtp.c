@@ -393,9 +393,15 @@ static void master(struct srtp_master *out, const struct zrtp *z, bool initiator
 	memcpy(out->salt, z->s.srtp_salt[initiator], sizeof(z->s.srtp_salt[0]));
 }
 
+/* An initiator has them with the Confirm1, which proves the peer: media can overtake a Conf2ACK. */
+static bool has_keys(const struct zrtp *z)
+{
+	return z->phase == PH_OPEN || z->phase == PH_CONFIRM2;
+}
+
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx)
 {
-	if (z->phase != PH_OPEN)
+	if (!has_keys(z))
 		return -EAGAIN;
 	master(rx, z, !z->initiator);
 	master(tx, z, z->initiator);
@@ -404,7 +410,7 @@ int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *
 
 const char *zrtp_sas(const struct zrtp *z)
 {
-	return z->phase == PH_OPEN ? z->s.sas : "";
+	return has_keys(z) ? z->s.sas : "";
 }
 
 const uint8_t *zrtp_sas_hash(const struct zrtp *z)
@@ -414,7 +420,7 @@ const uint8_t *zrtp_sas_hash(const struct zrtp *z)
 
 bool zrtp_sas_verified(const struct zrtp *z)
 {
-	return z->phase == PH_OPEN && z->peer_verified && z->matched >= 0 && z->secrets.verified;
+	return has_keys(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
 }
 
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind)

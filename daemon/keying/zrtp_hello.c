@@ -249,6 +249,8 @@ static bool is_possible(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 						   : true);
 }
 
+/* Our preference decides. The RFC takes the faster one of both sides' first choices, which it lets
+ * both compute; but only the Commit counts, and a responder accepts whatever its Hello names. */
 void zrtp_choose(struct zrtp *z)
 {
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {

@@ -122,6 +122,37 @@ static void lost_packets_are_sent_again(void **state)
 	assert_true(agreed > 180);
 }
 
+static bool loses_each_conf2_ack(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)r;
+	(void)to;
+	(void)len;
+	return memcmp(p + ZRTP_HEADER + 4, "Conf2ACK", 8) != 0;
+}
+
+/* Media of the responder can overtake its Conf2ACK. */
+static void an_initiator_has_keys_before_the_last_acknowledgement(void **state)
+{
+	struct srtp_master rx[2], tx[2];
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.wire = loses_each_conf2_ack;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	assert_false(zrtp_rig_open(&r));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(zrtp_keys(r.z[i], &rx[i], &tx[i]), 0);
+	assert_memory_equal(&rx[US], &tx[THEM], sizeof(rx[0]));
+	assert_memory_equal(&rx[THEM], &tx[US], sizeof(rx[0]));
+	assert_string_equal(zrtp_sas(r.z[US]), zrtp_sas(r.z[THEM]));
+	assert_int_equal(strlen(zrtp_sas(r.z[US])), 4);
+	zrtp_rig_run(&r, 60000); /* then it counts as received */
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
 static bool sends_twice(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 {
 	(void)zrtp_take(r->z[to], p, (size_t)*len, r->now_ns);
@@ -426,6 +457,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_wants_words_gets_words),
 		cmocka_unit_test(the_preferred_algorithms_are_chosen),
 		cmocka_unit_test(lost_packets_are_sent_again),
+		cmocka_unit_test(an_initiator_has_keys_before_the_last_acknowledgement),
 		cmocka_unit_test(doubled_packets_change_nothing),
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(a_bound_hello_is_the_only_one),
