@@ -19,7 +19,7 @@ PKGS_WEB  := libwebsockets # of xcipher-web alone
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
-DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
+DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
 ifeq ($(filter help clean $(DEPS) demo demo-webrtc check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
@@ -159,6 +159,15 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
+# libbzrtp is GPL-3: only this program links it.
+$(BUILD)/zrtp/interop: $(BUILD)/obj/t/zrtp/interop.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lbzrtp
+check-zrtp: deps-zrtp
+	$(MAKE) $(BUILD)/zrtp/interop
+	$(BUILD)/zrtp/interop
+
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
 FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libssl libcrypto)
@@ -179,7 +188,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-threads attack attack-peers lint demo demo-webrtc run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads attack attack-peers lint demo demo-webrtc run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
@@ -195,6 +204,7 @@ help:
 ##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   only the random attacks, with fixed seeds
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
+##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
@@ -203,7 +213,7 @@ help:
 ##  sudo make attack-peers   the same attacks by hand on xcipherd and rtpengine, as a table
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-cipher   compare the engines with other libraries: tables, JSON, plots in build/bench/ (FULL=1: all cases, also for bench)
-##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
+##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
 
 $(DEPS):
 	tools/deps.sh install $@

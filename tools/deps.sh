@@ -61,13 +61,14 @@ packages_for() {
 	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
+	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
 	deps-kernel-debug) echo "$build $kernel $kernel_debug" ;;
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, module, kernel, kernel-debug, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, module, kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac

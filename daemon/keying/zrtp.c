@@ -82,7 +82,7 @@ void zrtp_destroy(struct zrtp *z)
 {
 	if (!z)
 		return;
-	zrtp_pair_free(z->pair);
+	zrtp_pairs_free(z);
 	secmem_free(z, sizeof(*z));
 }
 
@@ -99,8 +99,7 @@ void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
 	zrtp_stop(z);
 	z->phase = PH_FAILED;
 	z->failure = why;
-	zrtp_pair_free(z->pair);
-	z->pair = NULL;
+	zrtp_pairs_free(z);
 	secmem_wipe(&z->s, sizeof(z->s));
 }
 
@@ -170,14 +169,14 @@ void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type)
 	zrtp_reply(z, &m);
 }
 
-void zrtp_send_error(struct zrtp *z, uint32_t code)
+void zrtp_reply_error(struct zrtp *z, uint32_t code)
 {
 	struct zrtp_msg m;
 
 	zrtp_msg_begin(&m, ZRTP_M_ERROR);
 	zrtp_msg_end(&m, CODE_LENGTH);
 	zrtp_msg_add32(&m, code);
-	zrtp_send(z, &m);
+	zrtp_reply(z, &m);
 }
 
 int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap)
@@ -216,6 +215,12 @@ uint64_t zrtp_deadline(const struct zrtp *z)
 	return z->timer.msg ? z->timer.at_ns : UINT64_MAX;
 }
 
+static bool commits_without_value(const struct zrtp *z)
+{
+	return z->phase == PH_COMMIT &&
+		!zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
+}
+
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
 	bool another = z->other_hello.len != 0;
@@ -244,6 +249,12 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 
 	if (!t->msg || now_ns < t->at_ns)
 		return;
+	/* Not before, since a forged Error must not cross a Confirm1 that is on its way. */
+	if (z->needs_values && commits_without_value(z)) {
+		z->phase = PH_HELLO;
+		zrtp_may_commit(z, now_ns);
+		return;
+	}
 	if (!t->left) {
 		give_up(z, now_ns);
 		return;
@@ -277,10 +288,13 @@ static int on_conf2_ack(struct zrtp *z)
 }
 
 /* Anybody could have sent it: the exchange goes on, and fails when its timer ends. */
-static int on_error(struct zrtp *z)
+static int on_error(struct zrtp *z, const uint8_t *m)
 {
 	zrtp_reply_empty(z, ZRTP_M_ERROR_ACK);
-	z->refused = true;
+	if (be32(m + ZRTP_PREAMBLE) == ERROR_NO_SECRET && commits_without_value(z))
+		z->needs_values = true;
+	else
+		z->refused = true;
 	return 0;
 }
 
@@ -304,7 +318,7 @@ static int on_message(
 	case ZRTP_M_CONF2_ACK:
 		return on_conf2_ack(z);
 	case ZRTP_M_ERROR:
-		return on_error(z);
+		return on_error(z, m);
 	case ZRTP_M_ERROR_ACK:
 		return 0;
 	default:
@@ -379,9 +393,15 @@ static void master(struct srtp_master *out, const struct zrtp *z, bool initiator
 	memcpy(out->salt, z->s.srtp_salt[initiator], sizeof(z->s.srtp_salt[0]));
 }
 
+/* An initiator has them with the Confirm1, which proves the peer: media can overtake a Conf2ACK. */
+static bool has_keys(const struct zrtp *z)
+{
+	return z->phase == PH_OPEN || z->phase == PH_CONFIRM2;
+}
+
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx)
 {
-	if (z->phase != PH_OPEN)
+	if (!has_keys(z))
 		return -EAGAIN;
 	master(rx, z, !z->initiator);
 	master(tx, z, z->initiator);
@@ -390,7 +410,7 @@ int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *
 
 const char *zrtp_sas(const struct zrtp *z)
 {
-	return z->phase == PH_OPEN ? z->s.sas : "";
+	return has_keys(z) ? z->s.sas : "";
 }
 
 const uint8_t *zrtp_sas_hash(const struct zrtp *z)
@@ -400,7 +420,7 @@ const uint8_t *zrtp_sas_hash(const struct zrtp *z)
 
 bool zrtp_sas_verified(const struct zrtp *z)
 {
-	return z->phase == PH_OPEN && z->peer_verified && z->matched >= 0 && z->secrets.verified;
+	return has_keys(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
 }
 
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind)

@@ -3,8 +3,8 @@
  * reads no clock: the caller passes packets and monotonic time, and sends the packets it makes.
  *
  * Use: zrtp_create(), zrtp_start(), zrtp_take() for each packet, zrtp_tick() at zrtp_deadline().
- * After each of these: zrtp_next() until it returns 0, then zrtp_state(). With ZRTP_OPEN:
- * zrtp_keys(). An exchange belongs to one thread at a time.
+ * After each of these: zrtp_next() until it returns 0, then zrtp_state() and zrtp_keys(). An exchange
+ * belongs to one thread at a time.
  *
  * Packets are believed by their hash chain (RFC 6189 9), not by their source. Whatever does not fit
  * the chain is dropped and counted, and changes nothing. A Hello fits always, because it begins the
@@ -31,7 +31,7 @@
 #define ZRTP_AGREEMENTS(X) \
 	X(EC25, "EC25", 64) X(X255, "X255", 32) X(DH3K, "DH3k", 384) X(EC38, "EC38", 96) \
 	X(DH2K, "DH2k", 256) X(PRSH, "Prsh", 0) X(MULT, "Mult", 0)
-#define ZRTP_SASES(X) X(B32, "B32 ", 0)
+#define ZRTP_SASES(X) X(B32, "B32 ", 0) X(B256, "B256", 0)
 /* clang-format on */
 
 /* The order is our order of preference. */
@@ -62,7 +62,7 @@ enum zrtp_state {
 	ZRTP_NO_PEER,       /* they were not answered; a Hello of the peer is still taken */
 	ZRTP_WANTS_SECRETS, /* zrtp_secrets() has to answer for zrtp_peer_zid() */
 	ZRTP_AGREEING,      /* a Commit was sent or taken */
-	ZRTP_OPEN,          /* keys are available */
+	ZRTP_OPEN,          /* both sides have the keys */
 	ZRTP_CLEAR,         /* GoClear: the keys are not used any more */
 	ZRTP_FAILED,        /* no keys; zrtp_failure() has the reason */
 };
@@ -104,6 +104,7 @@ const char *zrtp_drop_name(enum zrtp_drop d);
 struct zrtp_counts { /* owned by the caller, shared by the exchanges of one thread */
 	uint64_t drop[ZRTP_DROP_COUNT];
 	uint64_t retransmitted;
+	uint64_t pairs; /* key pairs made */
 };
 
 /* --- Life ------------------------------------------------------------------------------------- */
@@ -145,10 +146,11 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns); /* early calls do nothing */
 
 enum zrtp_state zrtp_state(const struct zrtp *z);
 enum zrtp_failure zrtp_failure(const struct zrtp *z);
-/* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. 0, or
- * -EAGAIN: none (yet). The caller wipes them. */
+/* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. With
+ * ZRTP_OPEN, and for an initiator already with the Confirm1 that proves the peer, since media of the
+ * peer can overtake its Conf2ACK. 0, or -EAGAIN: none (yet). The caller wipes them. */
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx);
-/* As people read it: four letters. "": none yet. */
+/* As people read it: four letters, or two words with a colon between them. "": none yet. */
 const char *zrtp_sas(const struct zrtp *z);
 /* Both sides have it as verified in their caches: by this exchange or an earlier one. */
 bool zrtp_sas_verified(const struct zrtp *z);

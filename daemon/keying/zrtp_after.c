@@ -66,7 +66,7 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 		!secmem_equal(mac, m + ZRTP_PREAMBLE, ZRTP_MAC))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
 	if (!z->cfg.may_clear) {
-		zrtp_send_error(z, CLEAR_DENIED);
+		zrtp_reply_error(z, CLEAR_DENIED);
 		return 0;
 	}
 	z->phase = PH_CLEAR;
@@ -111,7 +111,7 @@ static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
 	if (!z->matched_pbx || !zrtp_peer_is_mitm(z)) {
-		zrtp_send_error(z, RELAY_DENIED);
+		zrtp_reply_error(z, RELAY_DENIED);
 		return 0;
 	}
 	memcpy(body, m + CONFIRM_BODY, n);

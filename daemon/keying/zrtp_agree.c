@@ -14,6 +14,7 @@
 struct zrtp_pair {
 	enum zrtp_agreement a;
 	EVP_PKEY *key;
+	uint8_t value[ZRTP_VALUE_MAX];
 };
 
 static const struct {
@@ -53,7 +54,7 @@ static bool generate(EVP_PKEY **key, enum zrtp_agreement a)
 }
 
 /* OpenSSL leaves out leading zeroes of Diffie-Hellman values. */
-static int encode(const struct zrtp_pair *k, uint8_t *value)
+static int encode(struct zrtp_pair *k)
 {
 	uint8_t *raw = NULL;
 	size_t n = EVP_PKEY_get1_encoded_public_key(k->key, &raw), skip = of[k->a].point;
@@ -61,14 +62,14 @@ static int encode(const struct zrtp_pair *k, uint8_t *value)
 	int err = n <= skip || n - skip > want ? -EIO : 0;
 
 	if (!err) {
-		memset(value, 0, want - (n - skip));
-		memcpy(value + want - (n - skip), raw + skip, n - skip);
+		memset(k->value, 0, want - (n - skip));
+		memcpy(k->value + want - (n - skip), raw + skip, n - skip);
 	}
 	OPENSSL_free(raw);
 	return err;
 }
 
-int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a, uint8_t *value)
+int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a)
 {
 	struct zrtp_pair *k;
 	int err;
@@ -80,13 +81,18 @@ int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a, uint8_t *value
 	if (!k)
 		return -EIO;
 	k->a = a;
-	err = generate(&k->key, a) ? encode(k, value) : -EIO;
+	err = generate(&k->key, a) ? encode(k) : -EIO;
 	if (err) {
 		zrtp_pair_free(k);
 		return err;
 	}
 	*out = k;
 	return 0;
+}
+
+const uint8_t *zrtp_pair_value(const struct zrtp_pair *k)
+{
+	return k->value;
 }
 
 /* Checks the value: a point on the curve; in a MODP group, neither 1 nor p - 1 nor out of range. */

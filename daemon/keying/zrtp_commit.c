@@ -113,12 +113,14 @@ static uint32_t read_algorithms(uint8_t alg[ZRTP_KINDS], const struct zrtp *z, c
 	return 0;
 }
 
-/* Whether we have the secret that a Commit without public keys refers to. */
+/* Whether we have the secret that a Commit with z->alg refers to, if it needs one. */
 static bool has_secret(const struct zrtp *z, const uint8_t *m)
 {
 	uint8_t key[ZRTP_DIGEST_MAX], id[ZRTP_ID];
 	int err;
 
+	if (by_public_keys(agreement(z)))
+		return true;
 	if (agreement(z) == ZRTP_MULT)
 		return z->multi && z->alg[ZRTP_K_HASH] == z->multi_hash;
 	err = zrtp_preshared(z, key, id);
@@ -129,7 +131,7 @@ static bool has_secret(const struct zrtp *z, const uint8_t *m)
 static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
 {
 	zrtp_fail(z, why);
-	zrtp_send_error(z, code);
+	zrtp_reply_error(z, code);
 	return 0;
 }
 
@@ -163,7 +165,7 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len)
 int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	bool same = z->peer.commit.len == len && memcmp(z->peer.commit.b, m, len) == 0;
-	uint8_t alg[ZRTP_KINDS];
+	uint8_t alg[ZRTP_KINDS], was[ZRTP_KINDS];
 	uint32_t code;
 
 	if (same && (z->phase == PH_DHPART1 || z->phase == PH_CONFIRM1)) {
@@ -191,8 +193,12 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		}
 		return 0;
 	}
+	memcpy(was, z->alg, sizeof(was));
 	memcpy(z->alg, alg, sizeof(alg));
-	if (!by_public_keys(agreement(z)) && !has_secret(z, m))
-		return refuse(z, 0x56, ZRTP_FAIL_ALGORITHM);
+	if (!has_secret(z, m)) { /* the peer commits again, with a public value */
+		memcpy(z->alg, was, sizeof(was));
+		zrtp_reply_error(z, ERROR_NO_SECRET);
+		return 0;
+	}
 	return answer(z, m, len);
 }

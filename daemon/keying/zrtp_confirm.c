@@ -6,12 +6,14 @@
 
 #include "base/secmem.h"
 
-#define BODY          40u /* H0, flags, cache expiration interval; without signature */
-#define BODY_FLAGS    32u
-#define BODY_EXPIRES  36u
-#define FLAG_CLEAR    2u
-#define FLAG_VERIFIED 4u
-#define FLAG_ENROL    8u
+#define BODY         40u /* H0, flags, cache expiration interval; without signature */
+#define BODY_FLAGS   32u
+#define BODY_EXPIRES 36u
+/* 9 bits, above the flags. We ask for no signature, and check none. */
+#define SIGNATURE_WORDS 511u
+#define FLAG_CLEAR      2u
+#define FLAG_VERIFIED   4u
+#define FLAG_ENROL      8u
 
 static enum zrtp_hash hash_of(const struct zrtp *z)
 {
@@ -123,6 +125,8 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
 		    m + CONFIRM_IV, false))
 		res = zrtp_drop(z, ZRTP_DROP_MAC);
+	else if (n != BODY + 4 * (be32(body + BODY_FLAGS) >> 8 & SIGNATURE_WORDS))
+		res = zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	else if (!chain_ends(z, body))
 		res = zrtp_drop(z, ZRTP_DROP_CHAIN);
 	else

@@ -46,8 +46,10 @@ int zrtp_from_seed(uint8_t *out, size_t len, const uint8_t seed[ZRTP_SEED], cons
 
 struct zrtp_pair; /* a private key and its public value; used once */
 
-/* Makes one. value: zrtp_value_len() bytes. 0, -ENOTSUP, -EIO. */
-int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a, uint8_t *value);
+/* Makes one. 0, -ENOTSUP, -EIO. */
+int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a);
+/* The public value, zrtp_value_len() bytes. It belongs to the pair. */
+const uint8_t *zrtp_pair_value(const struct zrtp_pair *k);
 /* The result with the peer's value: zrtp_result_len() bytes, with leading zeroes. 0; -EBADMSG: the
  * peer's value is not valid (a small subgroup, not on the curve); -EIO. */
 int zrtp_pair_agree(struct zrtp_pair *k, uint8_t *result, const uint8_t *value);

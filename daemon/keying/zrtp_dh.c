@@ -22,14 +22,25 @@ int zrtp_hvi(uint8_t hvi[32], enum zrtp_hash h, const struct zrtp_msg *dhpart2,
 	return err;
 }
 
-/* A key pair serves one exchange, whatever our role becomes. */
+/* A key pair serves one exchange, whatever our role becomes. Forged Hellos and Commits that ask for
+ * one agreement after the other cost one pair of each. */
 static int have_pair(struct zrtp *z)
 {
-	if (z->pair && z->pair_of == agreement(z))
+	struct zrtp_pair **k = &z->pair[agreement(z)];
+
+	if (*k)
 		return 0;
-	zrtp_pair_free(z->pair);
-	z->pair_of = (uint8_t)agreement(z);
-	return zrtp_pair_make(&z->pair, agreement(z), z->value);
+	if (z->cfg.counts)
+		z->cfg.counts->pairs++;
+	return zrtp_pair_make(k, agreement(z));
+}
+
+void zrtp_pairs_free(struct zrtp *z)
+{
+	for (uint32_t a = 0; a < ARRAY_LEN(z->pair); a++) {
+		zrtp_pair_free(z->pair[a]);
+		z->pair[a] = NULL;
+	}
 }
 
 int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type)
@@ -44,7 +55,7 @@ int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type)
 	zrtp_msg_begin(m, type);
 	zrtp_msg_add(m, z->image[1], ZRTP_IMAGE);
 	zrtp_msg_add(m, ids, sizeof(ids));
-	zrtp_msg_add(m, z->value, zrtp_value_len(agreement(z)));
+	zrtp_msg_add(m, zrtp_pair_value(z->pair[agreement(z)]), zrtp_value_len(agreement(z)));
 	return zrtp_seal(m, z->image[0]);
 }
 
@@ -52,18 +63,17 @@ int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type)
 static int agree(struct zrtp *z)
 {
 	uint8_t result[ZRTP_VALUE_MAX];
-	int err = zrtp_pair_agree(z->pair, result, z->peer.dhpart.b + DHPART_VALUE);
+	int err = zrtp_pair_agree(z->pair[agreement(z)], result, z->peer.dhpart.b + DHPART_VALUE);
 
 	if (err == -EBADMSG) {
 		zrtp_fail(z, ZRTP_FAIL_VALUE);
-		zrtp_send_error(z, 0x61);
+		zrtp_reply_error(z, 0x61);
 		return err;
 	}
 	err = err ? err : zrtp_match(z);
 	err = err ? err : zrtp_derive(z, result, zrtp_result_len(agreement(z)));
 	secmem_wipe(result, sizeof(result));
-	zrtp_pair_free(z->pair);
-	z->pair = NULL;
+	zrtp_pairs_free(z);
 	if (err)
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 	return err;

@@ -241,14 +241,16 @@ static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 /* The agreement can be used now: Mult and Prsh need a secret of before. */
 static bool is_possible(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 {
-	bool shared = z->has_secrets && z->secrets.has_rs1;
+	bool shared = z->has_secrets && z->secrets.has_rs1 && !z->needs_values;
 
 	return kind != ZRTP_K_AGREEMENT ||
-		(alg == ZRTP_MULT                  ? z->multi
+		(alg == ZRTP_MULT                  ? z->multi && !z->needs_values
 				: alg == ZRTP_PRSH ? shared && z->prefs.list[kind][0] == alg
 						   : true);
 }
 
+/* Our preference decides. The RFC takes the faster one of both sides' first choices, which it lets
+ * both compute; but only the Commit counts, and a responder accepts whatever its Hello names. */
 void zrtp_choose(struct zrtp *z)
 {
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
@@ -261,7 +263,7 @@ void zrtp_choose(struct zrtp *z)
 				z->alg[k] = alg;
 		}
 	}
-	if (z->multi && peer_has(z, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
+	if (z->multi && !z->needs_values && peer_has(z, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
 		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT)) {
 		z->alg[ZRTP_K_AGREEMENT] = ZRTP_MULT;
 		z->alg[ZRTP_K_HASH] = z->multi_hash;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
- * exchange in their order; zrtp_keys.c derives keys and the SAS; zrtp_after.c has what an open
- * exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC 6189. */
+ * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
+ * has what an open exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC
+ * 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
 
@@ -29,6 +30,8 @@
 #define CONFIRM_IV   20u
 #define CONFIRM_BODY 36u
 #define CONFIRM_LEN  76u
+
+#define ERROR_NO_SECRET 0x56u /* Diffie-Hellman is needed (5.9) */
 
 enum zrtp_phase {
 	PH_IDLE,
@@ -73,16 +76,15 @@ struct zrtp {
 	enum zrtp_failure failure;
 	bool initiator, hello_acked, peer_known;
 	bool refused;                 /* the peer sent an Error */
+	bool needs_values;            /* it does not have our secret: no Mult, no Prsh */
 	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool wants_secrets;           /* the cache is asked */
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
-	struct zrtp_msg other_hello; /* the chain decides which of the two is the peer's */
-	uint8_t alg[ZRTP_KINDS];     /* chosen by the Commit */
-	struct zrtp_pair *pair;
-	uint8_t pair_of;               /* enum zrtp_agreement */
-	uint8_t value[ZRTP_VALUE_MAX]; /* ours */
+	struct zrtp_msg other_hello;       /* the chain decides which of the two is the peer's */
+	uint8_t alg[ZRTP_KINDS];           /* chosen by the Commit */
+	struct zrtp_pair *pair[ZRTP_PRSH]; /* by agreement; NULL: not needed yet */
 	uint8_t nonce[16];
 	struct zrtp_secrets secrets;
 	bool has_secrets, mismatched;
@@ -112,7 +114,7 @@ void zrtp_send(struct zrtp *z, const struct zrtp_msg *m);
 /* An answer to a packet that anybody can send: only if there is room. _empty: without contents. */
 void zrtp_reply(struct zrtp *z, const struct zrtp_msg *m);
 void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type);
-void zrtp_send_error(struct zrtp *z, uint32_t code);
+void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
@@ -147,6 +149,7 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 
 /* --- zrtp_dh.c -------------------------------------------------------------------------------- */
 
+void zrtp_pairs_free(struct zrtp *z);
 /* Makes our DHPart. 0 or -EIO. */
 int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type);
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
@@ -164,8 +167,11 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 
 /* From the result of an agreement (result_len 0: Mult or Prsh) to z->s. 0 or -EIO. */
 int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len);
-/* The SAS in four letters. */
-void zrtp_render(char out[5], const uint8_t hash[32]);
+
+/* --- zrtp_sas.c ------------------------------------------------------------------------------- */
+
+/* The SAS as people read it. */
+void zrtp_render(char out[ZRTP_SAS_MAX], const uint8_t hash[32], enum zrtp_sas kind);
 
 /* --- zrtp_cache.c ----------------------------------------------------------------------------- */
 

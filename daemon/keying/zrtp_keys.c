@@ -7,16 +7,6 @@
 
 #define SALT 14u
 
-/* The first 20 bits in the alphabet of z-base-32 (5.1.6). */
-void zrtp_render(char out[5], const uint8_t hash[32])
-{
-	static const char letter[] = "ybndrfg8ejkmcpqxot1uwisza345h769";
-
-	for (int i = 0; i < 4; i++)
-		out[i] = letter[be32(hash) >> (27 - 5 * i) & 31];
-	out[4] = 0;
-}
-
 static const uint8_t *zid(const struct zrtp *z, bool initiator)
 {
 	return z->initiator == initiator ? z->me.zid : z->peer.zid;
@@ -138,7 +128,7 @@ int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len)
 	err = err ? err : derive_all(z, &k);
 	err = err ? err : derive_pbx(z);
 	if (!err)
-		zrtp_render(z->s.sas, z->s.sas_hash);
+		zrtp_render(z->s.sas, z->s.sas_hash, (enum zrtp_sas)z->alg[ZRTP_K_SAS]);
 	secmem_wipe(s0, sizeof(s0));
 	return err;
 }

@@ -144,8 +144,6 @@ static bool keys_event(struct session *s, struct session_event *out)
 	x->keys_told = true;
 	out->kind = SESSION_KEYS;
 	snprintf(out->sas, sizeof(out->sas), "%s", zrtp_sas(x->zrtp));
-	for (char *c = out->sas; *c; c++) /* the two words of B256 are one word in logs */
-		*c = *c == ' ' ? ':' : *c;
 	out->verified = zrtp_sas_verified(x->zrtp);
 	out->mismatched = zrtp_mismatched(x->zrtp);
 	return true;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "keying/zrtp_wire.h"
+#include "keying/zrtp_int.h"
 #include "zrtp_rig.h"
 
 static void checksum_and_hash_are_those_of_the_rfc(void **state)
@@ -55,6 +55,24 @@ static void each_combination_of_algorithms_agrees(void **state)
 					zrtp_rig_end(&r);
 				}
 	assert_int_equal(tried, 2 * 3 * 2 * 5);
+}
+
+static void a_peer_that_wants_words_gets_words(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int side = US; side <= THEM; side++) {
+		zrtp_rig_init(&r);
+		zrtp_rig_only(&r, side, ZRTP_K_SAS, ZRTP_B256);
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		assert_true(zrtp_rig_open(&r));
+		assert_string_equal(zrtp_sas(r.z[US]), zrtp_sas(r.z[THEM]));
+		assert_non_null(strchr(zrtp_sas(r.z[US]), ':'));
+		assert_string_equal(zrtp_algorithm(r.z[THEM], ZRTP_K_SAS), "B256");
+		zrtp_rig_end(&r);
+	}
 }
 
 /* Both have all: what each of them prefers is chosen. */
@@ -102,6 +120,37 @@ static void lost_packets_are_sent_again(void **state)
 		zrtp_rig_end(&r);
 	}
 	assert_true(agreed > 180);
+}
+
+static bool loses_each_conf2_ack(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)r;
+	(void)to;
+	(void)len;
+	return memcmp(p + ZRTP_HEADER + 4, "Conf2ACK", 8) != 0;
+}
+
+/* Media of the responder can overtake its Conf2ACK. */
+static void an_initiator_has_keys_before_the_last_acknowledgement(void **state)
+{
+	struct srtp_master rx[2], tx[2];
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.wire = loses_each_conf2_ack;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	assert_false(zrtp_rig_open(&r));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(zrtp_keys(r.z[i], &rx[i], &tx[i]), 0);
+	assert_memory_equal(&rx[US], &tx[THEM], sizeof(rx[0]));
+	assert_memory_equal(&rx[THEM], &tx[US], sizeof(rx[0]));
+	assert_string_equal(zrtp_sas(r.z[US]), zrtp_sas(r.z[THEM]));
+	assert_int_equal(strlen(zrtp_sas(r.z[US])), 4);
+	zrtp_rig_run(&r, 60000); /* then it counts as received */
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
 }
 
 static bool sends_twice(struct zrtp_rig *r, int to, uint8_t *p, int *len)
@@ -231,27 +280,68 @@ static void secrets_of_the_last_call_go_on(void **state)
 	zrtp_rig_end(&r);
 }
 
+static void prefer_preshared(struct zrtp_rig *r, int side)
+{
+	r->prefs[side].n[ZRTP_K_AGREEMENT] = 2;
+	r->prefs[side].list[ZRTP_K_AGREEMENT][0] = ZRTP_PRSH;
+	r->prefs[side].list[ZRTP_K_AGREEMENT][1] = ZRTP_EC25;
+}
+
+/* With other secrets the peer refuses it (Error 0x56), and keys come from public values. */
 static void preshared_mode_needs_the_same_secret(void **state)
 {
 	struct zrtp_rig r;
 
 	(void)state;
-	for (int wrong = 0; wrong < 2; wrong++) {
+	for (int wrong = 0; wrong < 3; wrong++) {
 		zrtp_rig_init(&r);
 		call_with_cache(&r);
 		keep(&r);
 		zrtp_rig_end(&r);
-		r.prefs[US].list[ZRTP_K_AGREEMENT][0] = ZRTP_PRSH;
-		r.prefs[US].n[ZRTP_K_AGREEMENT] = 1;
-		r.known[THEM].rs1[0] ^= (uint8_t)wrong;
-		/* The other side does not begin, so that ours is the only Commit. */
-		zrtp_rig_only(&r, THEM, ZRTP_K_AGREEMENT, ZRTP_PRSH);
+		prefer_preshared(&r, US);
+		prefer_preshared(&r, THEM);
+		r.known[THEM].rs1[0] ^= (uint8_t)(wrong == 1);
+		r.known[THEM].has_rs1 = wrong != 2;
 		call_with_cache(&r);
-		assert_int_equal(zrtp_rig_open(&r), !wrong);
-		if (!wrong)
-			assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "Prsh");
+		zrtp_rig_agreed(&r);
+		assert_string_equal(
+			zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), wrong ? "EC25" : "Prsh");
+		assert_int_equal(zrtp_mismatched(r.z[US]), wrong != 0);
 		zrtp_rig_end(&r);
 	}
+}
+
+static bool refuses_each_commit(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	uint8_t error[ZRTP_PACKET_MAX];
+	struct zrtp_msg m;
+
+	(void)len;
+	if (memcmp(p + ZRTP_HEADER + 4, "Commit  ", 8) != 0 || r->a++ > 20)
+		return true;
+	zrtp_msg_begin(&m, ZRTP_M_ERROR);
+	zrtp_msg_add32(&m, ERROR_NO_SECRET);
+	zrtp_msg_end(&m, 0);
+	(void)zrtp_take(r->z[!to], error, zrtp_wrap(error, &m, 1, 99), r->now_ns);
+	return true;
+}
+
+static void a_forged_refusal_of_preshared_mode_changes_nothing(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	call_with_cache(&r);
+	keep(&r);
+	zrtp_rig_end(&r);
+	prefer_preshared(&r, US);
+	prefer_preshared(&r, THEM);
+	r.wire = refuses_each_commit;
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "Prsh");
+	zrtp_rig_end(&r);
 }
 
 /* --- After the exchange ----------------------------------------------------------------------- */
@@ -279,6 +369,38 @@ static void a_further_stream_needs_no_public_keys(void **state)
 	assert_int_equal(zrtp_keys(r.z[US], &a[0], &a[1]), 0);
 	assert_int_equal(zrtp_keys(more.z[US], &b[0], &b[1]), 0);
 	assert_memory_not_equal(a[0].key, b[0].key, 16);
+	zrtp_rig_end(&r);
+	zrtp_rig_end(&more);
+}
+
+/* THEM does not commit. */
+static bool loses_each_hello_ack(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)r;
+	(void)len;
+	return to == US || memcmp(p + ZRTP_HEADER + 4, "HelloACK", 8) != 0;
+}
+
+static void a_further_stream_without_the_secret_falls_back(void **state)
+{
+	struct zrtp_rig r, more;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_init(&more);
+	more.wire = loses_each_hello_ack;
+	for (int i = 0; i < 2; i++) {
+		more.cfg[i].seed[3] = 9;
+		assert_int_equal(zrtp_create(&more.z[i], &more.cfg[i]), 0);
+	}
+	assert_int_equal(zrtp_multi(more.z[US], r.z[US]), 0);
+	zrtp_start(more.z[US], 0);
+	zrtp_start(more.z[THEM], 0);
+	zrtp_rig_run(&more, 2000);
+	zrtp_rig_agreed(&more);
+	assert_string_equal(zrtp_algorithm(more.z[US], ZRTP_K_AGREEMENT), "EC25");
 	zrtp_rig_end(&r);
 	zrtp_rig_end(&more);
 }
@@ -332,14 +454,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checksum_and_hash_are_those_of_the_rfc),
 		cmocka_unit_test(each_combination_of_algorithms_agrees),
+		cmocka_unit_test(a_peer_that_wants_words_gets_words),
 		cmocka_unit_test(the_preferred_algorithms_are_chosen),
 		cmocka_unit_test(lost_packets_are_sent_again),
+		cmocka_unit_test(an_initiator_has_keys_before_the_last_acknowledgement),
 		cmocka_unit_test(doubled_packets_change_nothing),
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(a_bound_hello_is_the_only_one),
 		cmocka_unit_test(secrets_of_the_last_call_go_on),
 		cmocka_unit_test(preshared_mode_needs_the_same_secret),
+		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
+		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),
 		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
 	};

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "keying/zrtp_wire.h"
+#include "keying/zrtp_int.h"
 #include "zrtp_rig.h"
 
 static void reseal(uint8_t *p, int len)
@@ -188,6 +188,69 @@ static void our_own_packets_come_back(void **state)
 	zrtp_rig_end(&r);
 }
 
+/* One who forges: a Hello, a HelloACK and a Commit with one agreement. */
+struct forger {
+	uint8_t p[3][ZRTP_PACKET_MAX];
+	size_t len[3];
+};
+
+static void prepare(struct forger *f, uint8_t agreement, struct zrtp_rig *r)
+{
+	struct zrtp_prefs prefs;
+	struct zrtp_config c = {.seed = {77, agreement}, .prefs = &prefs};
+	uint8_t hello[ZRTP_PACKET_MAX];
+	struct zrtp_msg ack;
+	struct zrtp *z;
+	int n;
+
+	zrtp_prefs_all(&prefs);
+	prefs.n[ZRTP_K_AGREEMENT] = 1;
+	prefs.list[ZRTP_K_AGREEMENT][0] = agreement;
+	assert_int_equal(zrtp_create(&z, &c), 0);
+	zrtp_start(z, 0);
+	f->len[0] = (size_t)zrtp_next(z, f->p[0], sizeof(f->p[0]));
+	zrtp_msg_begin(&ack, ZRTP_M_HELLO_ACK);
+	zrtp_msg_end(&ack, 0);
+	f->len[1] = zrtp_wrap(f->p[1], &ack, 1, 99);
+	n = zrtp_next(r->z[US], hello, sizeof(hello));
+	assert_int_equal(zrtp_take(z, hello, (size_t)n, 0), 0);
+	assert_int_equal(zrtp_take(z, f->p[1], f->len[1], 0), 0);
+	while ((n = zrtp_next(z, f->p[2], sizeof(f->p[2]))) > 0)
+		f->len[2] = (size_t)n;
+	assert_memory_equal(f->p[2] + ZRTP_HEADER + 4, "Commit  ", 8);
+	zrtp_destroy(z);
+	zrtp_tick(r->z[US], r->now_ns += 1000000000); /* our next Hello */
+}
+
+/* Each forged chain asks for another agreement. Without Commits we are the initiator, with them the
+ * responder, and change sides. */
+static void a_flood_of_different_hellos_costs_few_key_pairs(void **state)
+{
+	static struct forger f[ZRTP_PRSH];
+	uint8_t p[ZRTP_PACKET_MAX];
+	struct zrtp_rig r;
+
+	(void)state;
+	for (size_t packets = 2; packets <= 3; packets++) {
+		zrtp_rig_init(&r);
+		zrtp_rig_begin(&r);
+		for (uint8_t a = 0; a < ZRTP_PRSH; a++)
+			prepare(&f[a], a, &r);
+		for (uint32_t i = 0; i < 2000; i++, r.now_ns += 10000000) {
+			for (size_t n = 0; n < packets; n++) {
+				const struct forger *one = &f[i % ARRAY_LEN(f)];
+
+				(void)zrtp_take(r.z[US], one->p[n], one->len[n], r.now_ns);
+			}
+			while (zrtp_next(r.z[US], p, sizeof(p)) > 0)
+				continue;
+			zrtp_tick(r.z[US], r.now_ns);
+		}
+		assert_in_range(r.counts[US].pairs, 1, ZRTP_PRSH);
+		zrtp_rig_end(&r);
+	}
+}
+
 static bool rejects_the_value(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 {
 	(void)to;
@@ -226,6 +289,59 @@ static void bad_public_values_are_refused(void **state)
 		}
 }
 
+/* Writes a signature behind the contents of a Confirm: r->a words, where r->b are announced. */
+static bool adds_a_signature(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	const struct zrtp *z = r->z[!to];
+	uint8_t *m = p + ZRTP_HEADER, *body = m + CONFIRM_BODY;
+	size_t n = (size_t)*len - ZRTP_HEADER - ZRTP_CRC - CONFIRM_BODY;
+	enum zrtp_hash h;
+
+	if (memcmp(m + 4, "Confirm", 7) != 0)
+		return true;
+	h = (enum zrtp_hash)z->alg[ZRTP_K_HASH];
+	assert_int_equal(zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER],
+				 z->s.key[z->initiator], m + CONFIRM_IV, false),
+		0);
+	put_be32(body + 32, be32(body + 32) | r->b << 8);
+	memset(body + n, 0x5a, 4 * r->a);
+	n += 4 * r->a;
+	assert_int_equal(zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER],
+				 z->s.key[z->initiator], m + CONFIRM_IV, true),
+		0);
+	assert_int_equal(zrtp_mac(m + CONFIRM_MAC, ZRTP_MAC, h,
+				 (struct zrtp_part){z->s.mac_key[z->initiator], zrtp_digest_len(h)},
+				 (struct zrtp_part){body, n}),
+		0);
+	put_be16(m + 2, (uint16_t)((CONFIRM_BODY + n) / 4));
+	*len = (int)(ZRTP_HEADER + CONFIRM_BODY + n + ZRTP_CRC);
+	reseal(p, *len);
+	return true;
+}
+
+/* Signatures are not checked here; their length must be what the Confirm says. */
+static void a_signature_has_the_length_that_it_says(void **state)
+{
+	static const struct {
+		uint32_t words, said;
+		bool good;
+	} of[] = {{0, 0, true}, {1, 1, true}, {101, 101, true}, {0, 1, false}, {0, 511, false},
+		{2, 1, false}, {1, 0, false}, {101, 100, false}};
+	struct zrtp_rig r;
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(of); i++) {
+		zrtp_rig_init(&r);
+		r.wire = adds_a_signature;
+		r.a = of[i].words;
+		r.b = of[i].said;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 2000);
+		assert_int_equal(zrtp_rig_open(&r), of[i].good);
+		zrtp_rig_end(&r);
+	}
+}
+
 static void what_is_no_zrtp_is_counted_and_dropped(void **state)
 {
 	uint8_t p[600] = {0};
@@ -260,7 +376,9 @@ int main(void)
 		cmocka_unit_test(forged_messages_end_nothing),
 		cmocka_unit_test(a_strangers_hello_does_not_keep_the_peer_out),
 		cmocka_unit_test(our_own_packets_come_back),
+		cmocka_unit_test(a_flood_of_different_hellos_costs_few_key_pairs),
 		cmocka_unit_test(bad_public_values_are_refused),
+		cmocka_unit_test(a_signature_has_the_length_that_it_says),
 		cmocka_unit_test(what_is_no_zrtp_is_counted_and_dropped),
 	};
 
