@@ -79,9 +79,9 @@ int ice_init(struct ice_agent *a, const struct ice_config *c, const uint8_t seed
 void ice_set_credentials(
 	struct ice_agent *a, const char ufrag[ICE_UFRAG_LEN], const char pwd[ICE_PWD_LEN])
 {
-	memcpy(a->cur.ufrag, ufrag, ICE_UFRAG_LEN);
+	memcpy(a->cur.own.ufrag, ufrag, ICE_UFRAG_LEN);
 	memcpy(a->cur.pwd, pwd, ICE_PWD_LEN);
-	stun_key_init(&a->cur.key, (struct str){a->cur.pwd, ICE_PWD_LEN});
+	stun_key_init(&a->cur.own.key, (struct str){a->cur.pwd, ICE_PWD_LEN});
 }
 
 void ice_fini(struct ice_agent *a)
@@ -91,7 +91,7 @@ void ice_fini(struct ice_agent *a)
 
 struct str ice_ufrag(const struct ice_agent *a)
 {
-	return (struct str){a->cur.ufrag, sizeof(a->cur.ufrag)};
+	return (struct str){a->cur.own.ufrag, sizeof(a->cur.own.ufrag)};
 }
 
 struct str ice_pwd(const struct ice_agent *a)
@@ -184,6 +184,19 @@ static void keep_old(struct ice_agent *a)
 	a->old = a->cur;
 }
 
+/* The peer of now was not told that name. */
+static void forget_prev(struct ice_agent *a)
+{
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < a->early_count; i++)
+		if (!a->early[i].prev)
+			a->early[kept++] = a->early[i];
+	a->early_count = kept;
+	secmem_wipe(&a->cur.prev, sizeof(a->cur.prev));
+	a->cur.has_prev = false;
+}
+
 /* Requests from before the answer (RFC 8445 7.3). Those of another branch are forgotten. */
 static void take_early(struct ice_agent *a)
 {
@@ -212,8 +225,10 @@ int ice_set_remote(struct ice_agent *a, const struct ice_remote *r, uint64_t now
 		return -EINVAL;
 	ice_advance(a, now_ns);
 	if (fresh) {
-		if (a->cur.has_remote)
+		if (a->cur.has_remote) {
 			keep_old(a);
+			forget_prev(a);
+		}
 		ice_round_clear(a);
 		memcpy(a->cur.remote_ufrag, r->ufrag.s, r->ufrag.len);
 		a->cur.remote_ufrag_len = (uint16_t)r->ufrag.len;
@@ -258,19 +273,42 @@ void ice_forget_peer(struct ice_agent *a, uint64_t now_ns)
 	secmem_wipe(&a->old, sizeof(a->old));
 	secmem_wipe(&a->cur.remote_key, sizeof(a->cur.remote_key));
 	a->cur.has_remote = false;
+	forget_prev(a);
 	ice_round_clear(a);
 	a->changes++;
 	ice_update(a);
 }
 
+/* The peer's requests may be of its new round already, before its offer told us of it. Those by the
+ * name that becomes the previous one are kept. */
+static void keep_early(struct ice_agent *a, bool prev)
+{
+	uint8_t kept = 0;
+
+	for (uint8_t i = 0; i < a->early_count; i++) {
+		if (a->early[i].prev != prev)
+			continue;
+		a->early[kept] = a->early[i];
+		a->early[kept++].prev = true;
+	}
+	a->early_count = kept;
+}
+
+/* What the peer knew last stays valid as prev: an unanswered restart changes nothing about it. */
 void ice_restart(struct ice_agent *a, uint64_t now_ns)
 {
+	struct own_name prev = a->cur.has_remote ? a->cur.own : a->cur.prev;
+	bool has_prev = a->cur.has_remote || a->cur.has_prev;
+
 	ice_advance(a, now_ns);
 	if (a->cur.has_remote)
 		keep_old(a);
+	keep_early(a, !a->cur.has_remote);
 	secmem_wipe(&a->cur, sizeof(a->cur));
+	a->cur.prev = prev;
+	a->cur.has_prev = has_prev;
+	secmem_wipe(&prev, sizeof(prev));
 	ice_round_clear(a);
-	a->early_count = 0;
 	ice_new_credentials(a);
 	a->changes++;
 	ice_update(a);

@@ -42,6 +42,7 @@ struct pair {
 	bool triggered;  /* check it before all others */
 	bool nominating; /* the transaction carries USE-CANDIDATE */
 	bool wanted;     /* we are controlled: the peer nominated it */
+	bool prev;       /* the peer checks it with our previous name, and expects that name */
 };
 
 /* A request from a peer whose credentials are not known yet (RFC 8445 7.3). */
@@ -49,12 +50,13 @@ struct early {
 	struct endpoint src;
 	uint32_t priority, ufrag_hash;
 	uint8_t local;
-	bool use_candidate;
+	bool use_candidate, prev;
 };
 
 struct selected {
 	bool set, nominated;
 	bool old;    /* under the credentials before the restart */
+	bool prev;   /* as of its pair */
 	bool renews; /* we are lite: the peer goes on with checks, which prove its consent */
 	uint8_t local;
 	struct endpoint remote;
@@ -75,12 +77,21 @@ struct waiting_out {
 	uint16_t error, request_len;
 	uint16_t unknown[STUN_UNKNOWN_MAX];
 	uint8_t unknown_count, kind, local;
-	bool use_candidate, controlling, authentic, old;
+	bool use_candidate, controlling, authentic, old, prev;
 };
 
-struct generation {
-	char ufrag[ICE_UFRAG_LEN], pwd[ICE_PWD_LEN];
+/* A name of ours, and the key of its password. */
+struct own_name {
+	char ufrag[ICE_UFRAG_LEN];
 	struct stun_key key;
+};
+
+/* The credentials of one round of checks. prev: ours of the round before. Chromium may check new
+ * pairs with that name, if it restarts ICE and has no answer yet, and then never changes it. */
+struct generation {
+	struct own_name own, prev;
+	bool has_prev;
+	char pwd[ICE_PWD_LEN]; /* of own */
 	bool has_remote;
 	uint16_t remote_ufrag_len;
 	char remote_ufrag[SDP_ICE_TEXT_MAX];

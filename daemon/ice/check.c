@@ -22,6 +22,7 @@ static void transmit(struct ice_agent *a, const struct pair *p)
 		.dst = a->remote[p->remote].addr,
 		.local = p->local,
 		.controlling = a->controlling,
+		.prev = p->prev,
 		.use_candidate = p->nominating};
 
 	o.priority = ice_local_priority(a, p->local, ICE_PRFLX);

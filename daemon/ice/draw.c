@@ -41,9 +41,9 @@ void ice_draw_text(struct ice_agent *a, char *out, size_t len)
 
 void ice_new_credentials(struct ice_agent *a)
 {
-	ice_draw_text(a, a->cur.ufrag, sizeof(a->cur.ufrag));
+	ice_draw_text(a, a->cur.own.ufrag, sizeof(a->cur.own.ufrag));
 	ice_draw_text(a, a->cur.pwd, sizeof(a->cur.pwd));
-	stun_key_init(&a->cur.key, (struct str){a->cur.pwd, sizeof(a->cur.pwd)});
+	stun_key_init(&a->cur.own.key, (struct str){a->cur.pwd, sizeof(a->cur.pwd)});
 }
 
 /* FNV-1a: tells foundations and names apart. Collisions cost a check, never safety. */

@@ -14,9 +14,11 @@ bool ice_push(struct ice_agent *a, const struct waiting_out *o)
 static size_t write_check(const struct generation *g, struct stun_writer *w,
 	const struct waiting_out *o, uint64_t tie)
 {
+	const struct own_name *own = o->prev ? &g->prev : &g->own;
+
 	stun_write_head(w, STUN_REQUEST, o->txid);
 	stun_write_username(w, (struct str){g->remote_ufrag, g->remote_ufrag_len},
-		(struct str){g->ufrag, sizeof(g->ufrag)});
+		(struct str){own->ufrag, sizeof(own->ufrag)});
 	stun_write_priority(w, o->priority);
 	stun_write_role(w, o->controlling ? STUN_ROLE_CONTROLLING : STUN_ROLE_CONTROLLED, tie);
 	if (o->use_candidate)
@@ -46,7 +48,7 @@ static size_t write_out(
 		stun_write_head(w, STUN_INDICATION, o->txid);
 		return stun_write_end(w, NULL);
 	}
-	return stun_write_end(w, o->authentic ? &g->key : NULL);
+	return stun_write_end(w, o->authentic ? o->prev ? &g->prev.key : &g->own.key : NULL);
 }
 
 bool ice_next(struct ice_agent *a, struct ice_out *out)

@@ -91,7 +91,8 @@ void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated)
 {
 	struct selected *s = &a->selected[p->component - 1];
 	const struct remote *r = &a->remote[p->remote];
-	struct selected n = {.set = true, .nominated = nominated, .local = p->local};
+	struct selected n = {
+		.set = true, .nominated = nominated, .prev = p->prev, .local = p->local};
 
 	if (s->set && !s->old && s->local == p->local && endpoint_eq(&s->remote, &r->addr)) {
 		s->ok_ns = p->ok_ns > s->ok_ns ? p->ok_ns : s->ok_ns;

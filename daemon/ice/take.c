@@ -10,7 +10,8 @@ struct request {
 	const struct endpoint *src;
 	struct str remote_ufrag;
 	uint8_t local;
-	bool old, authentic;
+	bool old, prev; /* the generation, and the name in it */
+	bool authentic;
 };
 
 static struct waiting_out answer(const struct request *q, enum out_kind kind)
@@ -20,7 +21,8 @@ static struct waiting_out answer(const struct request *q, enum out_kind kind)
 		.local = q->local,
 		.request_len = (uint16_t)q->len,
 		.authentic = q->authentic,
-		.old = q->old};
+		.old = q->old,
+		.prev = q->prev};
 
 	memcpy(o.txid, q->m->txid, sizeof(o.txid));
 	return o;
@@ -60,24 +62,54 @@ static bool is_remote(const struct generation *g, struct str ufrag)
 	return g->has_remote && str_eq(ufrag, (struct str){g->remote_ufrag, g->remote_ufrag_len});
 }
 
-/* Credentials before and after a restart may differ on one side only: then the other side's name
- * decides. The error, or 0. */
+/* Whether a request may be of this generation by its own or its previous name. The previous name
+ * serves only the peer of the new round. */
+static bool may_be_of(const struct generation *g, bool prev, struct str local, struct str remote)
+{
+	const struct own_name *n = prev ? &g->prev : &g->own;
+
+	return str_eq(local, (struct str){n->ufrag, sizeof(n->ufrag)}) &&
+		(!prev || (g->has_prev && (!g->has_remote || is_remote(g, remote))));
+}
+
+/* The generation and the name of ours. Credentials before and after a restart may differ on one
+ * side only: then the other side's name decides. False: an unknown name. */
+static bool name_of(const struct ice_agent *a, struct request *q, struct str local)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < 4; i++) {
+		bool old = i & 2, prev = i & 1, exact;
+		const struct generation *g = old ? &a->old : &a->cur;
+
+		if ((old && !g->has_remote) || !may_be_of(g, prev, local, q->remote_ufrag))
+			continue;
+		exact = is_remote(g, q->remote_ufrag);
+		if (exact || !found) {
+			q->old = old;
+			q->prev = prev;
+		}
+		if (exact)
+			return true;
+		found = true;
+	}
+	return found;
+}
+
+/* The error, or 0. */
 static unsigned authenticate(const struct ice_agent *a, struct request *q)
 {
-	struct str name = q->m->username, local = name;
-	const struct generation *c = &a->cur, *o = &a->old;
-	bool is_cur, is_old;
+	struct str name = q->m->username, local;
+	const struct generation *g;
 
 	if (!name.s || !q->m->integrity_off)
 		return STUN_BAD_REQUEST;
 	local = str_cut(&name, ':');
 	q->remote_ufrag = name;
-	is_cur = str_eq(local, (struct str){c->ufrag, sizeof(c->ufrag)});
-	is_old = o->has_remote && str_eq(local, (struct str){o->ufrag, sizeof(o->ufrag)});
-	if (!is_cur && !is_old)
+	if (!name_of(a, q, local))
 		return STUN_UNAUTHENTICATED;
-	q->old = is_old && (!is_cur || (is_remote(o, name) && !is_remote(c, name)));
-	if (!stun_verify(q->m, q->packet, q->old ? &o->key : &c->key))
+	g = q->old ? &a->old : &a->cur;
+	if (!stun_verify(q->m, q->packet, q->prev ? &g->prev.key : &g->own.key))
 		return STUN_UNAUTHENTICATED;
 	return 0;
 }
@@ -105,7 +137,7 @@ static void remember(struct ice_agent *a, const struct early *e)
 	for (uint8_t i = 0; i < a->early_count; i++) {
 		struct early *k = &a->early[i];
 
-		if (k->local == e->local && k->ufrag_hash == e->ufrag_hash &&
+		if (k->local == e->local && k->ufrag_hash == e->ufrag_hash && k->prev == e->prev &&
 			endpoint_eq(&k->src, &e->src)) {
 			k->use_candidate = k->use_candidate || e->use_candidate;
 			return;
@@ -160,6 +192,16 @@ static void checked_lite(struct ice_agent *a, struct pair *p, const struct early
 	s->renews |= a->now_ns - s->since_ns >= ICE_RENEWS_NS;
 }
 
+/* The peer refuses checks with another name of ours than it uses itself: the last one counts. */
+static void use_name(struct ice_agent *a, struct pair *p, const struct early *e)
+{
+	struct selected *s = &a->selected[p->component - 1];
+
+	p->prev = e->prev;
+	if (s->set && !s->old && s->local == p->local && endpoint_eq(&s->remote, &e->src))
+		s->prev = e->prev;
+}
+
 void ice_triggered(struct ice_agent *a, const struct early *e)
 {
 	int remote = learn(a, e), i = remote < 0 ? -1 : ice_pair_find(a, e->local, (uint8_t)remote);
@@ -170,6 +212,7 @@ void ice_triggered(struct ice_agent *a, const struct early *e)
 	if (i < 0)
 		return;
 	p = &a->pair[i];
+	use_name(a, p, e);
 	if (a->lite) {
 		checked_lite(a, p, e);
 		return;
@@ -208,6 +251,7 @@ static void request(struct ice_agent *a, struct request *q)
 	a->count[ICE_COUNT_REQUESTS]++;
 	if (q->old)
 		return;
+	e.prev = q->prev;
 	e.use_candidate = q->m->use_candidate;
 	e.ufrag_hash = ice_hash(q->remote_ufrag.s, q->remote_ufrag.len);
 	if (is_remote(&a->cur, q->remote_ufrag))

@@ -48,6 +48,7 @@ static void consent_send(struct ice_agent *a, struct selected *s)
 		.dst = s->remote,
 		.local = s->local,
 		.old = s->old,
+		.prev = s->prev,
 		.controlling = a->controlling};
 
 	ice_draw(a, o.txid, sizeof(o.txid));

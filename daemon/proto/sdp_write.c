@@ -25,9 +25,11 @@ static void put_eol(const struct writer *w)
 	sbuf_str(w->b, w->s->crlf ? STR("\r\n") : STR("\n"));
 }
 
+/* Blanks at the end of an attribute make linphone leave out its fingerprint, and pion writes one
+ * (RFC 4585 4.2 allows none). */
 static void put_line(const struct writer *w, const struct sdp_line *l)
 {
-	sbuf_str(w->b, l->text);
+	sbuf_str(w->b, l->type == 'a' ? str_trim(l->text) : l->text);
 	put_eol(w);
 }
 

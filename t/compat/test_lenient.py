@@ -85,3 +85,10 @@ def test_the_answer_uses_the_name_of_the_offer(relay, old, new):
         # Our offers to this phone use its name for the suite.
         back = call.offer(sdp(audio(), ip="10.200.2.2"), by=1, transport_protocol="RTP/SAVP")
         assert name in back.sdp.audio.suites, back
+
+
+@compat("lenient SDP", "RFC 4585 section 4.2: no blank ends a=rtcp-fb, but pion writes one")
+def test_blanks_at_the_end_of_an_attribute_are_removed(relay):
+    told = relay.call().offer(sdp(audio("a=rtcp-fb:0 transport-cc ", "a=tool:x\t "), session=("a=info:y ",)), transport_protocol="RTP/SAVPF").sdp
+    assert "a=rtcp-fb:0 transport-cc\r\n" in told.text and "a=tool:x\r\n" in told.text, told.text
+    assert " \r\n" not in told.text, told.text

@@ -52,9 +52,11 @@ static void drain(void)
 /* A request under the right password, or the right response to the agent's last check. */
 static void authentic(struct input *in)
 {
-	uint8_t p[ICE_PACKET_MAX], flags = byte(in), local = byte(in) % 4;
+	uint8_t p[ICE_PACKET_MAX], flags = byte(in), second = byte(in), local = second % 4;
 	struct stun_writer w = {.p = p, .cap = sizeof(p)};
 	struct endpoint src = flags & 1 ? last.dst : address(byte(in));
+	const struct own_name *own =
+		second & 64 && agent.cur.has_prev ? &agent.cur.prev : &agent.cur.own;
 	struct stun_msg m;
 	struct stun_key key;
 	size_t n;
@@ -70,9 +72,10 @@ static void authentic(struct input *in)
 		local = last.local;
 	} else {
 		memcpy(m.txid, "transaction!", sizeof(m.txid));
-		stun_key_init(&key, ice_pwd(&agent));
+		key = own->key;
 		stun_write_head(&w, STUN_REQUEST, m.txid);
-		stun_write_username(&w, ice_ufrag(&agent), flags & 8 ? STR("peer") : STR("else"));
+		stun_write_username(&w, (struct str){own->ufrag, sizeof(own->ufrag)},
+			flags & 8 ? STR("peer") : STR("else"));
 		stun_write_priority(&w, 1000u + flags);
 		if (flags & 16)
 			stun_write_use_candidate(&w);
@@ -142,6 +145,11 @@ static void check(void)
 			require(s.local < agent.local_count && s.remote.port &&
 				agent.local[s.local].component == c &&
 				ice_is_valid_source(&agent, s.local, &s.remote));
+	for (uint8_t i = 0; i < agent.pair_count; i++)
+		require(!agent.pair[i].prev || agent.cur.has_prev);
+	for (uint8_t c = 0; c < ICE_COMPONENTS; c++)
+		require(!agent.selected[c].set || !agent.selected[c].prev ||
+			(agent.selected[c].old ? &agent.old : &agent.cur)->has_prev);
 	if (ice_state(&agent) == ICE_COMPLETED)
 		require(ice_selected(&agent, 1, &s) && s.nominated);
 }

@@ -17,7 +17,7 @@ static inline void net_save(const struct ice_agent *a, struct ice_saved *out)
 	out->last = a->last;
 	out->has_remote = a->cur.has_remote;
 	out->tie_breaker = a->tie_breaker;
-	memcpy(out->ufrag, a->cur.ufrag, sizeof(out->ufrag));
+	memcpy(out->ufrag, a->cur.own.ufrag, sizeof(out->ufrag));
 	memcpy(out->pwd, a->cur.pwd, sizeof(out->pwd));
 	out->remote_ufrag_len = a->cur.remote_ufrag_len;
 	memcpy(out->remote_ufrag, a->cur.remote_ufrag, sizeof(out->remote_ufrag));

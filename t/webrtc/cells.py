@@ -128,7 +128,6 @@ KNOWN = {
         "pion_32-sdes": "pion/webrtc has no SRTP for _32: ErrNoSRTPProtectionProfile after the handshake",
         "sdes-pion_32": "pion/webrtc has no SRTP for _32: ErrNoSRTPProtectionProfile after the handshake",
         "aiortc-linphone_dtls": "aiortc's parser refuses attributes behind the URI of a=extmap",
-        "pion-linphone_dtls": PION_BLANK,
         "linphone_dtls-aiortc": "aiortc's parser refuses attributes behind the URI of a=extmap",
         "aiortc-linphone_zrtp": "aiortc's parser refuses attributes behind the URI of a=extmap",
         "linphone_zrtp-aiortc": "aiortc refuses linphone's offer of PCMU alone: Failed to set remote audio description send parameters",

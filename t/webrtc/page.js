@@ -187,7 +187,14 @@ class User {
 		return new Promise((done) => this.session.unhold({}, done));
 	}
 
-	restart() {
+	// late: the page takes the answer so many ms later. Its new port checks before that, with the relay's old name.
+	restart(late = 0) {
+		const pc = this.pc, take = pc.setRemoteDescription;
+		pc.setRemoteDescription = async (answer) => {
+			pc.setRemoteDescription = take;
+			await new Promise((done) => setTimeout(done, late));
+			return pc.setRemoteDescription(answer);
+		};
 		return new Promise((done) => this.session.renegotiate({ rtcOfferConstraints: { iceRestart: true } }, done));
 	}
 

@@ -3,9 +3,9 @@
 """kamailio-cfg/kamailio-webrtc.cfg as it is: JsSIP in Chromium registers by WebSocket, and calls a baresip phone behind a PBX's address and
 is called by it. make check-webrtc.
 
-    websocket.py [--relay=rtpengine|xcipherd] [--module=stock|ours] [--tls] [--restart]
+    websocket.py [--relay=rtpengine|xcipherd] [--module=stock|ours] [--tls]
 
---restart: an ICE restart too, which fails with xcipherd if Chromium checks before it has the answer (README.md). --tls: by wss://, with a certificate made for the run, which Chromium knows by the hash of its key."""
+--tls: by wss://, with a certificate made for the run, which Chromium knows by the hash of its key."""
 import argparse
 import base64
 import glob
@@ -128,7 +128,7 @@ def both_hear(one, other, title):
 
 class Rig:
     def __init__(self, net, folder, args):
-        self.net, self.restart = net, args.restart
+        self.net = net
         self.certificate = Certificate(folder) if args.tls else None
         self.relay = call.start_relay(net, args.relay, names=("web", "sip"))
         options = {"XC_STOCK": 1} if args.module == "stock" else {}
@@ -175,7 +175,7 @@ def check_hold(page, phone):
 
 def check_restart(page, phone):
     before = page.browser.js("user.pc.currentRemoteDescription.sdp.match(/a=ice-ufrag:(.*)/)[1]")
-    page.browser.js("user.restart()")
+    page.browser.js("user.restart(500)")
     wait_for("a pair of the new credentials", lambda: page.browser.js("ownPair(user.pc)"))
     if page.browser.js("user.pc.currentRemoteDescription.sdp.match(/a=ice-ufrag:(.*)/)[1]") == before:
         raise call.Failed("the relay kept its ICE credentials")
@@ -186,7 +186,7 @@ def check_calls(rig, page, phone):
     page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
     page.is_("state", "confirmed")
     both_hear(page, phone, "browser to phone")
-    if rig.restart:
+    if rig.relay.name == "xcipherd":  # rtpengine loses about three packets
         check_restart(page, phone)
     check_hold(page, phone)
     page.browser.js("user.session.terminate()")
@@ -242,7 +242,6 @@ def main():
     p.add_argument("--relay", choices=("rtpengine", "xcipherd"), default="rtpengine")
     p.add_argument("--module", choices=("stock", "ours"), default="stock")
     p.add_argument("--tls", action="store_true")
-    p.add_argument("--restart", action="store_true")
     args = p.parse_args()
     if args.module == "ours" and args.relay == "rtpengine":
         print("skipped: Debian's rtpengine does not know rtpp-flags, which our module sends")
