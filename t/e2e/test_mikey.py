@@ -22,7 +22,7 @@ from test_redis import kill, settled
 sys.path.append(os.path.join(relay.ROOT, "t", "mikey"))
 
 import certs  # noqa: E402
-import peer  # noqa: E402
+import mikey_peer as peer  # noqa: E402
 import responder  # noqa: E402
 
 A, B = "10.200.1.2", "10.200.2.2"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The responder of peer.py."""
+"""The responder of mikey_peer.py."""
 import crypto
 import wire
-from peer import BY_TYPE, MODES, Keys, Refused, Side, certificates, first_key, identity, policy, suite_of, tgk, unix
+from mikey_peer import BY_TYPE, MODES, Keys, Refused, Side, certificates, first_key, identity, policy, suite_of, tgk, unix
 from wire import Payload
 
 

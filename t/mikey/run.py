@@ -15,7 +15,7 @@ import crypto  # noqa: E402
 import wire  # noqa: E402
 from cryptography import x509  # noqa: E402
 from cryptography.hazmat.primitives import serialization  # noqa: E402
-from peer import MODES, Initiator, Refused  # noqa: E402
+from mikey_peer import MODES, Initiator, Refused  # noqa: E402
 from responder import Responder  # noqa: E402
 
 FILE = os.path.join(os.path.dirname(HERE), "vectors", "mikey", "messages.json")
