@@ -38,7 +38,7 @@ bool policy_body(
 /* " SDES-only-..." for each suite of the set. */
 void policy_flags(char *out, size_t size, uint32_t set);
 /* Takes what limits suites (of SDES: only-, no-, require:, nonew) out of flags, in place; and what
- * names a transport, if transport is set. */
+ * names a transport or demands one keying, if transport is set. */
 size_t policy_loosen(char *flags, size_t len, bool transport);
 /* Is this fall-back among the allowed ones, "suites,rtp"? */
 bool policy_allows(const char *list, const char *what);
