@@ -104,6 +104,7 @@ def test_mikey_of_a_stranger(net, beside):
             line.believe(c.ask("answer", sdp=b.sdp(), from_tag="a", to_tag="b"))
             talk(c)
             assert c.keying("a") == "SDES"
+            assert "MIKEY: identity is unknown; another keying serves instead" in daemon.text()
             line.close()
         assert daemon.statistics()["MIKEY"]["psk responder identity"] == 1
         for end in (a, b):
@@ -122,6 +123,7 @@ def test_mikey_to_a_stranger(net, how):
         else:
             c.begin()
             talk(c)
-            assert c.keying("b") == "SDES"
+            assert c.keying("b") == "SDES" and "MIKEY not offered: no section for MIKEY-peer" in daemon.text()
+        assert daemon.statistics()["MIKEY"]["unknown initiator identity"] == 1
         for end in (a, b):
             end.close()
