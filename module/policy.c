@@ -217,6 +217,18 @@ static bool is_transport(struct text t)
 	return starts(t, "transport-protocol=");
 }
 
+/* Allows one keying only, which may fail. */
+static bool demands_keying(struct text t)
+{
+	static const char *const names[] = {"MIKEY=require", "MIKEY-require", "DTLS=NENA",
+		"DTLS-NENA", "ZRTP=require", "ZRTP-require", "ZRTP=hold", "ZRTP-hold"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (text_is(t, names[i]))
+			return true;
+	return false;
+}
+
 /* Removes limits of suites from the words of "SDES=[a b c]". Brackets stay. */
 static struct text of_list(struct text t, bool first, char *buf)
 {
@@ -250,7 +262,7 @@ size_t policy_loosen(char *flags, size_t len, bool transport)
 		/* The result is at most as long as the input. */
 		if (list || first)
 			t = of_list(t, first, to);
-		else if (limits_suites(t) || (transport && is_transport(t)))
+		else if (limits_suites(t) || (transport && (is_transport(t) || demands_keying(t))))
 			continue;
 		list = (list || first) && !closes;
 		if (!t.len)

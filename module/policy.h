@@ -38,7 +38,7 @@ bool policy_body(
 /* " SDES-only-..." for each suite of the set. */
 void policy_flags(char *out, size_t size, uint32_t set);
 /* Removes limits of suites (of SDES: only-, no-, require:, nonew) from flags, in place. With
- * transport set, removes transports, too. */
+ * transport set, also removes transports and demands for one keying. */
 size_t policy_loosen(char *flags, size_t len, bool transport);
 /* Whether this fall-back is in the list of allowed ones, "suites,rtp". */
 bool policy_allows(const char *list, const char *what);

@@ -19,14 +19,23 @@ const struct keying_ops *keying_row(uint32_t i)
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why)
 {
+	struct keying_error passed_over = {0};
 	bool found = false;
 
 	*why = (struct keying_error){.reason = NGE_SUITE};
 	/* A message of MIKEY that does not verify refuses the offer: nothing takes its place. */
-	for (uint32_t i = 0; i < KEYING_ROWS && why->reason != NGE_MIKEY; i++)
-		found |= rows[i]->read_offer(l, m, suites, in, why);
+	for (uint32_t i = 0; i < KEYING_ROWS && why->reason != NGE_MIKEY; i++) {
+		struct keying_error before = *why;
+
+		if (rows[i]->read_offer(l, m, suites, in, why)) {
+			passed_over = found ? passed_over : before;
+			found = true;
+		}
+	}
 	if (why->reason == NGE_MIKEY)
 		keying_drop_offered(l->state);
+	else if (found)
+		*why = passed_over;
 	return found && why->reason != NGE_MIKEY;
 }
 

@@ -87,6 +87,7 @@ struct keying_offer {
 
 	struct keying_lines *lines; /* result */
 	struct str warning;         /* "media 1 " comes before it */
+	bool weaker; /* a keying that was wished for is left out: the log has the warning, too */
 	struct keying_error error;
 };
 
@@ -199,7 +200,8 @@ const struct keying_ops *keying_row(uint32_t i);
 /* --- Offers and answers ----------------------------------------------------------------------- */
 
 /* Whether the terminal's m-line offers what we could accept; it is stored then. Otherwise why says
- * what is wrong. */
+ * what is wrong. If it has a detail all the same, it says why a keying was passed over for one that
+ * comes after it. */
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why);
 bool keying_could_accept(

@@ -416,6 +416,7 @@ static enum keying_result no_message(
 		return KEYING_REFUSES;
 	}
 	o->warning = pool_printf(in->p, "MIKEY not offered: " STR_FMT, STR_ARG(why));
+	o->weaker = true;
 	return KEYING_PASSES;
 }
 
@@ -433,6 +434,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 		/* The operator's default is for those who have a section. */
 		if (in->r->mikey == NG_MIKEY_DEFAULT)
 			return KEYING_PASSES;
+		mikey_host_count(in->host->mikey, MIKEY_MODE_COUNT, true, MIKEY_FAIL_IDENTITY);
 		return no_message(o, use, STR("no section for MIKEY-peer"), in);
 	}
 	if (!mode_of(&mode, &party, in->r)) {

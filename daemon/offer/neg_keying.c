@@ -34,11 +34,15 @@ static struct str at_media(struct pool *p, uint32_t i, struct str what)
 		p, "media %u%s" STR_FMT, (unsigned)i + 1, what.len ? ": " : "", STR_ARG(what));
 }
 
-static void warn(struct plan *plan, const struct neg_in *in, uint32_t i, struct str warning)
+static void warn(
+	struct plan *plan, const struct neg_in *in, uint32_t i, struct str warning, bool weaker)
 {
-	if (warning.len)
-		plan_warn(plan, in->p,
-			pool_printf(in->p, "media %u " STR_FMT, (unsigned)i + 1, STR_ARG(warning)));
+	struct str text;
+
+	if (!warning.len)
+		return;
+	text = pool_printf(in->p, "media %u " STR_FMT, (unsigned)i + 1, STR_ARG(warning));
+	(weaker ? plan_note : plan_warn)(plan, in->p, text);
 }
 
 /* --- Offers ----------------------------------------------------------------------------------- */
@@ -59,6 +63,10 @@ bool neg_read_offer(
 	keying_drop_offered(&l->keying);
 	if (secure || !(in->r->osrtp & NG_OSRTP_OFF))
 		keying_read_offer(&leg, m, neg_required(in->r), &k, &why);
+	if (why.detail.len && keying_was_offered(&l->keying))
+		plan_note(plan, in->p,
+			pool_printf(in->p, "media %u " STR_FMT "; another keying serves instead",
+				(unsigned)i + 1, STR_ARG(why.detail)));
 	if (keying_was_offered(&l->keying) || (!secure && !in->r->sdes.require_given))
 		return true;
 	if (!secure)
@@ -92,7 +100,7 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 		.lines = &pm->lines};
 	bool written = keying_write_offer(&o, &k);
 
-	warn(plan, in, i, o.warning);
+	warn(plan, in, i, o.warning, o.weaker);
 	if (!written)
 		plan_fail(plan, o.error.reason, at_media(in->p, i, o.error.detail));
 	return written;
@@ -151,7 +159,7 @@ void neg_read_answer(struct plan *plan, struct keying_answer *a, struct leg *l, 
 	switch (keying_read_answer(a, &k)) {
 	case KEYING_AGREES:
 		into_force(l, a);
-		warn(plan, in, i, a->warning);
+		warn(plan, in, i, a->warning, false);
 		a->warning = STR_NONE;
 		break;
 	case KEYING_REFUSES:
@@ -172,7 +180,7 @@ void neg_write_answer(
 	switch (keying_write_answer(a, &k)) {
 	case KEYING_AGREES:
 		into_force(l, a);
-		warn(plan, in, i, a->warning);
+		warn(plan, in, i, a->warning, false);
 		break;
 	case KEYING_REFUSES:
 		plan_fail(plan, a->error.reason, at_media(in->p, i, a->error.detail));

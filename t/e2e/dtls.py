@@ -28,7 +28,7 @@ class Plain:
         self.socket.bind((address, 0))
         self.port = self.socket.getsockname()[1]
         self.seq, self.ssrc, self.to = 0, int.from_bytes(os.urandom(4), "big"), None
-        self.heard, self.count, self.bad, self.ended = [], {"rtp": 0, "dtls": 0, "stun": 0}, 0, False
+        self.heard, self.count, self.bad, self.ended = [], {"rtp": 0, "dtls": 0, "stun": 0, "zrtp": 0}, 0, False
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
 
@@ -45,7 +45,7 @@ class Plain:
 
     def take(self, _socket, packet, source):
         first = packet[0] if packet else 255
-        kind = "stun" if first < 4 else "dtls" if 20 <= first < 64 else "rtp"
+        kind = "stun" if first < 4 else "zrtp" if first == 16 else "dtls" if 20 <= first < 64 else "rtp"
         self.count[kind] += 1
         if kind == "rtp" and not 64 <= packet[1] & 0x7f < 96:
             self.hear(packet)

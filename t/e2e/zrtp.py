@@ -18,7 +18,6 @@ class Zrtp(dtls.Plain):
         srtp.lib()  # it is not started by two threads at once
         super().__init__(net, place, address)
         self.announces, self.lock = announces, threading.RLock()
-        self.count["zrtp"] = 0
         self.rx = self.tx = None
         self.engine = bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements)
         self.hello = self.engine.hello_hash()

@@ -227,7 +227,8 @@ static void a_demand_is_of_each_media(void **state)
 static void fall_backs_take_limits_out_of_flags(void **state)
 {
 	char f[] = "RTP/SAVP SDES-only-A SDES-pad  SDES=no-B transport-protocol=RTP/SAVP x",
-	     g[sizeof(f)];
+	     g[sizeof(f)],
+	     h[] = "MIKEY=require MIKEY-peer=a DTLS=NENA ZRTP=require zrtp-hold ZRTP=terminate";
 	static const char *const L[][2] = {
 		{"SDES-nonew SDES=require:A; SDES-require:A SDES-no SDES=noneword",
 			"SDES-no SDES=noneword"},
@@ -248,6 +249,10 @@ static void fall_backs_take_limits_out_of_flags(void **state)
 	n = policy_loosen(g, strlen(g), true);
 	assert_int_equal(n, 10);
 	assert_memory_equal(g, "SDES-pad x", n);
+	assert_int_equal(policy_loosen(h, strlen(h), false), strlen(h));
+	n = policy_loosen(h, strlen(h), true);
+	assert_int_equal(n, strlen("MIKEY-peer=a ZRTP=terminate"));
+	assert_memory_equal(h, "MIKEY-peer=a ZRTP=terminate", n);
 	for (size_t i = 0; i < ARRAY_LEN(L); i++) {
 		char list[128];
 
