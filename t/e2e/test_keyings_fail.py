@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A keying that fails falls back to what the operator allows. It is logged and counted. Where nothing is allowed, no media pass."""
 import test_mikey
-import zrtp
 from baresip import wait_for
 from run import cases
-from test_keyings import ADDRESS, EVERY, KINDS, Call, check_ends, relay_of, talk
-from test_mikey import BOB, GATEWAY, PSK, peer
+from test_keyings import ADDRESS, EVERY, KINDS, Call, relay_of, talk
+from test_mikey import GATEWAY, PSK, peer
 
 EVE = "sip:eve@example.org"
 RTP, SRTP = {"transport_protocol": "RTP/AVP"}, {"transport_protocol": "RTP/SAVP"}
