@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher-bench zrtp: exchanges per second of one core, by key agreement, beside the time that the
  * agreement alone needs (the floor: one key pair, one result); and what a forged packet costs.
- * Initiator and responder run in turns in one thread; the CPU time of each is measured separately. */
+ * Initiator and responder run in turns in one thread. The CPU time of each is measured apart. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Our ZRTP exchange against that of libbzrtp, in memory: each combination of the algorithms of both,
+/* Our ZRTP exchange against that of libbzrtp, in memory: all combinations of common algorithms,
  * in both roles, with a=zrtp-hash both ways and a second stream in Multistream mode. Keys and SAS
- * must be equal at both ends. libbzrtp is GPL-3, so this is a program of its own: make check-zrtp. */
+ * must be equal at both ends. libbzrtp is GPL-3, so this is a separate program: make check-zrtp. */
 #include <bzrtp/bzrtp.h>
 #include <stdio.h>
 #include <stdlib.h>
