@@ -6,9 +6,7 @@
 #include "call/model.h"
 
 /* MEDIA_QUIET_*, and NEG_QUIET_ONLY. */
-#define NEG_QUIET_ONLY \
-	4 /* the media has only codecs with MEDIA_QUIET_*; not one of these bits
-			  * itself */
+#define NEG_QUIET_ONLY 4 /* no other codec; not itself a MEDIA_QUIET_* bit */
 
 /* Adds payload types of telephone events (RFC 4733). */
 void neg_add_events(uint64_t events[2], const struct sdp_media *m);
