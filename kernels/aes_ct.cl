@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AES counter mode (RFC 3711 4.1.1) on any OpenCL device: bitsliced, without table look-ups or branches that depend on
- * keys or data. Plane b holds bit b of every byte. A packet has 128 bits of a plane: byte i of them is byte i of its
- * blocks (FIPS-197 3.4: row i % 4, column i / 4), one bit for each of eight blocks: the low four bits are four
- * neighbouring blocks under the receiving key, the high four the same blocks under the sending key. So rows move by
- * shuffling bytes, columns mix by rotating words, one pass gives 64 bytes of both keystreams, and counters need no
- * slicing at all. Wide lanes take several packets side by side. The S-box is the circuit of Boyar and Peralta, "A
- * depth-16 circuit for the AES S-box" (2011); its constant 0x63 passes rows and columns unchanged and is in the keys. */
+/* AES counter mode (RFC 3711 4.1.1) on any OpenCL device. Bitsliced: no table look-ups or branches
+ * depend on keys or data. Plane b holds bit b of every byte. A packet has 128 bits of a plane,
+ * eight for each byte of a block (FIPS-197 3.4: row i % 4, column i / 4). The low four of these
+ * bits are four neighbouring blocks under the receiving key; the high four are the same blocks
+ * under the sending key. So shifting rows shuffles bytes, mixing columns rotates words, and one
+ * pass gives 64 bytes of both keystreams. Counters need no slicing. Wide lanes process several
+ * packets in parallel. The S-box is the circuit of Boyar and Peralta, "A depth-16 circuit for the
+ * AES S-box" (2011). The keys include its constant 0x63, which rows and columns leave unchanged. */
 #ifndef XC_HAVE_AES
 #define XC_HAVE_AES 1
 
@@ -15,14 +16,14 @@ struct xc_cm {
 	uint rounds; /* 0: no cipher */
 };
 
-/* Words in a plane: four for each packet. The host says what the device's vectors hold. */
+/* Words per plane: four for each packet. The host passes the device's vector width. */
 #if XC_LANES == 1
 #undef XC_PLANE_WORDS
 #define XC_PLANE_WORDS 4
 #elif !defined(XC_PLANE_WORDS)
 #define XC_PLANE_WORDS 16
 #endif
-#define XC_CM_MANY (XC_PLANE_WORDS / 4) /* packets that are ciphered together */
+#define XC_CM_MANY (XC_PLANE_WORDS / 4) /* packets encrypted together */
 #if XC_PLANE_WORDS == 16
 typedef uint16 xc_plane;
 #elif XC_PLANE_WORDS == 8
@@ -136,7 +137,7 @@ XC_INLINE void xc_mix_columns(xc_plane *q)
 	q[7] = rest[7] ^ ab[6];
 }
 
-/* 16 bytes that all four blocks of a key have in common, as planes. */
+/* The planes of 16 bytes that all four blocks of a key share. */
 XC_INLINE void xc_slice(xc_plane *q, xc_plane rx, xc_plane tx)
 {
 	xc_plane low = (rx & XC_P(0x0f0f0f0fu)) | ((tx << 4) & XC_P(0xf0f0f0f0u));
@@ -151,7 +152,7 @@ XC_INLINE void xc_slice(xc_plane *q, xc_plane rx, xc_plane tx)
 	}
 }
 
-/* Round key r of all packets; from round 1 on with the S-box's constant. */
+/* Adds round key r of all packets; from round 1 on it includes the S-box's constant. */
 XC_INLINE void xc_round_key(xc_plane *q, const struct xc_cm *rx, const struct xc_cm *tx, uint r)
 {
 	union xc_packets x, y;
@@ -166,14 +167,15 @@ XC_INLINE void xc_round_key(xc_plane *q, const struct xc_cm *rx, const struct xc
 		q[0] = ~q[0], q[1] = ~q[1], q[5] = ~q[5], q[6] = ~q[6];
 }
 
-/* What a batch of packets has in common for all its blocks. */
+/* What all blocks of a group of packets share. */
 struct xc_cm_many {
 	xc_plane first[8]; /* the counter block with counter 0 and round key 0 */
 	xc_plane last[3];  /* set where a packet's last round is 10, 12, 14 */
-	xc_plane ahead;    /* set in the last byte for those of four blocks whose counter is in the next four: from 2 on */
+	xc_plane ahead;    /* set in the last byte for those of four blocks whose counter is in
+			    * the next four (GCM: counters start at 2) */
 	uint rounds;       /* the most */
 #if XC_LANES > 1
-	xc_plane key[15][8]; /* a device with scalar lanes has no room for these */
+	xc_plane key[15][8]; /* a device with scalar lanes has too little memory for these */
 #endif
 };
 
@@ -218,8 +220,9 @@ XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const
 #define XC_LAST_BYTE(x) ((xc_plane)(0, 0, 0, (x) << 24))
 #endif
 
-/* Both keystreams' blocks 4j to 4j + 3, added: planes whose bytes have a bit for each block in their lower half. A packet
- * has fewer than 256 blocks (the host refuses longer ones), and the salt has zeroes where the counter is: RFC 3711 4.1.1. */
+/* Adds blocks 4j to 4j + 3 of both keystreams: the lower half of each byte has a bit per block. A
+ * packet has fewer than 256 blocks (the host refuses longer ones), and the salt is zero at the
+ * counter: RFC 3711 4.1.1. */
 XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struct xc_cm *rx,
 	const struct xc_cm *tx, uint j)
 {
@@ -277,7 +280,7 @@ XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struc
 		a ^= t << n;                                   \
 	}
 
-/* From the planes of four blocks to their bytes. */
+/* Converts the planes of four blocks to bytes. */
 XC_INLINE void xc_unslice(union xc_packets *block, const xc_plane *sum)
 {
 	xc_plane p[4];
@@ -294,7 +297,7 @@ XC_INLINE void xc_unslice(union xc_packets *block, const xc_plane *sum)
 		block[b].v = p[b];
 }
 
-/* One block under one key: as costly as four under eight keys. */
+/* Encrypts one block under one key: costs as much as four blocks under eight keys. */
 static ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
 {
 	struct xc_cm rx[XC_CM_MANY], tx[XC_CM_MANY];
@@ -318,8 +321,8 @@ XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
 	x[0] = xc_aes_block(rk[0], 10, x[0]);
 }
 
-/* Re-encrypts len[i] bytes of each packet, all of them where another is longer: reads and writes up to 63 bytes more
- * (XC_SLACK). */
+/* Re-encrypts len[i] bytes of each packet; shorter packets are processed to the longest one's
+ * length. Reads and writes up to 63 bytes more (XC_SLACK). */
 static void xc_cm_recrypt_many(const xc_out *dst, const xc_in *src, const uint *len,
 	const struct xc_cm *rx, const struct xc_cm *tx)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AES counter mode (RFC 3711 4.1.1) with the processor's AES instructions, decryption and encryption in one go:
- * out = in XOR keystream(rx) XOR keystream(tx), five blocks under both keys in flight. Round keys are loaded where they are
- * used: copying them first costs more than the ciphering (NOTES.md). Chosen by feature macro, never by vendor. */
+/* AES counter mode (RFC 3711 4.1.1) with the processor's AES instructions. Decrypts and encrypts in
+ * one pass: out = in XOR keystream(rx) XOR keystream(tx), five blocks under both keys in flight.
+ * Loads round keys where they are used: copying them first would take longer than the encryption
+ * (NOTES.md). Selected by feature macro, never by vendor. */
 #if !defined(XC_PORTABLE_AES) && defined(__AES__) && XC_HAS(__builtin_ia32_aesenc128)
 #define XC_HAVE_AES 1
 
@@ -52,8 +53,9 @@ XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
 			ulong2);
 }
 
-/* RFC 3711 4.1.1: the counter is the last two bytes, big-endian (RFC 7714: four, from 2 on). A packet has fewer than 250
- * blocks (the host refuses longer ones), and the salt has zeroes there: the last byte is all that counts, by addition. */
+/* RFC 3711 4.1.1: the counter is the last two bytes, big-endian (RFC 7714: four, from 2 on). A
+ * packet has fewer than 250 blocks (the host refuses longer ones), and the salt is zero there. So
+ * adding to the last byte suffices. */
 #define XC_COUNT(j) ((long)((ulong)(j) << 56))
 
 XC_INLINE xc_block xc_counter(ulong2 iv, uint j)
@@ -110,7 +112,7 @@ typedef long xc_pair __attribute__((__vector_size__(32)));
 		__builtin_ia32_aesenclast512(y##i, ky);
 #define XC_QOUT(i)                                        \
 	XC_STORE(64, dst + 64 * (i), XC_LOAD(64, src + 64 * (i)) ^ __builtin_astype(x##i, uint16));
-/* Half of a quad, where a packet ends in its first half. */
+/* Half of a quad, for a packet that ends in its first half. */
 #define XC_LOW(x) __builtin_shufflevector(x, x, 0, 1, 2, 3)
 #define XC_QFIRST_HALF(kx, ky)        \
 	u = XC_LOW(rx_ctr ^ (kx));    \
@@ -205,7 +207,7 @@ XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, st
 }
 #endif
 
-/* Any number of rounds on either side, one after the other. */
+/* Any number of rounds on either side, one side after the other. */
 XC_INLINE void xc_cm_any(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
 {
 	for (uint j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {

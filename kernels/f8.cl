@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AES in F8 mode (RFC 3711 4.1.2): each block of keystream needs the one before it, so that only several packets at once
- * keep the processor busy. A chain is one side of one packet; XC_F8_MANY of them go side by side, each with its own keys,
- * and are added to what already lies in the packet's output place. */
+/* AES in F8 mode (RFC 3711 4.1.2). Each keystream block needs the previous one, so only several
+ * packets in parallel keep the processor busy. A chain is one side of one packet. XC_F8_MANY chains
+ * run in parallel, each with its own keys. Their keystreams are added to the bytes already in the
+ * packet's output. */
 #ifdef XC_AES_MANY
 #define XC_F8_MANY XC_AES_MANY
 #else
@@ -15,7 +16,7 @@ struct xc_f8 {
 	uint len;
 };
 
-/* RFC 3711 4.1.2.2 and 4.1.2.3. word: ROC or E||index as it stands on the wire. */
+/* RFC 3711 4.1.2.2 and 4.1.2.3. word: ROC, or E||index in wire format. */
 XC_INLINE ulong2 xc_f8_iv(xc_in pkt, uint rtcp, uint word)
 {
 	ulong2 head = XC_LOAD(16, pkt);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AEAD_AES_GCM for SRTP and SRTCP (RFC 7714), one packet at a time: initial counter block and tag. The body's keystream is
- * counter mode from counter 2 on and shares its code with AES_CM. */
+/* AEAD_AES_GCM for SRTP and SRTCP (RFC 7714), one packet at a time: initial counter block and tag.
+ * The body's keystream is counter mode from counter 2 on, and shares its code with AES_CM. */
 
 /* RFC 7714 8.1, 9.1: SSRC in bytes 2 to 5, the 48-bit index in bytes 6 to 11, then the block counter. */
 XC_INLINE ulong2 xc_gcm_iv(const __global struct xc_key *k, ulong index, uint ssrc, uint counter)
@@ -23,7 +23,7 @@ XC_INLINE ulong2 xc_mask16(uint n)
 	return (ulong2)(xc_mask(min(n, 8u)), xc_mask(min(max(n, 8u) - 8, 8u)));
 }
 
-/* len bytes and the low word_len (0 or 4) bytes of word behind them, with zeroes up to a block. */
+/* Hashes len bytes, followed by the low word_len (0 or 4) bytes of word, zero-padded to a block. */
 XC_INLINE void xc_ghash_bytes(struct xc_ghash *g, xc_in p, uint len, ulong word, uint word_len)
 {
 	uint rest = len % 16, shift = 8 * (rest % 8);
@@ -40,8 +40,8 @@ XC_INLINE void xc_ghash_bytes(struct xc_ghash *g, xc_in p, uint len, ulong word,
 		xc_ghash_push(g, (ulong2)(high, 0));
 }
 
-/* RFC 7714 8.2, 9.2, 9.3: the header is additional data; of SRTCP the E||index word (as it stands on the wire) too, behind
- * it; a body that is not encrypted is additional data between the two. p: the packet as it is on this side's wire. */
+/* RFC 7714 8.2, 9.2, 9.3. Additional data: the header, then an unencrypted body, then for SRTCP the
+ * E||index word in wire format. p: the packet in this side's wire format. */
 XC_INLINE ulong2 xc_gcm_tag(const __global struct xc_key *k, xc_in p, const __global struct xc_job *j,
 	ulong index, uint ssrc, uint word, uint clear)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GHASH (NIST SP 800-38D 6.4) on any OpenCL device: carry-less multiplication by ordinary ones. Every fourth bit of a number
- * stands alone, with room for what up to 16 additions carry; the bits in between are masked away. No tables, no branches on
- * data. The upper half of a product comes from the lower half of the product of both numbers with their bits reversed. */
+/* GHASH (NIST SP 800-38D 6.4) on any OpenCL device: carry-less multiplication by ordinary
+ * multiplication. Only every fourth bit of a number is used, which leaves room for the carries of
+ * up to 16 additions; the other bits are masked away. No tables, no branches on data. The upper
+ * half of a product is computed as the lower half for bit-reversed numbers. */
 #ifndef XC_HAVE_GHASH
 #define XC_HAVE_GHASH 1
 
 struct xc_ghash {
 	ulong y0, y1; /* the block as a number, big-endian: lower and upper half */
-	ulong h0, h1, r0, r1; /* H, and with its bits reversed */
+	ulong h0, h1, r0, r1; /* H, and H with its bits reversed */
 };
 
 XC_INLINE ulong xc_bits_reversed(ulong x)
@@ -43,8 +44,8 @@ XC_INLINE void xc_ghash_begin(struct xc_ghash *g, const __global struct xc_key *
 	g->r0 = xc_bits_reversed(g->h0);
 }
 
-/* y = (y + block) * H, in the reflected field: Karatsuba's three products, each in two halves, then the reduction by
- * x^128 + x^7 + x^2 + x + 1, whose shifts go the other way. */
+/* y = (y + block) * H in the reflected field: Karatsuba's three products, each in two halves, then
+ * the reduction by x^128 + x^7 + x^2 + x + 1 with reversed shifts. */
 XC_INLINE void xc_ghash_push(struct xc_ghash *g, ulong2 block)
 {
 	ulong a1 = g->y1 ^ xc_swap8(block.x), a0 = g->y0 ^ xc_swap8(block.y);

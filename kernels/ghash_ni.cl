@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GHASH (NIST SP 800-38D 6.4) by carry-less multiplication. Numbers are a block's bytes in reverse, so that the
- * processor's bit order is the polynomial's; powers of H come from the key already doubled, which spares the shift by one
- * that a reflected product would need. Up to eight products are added before one reduction. */
+/* GHASH (NIST SP 800-38D 6.4) by carry-less multiplication. Numbers are a block's bytes in reverse,
+ * so that the processor's bit order matches the polynomial's. The key holds powers of H already
+ * doubled, which saves the shift by one of a reflected product. Up to eight products are added
+ * before one reduction. */
 #if !defined(XC_PORTABLE_AES) && defined(__PCLMUL__) && XC_HAS(__builtin_ia32_pclmulqdq128) && \
 	XC_HAS(__builtin_shufflevector)
 #define XC_HAVE_GHASH 1
@@ -24,7 +25,7 @@ XC_INLINE xc_poly xc_reversed(xc_poly x)
 		xc_poly);
 }
 
-/* blocks: how many will be pushed, at least one. */
+/* blocks: number of blocks to push, at least one. */
 XC_INLINE void xc_ghash_begin(struct xc_ghash *g, const __global struct xc_key *k, uint blocks)
 {
 	const xc_poly zero = {0, 0};
@@ -34,7 +35,8 @@ XC_INLINE void xc_ghash_begin(struct xc_ghash *g, const __global struct xc_key *
 	g->left = (blocks - 1) % XC_GHASH_POWERS + 1;
 }
 
-/* The product of 255 bits modulo x^128 + x^7 + x^2 + x + 1, reflected: two folds by its upper part. */
+/* Reduces a product of 255 bits modulo x^128 + x^7 + x^2 + x + 1, reflected: folds its upper part
+ * twice. */
 XC_INLINE void xc_ghash_reduce(struct xc_ghash *g)
 {
 	const xc_poly zero = {0, 0}, fold = {0, (long)0xc200000000000000ul};
@@ -61,7 +63,7 @@ XC_INLINE void xc_ghash_push(struct xc_ghash *g, ulong2 block)
 		xc_ghash_reduce(g);
 }
 
-/* After the last block that was announced. */
+/* Call after the announced number of blocks. */
 XC_INLINE ulong2 xc_ghash_end(const struct xc_ghash *g)
 {
 	return __builtin_astype(xc_reversed(g->y), ulong2);

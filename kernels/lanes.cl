@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lanes: one packet per lane of a vector, XC_LANES packets in a work-item. XC_GROUPS of a packet's two hashes go side by
- * side: 2 where one alone would wait for its own latency, 1 where two would not fit into the registers.
- * Loads and stores of any alignment, byte order, and the way from rows (64 bytes of one packet) to lanes.
- * Sources are compiled in the order of daemon/batch/opencl_build.c, behind layout.h; none includes another. */
+/* Lanes: one packet per vector lane, XC_LANES packets in a work-item. XC_GROUPS of a packet's two
+ * hashes run in parallel: 2 if one alone would wait for its own latency, 1 if two need too many
+ * registers. This file has unaligned loads and stores, byte order, and the transposition of rows
+ * (64 bytes of one packet) into lanes. The order of sources in daemon/batch/opencl_build.c replaces
+ * #include; layout.h comes first. */
 #ifndef XC_LANES
 #define XC_LANES 16
 #endif
@@ -16,9 +17,10 @@
 #define XC_HAS(builtin) 0
 #endif
 
-/* PoCL 3.1 names any CPU with AVX-512 skylake-avx512, which has no VAES: the host looks itself and says XC_VAES, and builds
- * without it where that fails. Every function has to be compiled for it, the kernel too, or LLVM cannot select the
- * instruction where it was inlined. (__has_builtin says no to what the named CPU lacks.) */
+/* PoCL 3.1 treats any CPU with AVX-512 as skylake-avx512, which has no VAES. So the host checks for
+ * VAES, sets XC_VAES, and builds without it if that fails. All functions need this target,
+ * including the kernel: otherwise LLVM cannot select the instruction after inlining. (__has_builtin
+ * is false for features that the named CPU lacks.) */
 #if defined(XC_VAES) && !defined(XC_PORTABLE_AES) && defined(__AVX512BW__) && defined(__AVX512VL__) && \
 	XC_HAS(__builtin_ia32_aesenc128)
 #define XC_HAVE_VAES 1
@@ -64,9 +66,9 @@ struct __attribute__((packed)) xc_any64 {
 #define XC_LOAD(bytes, p)     (((const __global struct xc_any##bytes *)(p))->v)
 #define XC_STORE(bytes, p, x) (((__global struct xc_any##bytes *)(p))->v = (x))
 #else
-/* Without known alignment a GPU's compiler would load single bytes. This loads the words that
- * contain them and shifts. It reads up to three bytes before and four after. Packets and results
- * are mostly aligned: the host packs them so, and headers are whole words. */
+/* A GPU's compiler would load unaligned words byte by byte. This loads the aligned words that
+ * contain them, and shifts. It reads up to three bytes before and four after. Most packets and
+ * results are aligned, because the host packs them so and headers are whole words. */
 XC_INLINE uint xc_funnel(uint low, uint high, uint bits)
 {
 	return (uint)(((ulong)high << 32 | low) >> bits);
@@ -144,7 +146,8 @@ XC_INLINE void xc_store64(xc_out p, uint16 x)
 #define XC_STORE(bytes, p, x) xc_store##bytes((xc_out)(p), (x))
 #endif
 
-/* A hint only: into the second nearest cache, for it is needed much later. A GPU hides latency by itself. */
+/* Prefetches into the second-level cache, because the data is needed much later. A GPU hides
+ * latency by itself. */
 #if XC_LANES > 1 && XC_HAS(__builtin_prefetch)
 #define XC_PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
@@ -182,7 +185,7 @@ XC_INLINE xc_lanes xc_swap_lanes(xc_lanes x)
 }
 #endif
 
-/* Lanes to memory and back, and over all lanes the greatest, the least, and all bits that any has. */
+/* Copies lanes to memory and back; computes maximum, minimum, and bitwise OR of all lanes. */
 #if XC_LANES == 16
 #define XC_OVER_LANES(name, two)                                        \
 	XC_INLINE uint name(xc_lanes x)                                 \
@@ -223,7 +226,7 @@ XC_OVER_LANES(xc_bits, XC_OR)
 #define XC_ODD(a, b) \
 	XC_SHUF(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Within 4x4 tiles first, then the tiles. */
+/* Transposes within 4x4 tiles first, then the tiles. */
 #define XC_TILE(i)                             \
 	t0 = XC_LO32(r[i], r[i + 1]);          \
 	t1 = XC_HI32(r[i], r[i + 1]);          \
@@ -251,7 +254,8 @@ XC_INLINE void xc_transpose(xc_lanes *r)
 	XC_TILES(0) XC_TILES(1) XC_TILES(2) XC_TILES(3)
 }
 
-/* Four words of each lane to 16 bytes of packet 4 * c + i in quarter c of r[i], and back. */
+/* Transposes four words of each lane to 16 bytes of packet 4 * c + i in quarter c of r[i], and
+ * back. */
 XC_INLINE void xc_transpose4(xc_lanes *r)
 {
 	xc_lanes t0, t1, t2, t3;
@@ -292,7 +296,7 @@ XC_INLINE void xc_transpose4(xc_lanes *r)
 #endif
 #endif
 
-/* 64 bytes of each lane's packet, as 16 words of all lanes, in memory order: w[i] is word i. */
+/* Loads 64 bytes of each lane's packet as 16 words of all lanes; w[i] is word i in memory order. */
 XC_INLINE void xc_gather(xc_lanes *w, const xc_in *p)
 {
 #if XC_LANES == 16
@@ -305,7 +309,7 @@ XC_INLINE void xc_gather(xc_lanes *w, const xc_in *p)
 #endif
 }
 
-/* Likewise 16 bytes of each. */
+/* Likewise, 16 bytes of each. */
 XC_INLINE void xc_gather4(xc_lanes *w, const xc_in *p)
 {
 #if XC_LANES == 16
@@ -323,7 +327,7 @@ XC_INLINE void xc_gather4(xc_lanes *w, const xc_in *p)
 #endif
 }
 
-/* And back: row[l] gets lane l's four words. */
+/* The reverse: row[l] gets lane l's four words. */
 XC_INLINE void xc_scatter4(ulong2 *row, xc_lanes *w)
 {
 #if XC_LANES == 16

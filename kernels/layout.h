@@ -21,22 +21,23 @@ typedef uint64_t xc_u64;
 
 /* xc_key.cipher */
 #define XC_CIPHER_NULL   0
-#define XC_CIPHER_AES_CM 1 /* RFC 3711 4.1.1, RFC 6188: rounds says the key size */
+#define XC_CIPHER_AES_CM 1 /* RFC 3711 4.1.1, RFC 6188; rounds gives the key size */
 #define XC_CIPHER_AES_F8 2 /* RFC 3711 4.1.2 */
 #define XC_CIPHER_GCM    3 /* RFC 7714 */
 
 /* xc_key.auth */
-#define XC_AUTH_NULL      0 /* no cipher either: plain; with one, SRTP only: UNAUTHENTICATED_SRTP */
+#define XC_AUTH_NULL \
+	0                   /* without cipher: plain; with one, for SRTP only:
+			     * UNAUTHENTICATED_SRTP */
 #define XC_AUTH_HMAC_SHA1 1 /* RFC 3711 4.2.1 */
 #define XC_AUTH_GCM       2
 
 /* xc_key.valid. A wiped slot is not usable, not even as "plain". */
 #define XC_KEY_VALID 0x79656b78
 
-/* After H, at aux + 16
- *
- * i for i = 1 to XC_GHASH_POWERS: H to the power of i as a 128-bit little-endian number, bytes
- * reversed and multiplied by x. Carry-less multiplication of reflected numbers needs this form. */
+/* Powers of H follow H: at aux + 16 i, H to the power of i, for i = 1 to XC_GHASH_POWERS. Each is
+ * stored as a 128-bit little-endian number with bytes reversed and multiplied by x, as carry-less
+ * multiplication of reflected numbers requires. */
 #define XC_GHASH_POWERS 8
 
 /* Session keys of one direction, for SRTP or SRTCP. A context has two adjacent slots: the even one
@@ -72,7 +73,7 @@ XC_ASSERT_SIZE(xc_key, 576);
 /* xc_job.flags */
 #define XC_JOB_RTCP     0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
 #define XC_JOB_RX_CLEAR 0x2 /* the body arrives unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
-#define XC_JOB_TX_CLEAR 0x4 /* the body is sent unencrypted, but authenticated */
+#define XC_JOB_TX_CLEAR 0x4 /* the body is sent unencrypted, but is authenticated */
 
 /* One packet: authenticate and decrypt under rx_key, encrypt and authenticate under tx_key.
  *
@@ -116,7 +117,7 @@ XC_ASSERT_SIZE(xc_place, 64);
 
 /* Status, one word per job. */
 #define XC_OK       0
-#define XC_BAD_TAG  1    /* did not authenticate: the output is undefined */
+#define XC_BAD_TAG  1    /* authentication failed: the output is undefined */
 #define XC_NOT_DONE 0xff /* written by the host before a dispatch */
 
 /* A device may read this many bytes after a packet's end and write this many after a result's end.

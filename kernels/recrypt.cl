@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The dispatch: authenticate, decrypt, re-encrypt and tag XC_LANES packets per work-item (layout.h says what a job is,
- * srtp/ref.c does the same in plain C). The input is only read. Ciphering goes packet by packet and comes first, because the
- * host looks at no output of a packet that did not authenticate; then a lane is a packet, and the hashes of what was
- * received and of what is to be sent run over all lanes. Descriptors and keys are rows of 64 bytes, turned into lanes. */
+/* The kernel of a dispatch: authenticates, decrypts, re-encrypts and tags XC_LANES packets per
+ * work-item. layout.h describes a job; srtp/ref.c does the same in plain C. The input is only read.
+ * Encryption comes first, packet by packet, because the host ignores the output of packets that
+ * fail authentication. Then each lane takes a packet, and hashes of received and sent packets run
+ * over all lanes. Descriptors and keys are rows of 64 bytes, transposed into lanes. */
 
-/* Words of xc_job and of xc_key, as they come out of xc_gather(). */
+/* Indexes of the words of xc_job and xc_key after xc_gather(). */
 enum { XC_J_RX_INDEX = 0, XC_J_TX_INDEX = 2, XC_J_IN_OFF = 4, XC_J_OUT_OFF, XC_J_RX_KEY, XC_J_TX_KEY,
 	XC_J_HDR_LEN, XC_J_BODY_LEN, XC_J_RX_TAG_OFF, XC_J_TX_TAG_OFF, XC_J_SSRC, XC_J_FLAGS,
 	XC_J_SSRC_CHANGE };
@@ -25,7 +26,7 @@ XC_INLINE struct xc_cm xc_cm_of(const __global struct xc_key *k, ulong index, ui
 	return c;
 }
 
-/* The SSRC that is sent. */
+/* The SSRC of the sent packet. */
 XC_INLINE uint xc_tx_ssrc(const __global struct xc_job *j)
 {
 	return j->ssrc ^ j->ssrc_change;
@@ -40,7 +41,7 @@ XC_INLINE void xc_header(xc_out dst, xc_in src, const __global struct xc_job *j)
 }
 
 #ifdef XC_CM_MANY
-/* Headers and bodies of XC_CM_MANY packets, or the count there are. */
+/* Re-encrypts headers and bodies of XC_CM_MANY packets, or of the remaining count. */
 XC_INLINE void xc_recrypt_many(const xc_out *dst, const xc_in *src,
 	const __global struct xc_job *jobs, const __global uint *at, uint count,
 	const __global struct xc_key *keys)
@@ -81,7 +82,7 @@ XC_INLINE void xc_recrypt(
 }
 #endif
 
-/* Every bit is looked at, whatever the others say. */
+/* Compares every bit, in constant time. */
 XC_INLINE uint xc_verdict(ulong2 tag, ulong2 got, uint len)
 {
 	ulong2 diff = (tag ^ got) & xc_mask16(len);
@@ -94,9 +95,10 @@ XC_INLINE void xc_tag_put(xc_out p, ulong2 tag, uint len)
 	XC_STORE(16, p, tag & xc_mask16(len));
 }
 
-/* --- F8 and AEAD, where a work-item has any ------------------------------------------------------------------------- */
+/* --- F8 and AEAD, if any lane needs them
+ * ------------------------------------------------------------- */
 
-/* The bytes of the E||index word that is to be sent, as they stand on the wire. */
+/* The E||index word to send, in wire format. */
 XC_INLINE uint xc_tx_word(const __global struct xc_job *j)
 {
 	uint e = j->flags & XC_JOB_TX_CLEAR ? 0 : 0x80000000u;
@@ -104,8 +106,8 @@ XC_INLINE uint xc_tx_word(const __global struct xc_job *j)
 	return xc_swap4(j->flags & XC_JOB_RTCP ? (uint)j->tx_index | e : (uint)(j->tx_index >> 16));
 }
 
-/* SRTCP's E||index words, received and to be sent, as numbers; the latter goes to where it is expected behind the body
- * (AEAD puts it elsewhere itself). */
+/* SRTCP's E||index words, received and to be sent, as numbers. Writes the latter after the body
+ * (AEAD writes it elsewhere itself). */
 static __attribute__((noinline)) void xc_rtcp_words(uint *rx, uint *tx, xc_in src, xc_out dst,
 	const __global struct xc_job *j, const __global struct xc_key *keys)
 {
@@ -120,7 +122,7 @@ static __attribute__((noinline)) void xc_rtcp_words(uint *rx, uint *tx, xc_in sr
 		XC_STORE(4, dst + len, word);
 }
 
-/* Adds the keystreams of all sides that speak F8. The sent header is already there, with its SSRC. */
+/* Adds the keystreams of all sides that use F8. The sent header is already there, with its SSRC. */
 static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *src,
 	const __global struct xc_job *jobs, const __global uint *at, uint count,
 	const __global struct xc_key *keys)
@@ -148,7 +150,7 @@ static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *
 		xc_f8_some(chain + i, n - i);
 }
 
-/* The verdict on a packet whose tag is GCM's. */
+/* The verdict on a packet with a GCM tag. */
 static __attribute__((noinline)) uint xc_gcm_open(
 	xc_in src, const __global struct xc_job *j, const __global struct xc_key *key)
 {
@@ -176,7 +178,7 @@ static __attribute__((noinline)) void xc_gcm_seal(
 /* One side of all lanes. */
 struct xc_side {
 	xc_lanes auth, tag_len;
-	uint auths, ciphers; /* a bit for each kind that there is */
+	uint auths, ciphers; /* a bit for each kind in use */
 };
 
 XC_INLINE void xc_side_of(struct xc_side *side, struct xc_message *m, xc_lanes *valid,
@@ -198,11 +200,11 @@ XC_INLINE void xc_side_of(struct xc_side *side, struct xc_message *m, xc_lanes *
 	side->tag_len = w[XC_K_TAG_LEN];
 	side->auths = xc_bits((xc_lanes)1u << w[XC_K_AUTH]);
 	side->ciphers = xc_bits((xc_lanes)1u << w[XC_K_CIPHER]);
-	/* A wiped slot is no plain one. */
+	/* A wiped slot is invalid, not plain. */
 	*valid = w[XC_K_VALID] == XC_KEY_VALID ? *valid : (xc_lanes)XC_BAD_TAG;
 }
 
-/* The first four words of the digests as they stand on the wire, and of those only what the tag has. */
+/* Masks the first four words of the digests, in wire format, to the length of the tag. */
 XC_INLINE void xc_tags(xc_lanes *tag, xc_lanes *mask, const struct xc_message *m, const struct xc_side *side)
 {
 	xc_lanes len = side->auth == XC_AUTH_HMAC_SHA1 ? side->tag_len : (xc_lanes)0u;
@@ -216,7 +218,7 @@ XC_INLINE void xc_tags(xc_lanes *tag, xc_lanes *mask, const struct xc_message *m
 	}
 }
 
-/* Every bit is looked at, whatever the others say. */
+/* Compares every bit, in constant time. */
 XC_INLINE xc_lanes xc_verdicts(const struct xc_message *m, const struct xc_side *side, const xc_in *at)
 {
 	xc_lanes tag[4], mask[4], got[4], diff;
@@ -243,7 +245,7 @@ XC_INLINE void xc_cipher_all(const xc_out *dst, const xc_in *src, const __global
 #endif
 }
 
-/* The tags of count packets, to where they are expected. */
+/* Writes the tags of count packets to their places. */
 XC_INLINE void xc_seal_all(const struct xc_side *side, const struct xc_message *m, const uint *off,
 	const xc_out *dst, const __global struct xc_job *jobs, const __global uint *at, uint count,
 	const __global struct xc_key *keys, const uint *slot)
@@ -264,8 +266,8 @@ XC_INLINE void xc_seal_all(const struct xc_side *side, const struct xc_message *
 				xc_gcm_seal(dst[l], jobs + at[l], keys + slot[l]);
 }
 
-/* What a work-item does. On a CPU a function of its own, because PoCL makes three copies of a kernel's body and would compile
- * all this three times; on a GPU part of the kernel. */
+/* Body of a work-item. A separate function on a CPU, because PoCL would compile three copies of the
+ * kernel's body; on a GPU part of the kernel. */
 #if XC_LANES > 1
 __attribute__((noinline))
 #endif
@@ -274,7 +276,7 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 	const __global uint *order)
 {
 	uint base = item * XC_LANES, count = min(n - base, (uint)XC_LANES);
-	const __global uint *at = order + base; /* jobs of similar length side by side */
+	const __global uint *at = order + base; /* jobs of similar length in neighbouring lanes */
 	struct xc_message m[2];                 /* received, sent */
 	struct xc_side side[2];
 	struct xc_ends ends;
@@ -286,7 +288,7 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 
 	if (base >= n)
 		return;
-	/* Lanes without a packet repeat the last one's hashing. */
+	/* Lanes without a packet repeat the last packet's hash. */
 #pragma unroll
 	for (int l = 0; l < XC_LANES; l++)
 		row[l] = (xc_in)(jobs + at[min((uint)l, count - 1)]);
@@ -327,7 +329,7 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 	xc_ends_of(&ends, len,
 		side[0].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u
 			: side[1].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u : zero);
-	/* A later work-item's keys, or the last packet's again. */
+	/* Keys of a later work-item, or of the last packet. */
 	for (uint l = 0; l < XC_LANES; l++) {
 		const __global struct xc_job *j = jobs + at[min(XC_AHEAD_PACKETS + l, n - base - 1)];
 
@@ -361,7 +363,8 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 	xc_seal_all(&side[1], &m[1], off, dst, jobs, at, count, keys, slot[1]);
 }
 
-/* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
+/* A work-item of wide lanes is a work-group of its own: the compiler must not vectorise across
+ * work-items. */
 #if XC_LANES > 1
 __attribute__((reqd_work_group_size(1, 1, 1)))
 #endif

@@ -2,8 +2,9 @@
 /* SHA-1 (FIPS 180-4) of all groups' lanes at once, and HMAC (RFC 2104) from its two stored states. State and message
  * words never leave registers within a block, as far as the compiler has enough of them. */
 
-/* Three inputs at once. LLVM would add the halves of XC_CH, since they have no bit in common, and take two instructions for
- * XC_MAJ; and it would order a round's sum as it likes, with rotate() and its two cycles earlier than need be. */
+/* Functions of three inputs in one instruction. LLVM would turn XC_CH's disjoint halves into an
+ * addition, and use two instructions for XC_MAJ. It would also reorder a round's sum, so that the
+ * slow rotate() runs too early. */
 #if XC_LANES == 16 && defined(__AVX512F__) && XC_HAS(__builtin_ia32_pternlogd512_mask)
 typedef int xc_lane_ints __attribute__((__vector_size__(64)));
 #define XC_OF_THREE(b, c, d, table)                                                                   \
@@ -22,7 +23,7 @@ typedef int xc_lane_ints __attribute__((__vector_size__(64)));
 #define XC_IN_ORDER(x)
 #endif
 
-/* Instead of moving a to b to c, round i names them where they are. */
+/* Renames the state words in round i instead of moving a to b to c. */
 #define XC_ST(g, i, at) s[g][(80 - (i) + (at)) % 5]
 #define XC_ROUND(g, i, f, k)                                                                      \
 	{                                                                                         \
@@ -42,7 +43,7 @@ typedef int xc_lane_ints __attribute__((__vector_size__(64)));
 			w[g][((i) + 2) & 15] ^ w[g][(i) & 15],                                    \
 		(xc_lanes)1u);                                                                    \
 	XC_IN_ORDER(w[g][(i) & 15]);
-/* Words are made so many rounds before their own, to be there in time. */
+/* Number of rounds by which message words are computed ahead, to hide latency. */
 #define XC_EARLY 6
 #define XC_ROUND0(i, f, k)                             \
 	if ((i) + XC_EARLY >= 16) {                    \
@@ -66,7 +67,7 @@ typedef int xc_lane_ints __attribute__((__vector_size__(64)));
 	s[g][0] += o[g][0], s[g][1] += o[g][1], s[g][2] += o[g][2], s[g][3] += o[g][3],       \
 		s[g][4] += o[g][4];
 
-/* One block of each lane; w is used up. */
+/* One block of each lane; overwrites w. */
 XC_INLINE void xc_sha1_block(xc_lanes (*s)[5], xc_lanes (*w)[16])
 {
 	xc_lanes o[XC_GROUPS][5];
@@ -83,23 +84,23 @@ XC_INLINE void xc_sha1_block(xc_lanes (*s)[5], xc_lanes (*w)[16])
 	XC_EACH_GROUP(XC_ADD, 0)
 }
 
-/* Where the messages of all lanes end: the received and the sent one of a packet are of the same length. A message is
- * what lies in the packet's place up to byte len, a word (ROC or E||index), and SHA-1's padding, which is put in place on the
- * way to the registers: packets are only read. */
+/* Where the messages of all lanes end. The received and the sent message of a packet have equal
+ * lengths. A message is the packet up to byte len, a word (ROC or E||index), and SHA-1's padding.
+ * Padding is added in registers, because packets are only read. */
 struct xc_ends {
-	xc_lanes at;     /* the 32-bit word in which byte len lies */
-	xc_lanes keep;   /* its bits that belong to the message */
+	xc_lanes at;     /* index of the 32-bit word with byte len */
+	xc_lanes keep;   /* mask of its bits that belong to the message */
 	xc_lanes shift;  /* 8 * (len % 4) */
 	xc_lanes bits;   /* length in bits, HMAC's first block included */
 	xc_lanes blocks; /* 0: no HMAC on either side */
 	uint whole;      /* blocks that need no padding in any lane */
-	uint first, last; /* of at in all lanes */
+	uint first, last; /* least and greatest at of all lanes */
 	uint least, most; /* of blocks */
 };
 
 struct xc_message {
 	xc_in base;
-	xc_lanes off;  /* of each packet from base */
+	xc_lanes off;  /* offset of each packet from base */
 	xc_lanes word; /* behind the message */
 	xc_lanes s[5], outer[5];
 };
@@ -118,11 +119,12 @@ XC_INLINE void xc_ends_of(struct xc_ends *e, xc_lanes len, xc_lanes blocks)
 	e->most = xc_most(blocks);
 }
 
-/* Word, 0x80, zeroes and length into block b. Mostly all lanes end alike, and most words are left alone or all zero. */
+/* Adds word, 0x80, zeroes and length to block b. Usually all lanes end alike, and most words are
+ * unchanged or zero. */
 XC_INLINE void xc_pad(xc_lanes *w, const struct xc_ends *e, xc_lanes word, uint b)
 {
 	xc_lanes here = word >> e->shift;
-	/* Two steps, because a shift by 32 bits is none. */
+	/* Two steps, because a shift by 32 bits would do nothing. */
 	xc_lanes next = (word << 1u) << (31u - e->shift) | (xc_lanes)0x80000000u >> e->shift;
 
 #pragma unroll
@@ -139,7 +141,7 @@ XC_INLINE void xc_pad(xc_lanes *w, const struct xc_ends *e, xc_lanes word, uint 
 	w[15] = (xc_lanes)(b + 1) == e->blocks ? e->bits : w[15];
 }
 
-/* Block b of each lane; of those that have ended their last one again. */
+/* Loads block b of each lane; lanes that have ended load their last block again. */
 XC_INLINE void xc_fetch(xc_lanes *w, const struct xc_message *m, const struct xc_ends *e, uint b)
 {
 	xc_lanes last = max(e->blocks, (xc_lanes)1u) - 1u;
@@ -176,7 +178,7 @@ XC_INLINE void xc_fetch(xc_lanes *w, const struct xc_message *m, const struct xc
 	w[g][15] = (xc_lanes)(8u * (64u + 20u));                                 \
 	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] = (m)[g].outer[i];
 
-/* Lines of 64 bytes that will be needed later are asked for a few at a time: more at once would wait for each other. */
+/* Prefetches a few 64-byte lines at a time: more at once would wait for each other. */
 XC_INLINE void xc_prefetch_line(const xc_in *ahead, uint line)
 {
 #pragma unroll
@@ -184,8 +186,9 @@ XC_INLINE void xc_prefetch_line(const xc_in *ahead, uint line)
 		XC_PREFETCH(ahead[l] + 64 * line);
 }
 
-/* XC_GROUPS messages of each lane, from the key's inner state to the HMAC, in m->s: the message's blocks, and the inner
- * hash as one more block behind the outer state. Meanwhile XC_KEY_LINES lines at ahead[] of each lane are prefetched. */
+/* Computes the HMACs of XC_GROUPS messages per lane from the key's inner state, into m->s: the
+ * message's blocks, then the inner hash as one more block after the outer state. Also prefetches
+ * XC_KEY_LINES lines at ahead[] of each lane. */
 XC_INLINE void xc_hmac(struct xc_message *m, const struct xc_ends *e, const xc_in *ahead)
 {
 	xc_lanes s[XC_GROUPS][5], w[XC_GROUPS][16];
@@ -213,9 +216,9 @@ XC_INLINE void xc_hmac(struct xc_message *m, const struct xc_ends *e, const xc_i
 #if XC_LANES == 16 && XC_GROUPS == 1
 #define XC_REV(v) ((v).sfedcba9876543210)
 
-/* Both messages of each lane one behind the other: a packet's received one, then the sent one of the packet that is as far from the
- * other end of the lanes. These are sorted by length, so that all lanes are done nearly together, with no wait for the
- * longest packet twice. Results as xc_hmac()'s. */
+/* Computes both messages of each lane in sequence: a packet's received one, then the sent one of
+ * the packet at the opposite lane. Lanes are sorted by length, so all finish at nearly the same
+ * time. Results as xc_hmac()'s. */
 static __attribute__((noinline)) void xc_hmac_paired(
 	struct xc_message *m, const struct xc_ends *first, const xc_in (*ahead)[XC_LANES])
 {

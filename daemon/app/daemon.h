@@ -60,17 +60,17 @@ struct daemon {
 	struct relay relay_border;
 	struct side_channel *channel[64]; /* one per worker, with keying threads */
 	uint32_t channels;
-	uint32_t legs;                    /* that all workers have contexts for */
+	uint32_t legs;                    /* number of legs for which all workers have contexts */
 	struct bridge_sessions *sessions; /* NULL: no keying threads */
 	struct sessions sessions_border;
 	struct mikey_host mikey; /* config NULL: MIKEY is off */
 	struct calls *calls;
-	struct redis *redis; /* NULL: calls are not kept */
+	struct redis *redis; /* NULL: calls are not saved */
 	struct handler *handler;
 	struct ng_dispatch *dispatch;
 	struct ng_server *ng;
 	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
-	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */
+	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not used */
 	struct handler_web web;
 	struct homer *homer;
 	struct teardown *teardown;
@@ -80,29 +80,29 @@ struct daemon {
 	struct loop *loop;
 	struct host *host;
 	struct interfaces interfaces;
-	struct loop_timer *reach_again; /* NULL: no destination is to be judged again */
+	struct loop_timer *reach_again; /* NULL: no destinations need another check */
 	bool stopping;
 	int ack_fd, signal_fd, sessions_fd;
 	struct notify notify;
 	struct alive alive;
 	struct clock_pair clock;
 	uint64_t second_ns;       /* CLOCK_MONOTONIC of the last run of on_second() */
-	char err[DAEMON_ERR_LEN]; /* one line, for whoever started us */
+	char err[DAEMON_ERR_LEN]; /* one line, for the caller of the start */
 };
 
-/* Says what failed, unless whoever failed has said so in d->err already. Returns err. */
+/* Reports a failure, unless d->err already has a message. Returns err. */
 int daemon_fail(struct daemon *d, int err, const char *what);
 /* Leaves the loop. */
 void daemon_end(void *daemon);
 
 /* --- daemon_packets.c ------------------------------------------------------------------------- */
 
-/* After the engines, which say how many bursts are in flight; before the workers. Turns to another
- * steering where this one cannot be. */
+/* After the engines, which determine the bursts in flight; before the workers. Falls back to
+ * another steering if this one is unavailable. */
 int daemon_steering_open(struct daemon *d);
 int daemon_workers_create(struct daemon *d);
 int daemon_workers_start(struct daemon *d);
-/* The most that a worker may have, over all local addresses. */
+/* Maximum ports of a worker, over all local addresses. */
 uint32_t daemon_ports_per_worker(const struct daemon *d);
 /* The system calls used for sockets: "io_uring" or "plain". */
 const char *daemon_socket_calls(const struct daemon *d);
@@ -116,7 +116,7 @@ void daemon_reach_init(struct daemon *d);
 int daemon_mikey_load(const struct daemon *d, struct mikey_config **out, char *err, size_t err_len);
 /* Before the calls are created. */
 int daemon_mikey_start(struct daemon *d);
-/* Takes config over in place of the present one; NULL: no change. */
+/* Replaces the present configuration by config; NULL: no change. */
 void daemon_mikey_take(struct daemon *d, struct mikey_config *config);
 /* Each second. */
 void daemon_mikey_tick(struct daemon *d);

@@ -50,8 +50,7 @@ static void statistics(void *arg, struct pool *p, struct ngval *dict)
 	stats_fill(arg, p, dict);
 }
 
-/* A key that nears the end of its lifetime: the terminal that gave it should give another by
- * re-INVITE. */
+/* A key nears the end of its lifetime: the terminal should change it by re-INVITE. */
 static void key_notice(void *arg, const struct call_key_notice *n)
 {
 	const struct daemon *d = arg;
@@ -68,7 +67,7 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 			: "used up: its packets are still relayed (enforce-lifetime=no)");
 }
 
-/* Without authentication a replaced source may be an attack, otherwise the terminal has moved. */
+/* Without authentication, a replaced source may be an attack; with it, the terminal has moved. */
 static void handover_notice(void *arg, const struct call_handover *h)
 {
 	struct log_about about = {.call_id = h->call_id,
@@ -256,8 +255,8 @@ static int redis_start(struct daemon *d)
 	return 0;
 }
 
-/* The port range does not suffice: a local client may use a port in it that the relay does not
- * use. */
+/* Checks the ports in use, not only the range: a local client may use an unused port of the
+ * range. */
 static bool is_media_port(void *arg, const struct endpoint *from)
 {
 	const struct daemon *d = arg;
@@ -280,7 +279,7 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 				   : 0;
 }
 
-/* At a reload. Nothing is replaced if one of the files has a mistake. */
+/* At a reload. Replaces nothing if one of the files has an error. */
 static int key_files(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
@@ -341,7 +340,7 @@ static void reach_again(void *arg)
 		reach_again_in(d, ns);
 }
 
-/* Replaces a later pass: this one is due now. */
+/* Replaces a later pass: run one now. */
 static void host_changed(void *arg)
 {
 	struct daemon *d = arg;
@@ -488,7 +487,7 @@ static int teardown_start(struct daemon *d)
 	return err ? daemon_fail(d, err, "b2b-url") : 0;
 }
 
-/* The commands for xcipher-web are there for all who may speak ng. */
+/* Everyone who may use ng may use xcipher-web's commands. */
 static int ng_unix_start(struct daemon *d)
 {
 	struct ng_tcp_config cfg = {.path = d->o.listen_ng_unix, .group = LISTEN_NO_GROUP};

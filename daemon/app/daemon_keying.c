@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and ends the keying threads: a side channel for each worker, the threads, and what joins
- * them with calls. */
+/* Creates and ends the keying threads: a side channel for each worker, the threads, and their
+ * connection with calls. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ int daemon_keying_create(struct daemon *d)
 	if (!cfg.threads)
 		return 0;
 	if (cfg.threads > cfg.workers)
-		cfg.threads = cfg.workers; /* a worker's sessions are at one thread */
+		cfg.threads = cfg.workers; /* each worker's sessions use a single thread */
 	d->sessions_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = cfg.event_fd < 0 ? -errno : sessions_create(d, &cfg);
 	return err ? daemon_fail(d, err, "keying-threads") : 0;

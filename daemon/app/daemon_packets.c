@@ -76,7 +76,7 @@ int daemon_steering_open(struct daemon *d)
 	return steer_open(d);
 }
 
-/* Only udp has a choice. */
+/* Only udp steering has a choice. */
 const char *daemon_socket_calls(const struct daemon *d)
 {
 	bool uring = d->o.steering == &steer_udp && d->steer.udp_io == STEER_UDP_URING;
@@ -143,9 +143,8 @@ int daemon_workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
 	uint32_t streams = daemon_ports_per_worker(d), contexts = streams / 2;
-	/* Two directions, one pair more for keys that are on their way out, and one for what few
-	 * terminals ask for: several keys by MKI, or a key derivation rate, which takes
-	 * MEDIA_EPOCHS more. Pair 0 is "plain". */
+	/* Two directions, one more pair for keys being replaced, and one for rare needs: several
+	 * keys by MKI, or a key derivation rate with MEDIA_EPOCHS more. Pair 0 is "plain". */
 	uint32_t key_slots = 2 * (4 * contexts + 128);
 	struct batch_runner_config batch = {
 		.device = d->engines.device,
@@ -236,8 +235,7 @@ int daemon_workers_create(struct daemon *d)
 
 int daemon_workers_start(struct daemon *d)
 {
-	/* Rules that a killed instance left would send its ports' packets to a queue that nobody
-	 * reads. */
+	/* Rules of a killed instance would send packets to a queue without reader. */
 	d->o.steering->teardown(&d->steer);
 	int err = d->o.steering->setup(&d->steer, d->err, sizeof(d->err));
 

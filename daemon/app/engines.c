@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening engines (app/engines.h): kernels are compiled and tried on known answers here, before any
- * port is open. */
+/* Opens engines (app/engines.h): compiles kernels and tests them on known answers, before any port
+ * is open. */
 #include "app/engines.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "batch/engine.h"
 #include "batch/engines.h"
 
-#define DEPTH 2u /* one batch is made ready, or taken back, while the device works on the other */
+#define DEPTH 2u /* one batch is prepared, or completed, while the device processes the other */
 
 /* Whether the operator named this device, so that the daemon must not start without it. */
 static bool is_wanted(const struct options *o, uint32_t i)
@@ -24,7 +24,7 @@ static struct engine_config device_config(const struct options *o, uint32_t i)
 {
 	return (struct engine_config){.device = o->device[i].name,
 		.timeout_ms = o->opencl_timeout,
-		/* A processor gains nothing from batches in flight, so it gets one, unless an
+		/* A CPU gains nothing from several batches in flight, so it gets one, unless an
 		 * option asks for more. Then it is treated like a device with its own memory. */
 		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
 		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};

@@ -27,7 +27,7 @@
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-/* Workers took commands, or gave something back. */
+/* Workers executed commands, or acknowledged releases. */
 static void on_ack(void *arg, uint32_t events)
 {
 	struct daemon *d = arg;
@@ -62,8 +62,8 @@ static void on_ng(void *arg, uint32_t events)
 	serve_ng(arg);
 }
 
-/* The service manager's watchdog is fed only while packets would be served, too; and it need not
- * wait for what is known. */
+/* Feeds the service manager's watchdog only while packets are served, too. A known failure is
+ * reported at once. */
 static void watchdog(struct daemon *d)
 {
 	uint32_t which;
@@ -93,7 +93,7 @@ static void pause_watch(struct daemon *d)
 	calls_clock_set(d->calls, clock_real_ns(), 0);
 }
 
-/* Calls are timed by the clock that packets are stamped with, which somebody may set. */
+/* Packet timestamps and call times use a clock that may be set. */
 static void clock_watch(struct daemon *d)
 {
 	uint64_t now = clock_real_ns();
@@ -174,7 +174,7 @@ static void on_rules_again(void *arg)
 	bridge_steer_again(d->relay);
 }
 
-/* Nothing is served before everything is there. */
+/* Watches events last, when everything is ready. */
 static int events_watch(struct daemon *d)
 {
 	struct loop_io *io;
@@ -215,7 +215,7 @@ static int start(struct daemon *d)
 {
 	int err = events_create(d);
 
-	/* On standby the addresses are another machine's as yet. */
+	/* On standby, the addresses may still belong to another machine. */
 	if (!err && !d->o.standby)
 		err = preflight_interfaces(d->o.local, d->o.locals, d->err, sizeof(d->err));
 
@@ -248,7 +248,7 @@ static void stop(struct daemon *d)
 	teardown_destroy(d->teardown);
 	ng_tcp_destroy(d->ng_tcp);
 	ng_tcp_destroy(d->ng_unix);
-	/* It says its last words over the loop; the calls stay there for whoever comes next. */
+	/* Its last commands need the loop; the calls stay in Redis for the next daemon. */
 	redis_destroy(d->redis);
 	host_stop(d->host);
 	rules_keep_destroy(d->rules_keep);
@@ -339,13 +339,13 @@ int main(int argc, char **argv)
 	d.operate.argc = argc;
 	d.operate.argv = argv;
 	log_open("xcipherd", d.o.log_level, d.o.log_stderr || d.o.foreground);
-	/* Where a service manager's journal is, lines have fields. On a terminal, and for whoever
-	 * catches them, they are text. */
+	/* With the service manager's journal, log lines have fields. On terminals and pipes they
+	 * are text. */
 	if (!(d.o.log_stderr || d.o.foreground) || log_stderr_is_journal())
 		(void)log_journal("/run/systemd/journal/socket");
 	options_warn(&d.o);
 	umask(umask(0) | 027);
-	/* Before any thread and any device is there: a fork would not take them along. */
+	/* Before threads and devices exist: a fork would not copy them. */
 	if (!d.o.foreground)
 		background = background_start();
 	notify_open(&d.notify);

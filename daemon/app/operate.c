@@ -36,7 +36,7 @@ struct call_policy operate_policy(const struct options *o)
 	};
 }
 
-/* As the options say by now. */
+/* Applies the present options. */
 static void take_effect(struct operate *op)
 {
 	struct call_policy policy = operate_policy(op->o);

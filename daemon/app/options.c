@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading options: from the built-in defaults, the file and the command line, in this order. Every
- * complaint names where the value came from. */
+/* Reads options from the built-in defaults, the file and the command line, in this order. Error
+ * messages name the source of the value. */
 #include "app/options_int.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ static const char *guess(char *buf, size_t len, const char *dashes, const char *
 	return buf;
 }
 
-/* NULL, or where an option of earlier versions is now. name: up to its end or a '='. */
+/* NULL, or the new place of an option of earlier versions. name: up to its end or a '='. */
 static const char *moved(const char *name)
 {
 	static const char *const web[] = {"listen-http", "http-token-file", "http-host"};
@@ -98,7 +98,7 @@ static FILE *complaints(const struct options *o)
 /* One source of options: the file or the command line. A source replaces the values of the one
  * before; a list grows if the same source names it again. */
 struct source {
-	char *list[OPTION_ROWS]; /* so far; NULL: not named */
+	char *list[OPTION_ROWS]; /* values so far; NULL: not given */
 };
 
 static void source_free(struct source *s)
@@ -107,7 +107,8 @@ static void source_free(struct source *s)
 		free(s->list[i]);
 }
 
-/* NULL, or what would have been right instead of *value, which becomes the whole list. */
+/* Adds a value. NULL, or a description of valid values instead of *value, which receives the whole
+ * list. */
 static const char *give(
 	struct options *o, struct source *s, const struct option_row *row, const char **value)
 {
@@ -163,7 +164,7 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 	return false;
 }
 
-/* 0, or 1 after a complaint. A missing file is fine only where it was not asked for. */
+/* 0, or 1 after an error message. A missing file is an error only if it was requested. */
 static int read_file(struct options *o, bool asked)
 {
 	struct file_state f = {.o = o};
@@ -186,7 +187,8 @@ static int read_file(struct options *o, bool asked)
 	return 1;
 }
 
-/* The file once more: only now the section's name is known. 0, or 1 after a complaint. */
+/* Reads the file again, because the section's name is known only now. 0, or 1 after an error
+ * message. */
 static int read_templates(struct options *o)
 {
 	char err[256];
@@ -224,13 +226,12 @@ static void refused(const struct options *o, const char *word, const struct opti
 	fprintf(complaints(o), "xcipherd: %s\n", why);
 }
 
-/* One pass over the command line. file: take nothing but --config-file, and whether it was there.
- */
+/* One pass over the command line. file: reads only --config-file, and whether it was given. */
 static enum options_result read_args(
 	struct options *o, struct source *s, int argc, char **argv, bool *file)
 {
-	/* Each has a value of its own: getopt_long() takes the first of several that a short form
-	 * fits unless they differ. */
+	/* Values must differ: otherwise getopt_long() takes the first of several options that match
+	 * an abbreviation. */
 	enum { LONG = 256 };
 	struct option longs[OPTION_ROWS + 3] = {0};
 	int at;
@@ -280,8 +281,7 @@ static enum options_result read_args(
 	return OPTIONS_RUN;
 }
 
-/* Without --interface: the address this machine would speak from, else loopback. Nothing is sent.
- */
+/* Without --interface: this machine's source address, else loopback. Sends nothing. */
 static void default_interface(struct options *o)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
@@ -303,7 +303,7 @@ static void default_interface(struct options *o)
 	o->locals = 1;
 }
 
-/* Storing keys in the clear must be asked for by name. */
+/* Storing keys in the clear requires an explicit option. */
 static int check_redis(const struct options *o)
 {
 	bool tls = o->redis.tls || o->redis_write.tls, redis = redis_server_is_set(&o->redis);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options: long options on the command line, which are also the keys of an ini file, section
- * [xcipher]. One table, from which the parser, --help and the check of the man page derive. Named
- * as rtpengine names them where they mean the same. */
+/* Options: long options on the command line, also keys of section [xcipher] in an ini file. The
+ * parser, --help and the check of the man page use one table. Names are rtpengine's where they mean
+ * the same. */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
 
@@ -14,8 +14,8 @@
 #include "persist/redis_server.h"
 #include "steer/steer.h"
 
-/* X(name, when, kind, field, default, argument, help) when: LIVE, a running daemon takes a change
- * over (options_live.c); START, it has to start again. */
+/* X(name, when, kind, field, default, argument, help) when: LIVE: changes apply to a running daemon
+ * (options_live.c); START: changes need a restart. */
 #define OPTIONS(X)                                                                                  \
 	X("config-file", START, CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",     \
 		"ini file with options, section [xcipher]")                                         \
@@ -211,7 +211,7 @@ struct options {
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *listen_ng_unix, *ng_unix_group;
 	const char *ng_key_file, *b2b_url, *templates, *mikey_config, *mikey;
-	struct ng_templates ng_templates; /* of that section; strings are ours */
+	struct ng_templates ng_templates; /* templates of that section; strings are ours */
 	struct call_nets b2b_allow, media_allow, media_deny;
 	struct endpoint listen_ng, listen_tcp_ng, homer; /* family 0 = off */
 	uint32_t homer_id;
@@ -241,19 +241,19 @@ struct options {
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;
 	int log_level;
-	FILE *complaints; /* while reading; NULL: standard error */
+	FILE *complaints; /* during reading; NULL: standard error */
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
 
-/* Defaults, then the file, then the command line. --help and --version print and return
- * OPTIONS_EXIT_OK. A mistake prints one line that says what is wrong and what would be right. */
+/* Reads defaults, file, command line. --help and --version print and return OPTIONS_EXIT_OK. An
+ * error prints one line with cause and remedy. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 /* Logs a warning if other users of the machine can read the password of Redis. */
 void options_warn(const struct options *o);
 
-/* The same for a running daemon: a complaint goes into err. o is to be freed in any case. */
+/* The same for a running daemon: errors go to err. Free o in any case. */
 enum options_result options_again(
 	struct options *o, int argc, char **argv, char *err, size_t err_len);
 /* NULL, or a description of valid values. */

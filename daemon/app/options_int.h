@@ -51,8 +51,7 @@ enum { OPTION_ROWS = OPTIONS(X) };
 #undef X
 extern const struct option_row option_rows[OPTION_ROWS];
 
-/* Puts the value in its place (options_value.c). NULL, or what a right one looks like, a constant.
- */
+/* Stores the value (options_value.c). NULL, or a constant description of valid values. */
 const char *option_set(struct options *o, const struct option_row *row, const char *value);
 
 static inline bool option_is_text(const struct option_row *row)

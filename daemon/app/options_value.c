@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of options: each kind has a function that reads it, whether it comes from the built-in
- * default, the file, the command line or a script, and says what a right one looks like. */
+/* Values of options: one function per kind parses the value, from any source, and describes valid
+ * values. */
 #include "app/options_int.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static const char *set_string(const char **field, const char *value)
 	return NULL;
 }
 
-/* Each of the following returns NULL, or what would have been right. */
+/* Each of the following returns NULL, or a description of valid values. */
 
 /* ALIAS=NAME: another name of all addresses of an interface. */
 static const char *set_alias(struct options *o, struct str text)
@@ -103,7 +103,7 @@ static const char *set_interfaces(struct options *o, const char *value)
 }
 
 struct range {
-	const char *name; /* NULL: of the kind */
+	const char *name; /* NULL: named by the kind */
 	uint64_t min, max, step;
 	const char *right;
 };
@@ -230,7 +230,7 @@ static const char *set_recording(enum record_format *field, const char *value)
 	return NULL;
 }
 
-/* The next of a list with ',', ';' or blanks between; empty at its end. */
+/* Next element of a list separated by ',', ';' or blanks; empty at its end. */
 static struct str next_name(struct str *rest)
 {
 	static const char between[] = ",; \t";
@@ -248,7 +248,7 @@ static struct str next_name(struct str *rest)
 	return name;
 }
 
-struct sdes_list {                  /* what a list names */
+struct sdes_list {                  /* target of a list */
 	uint8_t suite[SUITE_COUNT]; /* in its order */
 	uint32_t n, suites, params;
 };

@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "control/source.h"
 
-/* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold
- * where they go to a program (core(5)). */
+/* Disables core dumps, because libraries keep keys in memory that we cannot mark. A limit of 0
+ * alone does not stop dumps to a program (core(5)). */
 void preflight_process(uint64_t descriptors)
 {
 	struct rlimit files, core = {0, 0};
@@ -40,7 +40,7 @@ void preflight_process(uint64_t descriptors)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Only an attempt shows whether so many bytes can be locked: a privilege may override the limit. */
+/* Only an attempt shows how much can be locked: a privilege may override the limit. */
 void preflight_locked(size_t need)
 {
 	struct rlimit lock;

@@ -16,8 +16,8 @@
 void preflight_process(uint64_t descriptors);
 /* Warns if fewer than need bytes of keys can be locked in memory. */
 void preflight_locked(size_t need);
-/* Checks that the addresses belong to this machine, before a call fails by it. 0, or -errno with a
- * line in err. */
+/* Checks that the addresses belong to this machine, before calls fail for lack of them. 0, or
+ * -errno with a line in err. */
 int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err, size_t err_len);
 /* Call after the change of the user. Warns of an ini file that a reload could not read. */
 void preflight_config(const struct options *o);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Addresses as text and as the socket calls want them. Names are never looked up: that would block.
- */
+/* Converts addresses to text and socket addresses. Never resolves names, because that would
+ * block. */
 #include "base/endpoint.h"
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ int endpoint_parse(struct endpoint *out, struct str text)
 			continue;
 		addr.len = i;
 		port = (struct str){text.s + i + 1, text.len - i - 1};
-		/* An IPv6 address needs its brackets here, or its last group would be taken for the
+		/* An IPv6 address needs brackets here: otherwise its last group would look like the
 		 * port. */
 		if (memchr(addr.s, ':', addr.len) && addr.s[0] != '[')
 			return -EINVAL;

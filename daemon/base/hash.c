@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SipHash-2-4 as its authors define it (Aumasson, Bernstein 2012). */
+/* SipHash-2-4 after its authors' definition (Aumasson, Bernstein 2012). */
 #include "base/hash.h"
 
 static uint64_t load64(const uint8_t *p)

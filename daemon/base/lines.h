@@ -18,7 +18,7 @@ static inline void *lines_alloc(size_t n, size_t size)
 
 	if (__builtin_mul_overflow(n ? n : 1, size ? size : 1, &len) || len > SIZE_MAX / 2)
 		return NULL;
-#ifndef __SANITIZE_ADDRESS__ /* it must see the real end of the block */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer must see the real end of the block */
 	len = (len + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 #endif
 	if (posix_memalign(&p, CACHE_LINE, len))

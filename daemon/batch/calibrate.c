@@ -29,7 +29,7 @@ static const enum srtp_suite_id suites[] = {
 	SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_80};
 enum { PURE = ARRAY_LEN(suites), STREAMS_MAX = 64 };
 
-/* A stream has two pairs of slots. */
+/* A stream has two slot pairs. */
 static uint32_t rx_slot(const struct calibration *c, uint32_t suite, uint32_t stream)
 {
 	return 2 + 4 * (suite * c->streams + stream % c->streams);

@@ -8,7 +8,7 @@
 struct engines {
 	struct engine *serial;
 	struct batch_device device[BATCH_DEVICES_MAX];
-	uint32_t devices; /* 0: none asked for, or none there */
+	uint32_t devices; /* 0: none requested, or none found */
 	uint32_t compile_ms;
 	uint32_t depth; /* batches that a worker may have in flight */
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory, known to
- * it by address or as buffers; elsewhere packets are packed and copied (opencl_copy.c). Everything
- * but run() and key_changed() belongs to the control thread, because PoCL cannot be set up by two
- * threads at once; every queue has a context of its own, so that workers share nothing. All ciphers
- * of layout.h. */
+/* The OpenCL engine: one dispatch per batch. On a CPU, the arena is the device's memory, by address
+ * or as buffers. For other devices, packets are packed and copied (opencl_copy.c). Everything but
+ * run() and key_changed() runs in the control thread, because PoCL's set-up is not thread-safe.
+ * Each queue has its own context, so workers share nothing. Supports all ciphers of layout.h. */
 #include "batch/opencl.h"
 
 #if defined(__x86_64__)
@@ -41,7 +40,7 @@ struct engine_queue {
 	cl_command_queue cq;
 	cl_program program;
 	cl_kernel kernel
-		[ENGINE_DEPTH_MAX]; /* more than one only where there is a copy: one per set */
+		[ENGINE_DEPTH_MAX]; /* one per set in flight; more than one only with copying */
 	struct opencl_mems mem;     /* zero-copy, unless by address */
 	struct xc_place place;      /* by address: the kernel's only argument is where this is */
 	/* zero-copy: [slots], page-aligned: the order in which lanes take jobs */
@@ -54,7 +53,7 @@ struct engine_queue {
 
 /* --- The engine ------------------------------------------------------------------------------- */
 
-/* Four AES blocks per instruction. */
+/* Whether to use VAES: four AES blocks per instruction. */
 static bool vaes_usable(const struct opencl_device *dev)
 {
 #if defined(__x86_64__)
@@ -293,7 +292,7 @@ static cl_int place_set(struct engine_queue *q, cl_kernel k)
 	return clSetKernelArg(k, 0, sizeof(at), &at);
 }
 
-/* A device with scalar lanes runs a work-group's items side by side. */
+/* A device with scalar lanes runs a work-group's items in parallel. */
 static uint32_t group_len(const struct engine_queue *q)
 {
 	return q->e->dev.scalar && q->copy ? OPENCL_SCALAR_GROUP : 1;
@@ -320,7 +319,7 @@ static cl_int dispatch(struct engine_queue *q, cl_uint n)
 	return dispatch_from(q, q->kernel[0], n, 0);
 }
 
-/* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
+/* n = 0 does nothing, but prepares the device (PoCL compiles at the first dispatch). */
 static cl_int kernel_make(struct engine_queue *q, uint32_t set)
 {
 	cl_kernel *k = &q->kernel[set];
@@ -335,7 +334,7 @@ static cl_int kernel_make(struct engine_queue *q, uint32_t set)
 	}
 	if (!err)
 		err = dispatch_from(q, *k, 0, 0);
-	if (!err && q->copy) /* parts of a batch: for PoCL that is another kernel */
+	if (!err && q->copy) /* split batches: another kernel for PoCL */
 		err = dispatch_from(q, *k, 0, 1);
 	return err ? err : clFinish(q->cq);
 }
@@ -425,8 +424,7 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 		if (err)
 			return err;
 	}
-	/* What the kernels cannot do, or must not (rounds they would read beyond the slot for),
-	 * stays unannounced. */
+	/* Keys that kernels do not support, or whose rounds exceed the slot, stay unannounced. */
 	for (uint32_t i = slot; i < slot + 2; i++)
 		if (key_can(&a->key[i]))
 			q->key_kind[i] = (uint8_t)order_key_of(&a->key[i]);
@@ -440,8 +438,7 @@ static bool opencl_can(
 	return key_can(rx) && key_can(tx);
 }
 
-/* Whether one side's bytes fit into the slot: body_end, or the end of the tag at its greatest
- * length. */
+/* Whether one side's bytes fit into the slot: body_end, and a tag of maximum length. */
 static inline bool fits_slot(uint32_t off, uint32_t body_end, uint32_t tag_off, uint32_t slots)
 {
 	uint32_t tag_end = tag_off + 20; /* AEAD: the word */
@@ -451,8 +448,7 @@ static inline bool fits_slot(uint32_t off, uint32_t body_end, uint32_t tag_off, 
 		off % ARENA_SLOT_LEN + end + XC_SLACK <= ARENA_SLOT_LEN;
 }
 
-/* Whether a job stays within its packets' slots, with keys that were announced: a device does not
- * look. */
+/* Whether a job stays within its packets' slots, and uses announced keys: devices do not check. */
 static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 {
 	const struct arena *a = q->arena;
@@ -489,8 +485,8 @@ static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, 
 	return n;
 }
 
-/* Writes the order of the jobs: those of equal code next to each other. If some do not fit, which
- * is rare, only the others, unsorted. False: the order was not written, it may be 0, 1, 2 ... */
+/* Writes the order of the jobs, grouped by code. If some jobs do not fit, which is rare, lists only
+ * the others, unsorted. False: nothing was written, and the order 0, 1, 2 ... may be used. */
 static bool jobs_order(
 	const struct engine_queue *q, uint32_t *order, const struct batch *b, bool all, bool alike)
 {
@@ -512,8 +508,8 @@ static inline void key_ahead(const struct xc_key *key)
 	__builtin_prefetch(k + 192, 0, 2);
 }
 
-/* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch
- * is set up. */
+/* Prefetches the first packets' keys, which no work-item does (layout.h), while the dispatch is set
+ * up. */
 static void keys_ahead(const struct engine_queue *q, const struct xc_job *job, uint32_t n)
 {
 	const struct arena *a = q->arena;
@@ -549,8 +545,8 @@ static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t 
 	return err ? -EIO : 0;
 }
 
-/* Returns the number of jobs that fit; the others have their status. -EINVAL: the batch is not in
- * the arena. */
+/* Returns the number of jobs that fit, and sets the status of the others. -EINVAL: the batch is not
+ * in the arena. */
 static int batch_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	const struct arena *a = q->arena;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a device's addresses are the process's own, so that a dispatch needs no buffers. OpenCL
- * 2.0 has a name for it, fine-grain system sharing, but PoCL 3.1 does not claim it, although its
- * CPU devices run kernels in the process; and a 1.2 platform has no word for it. So it is tried, in
- * two steps, of which the second alone would be a leap. Called by the control thread only. */
+/* Finds out whether a device uses the process's own addresses, so that a dispatch needs no buffers.
+ * OpenCL 2.0 calls this fine-grain system sharing. PoCL 3.1 does not report it, although its CPU
+ * devices run kernels in the process; OpenCL 1.2 has no such property. So two trials decide, the
+ * second only after the first succeeded. Called by the control thread only. */
 #include "batch/opencl.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static cl_int run(cl_command_queue cq, cl_program p, const char *name, size_t le
 	return res;
 }
 
-/* The kernel's own word for where a buffer is that was made of our memory. */
+/* Asks a kernel for the address of a buffer made of our memory. */
 static bool buffer_stays(cl_context ctx, cl_command_queue cq, cl_program p, cl_ulong *own)
 {
 	cl_ulong said = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From kernel sources to a program: the order in which they are put together, the options, and the
- * compiler's words when it refuses. Called by the control thread only. */
+/* Builds a program from kernel sources: their order, the options, and the compiler's error text.
+ * Called by the control thread only. */
 #include "batch/opencl.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "batch/engine.h"
 #include "batch/kernels.h"
 
-/* Each uses what is above it. */
+/* Each source uses those above it. */
 static const char *const order[] = {"layout.h", "lanes.cl", "sha1.cl", "aes_ni.cl", "aes_ct.cl",
 	"ghash_ni.cl", "ghash_ct.cl", "gcm.cl", "f8.cl", "recrypt.cl"};
 
@@ -99,7 +99,7 @@ void opencl_binary_free(struct opencl_binary *b)
 	*b = (struct opencl_binary){0};
 }
 
-/* Without one, every build is from source: slower, not wrong. */
+/* On failure, every build is from source: slower, but correct. */
 static void binary_keep(struct opencl_binary *b, cl_program p)
 {
 	if (clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof(b->len), &b->len, NULL) ||

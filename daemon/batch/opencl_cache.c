@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder in which PoCL keeps compiled kernels. They are shared libraries that it loads into
- * this process, so whoever can write there runs code in it. PoCL takes POCL_CACHE_DIR,
- * XDG_CACHE_HOME or HOME unseen, and without them a fixed folder in /tmp that anybody may have
- * made. Here each of them is checked first, and POCL_CACHE_DIR is set to the one that is taken. */
+/* The folder in which PoCL keeps compiled kernels. PoCL loads them into this process as shared
+ * libraries, so anyone who can write there can run code in it. PoCL uses POCL_CACHE_DIR,
+ * XDG_CACHE_HOME or HOME unchecked, and otherwise a fixed folder in /tmp that anybody may have
+ * created. So each of them is checked here, and POCL_CACHE_DIR is set to a safe one. */
 #include "batch/opencl_cache.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static int use(const char *path, const char *name, char *err, size_t err_len)
 	return setenv(VARIABLE, real, 1) ? -ENOMEM : 0;
 }
 
-/* A folder that PoCL would choose itself, with the same name there. */
+/* Tries a folder that PoCL would choose itself, under the same name. */
 static int use_of(const char *name, const char *below, char *err, size_t err_len)
 {
 	const char *value = getenv(name);

@@ -21,7 +21,7 @@
 
 enum { CHUNKS = 4, KEY_RING = 64, SPIN_NS = 20000, NAP_NS = 10000 };
 
-/* Memory of both sides: the device's, and ours, which stays mapped. */
+/* A buffer on the device, and its host copy, which stays mapped. */
 struct pinned {
 	cl_mem device, host;
 	void *p;
@@ -31,29 +31,30 @@ struct pinned {
 struct chunk {
 	uint32_t first, n; /* positions in the order */
 	uint32_t in, in_len, out, out_len;
-	cl_event last; /* of the last command that was sent for it */
+	cl_event last; /* of the last command sent for it */
 	bool whole;    /* all commands were sent */
 };
 
-/* What a batch in flight has for itself. */
+/* The memory of one batch in flight. */
 struct set {
 	struct pinned in, out, job, status;
 	struct opencl_mems mems;
 	uint32_t *order; /* [batch_max] */
 	struct batch b;
 	struct chunk chunk[CHUNKS];
-	uint32_t chunks, collected; /* of them are collected */
-	uint64_t since_ns;          /* when it was sent, or when the one before it was collected */
+	uint32_t chunks, collected; /* chunks; collected ones */
+	uint64_t since_ns;          /* when it was sent, or when the batch before it was
+				     * collected */
 	int res;                    /* of those collected */
 };
 
 struct opencl_copy {
 	struct opencl_copy_config cfg;
 	cl_command_queue up, run[CHUNKS],
-		down;                     /* kernels of different chunks may run side by side */
+		down;                     /* kernels of different chunks may run in parallel */
 	struct set set[ENGINE_DEPTH_MAX]; /* [cfg.depth], a ring */
 	uint32_t oldest, flying;
-	/* the device's key table; ours is a ring of KEY_RING pairs on their way */
+	/* the device's key table; its host copy is a ring of KEY_RING pairs being uploaded */
 	struct pinned key;
 	cl_mem order; /* 0, 1, 2 ...: jobs are packed in order */
 	cl_event key_sent[KEY_RING];
@@ -63,8 +64,8 @@ struct opencl_copy {
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* Not clWaitForEvents(): that has no limit. 0, -EIO, -EAGAIN (not by until_ns) or -ETIMEDOUT (not
- * by hang_ns either). */
+/* Waits for an event. clWaitForEvents() has no time limit. 0, -EIO, -EAGAIN (not by until_ns) or
+ * -ETIMEDOUT (not by hang_ns either). */
 static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint64_t hang_ns)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -93,7 +94,7 @@ static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint
 	}
 }
 
-/* Until it is there, or the device hangs. */
+/* Waits until the event completes, or the device hangs. */
 static int event_wait_for(struct opencl_copy *c, cl_event e)
 {
 	return event_wait(c, e, UINT64_MAX, clock_mono_ns() + c->cfg.timeout_ns);
@@ -232,7 +233,7 @@ int opencl_copy_create(struct opencl_copy **out, const struct opencl_copy_config
 	return 0;
 }
 
-/* A device's memory is not cleared when it is freed: the next process could read keys there. */
+/* Freed device memory is not cleared: the next process could read keys there. */
 static void keys_zero(struct opencl_copy *c)
 {
 	const struct arena *a = c->cfg.arena;
@@ -310,7 +311,7 @@ static struct xc_key *ring_pair(const struct opencl_copy *c, uint32_t at)
 	return (struct xc_key *)c->key.p + 2 * (size_t)at;
 }
 
-/* Wipes the copies of keys that have arrived. */
+/* Wipes host copies of uploaded keys. */
 static int key_collect(struct opencl_copy *c, uint32_t at, bool wait)
 {
 	int err;
@@ -384,7 +385,7 @@ static uint32_t next_off(uint32_t off, uint32_t len)
 	return (off + len + XC_SLACK + 63) / 64 * 64;
 }
 
-/* A job's extent is at most ARENA_SLOT_LEN with its slack (the engine has checked), so that all
+/* The engine has checked that a job's extent, with slack, is at most ARENA_SLOT_LEN, so all jobs
  * fit. */
 static void chunk_pack(const struct opencl_copy *c, struct set *s, struct chunk *ch)
 {
@@ -561,7 +562,7 @@ int opencl_copy_collect(struct opencl_copy *c, uint64_t until_ns)
 		return res;
 	c->oldest = (c->oldest + 1) % c->cfg.depth;
 	c->flying--;
-	/* The next one's time began when the device was free for it. */
+	/* The next batch's time starts when the device became free for it. */
 	c->set[c->oldest].since_ns = clock_mono_ns();
 	for (uint32_t i = 0; i < KEY_RING && !res; i++)
 		(void)key_collect(c, i, false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which OpenCL device: by index, type, or part of its platform's or its own name; a CPU if nothing
- * is said, because small batches are this program's daily bread. Called by the control thread only:
- * PoCL's set-up is not thread-safe. */
+/* Chooses the OpenCL device: by index, type, or part of its platform's or its own name. The default
+ * is a CPU, because most batches are small. Called by the control thread only: PoCL's set-up is not
+ * thread-safe. */
 #include "batch/engine.h"
 #include "batch/opencl.h"
 
@@ -113,7 +113,7 @@ static int device_usable(const struct found *f, char *err, size_t err_len)
 	return -ENOTSUP;
 }
 
-/* "16 lanes" etc. is added by the engine. */
+/* The engine appends the number of lanes. */
 static void device_take(struct opencl_device *out, const struct found *f)
 {
 	cl_uint width = 0, units = 0;

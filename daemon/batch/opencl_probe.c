@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tries kernels in a child process first. An LLVM that cannot select an instruction calls abort():
- * that must not be the daemon. Called by the control thread at start, before there are other
- * threads. What the child compiled is in the OpenCL implementation's cache, so the trial costs
- * little the next time. */
+/* Tries kernels in a child process first. LLVM calls abort() if it cannot select an instruction,
+ * which must not end the daemon. Called by the control thread at start, before other threads exist.
+ * The child's results stay in the OpenCL implementation's cache, so later trials are fast. */
 #include "batch/opencl.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 enum { PROBE_SECONDS = 60, PROBES_MAX = 4 };
 
-/* No packet, no buffers: the kernel is compiled to the end and returns at once. */
+/* Without packets and buffers: the kernel is compiled, and returns at once. */
 static bool compiles(const struct opencl_device *dev, const struct opencl_source *src,
 	const struct opencl_shape *shape)
 {

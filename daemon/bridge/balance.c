@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which worker a new call lives on (bridge/balance.h). A call keeps its worker, and may ask for
- * ports later: so a worker is filled to half at most. Called for each call by bridge/bridge.c. */
+/* Chooses the worker of a new call (bridge/balance.h). A call keeps its worker and may need more
+ * ports later, so a worker is filled to half at most. Called for each call by bridge/bridge.c. */
 #include "bridge/balance.h"
 
 static bool takes_more(const struct balance *w)

@@ -132,7 +132,7 @@ static const struct relay_local *op_locals(void *arg, uint32_t *n)
 	return r->cfg.local;
 }
 
-/* Its backlog is larger than the calls that began lately explain. */
+/* Its backlog exceeds what recent new calls explain. */
 static bool is_behind(const struct bridge_site *s)
 {
 	return s->backlog_n || ring_room(&s->w->cmds) < (s->w->cmds.mask + 1) / 4 * 3;
@@ -347,7 +347,7 @@ void bridge_steer_again(struct bridge *r)
 {
 	const struct worker_cmd cmd = {.kind = WORKER_STEER_AGAIN};
 
-	/* As what may not be lost, like a deletion. */
+	/* Must not be lost: queue it like a deletion. */
 	for (uint32_t i = 0; i < r->cfg.workers; i++)
 		bridge_push_deletion(r, &r->site[i], &cmd);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ports: the worker gets the sockets, the call the handles of two streams. */
+/* Ports: gives the sockets to the worker, and the handles of two streams to the call. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static int port_undo(struct bridge *r, const struct ports_pair *pair, int err)
 	return err;
 }
 
-/* The worker gets the sockets, the call the handles, of which there are two. */
+/* Gives the sockets to the worker, and two stream handles to the call. */
 static int port_publish(
 	struct bridge *r, uint32_t worker, const struct ports_pair *pair, struct relay_port *out)
 {
@@ -44,8 +44,8 @@ static int port_publish(
 	return 0;
 }
 
-/* Usually a second daemon with the same port range: they take each other's ports unnoticed until
- * one of them finds none. */
+/* Usually a second daemon with the same port range: both take each other's ports, unnoticed until
+ * one finds none. */
 static void warn_foreign(struct bridge *r)
 {
 	uint64_t n = ports_foreign_count(r->cfg.ports), held;
@@ -101,7 +101,7 @@ int bridge_op_port_take_at(
 	return err ? port_undo(r, &pair, err) : port_publish(r, *worker, &pair, out);
 }
 
-/* A port's number travels in the acknowledgement: which local address and which even port. */
+/* The acknowledgement carries the port as one number: local address and even port. */
 static uint32_t port_id(struct local_port p)
 {
 	return (uint32_t)p.addr << 16 | p.port;

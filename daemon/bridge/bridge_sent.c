@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls send their whole configuration; only differences go on to the worker. */
+/* Calls send their whole configuration; the bridge sends only differences to the worker. */
 #include "bridge/bridge_sent.h"
 
 #include <errno.h>

@@ -8,16 +8,18 @@
 
 #include "base/clock.h"
 
-#define ASKED_NS     (4 * NS_PER_SEC) /* then a worker that could not has given up */
+#define ASKED_NS \
+	(4 * NS_PER_SEC)              /* after this time, a worker that could not move the stream
+				       * has given up */
 #define BACK_OFF_NS  (1 * NS_PER_SEC) /* doubled each time a stream returns by itself */
 #define BACK_OFF_MAX 6u
 /* If the kernel reports silent streams, its counters are read only this often: for statistics, and
  * in case an event was lost. A sequence number must not advance by 2^15 meanwhile, so this is
  * enough for 8,000 packets a second. */
 #define DUMP_NS      (4 * NS_PER_SEC)
-#define TELL_PACKETS 128u /* packets after which a worker is told the index again */
+#define TELL_PACKETS 128u /* packets after which a worker gets an update of the index */
 
-/* --- There and back --------------------------------------------------------------------------- */
+/* --- To the kernel and back ------------------------------------------------------------------- */
 
 void offload_stream_clear(struct off_site *site, uint32_t id)
 {
@@ -198,7 +200,7 @@ void offload_gone(struct offload *o)
 		}
 }
 
-/* A stream goes there when its target can be read, that is, when the worker made it again. */
+/* Its target is readable once the worker has restored it. */
 void offload_back(struct offload *o)
 {
 	if (!o)

@@ -13,7 +13,7 @@
 
 struct offload;
 
-struct offload_look { /* the present state of a stream */
+struct offload_look { /* state of a stream now */
 	uint64_t packets;
 	uint64_t index; /* the index of the ssrc's SRTP */
 	uint32_t ssrc;

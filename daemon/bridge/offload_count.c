@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel counted, and whose it is: of a stream, of those that only listen to it, of all.
- * Its counters of a port begin when the port becomes ours, except where an earlier instance's was
- * taken over: hence the base. */
+/* Assigns the kernel's counts to a stream, to its listeners, and to the total. The kernel's
+ * counters of a port start when we open it, unless its target was taken over from an earlier
+ * instance: hence the base. */
 #include "bridge/offload_int.h"
 
 #include "base/clock.h"
@@ -92,7 +92,7 @@ void offload_dump(struct offload *o, uint64_t now_ns)
 		(void)o->cfg.ops->relayed_all(o->cfg.steer, o->worker, dumped, o);
 }
 
-/* A listener's part of what another stream's counters say. */
+/* Subtracts a listener's part from another stream's counters. */
 static void unhear(struct off_site *site, uint32_t id)
 {
 	struct off_stream *l = &site->stream[id], *f;
@@ -129,7 +129,7 @@ void offload_hearers_note(struct off_site *site, uint32_t id, const struct offlo
 	}
 }
 
-/* As of now, if there are not too many who ask. */
+/* Reads current counters, unless too many readers ask. */
 static void freshen(struct offload *o, struct off_stream *s, uint64_t now_ns)
 {
 	if (o->gone || (s->where == OURS && !s->late) || now_ns < s->read_ns + FRESH_NS ||

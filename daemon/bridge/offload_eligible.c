@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether what comes in by a stream may stay in the kernel, and where it would go. Pure, but that
- * it asks what streams are like now. */
+/* Decides whether packets of a stream may stay in the kernel, and their destinations. Pure, except
+ * for reading the streams' present state. */
 #include "bridge/offload_int.h"
 
 #define ENOUGH_PACKETS 5u /* packets of a stream before it may move */

@@ -15,7 +15,7 @@ static void before_stream(struct offload *o, struct off_stream *s, struct before
 		b->n += offload_way_back(o, s, &b->out[b->n]);
 }
 
-/* Streams that a command is about, or MEDIA_NONE. */
+/* The streams that a command affects, or MEDIA_NONE. */
 static void streams_of(const struct offload *o, const struct off_site *site,
 	const struct media_cmd *cmd, uint32_t out[2])
 {
@@ -81,7 +81,7 @@ static void unlink_stream(struct off_site *site, uint32_t id)
 	s->to = MEDIA_NONE;
 }
 
-/* RTP goes before RTCP, where both leave by one port. */
+/* RTP has precedence over RTCP if both leave by one port. */
 static void link_stream(const struct offload *o, struct off_site *site, uint32_t id)
 {
 	struct off_stream *s = &site->stream[id];
@@ -108,7 +108,7 @@ static void stream_set(const struct offload *o, struct off_site *site, uint32_t 
 		site->ctx[s->cfg->ctx].stream[!s->cfg->rtp] = id;
 }
 
-/* Another key, another index. */
+/* A new key has new indexes. */
 static void forget_index(struct off_site *site, uint32_t ctx)
 {
 	uint32_t id = site->ctx[ctx].stream[0];

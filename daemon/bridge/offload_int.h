@@ -21,7 +21,7 @@ struct off_stream {
 	uint8_t returns;
 	bool touched, based; /* the kernel may have counted packets; base is valid */
 	bool late;           /* it returned: read its counters again */
-	uint32_t from;       /* stream that sends its RTP, or MEDIA_NONE */
+	uint32_t from;       /* stream whose RTP leaves here, or MEDIA_NONE */
 	/* Listeners among its destinations. For a listener: counters since it joined, and before.
 	 */
 	uint32_t hearer[STEER_COPIES + 1], hearers;
@@ -36,10 +36,10 @@ struct off_stream {
 	struct steer_relayed seen;
 	/* Passed-through SRTP: only the kernel sees the sequence numbers. */
 	bool follows;
-	uint64_t index, told; /* its index; the index that the worker was sent */
+	uint64_t index, told; /* its index; the last index sent to the worker */
 };
 
-enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED: also what was never set */
+enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED also means never set */
 
 struct off_ctx {
 	uint32_t stream[2]; /* streams that receive RTP and RTCP of this context, or MEDIA_NONE */
@@ -64,12 +64,12 @@ struct offload {
 	bool stirred; /* some stream is */
 	/* time of the last reading of counters, monotonic and CLOCK_REALTIME */
 	uint64_t dumped_ns, real_ns;
-	uint64_t gone_packets, moves; /* of streams that are released */
+	uint64_t gone_packets, moves; /* of released streams */
 };
 
 /* --- offload.c -------------------------------------------------------------------------------- */
 
-/* Forgets all of a stream but its place. */
+/* Clears a stream, except for its place. */
 void offload_stream_clear(struct off_site *site, uint32_t id);
 /* Marks a stream as ours, without commands. */
 void offload_come_back(struct offload *o, struct off_stream *s);
@@ -104,7 +104,7 @@ int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns);
 void offload_dump(struct offload *o, uint64_t now_ns);
 /* Counters of the kernel since the stream's port was taken, as of the last reading. */
 uint64_t offload_packets(const struct off_stream *s);
-/* Its counters end, and others begin. */
+/* Restarts its counters. */
 void offload_count_anew(struct off_stream *s);
 /* Replaces the listeners of the stream. Earlier counts belong to the earlier listeners. */
 void offload_hearers_note(struct off_site *site, uint32_t id, const struct offload_dests *to);

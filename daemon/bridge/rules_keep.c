@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define DELAY_MIN_NS (NS_PER_SEC / 10) /* a firewall that starts again flushes, then loads */
+#define DELAY_MIN_NS \
+	(NS_PER_SEC / 10) /* a restarting firewall flushes its rules, then loads
+				        * them */
 #define DELAY_MAX_NS (60 * NS_PER_SEC)
 
 struct rules_keep {
@@ -20,9 +22,9 @@ struct rules_keep {
 	const struct steer_config *cfg;
 	int fd;
 	struct loop_io *io;
-	struct loop_timer *timer; /* NULL: nothing is to be set */
-	uint64_t delay_ns;        /* of the next time */
-	uint64_t set_ns;          /* when rules were set again last */
+	struct loop_timer *timer; /* NULL: no rules need to be set */
+	uint64_t delay_ns;        /* delay of the next attempt */
+	uint64_t set_ns;          /* when rules were last set again */
 	struct rules_keep_usage usage;
 	void (*before_again)(void *arg);
 	void *arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Handles of sessions, and commands to the keying threads. A handle is reused at once: each time it
- * gets another serial, so that late packets and events of the one before are told apart. */
+/* Handles of sessions, and commands to the keying threads. Handles are reused at once. Each use
+ * gets a new serial, so that late packets and events of earlier uses are recognised. */
 #include "bridge/sessions.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include "base/secmem.h"
 #include "side/session_ops.h"
 
-#define CERT_LIFE_S (60u * 86400u) /* renewed after half of it */
-#define WAITING_MAX 1024u          /* commands that wait while new calls are accepted */
-#define HELD_MAX    1024u          /* events of a thread whose workers are busy */
+#define CERT_LIFE_S (60u * 86400u) /* renewed after half of its life */
+#define WAITING_MAX 1024u          /* limit of queued commands, above which new calls are refused */
+#define HELD_MAX    1024u          /* limit of queued events for busy workers */
 
 struct place {
 	uint32_t serial; /* place + a multiple of max; 0: never used */
@@ -20,20 +20,21 @@ struct place {
 	uint32_t worker;
 	uint32_t stream[2];
 	bool taken, open;
-	/* The command found no room: it waits in line. */
+	/* The command is queued, as the ring had no room. */
 	bool in_line, closing;
 	struct session_order *order; /* NULL: none waits */
-	/* Prepared, and not in force yet; NULL: nothing. */
+	/* The next order, prepared but not in force; NULL: none. */
 	struct session_order *next;
 	uint32_t next_worker, next_stream[2];
 };
 
-/* Events of calls whose worker takes no commands now, the oldest first. Those of other workers go
- * past them. A worker that stays stuck fills it: then the thread's events wait. */
+/* Queue of events for calls whose worker takes no commands now, oldest first. Events of other
+ * workers overtake them. If a stuck worker fills the queue, the thread's events wait. */
 struct held {
 	struct side_event event[HELD_MAX];
 	uint32_t n;
-	bool busy[SESSIONS_WORKERS_MAX]; /* its event was refused: the order has to stay */
+	bool busy[SESSIONS_WORKERS_MAX]; /* an event of this worker was refused: keep the order
+					  * of the others */
 };
 
 struct bridge_sessions {
@@ -46,7 +47,7 @@ struct bridge_sessions {
 	struct place *place;  /* [max] */
 	uint32_t *free_place; /* stack */
 	uint32_t free_n;
-	uint32_t *line; /* places whose commands wait, a ring; each at most once */
+	uint32_t *line; /* places with queued commands, a ring; each at most once */
 	uint32_t line_first, line_n;
 };
 
@@ -61,7 +62,7 @@ static int op_take(void *arg, uint32_t *session, uint32_t *serial)
 		return -ENOSPC;
 	*session = s->free_place[--s->free_n];
 	p = &s->place[*session];
-	/* Serial 0 is none. */
+	/* Serial 0 means none. */
 	p->serial = p->serial && p->serial < UINT32_MAX - s->cfg.max ? p->serial + s->cfg.max
 								     : *session + s->cfg.max;
 	p->taken = true;
@@ -86,7 +87,7 @@ static void wait_in_line(struct bridge_sessions *s, uint32_t session)
 	s->line[(s->line_first + s->line_n++) % s->cfg.max] = session;
 }
 
-/* Sends what the place waits for. False: still no room. */
+/* Sends the place's queued command. False: still no room. */
 static bool send_command(struct bridge_sessions *s, uint32_t session)
 {
 	struct place *p = &s->place[session];
@@ -190,7 +191,7 @@ static void op_send(void *arg, uint32_t session)
 	command(s, session);
 }
 
-/* What waits in line goes first. */
+/* Queued commands go first. */
 static int op_settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
 {
 	struct bridge_sessions *s = arg;
@@ -218,8 +219,8 @@ const struct session_ops bridge_session_ops = {.take = op_take,
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-/* False: the call cannot take it now. An event is reported once, so it must not be lost: without
- * its keys the call would stay silent. */
+/* False: the call cannot take the event now. Events are reported once and must not be lost: without
+ * keys the call would stay silent. */
 static bool deliver(struct bridge_sessions *s, const struct side_event *e)
 {
 	uint32_t id = e->serial % s->cfg.max;

@@ -13,18 +13,20 @@
 #define SESSIONS_WORKERS_MAX 64u
 
 struct bridge_sessions_config {
-	struct side_channel **channel; /* of the workers, in their order; outlive the sessions */
+	struct side_channel **channel; /* one per worker, in their order; outlive the sessions */
 	uint32_t workers;
-	uint32_t threads;  /* a worker's sessions are at the thread worker % threads */
+	uint32_t threads;  /* worker w uses the thread w % threads */
 	uint32_t max;      /* sessions */
 	uint64_t keep_not; /* capabilities that the threads drop */
 	int event_fd;      /* eventfd; readable: call bridge_sessions_poll() */
 	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
 	uint8_t profile[SUITE_COUNT];
 	bool sha1; /* accept SHA-1 in a=fingerprint */
-	/* Of the operator; a reference is taken. NULL: a new one, renewed by age. */
+	/* The operator's certificate; takes a reference. NULL: creates one, and renews it by
+	 * age. */
 	struct dtls_cert *cert;
-	/* What came of a session. 0, or -EAGAIN: it is reported again, and others wait. */
+	/* Reports a session's event. 0, or -EAGAIN: repeat it later, and keep other events
+	 * waiting. */
 	int (*event)(void *arg, uint32_t session, const struct session_event *e);
 	void *event_arg;
 };
@@ -38,17 +40,17 @@ int bridge_sessions_start(struct bridge_sessions *s);
 void bridge_sessions_destroy(struct bridge_sessions *s);
 extern const struct session_ops bridge_session_ops; /* arg: struct bridge_sessions */
 
-/* Reports what came, and sends what found no room. Called on the eventfd, which is
- * also readable when a thread has room for commands, and each second. */
+/* Reports events, and sends queued commands. Called on the eventfd, which is also readable when a
+ * thread has room for commands, and each second. */
 void bridge_sessions_poll(struct bridge_sessions *s);
-/* New associations get this certificate, others keep theirs. Takes a reference. */
+/* Uses this certificate for new associations; others keep theirs. Takes a reference. */
 void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert);
-/* Each second: a certificate that is old is replaced for new associations. */
+/* Each second: replaces an old certificate for new associations. */
 void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s);
 
 struct bridge_sessions_usage {
 	uint32_t sessions;                 /* taken */
-	uint32_t waiting;                  /* commands that found no room yet */
+	uint32_t waiting;                  /* commands queued, as rings had no room */
 	struct side_thread_counts threads; /* of all */
 	const struct session_counts *total[SESSIONS_THREADS_MAX]; /* of each */
 	uint32_t totals;

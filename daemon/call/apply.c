@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a negotiated copy of a call to the packet side: take what is missing, publish all of it in
- * one piece, give back what is no longer held. Until the commit succeeds the original call is what
- * the workers know. */
+/* Applies a negotiated copy of a call to the packet side: takes missing resources, publishes all
+ * changes together, and releases unused resources. Until the commit succeeds, the workers know the
+ * original call only. */
 #include "call/apply.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t me
 	return c && side < c->sides ? side_leg_get(c->side[side], media) : NULL;
 }
 
-/* --- Give back -------------------------------------------------------------------------------- */
+/* --- Release ---------------------------------------------------------------------------------- */
 
 static bool has_slot(const struct leg *leg, uint32_t slot)
 {
@@ -30,7 +30,8 @@ static bool has_slot(const struct leg *leg, uint32_t slot)
 	return false;
 }
 
-/* What leg holds and other (the same leg in another version of the call) does not. */
+/* Releases resources that leg holds and other (the same leg in another version of the call) does
+ * not. */
 static void release(
 	const struct relay *r, uint32_t worker, const struct leg *leg, const struct leg *other)
 {
@@ -114,8 +115,8 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 	return err;
 }
 
-/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit.
- * Our keys are forgotten and so never used again; the terminal may come back with its own. */
+/* Drops resources of a closed leg from next; prev holds them until the commit. Our keys are
+ * forgotten, so they are never used again. The terminal may return with its own. */
 static void drop(struct leg *l, bool for_good)
 {
 	if (for_good)
@@ -176,7 +177,7 @@ static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t
 	return c;
 }
 
-/* Whom copies go to: of a source the first who listens, of a listener the next. */
+/* Sets the next destination of copies: a source's first listener, a listener's next one. */
 static void copy_to(
 	const struct call *c, const struct side *s, const struct leg *l, uint32_t copy[2])
 {
@@ -190,7 +191,7 @@ static void copy_to(
 			: listener_stream(c, side, media, NULL, rtcp);
 }
 
-/* The stream that a source is told RTCP by, or none. */
+/* The stream that sends RTCP back to a source, or none. */
 static uint32_t rtcp_back_to(const struct leg *source)
 {
 	if (!source || !source->active || !source->has_port)
@@ -198,7 +199,7 @@ static uint32_t rtcp_back_to(const struct leg *source)
 	return source->mux ? source->port.rtp_stream : source->port.rtcp_stream;
 }
 
-/* Echoed: neither is told of the other, by RTCP either. */
+/* Echo: neither side receives the other's RTCP. */
 static void echo_to(const struct call *c, const struct side *s, const struct leg *l,
 	struct media_stream_cfg *cfg)
 {
@@ -206,7 +207,7 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 
 	if (!s->echo && !other)
 		return;
-	/* Under its own key it could not read what it sent. */
+	/* A terminal could not decrypt an echo under its own key. */
 	cfg->rtp_to = s->echo && l->active && !l->rx.pass ? l->port.rtp_stream : MEDIA_NONE;
 	cfg->rtcp_to = MEDIA_NONE;
 }
@@ -222,7 +223,7 @@ uint8_t leg_raw(const struct leg *l)
 					     : RAW_NONE;
 }
 
-/* Datagrams have one port and one way, and are neither recorded nor copied. */
+/* Datagrams have one port and one direction, and are neither recorded nor copied. */
 static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg *peer,
 	struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -237,8 +238,7 @@ static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg
 	rtcp->remote = (struct endpoint){0};
 }
 
-/* Between offer and answer: what was offered is plain, so what comes from the answerer's side is
- * RTP. */
+/* Between offer and answer, if the offer is plain: packets from the answerer's side are RTP. */
 static bool is_early(
 	const struct call *c, const struct side *s, const struct leg *l, const struct leg *offerer)
 {
@@ -291,7 +291,7 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	if (owner) {
 		cfg->ctx = owner->ctx;
 		cfg->via = owner->port.rtp_stream + 1;
-	} else if (l->via) { /* its transport is gone, and the next answer names another */
+	} else if (l->via) { /* its transport is gone; the next answer names another one */
 		cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
 	}
 	cfg->bundle = next_of(s, owner ? owner : l, owner ? l : NULL);
@@ -313,7 +313,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.rtp_to = joined || early ? peer->port.rtp_stream : MEDIA_NONE,
 		.rtcp_to = MEDIA_NONE,
 		.relearn = l->relearn,
-		/* ICE says where the terminal is, and nothing else does. */
+		/* With ICE, only ICE determines the terminal's address. */
 		.learning = ice ? MEDIA_LEARN_OFF : c->learning,
 		.strict_source = ice || c->strict_source,
 		.media_handover = s->media_handover,
@@ -341,7 +341,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
-	/* Under a terminal's own key nothing else can be sent. */
+	/* Under a terminal's own key, silence cannot be encrypted. */
 	rtp->quiet = l->rx.pass ? 0 : l->quiet & MEDIA_QUIET_ALL;
 	rtp->tap = rtcp->tap =
 		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
@@ -349,7 +349,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
-	rtcp->bundle = 0; /* with rtcp-mux nothing comes here */
+	rtcp->bundle = 0; /* with rtcp-mux this port receives nothing */
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }
@@ -366,7 +366,7 @@ static struct media_cmd *command(
 	return c;
 }
 
-/* SRTP is sent to any side. */
+/* Whether any side is sent SRTP. */
 static bool sends_srtp(const struct call *c)
 {
 	for (uint32_t s = 0; s < c->sides; s++)
@@ -379,7 +379,7 @@ static bool sends_srtp(const struct call *c)
 	return false;
 }
 
-/* Commands for all that a leg has at the worker. */
+/* Writes the commands for all of a leg's contexts and streams. */
 static void commands(const struct call *c, const struct side *s, uint32_t media, bool srtp,
 	uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
 {
@@ -394,7 +394,7 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.short_tags = c->short_tags};
 	struct media_stream_cfg rtp, rtcp;
 
-	/* One context has the keys, so that no index is sent twice under them. */
+	/* Only one context has the keys, so that no index is sent twice under them. */
 	if (l->via) {
 		memset(&ctx.rx, 0, sizeof(ctx.rx));
 		ctx.rx.awaited = true;
@@ -421,7 +421,7 @@ static int set_sessions(const struct relay *relay, struct call *next)
 	return err;
 }
 
-/* The sessions change after the worker's commands were accepted, or not at all. */
+/* Sessions change only after the worker's commands were accepted. */
 static void end_sessions(const struct relay *relay, const struct call *next, bool send)
 {
 	for (uint32_t s = 0; s < next->sides; s++)

@@ -6,17 +6,17 @@
 
 #include "call/model.h"
 
-/* enum raw_kind of its media. */
+/* The enum raw_kind of its media. */
 uint8_t leg_raw(const struct leg *l);
 
-/* Takes what next wants and does not have. On error nothing of it is left. */
+/* Takes resources that next needs and does not have. On error, none are kept. */
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
 
-/* Gives back what apply_take() took: what next holds and prev does not. */
+/* Releases what apply_take() took: resources that next holds and prev does not. */
 void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
 
-/* Tells the worker all that differs, and behind it the commands in more, at once or not at all.
- * After success what prev holds and next does not is given back. */
+/* Sends all differences to the worker, followed by the commands in more: all or none. On success,
+ * releases resources that prev holds and next does not. */
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
 	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All calls: the table, what is counted, gates, looking at them. Each change goes copy, negotiate,
- * take, write, commit, replace (exchange.c, delete.c, recording.c, gates here). Control thread
- * only; logs nothing. */
+/* All calls: the table, counters, gates, queries. Each change copies, negotiates, takes, writes,
+ * commits, replaces (exchange.c, delete.c, recording.c, gates here). Control thread only; logs
+ * nothing. */
 #include "call/call.h"
 #include "call/calls.h"
 
@@ -49,7 +49,7 @@ void calls_set_reach(struct calls *c, const struct reach *r)
 	c->reach = r;
 }
 
-/* What a call holds, into the counters or out of them. */
+/* Adds a call's resources to the counters, or subtracts them. */
 static void account(struct calls *c, const struct call *call, bool in)
 {
 	uint64_t one = in ? 1 : UINT64_MAX;
@@ -84,7 +84,7 @@ void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t n
 	save_ended(&c->saver, call);
 	session_places_change(c, call, NULL);
 	call_table_remove(&c->table, call);
-	/* Before its ports are free, so that no call sends to them when another call gets them. */
+	/* Before its ports are free, so that no call sends to their next owner. */
 	links_end(c, call);
 	apply_release_all(c->relay, call);
 	call_free(&c->keys, call);
@@ -125,7 +125,7 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 		out->detail =
 			STR("media would pass through this relay in a circle, or too many times");
 		break;
-	case -EAGAIN: /* another relay may have time */
+	case -EAGAIN: /* another relay may be less busy */
 		out->load_limit = is_new;
 		out->again = !is_new;
 		out->error = is_new ? NGE_LOAD : NGE_BUSY;
@@ -213,7 +213,7 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 			"only PCMU, PCMA and G722 can be silenced: packets of other codecs are dropped");
 }
 
-/* --- Calls that outlive us -------------------------------------------------------------------- */
+/* --- Saved calls ------------------------------------------------------------------------------ */
 
 struct keystore *calls_keys(struct calls *c)
 {
@@ -247,7 +247,7 @@ void calls_leave(struct calls *c)
 	c->leaving = false;
 }
 
-/* --- Looking at calls ------------------------------------------------------------------------- */
+/* --- Queries ---------------------------------------------------------------------------------- */
 
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict)

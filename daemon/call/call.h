@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls: what signalling made of them. Only the control thread creates and changes them. An offer
- * or answer is negotiated by a pure function into a plan (offer/negotiate.h), then applied:
- * everything is taken, published, or undone, leaving the old call untouched. */
+/* Calls, as signalling defines them. Only the control thread creates and changes them. A pure
+ * function negotiates an offer or answer into a plan (offer/negotiate.h). Then the plan is applied
+ * completely, or undone without changing the old call. */
 #ifndef CALL_CALL_H
 #define CALL_CALL_H
 
@@ -12,32 +12,32 @@
 #include "proto/ng.h"
 #include "proto/sdp.h"
 
-/* Whether somebody is told of calls that time out, and whether the address that a request names
- * matters. */
+/* Whether timeouts of calls are reported, and whether to the address in the request. */
 enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 
-struct call_policy { /* what the operator decided; constant after start */
+struct call_policy { /* set by the operator; constant after start */
 	struct sdes_policy sdes;
 	struct mikey_host *mikey; /* NULL: MIKEY is off; it outlives the calls */
 	enum zrtp_policy zrtp;
 	enum media_learning learning;
 	bool strict_source;
 	bool short_tags;  /* SRTCP tags of 32 bits are accepted under suites with _32 */
-	bool early_media; /* RTP of a callee is relayed before its answer, where both are plain */
+	bool early_media; /* RTP of a callee is relayed before its answer, if both sides are
+			   * plain */
 	uint8_t tos;
 	uint64_t timeout_ns;        /* without media */
 	uint64_t silent_timeout_ns; /* on hold */
-	uint64_t offer_timeout_ns;  /* offered and never answered */
-	uint64_t final_timeout_ns;  /* since its first offer, whatever happens; 0 = none */
+	uint64_t offer_timeout_ns;  /* for an offer without answer */
+	uint64_t final_timeout_ns;  /* since the first offer, even with media; 0 = none */
 	uint64_t delete_delay_ns;
-	uint32_t max_calls;  /* 0 = as many as there are ports */
+	uint32_t max_calls;  /* 0 = limited by ports only */
 	uint32_t max_medias; /* m-lines of a side that are relayed; 0 = SDP_MAX_MEDIA */
 	enum call_told told;
-	struct call_nets told_nets; /* where the addresses may be that requests name for it */
-	uint8_t loop_key[32];       /* random, of this process: loop_protect.c */
+	struct call_nets told_nets; /* networks that requests may name for timeout reports */
+	uint8_t loop_key[32];       /* random per process: loop_protect.c */
 };
 
-/* Why new calls are refused: ng's "load limit", with these messages of rtpengine. X(id, name in
+/* Reasons to refuse new calls: ng's "load limit", with rtpengine's messages. X(id, name in
  * statistics, message) */
 #define CALL_LIMITS(X)                           \
 	X(SESSIONS, "sessions", NGE_SESSIONS)    \
@@ -61,34 +61,35 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 /* Sets where media may go. Call it before the first request; r must outlive the calls. Without it
  * the built-in rules apply, and only the addresses of media interfaces count as the host's own. */
 void calls_set_reach(struct calls *c, const struct reach *r);
-/* Sets how many sessions relay->sessions has. Call it before the first request. 0 or -ENOMEM. */
+/* Sets the number of sessions in relay->sessions. Call it before the first request. 0 or
+ * -ENOMEM. */
 int calls_set_sessions(struct calls *c, uint32_t max);
-/* What came of a leg's session. Late events of a session that ended must not come here: its handle
- * may be another leg's by then. 0, or -EAGAIN: a queue is full, and nothing changed. The same event
- * must come again. */
+/* Handles an event of a leg's session. Late events of an ended session must not be passed: its
+ * handle may belong to another leg. 0, or -EAGAIN: a queue is full, and nothing changed; repeat the
+ * same event later. */
 struct session_event;
 int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns);
-/* For the log: what came of it. why: the suite of new keys, or the reason of a failure. */
+/* Result of an event, for the log. why: the suite of new keys, or the reason of a failure. */
 struct call_session_notice {
 	struct str call_id, tag;
 	uint8_t kind; /* enum session_event_kind */
 	bool rtcp;
 	const char *why;
-	const char *sas; /* of ZRTP; NULL: it is not of ZRTP */
+	const char *sas; /* from ZRTP; NULL: not ZRTP */
 	bool verified, mismatched;
 };
 void calls_on_session(
 	struct calls *c, void (*fn)(void *arg, const struct call_session_notice *n), void *arg);
-/* Ends every call and gives back everything it held. */
+/* Ends every call and releases all resources. */
 void calls_destroy(struct calls *c);
 
-/* what a handler wants to say; strings live in the request's pool or are constants */
+/* a handler's result; strings live in the request's pool or are constants */
 struct call_reply {
 	const char *error;  /* error-reason, or NULL: result ok */
-	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
+	struct str detail;  /* appended to the reason in parentheses; may be empty */
 	bool load_limit;    /* result "load limit" */
-	bool again;         /* not decided: the same request may succeed soon */
+	bool again;         /* undecided: the same request may succeed soon */
 	struct str warning; /* may be empty */
 	struct str notice;  /* for the log: part of the call became less secure; may be empty */
 	struct str kept;    /* for the log: flags that did not change an established side */
@@ -102,47 +103,44 @@ void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg);
 
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
-/* What comes from the sides that the request means (all, or by from-tag, label, address) does not
- * leave any more, or does again; it is received, authenticated and followed all the same. gate:
- * MEDIA_GATE_*. */
+/* Blocks or unblocks packets from the selected sides (all, or by from-tag, label, address). Blocked
+ * packets are still received, authenticated and tracked. gate: MEDIA_GATE_*. */
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
 	uint64_t now_ns, struct call_reply *out);
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
-/* fn for every pair of ports that a call holds; it changes nothing, and keeps call_id no longer
- * than calls stay as they are. */
+/* Calls fn for every port pair of a call. fn changes nothing, and must not keep call_id. */
 void calls_each_port(const struct calls *c,
 	void (*fn)(void *arg, struct str call_id, uint32_t worker, const struct relay_port *port),
 	void *arg);
 
-/* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no
- * longer. The limit on sessions is looked at by itself. */
+/* Refuses new calls for this reason from now on, except emergency calls. NONE: accepts calls. The
+ * limit on sessions is checked separately. */
 void calls_limit(struct calls *c, enum call_limit reached);
-/* From now on this is decided; loop_key stays. Calls that are there keep what their signalling made
- * of it, but for timeouts. */
+/* Changes the policy; loop_key stays. Existing calls keep their settings, except timeouts. */
 void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
-struct calls_ended { /* of calls that are no more */
+struct calls_ended { /* statistics of ended calls */
 	uint64_t answered;
-	uint64_t one_way;                /* some of its media came, some never did that should */
-	uint64_t silent_streams;         /* media that should have come and never did */
+	uint64_t one_way;                /* received from some terminals that should send, but
+					  * not from all */
+	uint64_t silent_streams;         /* streams that should have carried media and never did */
 	uint64_t packets, bytes, errors; /* received from all of their terminals */
-	/* from the offer to the last packet or request, of all of them together */
+	/* from the offer to the last packet or request; sum of all calls */
 	uint64_t duration_ns;
 };
 
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
-	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, by which */
-	/* legs that went from SRTP to RTP in mid-call: by order of the flags, by their terminal's
-	 * SDP */
+	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, per limit */
+	/* legs that changed from SRTP to RTP in mid-call: by flags, by the terminal's SDP */
 	uint64_t weaker_by_order, weaker_by_terminal;
-	uint64_t emergencies;        /* calls that were marked so, in all */
+	uint64_t emergencies;        /* emergency calls in total */
 	uint64_t streams;            /* local ports in use */
-	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */
-	/* likewise, whose packets leave as they come, under the terminals' own keys */
+	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
+	/* likewise, passed through under the terminals' own keys */
 	uint64_t passed;
 	struct calls_ended ended;
 };
@@ -167,7 +165,7 @@ enum call_end {
 /* Another node is active: new calls are refused, emergency calls too. */
 void calls_passive(struct calls *c, bool passive);
 
-/* All calls end here and stay written there: another node has them from now on. Saving is off until
+/* Ends all calls here, but keeps them in Redis for another node. Saving is off until
  * calls_save_start(). */
 void calls_leave(struct calls *c);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All calls, as the files of this room that change them see them. Nobody outside call/ includes
- * this. */
+/* All calls, as the files of this room change them. Private to call/. */
 #ifndef XCIPHER_CALL_CALLS_H
 #define XCIPHER_CALL_CALLS_H
 
@@ -27,13 +26,13 @@ struct calls {
 	struct links links;
 	struct call_table table;
 	struct keystore keys;
-	enum call_limit limit; /* reached, other than sessions */
+	enum call_limit limit; /* current limit, other than sessions */
 	bool passive;
 	bool leaving;            /* calls that end here continue on another node */
 	struct call *cursor;     /* of the tick */
 	struct {                 /* reach_again.c */
-		struct call *at; /* the next call of the pass, NULL: no pass has begun */
-		uint32_t passes; /* still to be made, with the one under way */
+		struct call *at; /* next call of the pass; NULL: no pass has begun */
+		uint32_t passes; /* passes left, including the current one */
 	} again;
 	struct calls_counters counters;
 	struct saver saver;
@@ -56,22 +55,22 @@ struct calls {
 	void *trouble_arg;
 };
 
-/* Next takes prev's place, or becomes a call (prev is NULL). Consumes next, whatever happens.
- * Returns 0 or what apply_commit() or links_plan() returned; then all is as it was. */
+/* Puts next in place of prev, or makes it a call (prev is NULL). Consumes next in any case. 0, or
+ * the error of apply_commit() or links_plan(): then nothing changed. */
 int calls_put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns);
 
 /* Ends a call: releases its ports, streams, keys and recording, and frees it. now_ns: 0 = now. */
 void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns);
 
-/* What the reply says of a negative errno; of a new call -EAGAIN is a load limit. */
+/* Sets the reply for a negative errno; -EAGAIN of a new call is a load limit. */
 void calls_resource_error(struct call_reply *out, int err, bool is_new);
 
-/* What save and restore need of calls. */
+/* Access for save and restore. */
 struct saver *calls_saver(struct calls *c);
 struct keystore *calls_keys(struct calls *c);
 
-/* A restored call, committed already, is one of ours from now on. */
+/* Adds a restored call that is committed already. */
 void calls_adopt(struct calls *c, struct call *call);
 
 #endif

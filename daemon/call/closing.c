@@ -213,7 +213,7 @@ void closing_report(struct calls *c, const struct call *call, enum call_end why,
 		.ended_ns = end_ns};
 	struct names names;
 
-	/* The first end counts: a deleted call is relayed for delete-delay. */
+	/* The first end counts: a deleted call continues for delete-delay. */
 	if (call->deleted_ns)
 		why = CALL_END_DELETED;
 	if (pool_create(&x.p, SCRATCH))

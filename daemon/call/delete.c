@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of a call by command: the whole of it, or one of its dialogs, one branch of a fork, one
- * listener. */
+/* Ends a call by command: all of it, or one of its dialogs, branches of a fork, or listeners. */
 #include "call/delete.h"
 
 #include <errno.h>

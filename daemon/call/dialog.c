@@ -97,12 +97,12 @@ static const char *initial_offer(struct dialog *d, const struct neg_in *in)
 	const struct side *s = c->side[d->from];
 
 	d->to = SIDE_NONE;
-	/* A call that is being deleted failed: its caller may try again with other media. */
+	/* A call that is being deleted has failed: its caller may try again with other media. */
 	if (s->settled ||
 		(!c->delete_ns &&
 			!(same_source(s, in->r) && (!was_answered(s) || same_media(s, in)))))
 		return unrelated;
-	if (s->connected) /* its peer is of another dialog */
+	if (s->connected) /* its peer belongs to another dialog */
 		d->to = SIDE_NONE;
 	else if (in->r->via_branch.len)
 		d->to = by_branch(c, d->from, in->r->via_branch);
@@ -124,8 +124,7 @@ static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *
 		return unrelated;
 	if (from->peer == d->to || !was_answered(from))
 		return NULL;
-	/* It switches to another side: after a final answer only from a source that is known to be
-	 * the same. */
+	/* It switches to another side: after a final answer, only from the same SIP source. */
 	if (from->settled && !(from->source.family && in->r->received_from.len))
 		return unrelated;
 	return same_source(from, in->r) ? NULL : unrelated;
@@ -137,7 +136,7 @@ bool dialog_is_new(const struct call *c, const struct ng_request *r)
 		call_side_by_tag(c, r->to_tag) == SIDE_NONE;
 }
 
-/* A party that is gone. */
+/* A party that has left. */
 static bool was_here(const struct call *c, struct str tag)
 {
 	for (uint32_t i = 0; i < c->sides; i++)
@@ -146,7 +145,7 @@ static bool was_here(const struct call *c, struct str tag)
 	return false;
 }
 
-/* Of a dialog that has only the Call-ID in common with the others. */
+/* A dialog that shares only the Call-ID with the others. */
 static const char *new_dialog(const struct call *c, const struct ng_request *r)
 {
 	if (!c->sides || c->delete_ns)
@@ -187,8 +186,8 @@ const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* The side that was offered to and has not answered: the current peer, else the last of the others,
- * else the peer again. */
+/* Finds the side that was offered to and has not answered: the current peer, else the last other
+ * one, else the peer. */
 static uint8_t who_was_asked(const struct call *c, uint8_t by)
 {
 	uint8_t peer = c->side[by]->peer;
@@ -238,7 +237,7 @@ const char *dialog_answer(struct dialog *d, const struct call *c, const struct n
 		return unrelated;
 	if (!c->side[d->to]->settled)
 		return NULL;
-	/* From its peer, with a known tag only: a new tag would belong to another phone. */
+	/* Only from its peer, with a known tag: a new tag would belong to another phone. */
 	if (c->side[d->to]->peer == d->from)
 		return has_tag(c, d->from) && !side_has_tag(c->side[d->from], r->to_tag) ? unrelated
 											 : NULL;
@@ -308,10 +307,10 @@ static enum dialog_end end_of_pair(
 	uint8_t *side, const struct call *c, uint8_t from, uint8_t to, const struct ng_request *r)
 {
 	*side = from;
-	if (c->side[from]->connected) /* and those it is joined to */
+	if (c->side[from]->connected) /* and sides connected to them */
 		return DIALOG_END_ALL;
 	if (c->side[to]->connected && c->side[from]->peer == SIDE_NONE)
-		return DIALOG_END_SIDES; /* it was left out */
+		return DIALOG_END_SIDES; /* "connect" left it out */
 	if (!is_pair(c, from, to))
 		return DIALOG_END_NOTHING;
 	*side = did_not_get_it(c, from) ? from : to;
@@ -352,7 +351,7 @@ static enum dialog_end end_of(uint8_t *side, const struct call *c, const struct 
 		return end_of_pair(side, c, from, to, r);
 	if (r->via_branch.len)
 		return end_of_branch(side, c, from, r->via_branch);
-	/* Who was joined to others may hang up after the party that was left out. */
+	/* A connected party may hang up after the party that was left out. */
 	if (r->to_tag.len && !(c->side[from]->connected && was_here(c, r->to_tag)) &&
 		(ng_flag(r, NG_FLAG_TO_TAG) || was_answered(c->side[from])))
 		return DIALOG_END_NOTHING;

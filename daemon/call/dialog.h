@@ -68,17 +68,17 @@ void dialog_answered(struct call *c, const struct dialog *d, const struct ng_req
 /* Sides, a bit each: all that this side exchanges media with, directly or through others, and
  * itself. */
 uint32_t dialog_sides(const struct call *c, uint8_t side);
-/* Somebody outside these sides has media with somebody. */
+/* Whether a side outside this set exchanges media. */
 bool dialog_others_live(const struct call *c, uint32_t sides);
-/* An offer that names no side of this call: it begins another dialog. */
+/* Whether an offer names no side of this call, and so begins another dialog. */
 bool dialog_is_new(const struct call *c, const struct ng_request *r);
 
 enum dialog_end { DIALOG_END_NOTHING, DIALOG_END_ALL, DIALOG_END_SIDES };
 
-/* What a delete ends; *sides, a bit each, with DIALOG_END_SIDES. */
+/* Finds the sides that a delete ends; *sides, a bit each, with DIALOG_END_SIDES. */
 enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struct ng_request *r);
-/* These sides are gone. A side that exchanged media with them turns to another branch, or to none.
- */
+/* Marks these sides as gone. A side that exchanged media with them switches to another branch, or
+ * to none. */
 void dialog_end_sides(struct call *c, uint32_t sides);
 /* The side that gets the media of `side` after its peer is gone; SIDE_NONE: none. */
 uint8_t dialog_next(const struct call *c, uint8_t side);

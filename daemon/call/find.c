@@ -77,7 +77,7 @@ static bool duration(uint64_t *out_ns, struct str value)
 	return true;
 }
 
-/* NAME=VALUE. NULL, or what is wrong. */
+/* Parses NAME=VALUE. NULL, or the error. */
 static const char *take_pair(struct find *f, struct str name, struct str value)
 {
 	if (ng_spelled_like(name, STR("mos-below")))
@@ -138,7 +138,7 @@ static bool contains(struct str text, struct str part)
 	return part.len == 0 || (text.len && memmem(text.s, text.len, part.s, part.len));
 }
 
-/* Upper and lower case are equal in suites and codecs. */
+/* Suites and codecs ignore case. */
 static bool contains_nocase(const char *text, struct str part)
 {
 	size_t len = strlen(text);

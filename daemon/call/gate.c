@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media a command means that blocks or silences (ng's "block media", "block DTMF", "silence
- * media" and the ways back), and what is then true of it: of the whole call when it names nobody,
- * of all that comes from a party, or of what goes from one party to another. The three are kept
- * apart: undoing one leaves the others, but for "all". Works on the copy of a call that is to come
- * into force. What is said of payload types here is RFC 3551's and RFC 4733's. */
+/* Selects the media of a blocking or silencing command (ng's "block media", "block DTMF", "silence
+ * media" and their opposites), and sets the gates. A command applies to the whole call, to all
+ * media of a party, or to the flow from one party to another. These three are stored separately:
+ * undoing one keeps the others, except for "all". Works on the negotiated copy of a call. Payload
+ * types follow RFC 3551 and RFC 4733. */
 #include "call/gate.h"
 
 static bool at_address(const struct side *s, const struct endpoint *addr)
@@ -32,7 +32,7 @@ static bool names_source(const struct ng_request *r)
 	return r->from_tag.len || r->label.len || r->address.len;
 }
 
-/* Only what goes to certain others is meant, not all that comes from a side. */
+/* Whether the command selects flows to certain parties, not all media of a party. */
 static bool means_flows(const struct ng_request *r)
 {
 	return r->to_tag.len || r->to_label.len || r->all >= NG_ALL_OFFER_ANSWER;
@@ -106,8 +106,8 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 
 enum { TYPES = 128 };
 
-/* What a=rtpmap calls each payload type; empty if it does not. One walk through the lines, for
- * there may be thousands, and as many types in the m= line. */
+/* Finds the a=rtpmap name of each payload type; empty if there is none. Reads the lines once,
+ * because there may be thousands of lines and types. */
 static void type_names(struct str out[TYPES], const struct sdp_media *m)
 {
 	memset(out, 0, TYPES * sizeof(*out));

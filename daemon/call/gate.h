@@ -6,9 +6,9 @@
 #include "call/model.h"
 
 /* MEDIA_QUIET_*, and NEG_QUIET_ONLY. */
-#define NEG_QUIET_ONLY 4 /* it has no other codec; no MEDIA_QUIET_* */
+#define NEG_QUIET_ONLY 4 /* no other codec; not itself a MEDIA_QUIET_* bit */
 
-/* Payload types of telephone events (RFC 4733), to those that are there. */
+/* Adds payload types of telephone events (RFC 4733). */
 void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 uint8_t neg_quiet(const struct sdp_media *m);
 
@@ -17,24 +17,24 @@ uint8_t neg_quiet(const struct sdp_media *m);
  * flag "all", and a request that names nobody, mean all sides. */
 bool gate_is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr);
 
-/* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the
- * request means. NULL, or the error-reason: nobody is meant. */
+/* Sets or clears a MEDIA_GATE_* of the call, sides or flows that the request selects. NULL, or the
+ * error-reason if it selects nothing. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
 
-/* For all media from this side. */
+/* Gate for all media from this side. */
 static inline uint8_t gate_of_side(const struct call *c, const struct side *s)
 {
 	return c->gate | s->gate;
 }
 
-/* Of what goes from one side to another, beyond that: for media_stream_cfg.gate. */
+/* Additional gate for media from one side to another: for media_stream_cfg.gate. */
 static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t to)
 {
 	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
 }
 
-/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711 and
- * G.722. */
+/* Whether MEDIA_GATE_QUIET blocks media of the selected sides, because they may use codecs other
+ * than G.711 and G.722. */
 bool gate_holds_back(const struct call *c);
 
 #endif

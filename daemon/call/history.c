@@ -11,7 +11,7 @@
 struct event {
 	uint64_t ns;
 	uint8_t kind;
-	uint8_t tag_len; /* text begins with so many bytes of a tag */
+	uint8_t tag_len; /* the text begins with this many bytes of a tag */
 	uint16_t len;    /* of both */
 	char text[];
 };
@@ -21,7 +21,7 @@ struct history {
 	struct event *event[ALL];
 };
 
-/* The place of the n-th event: the first ones keep theirs, the others share a ring. */
+/* Place of the n-th event: the first ones are kept, later ones share a ring. */
 static uint32_t place(uint64_t n)
 {
 	return n < HISTORY_FIRST ? (uint32_t)n

@@ -40,9 +40,8 @@ void history_add(struct history **h, uint64_t now_ns, enum history_kind kind, st
 void history_free(struct history *h);
 
 #define HISTORY_NAME_MAX 256
-/* A Call-ID or tag for people and records: longer than HISTORY_NAME_MAX bytes it is cut, with its
- * length behind. The parties choose them, up to tens of kilobytes, and a record of all of them
- * would be too long. In the pool if cut. */
+/* A Call-ID or tag for people and records. If longer than HISTORY_NAME_MAX bytes, it is truncated
+ * and its length appended, in the pool. Parties choose these names, up to tens of kilobytes. */
 struct str history_name(struct pool *p, struct str name);
 
 /* Adds "events", a list of dictionaries with "time" (milliseconds since 1970), "event", "tag" and

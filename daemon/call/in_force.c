@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTP parameters come into force. Each key keeps the slot that it had, so its packet indexes go
- * on, or apply.c takes one for it. Pure. */
+/* Puts SRTP parameters into force. A key that stays keeps its slot, so its packet indexes continue;
+ * apply.c takes slots for new keys. Pure. */
 #include "call/in_force.h"
 #include "call/past_keys.h"
 #include "keying/keying.h"
@@ -15,7 +15,7 @@ static bool has_slot(const uint32_t slot[SRTP_PARAMS_KEYS], uint32_t one)
 	return false;
 }
 
-/* The slot of a key that was in force before, or one that is to be taken. */
+/* The slot of a former key, or SLOT_UNSET. */
 static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
 {
 	for (uint32_t i = 0; i < RX_PAST; i++)
@@ -28,8 +28,8 @@ static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
 	return SLOT_UNSET;
 }
 
-/* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC
- * 3711 3.3.1). */
+/* If one key stays, added and removed keys belong to the same crypto context, so indexes continue
+ * (RFC 3711 3.3.1). */
 void leg_set_rx(struct leg *leg, const struct srtp_params *p)
 {
 	uint32_t slot[SRTP_PARAMS_KEYS] = {0};

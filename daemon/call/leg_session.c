@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the model of a leg to its session. Pure but for the calls of struct session_ops. */
+/* Derives the settings of a leg's session from the leg. Pure, except for calls of struct
+ * session_ops. */
 #include "call/leg_session.h"
 
 #include "base/secmem.h"

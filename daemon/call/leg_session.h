@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The session of a leg (call/session.h): whether it needs one, and what that is to be. */
+/* The session of a leg (call/session.h): whether the leg needs one, and its settings. */
 #ifndef CALL_LEG_SESSION_H
 #define CALL_LEG_SESSION_H
 
@@ -8,9 +8,9 @@
 
 /* ICE, DTLS, or both are offered or in force. */
 bool leg_needs_session(const struct leg *l);
-/* Takes a handle if the leg needs one, and has none. 0 or what the operation returned. */
+/* Takes a handle if the leg needs one and has none. 0, or the error of the operation. */
 int leg_session_take(const struct relay *r, struct leg *l);
-/* Tells the keying thread what the leg's session is to be. The leg has one. */
+/* Prepares the settings of the leg's session, which must exist. */
 int leg_session_set(
 	const struct relay *r, const struct call *c, const struct side *s, struct leg *l);
 /* STUN, DTLS: packets of these kinds go to the keying thread (media_stream_cfg.side). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an exchange of ZRTP makes of its leg. Pure. */
+/* Applies the events of a ZRTP exchange to its leg. Pure. */
 #ifndef CALL_LEG_ZRTP_H
 #define CALL_LEG_ZRTP_H
 
@@ -7,7 +7,7 @@
 
 /* Whether the leg changed. An event of another exchange changes nothing. */
 bool leg_zrtp_event(struct leg *l, const struct session_event *e);
-/* Adds to the call's history. */
+/* Adds the event to the call's history. */
 void leg_zrtp_note(struct call *c, struct str tag, const struct session_event *e, uint64_t now_ns);
 
 #endif

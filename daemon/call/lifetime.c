@@ -6,8 +6,8 @@
 #include "call/call.h"
 #include "call/dialog.h"
 
-/* A packet that is stamped later than now was received before the clock was set back, and
- * calls_clock_set() has taken account of it. */
+/* A packet with a later timestamp was received before the clock was set back. calls_clock_set() has
+ * handled that. */
 #define AHEAD_NS (uint64_t) CLOCK_STEP_NS
 
 struct judge {
@@ -15,7 +15,7 @@ struct judge {
 	const struct relay *relay;
 	const struct call *c;
 	uint64_t now_ns;
-	uint32_t done; /* sides that were judged, or are over */
+	uint32_t done; /* sides judged already, or ended */
 	struct lifetime_end *out;
 	uint32_t n;
 };
@@ -68,8 +68,8 @@ static uint64_t leg_heard(const struct judge *j, const struct leg *l)
 	return last;
 }
 
-/* The last authentic packet or request of these sides. Nobody can send to a daemon that does not
- * run. */
+/* The last authentic packet or request of these sides. While the daemon is down, nobody can send to
+ * it. */
 static uint64_t last_of(const struct judge *j, uint32_t sides)
 {
 	uint64_t last = j->c->resumed_ns;
@@ -88,7 +88,7 @@ static uint64_t last_of(const struct judge *j, uint32_t sides)
 	return last;
 }
 
-/* Nobody of these sides both sends and receives. */
+/* No terminal of these sides both sends and receives. */
 static bool is_held(const struct call *c, uint32_t sides)
 {
 	for (uint32_t i = 0; i < c->sides; i++)
@@ -149,7 +149,7 @@ static bool branch_is_over(struct judge *j, uint8_t i, enum call_end *why)
 	return is_silent(j, 1u << i, decided ? j->policy->timeout_ns : j->policy->offer_timeout_ns);
 }
 
-/* Branches that do not have the media of their side. Returns those that are not over. */
+/* Judges branches without the media of their side. Returns those that continue. */
 static uint32_t judge_branches(struct judge *j, uint32_t branches)
 {
 	enum call_end why;
@@ -246,7 +246,7 @@ static void judge_dialog(struct judge *j, uint32_t sides)
 		add(j, sides, why);
 }
 
-/* Listeners that hear nobody else. */
+/* Listeners that receive from nobody else. */
 static uint32_t listeners_of(const struct call *c, uint32_t sides)
 {
 	uint32_t out = 0;

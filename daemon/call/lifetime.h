@@ -25,8 +25,8 @@ struct lifetime_end {
 	enum call_end why;
 };
 
-/* Writes what is over to out, one entry per dialog or branch, no side twice. Returns how many; 0:
- * nothing. now_ns: CLOCK_REALTIME. */
+/* Writes ended dialogs and branches to out, one entry each, no side twice. Returns their number.
+ * now_ns: CLOCK_REALTIME. */
 uint32_t lifetime_over(struct lifetime_end out[CALL_MAX_SIDES], const struct call_policy *policy,
 	const struct relay *relay, const struct call *c, uint64_t now_ns);
 

@@ -236,8 +236,8 @@ static bool had(const struct call *prev, uint32_t side, uint32_t media, const st
 		(endpoint_eq(&l->remote, to) || endpoint_eq(&l->rtcp_remote, to));
 }
 
-/* All links of a call. prev: see had(); checked: new ones must lead to other calls that are there.
- */
+/* Collects all links of a call. prev: see had(). checked: new links must lead to existing other
+ * calls. */
 static int collect(
 	struct calls *c, struct call *prev, struct call *next, bool checked, struct link **out)
 {
@@ -320,7 +320,8 @@ static void cut(struct calls *c, struct link *l)
 	leg_cut(leg, l->rtcp);
 	c->relay->ops->stream_cut(c->relay->arg, l->call->worker,
 		l->rtcp ? leg->port.rtcp_stream : leg->port.rtp_stream);
-	/* Otherwise it would become a link again after a restart, to the next owner of the port. */
+	/* Otherwise the destination would become a link again after a restart, to the port's next
+	 * owner. */
 	save_changed(&c->saver, l->call, l->call);
 }
 
@@ -354,8 +355,8 @@ static void disown(struct calls *c, const struct call *call, const struct call *
 		}
 }
 
-/* restored: links to its ports are of calls that were restored before it; otherwise they meant the
- * previous owner. */
+/* restored: keep links to its ports, as their calls were restored earlier. Otherwise such links
+ * meant the previous owner. */
 static void own(struct calls *c, struct call *prev, struct call *call, bool restored)
 {
 	for (uint32_t s = 0; s < call->sides; s++)

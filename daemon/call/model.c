@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls, sides and legs as memory: made, copied, found and freed. Knows nothing of resources nor of
- * SDP. Legs hold keys: they live in pages of their own and are wiped when they die. */
+/* Memory of calls, sides and legs: creates, copies, finds and frees them. Knows neither resources
+ * nor SDP. Legs hold keys, so they live in pages of their own and are wiped when freed. */
 #include "call/model.h"
 
 #include <errno.h>
@@ -313,7 +313,7 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N])
 {
-	/* An exchange of ZRTP may go on while media are in clear. */
+	/* A ZRTP exchange may continue while media are in the clear. */
 	if (keying_name(&l->keying)[0] && !(srtp_params_are_plain(&l->rx) && !l->rx.pass))
 		return keying_name(&l->keying);
 	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a
@@ -326,7 +326,7 @@ const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N
 	return "";
 }
 
-/* Of the RTP stream of the leg's peer; none without a peer. */
+/* Counters of the leg's peer, for its RTP stream; zeroes without a peer. */
 static void peer_others(uint64_t out[MEDIA_OTHERS_N], const struct relay *relay,
 	const struct call *c, const struct side *s, const struct leg *l)
 {

@@ -7,15 +7,14 @@
 
 #define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 1 + SUITE_COUNT + KEYING_MIKEY_KEYS)
 
-/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up.
- */
+/* Holds the slot of a terminal's key that left force. Replaces the oldest such key. */
 void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);
 void past_keys_push_all(struct leg *l);
 
-/* It is in force again. */
+/* Removes a key that is in force again. */
 void past_keys_remove(struct leg *l, uint32_t slot);
 
-/* The slot of our key in force, noted with the key. */
+/* Stores the slot of our key in force with the key. */
 void past_keys_ours(struct leg *l, const struct srtp_master *m, uint32_t slot);
 
 /* All key slots that a leg holds, each once. Returns how many. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pierce-NAT: a few empty packets to the address that a terminal's SDP names, so that its firewall
- * lets ours in and what it sends can come. Once for each start of a stream: its first answer, and
- * each later offer that is answered. Only to the signalled address, never to a terminal that is to
- * send first (NAT-wait); no more as soon as it sends. Workers do the sending. */
+/* pierce-NAT: sends a few empty packets to the address in a terminal's SDP, to open its firewall
+ * for media in both directions. Starts when a stream starts: with its first answer, and with each
+ * later answered offer. Uses only the signalled address, never a terminal that must send first
+ * (NAT-wait). Ends as soon as the terminal sends. Workers send the packets. */
 #include "call/pierce.h"
 #include "call/model.h"
 
-#define PACKETS 3u /* the first may be lost, or come before the terminal listens */
+#define PACKETS 3u /* some may be lost, or arrive before the terminal listens */
 
 static uint64_t heard(const struct relay *relay, const struct call *c, uint32_t stream)
 {
@@ -22,7 +22,7 @@ static void command(struct media_cmd *cmd, uint32_t *n, uint32_t stream, uint64_
 	(*n)++;
 }
 
-/* One packet to each stream of a leg that is still silent. */
+/* Sends one packet to each silent stream of a leg. */
 static void pierce(const struct relay *relay, const struct call *c, struct leg *l, uint64_t now_ns)
 {
 	const uint32_t stream[2] = {l->port.rtp_stream, l->port.rtcp_stream};
@@ -33,8 +33,7 @@ static void pierce(const struct relay *relay, const struct call *c, struct leg *
 	for (int rtcp = 0; rtcp < (l->mux ? 1 : 2); rtcp++)
 		if (heard(relay, c, stream[rtcp]) == l->pierce_heard[rtcp])
 			command(cmd, &n, stream[rtcp], now_ns);
-	/* A worker that is too busy for it has others who must not wait: the next second will do.
-	 */
+	/* If the worker is busy, the next tick tries again. */
 	if (n)
 		(void)relay->ops->commit(relay->arg, c->worker, cmd, n);
 	else

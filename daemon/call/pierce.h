@@ -5,7 +5,8 @@
 
 #include "call/model.h"
 
-/* Called when a call came into force: sends the first packets of each leg that has just started. */
+/* Call it when a call came into force: sends the first packets for each leg that has just
+ * started. */
 void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns);
 
 /* Once a second: sends the next packets. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a plan says besides its media: warnings, notices, its error. Pure. */
+/* Warnings, notices and errors of a plan. Pure. */
 #include "call/plan.h"
 
 void plan_warn(struct plan *plan, struct pool *p, struct str text)

@@ -17,37 +17,37 @@ struct neg_in {
 	const struct sdp *sdp;
 	struct keying_random random;
 	struct keying_host host;
-	bool sessions;         /* there are keying threads, so ICE can be had */
+	bool sessions;         /* there are keying threads, so ICE is available */
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
-	const struct call *call; /* the copy that is negotiated on */
+	const struct call *call; /* the copy that is negotiated */
 	/* side: the other party of this exchange; SIDE_NONE: none, or not known yet */
 	uint8_t other;
 };
 
 struct plan {
-	const char *error; /* NULL: next is what is to be applied */
+	const char *error; /* NULL: apply next */
 	struct str detail;
 	struct str warning;
-	struct str notice; /* for the log, too: what became less secure */
+	struct str notice; /* also for the log: less secure than before */
 	struct str kept;   /* flags that were not applied to an established side */
 	uint32_t weaker_by_order, weaker_by_terminal; /* legs that went from SRTP to RTP */
-	bool too_many;                                /* the warning says so */
-	bool offers;                                  /* some m-line is offered on */
+	bool too_many;                                /* the warning mentions it */
+	bool offers;                                  /* some m-line is offered to the other side */
 	/* Error-reason of the first m-line that was rejected for its crypto lines; all such
 	 * m-lines. */
 	const char *unusable;
 	struct str unusable_detail;
-	uint8_t from, to; /* sides: who said it, who is told */
-	/* Of who said it: m-lines on one transport (offer/bundle.h). */
+	uint8_t from, to; /* sides: sender and receiver of the SDP */
+	/* The sender's m-lines on one transport (offer/bundle.h). */
 	struct sdp_bundle bundle;
-	/* Of an answer: the m-line whose transport the offerer's group has; UINT32_MAX: none. */
+	/* In an answer: the m-line whose transport the offerer's group uses; UINT32_MAX: none. */
 	uint32_t accepted;
-	/* What is told, as far as ports don't matter */
+	/* The SDP to write, without ports */
 	struct plan_media {
 		bool keep, reject, omit;
-		bool both; /* osrtp_legacy.c: its m-line in the other profile is offered too */
-		struct str direction; /* s = NULL: as it was */
+		bool both; /* osrtp_legacy.c: also offer its m-line in the other profile */
+		struct str direction; /* s = NULL: unchanged */
 		enum sdp_proto proto;
 		bool mux;
 		struct keying_lines lines; /* attributes to write */

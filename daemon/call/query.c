@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key,
- * never key material. */
+/* The reply tree of query and delete, under the protocol's names. Never contains key material. */
 #include "call/query.h"
 #include "keying/mikey.h"
 #include "base/clock.h"
@@ -28,7 +27,7 @@ static void add_int(struct query *q, struct ngval *d, const char *key, uint64_t 
 	ngval_add_int(q->p, d, str_from(key), (int64_t)v);
 }
 
-/* The tree outlives the call when it is that of a delete. */
+/* Copies a string: after a delete, the tree outlives the call. */
 static struct str dup(struct query *q, struct str a)
 {
 	return a.len ? pool_strdup(q->p, a) : STR("");
@@ -80,8 +79,8 @@ static const char *suite_name(const struct srtp_params *p)
 	return row ? row->name : "";
 }
 
-/* Session parameters of what the terminal sends (RFC 4568 6.1, 6.3). How far the keys are
- * used up, where it set them an end. */
+/* Session parameters of the terminal's media (RFC 4568 6.1, 6.3). With a signalled lifetime, also
+ * the usage of the keys. */
 static void add_crypto_params(struct query *q, struct ngval *d, const struct leg *l)
 {
 	const struct srtp_params *s = &l->rx;
@@ -102,11 +101,11 @@ static void add_crypto_params(struct query *q, struct ngval *d, const struct leg
 			continue;
 		add_int(q, d, "crypto lifetime", u.lifetime);
 		add_int(q, d, "crypto lifetime used", u.rtp > u.rtcp ? u.rtp : u.rtcp);
-		return; /* of the first that has one */
+		return; /* only the first leg with keys */
 	}
 }
 
-/* In the units that clients know: MOS * 10, us, ms, percent. */
+/* In the clients' units: MOS * 10, us, ms, percent. */
 static void add_opinion(struct query *q, struct ngval *d, const char *key,
 	const uint32_t v[QUALITY_FIELDS], const char *more, uint64_t value)
 {
@@ -120,7 +119,7 @@ static void add_opinion(struct query *q, struct ngval *d, const char *key,
 	add_int(q, x, more, value);
 }
 
-/* As the other terminal reports by RTCP of what this one sends. */
+/* Quality of this terminal's media, as the other terminal reports it by RTCP. */
 static void add_quality(struct query *q, struct ngval *d, const struct media_quality *m)
 {
 	if (!m->samples)
@@ -178,7 +177,7 @@ static void add_others(struct query *q, struct ngval *stream, const struct side 
 	}
 }
 
-/* With BUNDLE the port and the source are those of another m-line. */
+/* With BUNDLE, port and source belong to another m-line. */
 static void add_transport(
 	struct query *q, const struct side *s, const struct leg **l, struct relay_stats *st)
 {
@@ -256,7 +255,7 @@ static const char *mikey_word(const struct leg *l)
 	return l->keying.mikey.mode < ARRAY_LEN(names) ? names[l->keying.mikey.mode] : "";
 }
 
-/* As rtpengine names them. */
+/* Uses rtpengine's names. */
 static void add_keying_words(struct query *q, struct ngval *list, const struct leg *l)
 {
 	struct keying_association a = {.role = DTLS_ROLE_NONE};
@@ -309,8 +308,8 @@ static void add_media(
 	add_text(q, d, "protocol", sdp_proto_name(proto));
 	if (l->codec[0])
 		ngval_add_str(q->p, d, STR("codec"), pool_strdup(q->p, str_from(l->codec)));
-	/* The other way may have another suite only after a re-keying; what the terminal sends
-	 * comes first. */
+	/* Directions differ in suite only after a re-keying; the terminal's direction has
+	 * precedence. */
 	if (l->rx.keys)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
 	if (l->rx.keys)
@@ -354,7 +353,7 @@ static void add_subscriptions(
 
 static void add_side(struct query *q, struct ngval *tags, const struct side *s, bool shown)
 {
-	/* Totals count sides that are not shown as well: the tree is built and thrown away. */
+	/* Totals include sides that are not shown: their trees are discarded. */
 	struct ngval *d = shown ? ngval_add_dict(q->p, tags, dup(q, s->tag)) : ngval_dict(q->p), *x;
 
 	ngval_add_str(q->p, d, STR("tag"), dup(q, s->tag));
@@ -406,7 +405,7 @@ void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
 	for (uint32_t i = 0; i < c->sides; i++) {
 		const struct side *s = c->side[i];
 
-		/* Whoever has not answered has no name; a key can be in a dictionary only once. */
+		/* A side without an answer has no tag; keys of a dictionary are unique. */
 		if (!s->gone)
 			add_side(&q, tags, s,
 				is_shown(s, from_tag, to_tag) && (s->tag.len || !unnamed));

@@ -13,13 +13,14 @@ const char *reach_text(enum reach_verdict v)
 	return v < REACH_VERDICT_COUNT ? text[v] : "";
 }
 
-/* IPv6 addresses that stand for an IPv4 one: some bytes tell, and four others are the address. */
+/* IPv6 addresses that contain an IPv4 address: a prefix identifies them, and four bytes are the
+ * address. */
 struct embedding {
 	uint8_t told[12];
 	uint8_t at, len; /* of what tells */
 	uint8_t v4[4];   /* indexes of the address's bytes */
-	bool inverted;   /* its bits are turned over */
-	bool maybe;      /* nothing tells whether it is there at all */
+	bool inverted;   /* its bits are inverted */
+	bool maybe;      /* no prefix proves that it is there */
 };
 
 /* clang-format off */
@@ -31,12 +32,12 @@ static const struct embedding embeddings[] = {
 	{{0x02, 0x00, 0x5e, 0xfe}, 8, 4, {LAST}, false, false},
 	{{0x20, 0x01, 0, 0}, 0, 4, {LAST}, true, false},          /* Teredo */
 	{{0x20, 0x02}, 0, 2, {2, 3, 4, 5}, false, false},         /* 6to4 */
-	/* NAT64 of one's own, a /96 in 64:ff9b:1::/48 */
+	/* a NAT64 prefix of the operator, a /96 in 64:ff9b:1::/48 */
 	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {LAST}, false, true},
 	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {6, 7, 9, 10}, false, true}, /* or the /48 */
 	{{[10] = 0xff, 0xff}, 0, 12, {LAST}, false, false},       /* mapped, ::ffff:0:0/96 */
 	{{[8] = 0xff, 0xff}, 0, 12, {LAST}, false, false},        /* translated, ::ffff:0:0:0/96 */
-	{{0}, 0, 12, {LAST}, false, false}, /* compatible, ::/96: but not for :: and ::1 */
+	{{0}, 0, 12, {LAST}, false, false}, /* IPv4-compatible, ::/96; except :: and ::1 */
 };
 /* clang-format on */
 
@@ -56,7 +57,7 @@ static bool embeds(const struct embedding *m, const struct endpoint *e, struct e
 	return true;
 }
 
-/* The IPv4 address that an IPv6 one stands for, or the address itself. */
+/* The IPv4 address inside an IPv6 address, or the address itself. */
 static struct endpoint inner(const struct endpoint *e)
 {
 	struct endpoint out;
@@ -76,7 +77,7 @@ static bool is_in(const struct call_nets *nets, const struct endpoint *e, uint8_
 	return false;
 }
 
-/* By itself, or by any reading. */
+/* The address itself, or any reading of it. */
 static bool is_denied(const struct reach *r, const struct endpoint *e)
 {
 	struct endpoint in;
@@ -130,8 +131,8 @@ static enum reach_verdict kind(const struct endpoint *e)
 	return REACH_OK;
 }
 
-/* What may stand for an IPv4 address by several readings must not be this host by any of them.
- * Other verdicts would be guesses: one reading's suffix is the other one's address. */
+/* Checks all readings of an address with several embedded IPv4 addresses: none may be this host.
+ * Other verdicts would be guesses, because one reading's suffix is another's address. */
 static enum reach_verdict check_readings(const struct reach *r, const struct endpoint *e)
 {
 	struct endpoint in;

@@ -56,11 +56,10 @@ const char *reach_text(enum reach_verdict v);
 /* The error-reason of a request that names a forbidden address; the line and the text follow it. */
 #define REACH_ERROR NGE_MEDIA_ADDRESS
 
-/* Address and port. OK, NOWHERE, or why media may not go there; never OWN_CALL and those behind it,
- * which calls find out (call/links.h). OWN: also of a media port of ours. An IPv4 address inside an
- * IPv6 one is judged as the IPv4 address: mapped, compatible and translated (RFC 4291 2.5.5, RFC
- * 2765 2.1), 64:ff9b::/96 (RFC 6052), 64:ff9b:1::/48 (RFC 8215), 2002::/16 (RFC 3056), Teredo (RFC
- * 4380) and ISATAP (RFC 5214). */
+/* Checks address and port. OK, NOWHERE, or a reason; never OWN_CALL and later ones, which calls
+ * find (call/links.h). OWN includes our media ports. IPv4 addresses inside IPv6 ones are checked as
+ * IPv4: mapped, compatible and translated (RFC 4291 2.5.5, RFC 2765 2.1), 64:ff9b::/96 (RFC 6052),
+ * 64:ff9b:1::/48 (RFC 8215), 2002::/16 (RFC 3056), Teredo (RFC 4380) and ISATAP (RFC 5214). */
 enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e);
 
 /* The index of the next media interface after `after` (-1: the first) that has this address, or
@@ -74,9 +73,9 @@ int reach_local(const struct reach *r, const struct endpoint *e, int after);
 bool reach_may_learn(
 	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src);
 
-/* Whether an ICE check may be sent to e, and a response to a check: where media may go, and to the
- * media ports of this relay, because a call may pass through it twice. A check ends at the agent
- * that receives it, so it makes no circle. Call links_check() before media follow it. */
+/* Whether ICE checks and responses may be sent to e: media destinations, and media ports of this
+ * relay, because a call may pass it twice. The receiving agent does not forward a check, so no
+ * circle arises. Call links_check() before media follow. */
 bool reach_may_check(const struct reach *r, const struct endpoint *e);
 
 /* Whether a network in the list contains e. "any" (prefix length 0) does not count. */

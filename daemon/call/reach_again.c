@@ -11,7 +11,7 @@
 #include "call/calls.h"
 #include "call/unsaved.h"
 
-#define STEP_CALLS 128u             /* looked at per step */
+#define STEP_CALLS 128u             /* calls checked per step */
 #define STEP_NS    (2 * 1000000ull) /* from one step to the next */
 #define PASS_NS    (NS_PER_SEC / 2) /* from one pass to the next: no batch takes so long */
 #define PASSES     2u
@@ -26,7 +26,7 @@ static bool may_go(const struct calls *c, const struct endpoint *to)
 	return v == REACH_OK || v == REACH_NOWHERE;
 }
 
-/* True: the call is another now. */
+/* True: the call was replaced. */
 static bool judge_stream(
 	struct calls *c, struct call *call, struct leg *l, bool rtcp, uint64_t now_ns)
 {
@@ -42,8 +42,8 @@ static bool judge_stream(
 	c->relay->ops->stats(c->relay->arg, call->worker, stream, &st);
 	if (may_go(c, &st.remote))
 		return false;
-	/* It has learned an address of ours, but was signalled another: it begins again with that
-	 * one. A worker that is too busy is told by the next offer or answer. */
+	/* The stream learned an address of ours, but another one was signalled: restart it with
+	 * that one. If the worker is busy, the next offer or answer does it. */
 	(void)c->relay->ops->stream_restart(c->relay->arg, call->worker, stream, now_ns);
 	return true;
 }
@@ -69,14 +69,14 @@ static void judge(struct calls *c, struct call *call, uint64_t now_ns)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++)
 			if (call->side[s]->leg[i])
 				changed |= judge_leg(c, call, call->side[s]->leg[i], now_ns);
-	/* What is saved must not bring the destination back. */
+	/* The saved call must not restore the destination. */
 	if (changed)
 		save_changed(&c->saver, call, call);
 }
 
 void calls_host_changed(struct calls *c)
 {
-	/* A pass under way has been over some calls already. */
+	/* The current pass has already checked some calls. */
 	c->again.passes = PASSES + (c->again.at ? 1 : 0);
 }
 

@@ -5,12 +5,11 @@
 
 #include "call/call.h"
 
-/* The answers of reach's callbacks changed: calls_reach_again() is to be called. */
+/* Call it when answers of reach's callbacks may have changed: calls_reach_again() must run. */
 void calls_host_changed(struct calls *c);
 
-/* Judges the destinations of a bounded number of calls again, signalled and learned, and cuts those
- * that are not allowed now. Returns after how many nanoseconds it is to be called once more; 0: all
- * calls are judged. */
+/* Checks signalled and learned destinations of a bounded number of calls, and removes forbidden
+ * ones. Returns the time in ns until the next call; 0: all are checked. */
 uint64_t calls_reach_again(struct calls *c, uint64_t now_ns);
 
 #endif

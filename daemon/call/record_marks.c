@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of a call is recorded, and what the recording's text file says of it. Works on the copy that
- * is to come into force. */
+/* Marks the recorded media of a call, and writes the recording's text file. Works on the negotiated
+ * copy. */
 #include "call/record_marks.h"
 #include "call/model.h"
 #include "call/recording.h"
 
-/* Of one side, or of all. */
+/* Marks one side, or all. */
 static void mark_all(struct call *c, bool on)
 {
 	c->tap_all = on;
@@ -15,7 +15,7 @@ static void mark_all(struct call *c, bool on)
 
 static void mark_side(struct call *c, uint8_t side, bool on)
 {
-	/* Who is left when one goes is told by name. */
+	/* Name the remaining parties when one leaves. */
 	for (uint32_t i = 0; i < c->sides && c->tap_all && !on; i++)
 		c->side[i]->tap = !c->side[i]->gone;
 	if (!on)
@@ -40,8 +40,8 @@ static uint8_t side_by_label(const struct call *c, struct str label)
 	return SIDE_NONE;
 }
 
-/* Clients send a from-tag with every command and mean the whole call nevertheless: one side is
- * meant by its label, or by the tag with the flag "directional". */
+/* Clients send a from-tag with every command, but mean the whole call. So one side is selected only
+ * by its label, or by its tag with the flag "directional". */
 const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what)
 {
 	bool by_tag = r->from_tag.len && ng_flag(r, NG_FLAG_DIRECTIONAL);
@@ -66,7 +66,7 @@ const char *record_mark(struct call *c, const struct ng_request *r, enum call_re
 			mark_all(c, false);
 		return NULL;
 	}
-	/* The file stays open while anybody is in it, and over a pause. */
+	/* The file stays open during a pause, and while any side is recorded. */
 	mark_side(c, side, false);
 	if (*what == CALL_RECORD_STOP && anybody(c))
 		*what = CALL_RECORD_PAUSE;

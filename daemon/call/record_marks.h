@@ -6,8 +6,8 @@
 #include "call/model.h"
 #include "call/recording.h"
 
-/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the
- * error-reason. STOP becomes PAUSE while another side is still recorded. */
+/* Marks the sides to record; the caller opens and closes recordings. NULL, or the error-reason.
+ * STOP becomes PAUSE while another side is still recorded. */
 const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what);
 
 /* Lines about sides and media, for the recording's text file. In the pool. */

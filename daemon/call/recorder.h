@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need of whoever records, as an interface: app/ implements it by a thread that writes
- * files. Control thread only; never blocks. */
+/* Interface to the recorder: app/ implements it by a thread that writes files. Control thread only;
+ * never blocks. */
 #ifndef CALL_RECORDER_H
 #define CALL_RECORDER_H
 
@@ -11,10 +11,10 @@
 
 struct record_start {
 	struct str call_id, metadata;
-	struct str file;    /* the name that was asked for, or empty: made from the Call-ID */
-	uint32_t parts;     /* files of that name before this one: this one's has its number */
-	struct str pattern; /* or how to make one: %c Call-ID, %r random, %t time; empty: %c-%r */
-	struct str about;   /* what the call is at this time, lines for the metadata file */
+	struct str file;    /* requested name; empty: made from the pattern */
+	uint32_t parts;     /* earlier files of that name: the number of this one */
+	struct str pattern; /* pattern for names: %c Call-ID, %r random, %t time; empty: %c-%r */
+	struct str about;   /* description of the call, lines for the metadata file */
 	uint64_t now_ns;
 };
 
@@ -25,9 +25,9 @@ struct recorder_ops {
 	 * -ENOMEM. */
 	int (*start)(
 		void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX]);
-	/* A line more for the metadata file. */
+	/* Adds a line to the metadata file. */
 	void (*note)(void *arg, uint32_t tap, struct str line);
-	/* No more packets: the file is complete, or goes, and with it those before it. */
+	/* Ends a recording: completes the file, or removes it and earlier ones. */
 	void (*stop)(void *arg, uint32_t tap, bool discard);
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs
- * are record_marks.c's. */
+/* Starts and stops recordings by command. record_marks.c sets the marks on sides and legs. */
 #include "call/recording.h"
 
 #include <errno.h>
@@ -30,8 +29,8 @@ static const char *record_error(int err)
 	}
 }
 
-/* Opens a recording for the copy of a call that has none. Its metadata is the call's, so that
- * whoever goes on with it has it. */
+/* Opens a recording for the copy of a call. The name is stored in the call, so that a restarted
+ * process can continue it. */
 static const char *record_open(struct calls *c, struct pool *p, struct call *next,
 	const struct ng_request *r, uint64_t now_ns)
 {
@@ -144,7 +143,7 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
-	/* Either what was opened for nothing, or what is over. */
+	/* Close a recording that was opened in vain, or has ended. */
 	if (err ? opened : what == CALL_RECORD_STOP)
 		c->rec->ops->stop(
 			c->rec->arg, tap, opened || ng_flag(r, NG_FLAG_DISCARD_RECORDING));

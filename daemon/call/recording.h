@@ -12,12 +12,12 @@ enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
 /* The recorder that the commands use. NULL: none, and the commands are refused. */
 void calls_recorder(struct calls *c, const struct recorder *rec);
 
-/* Carries out a command for the whole call, or for the media of one side (by label, or by from-tag
- * with the flag "directional"). START resumes a paused recording. dict: gets the file names. */
+/* Executes a command for the whole call, or for one side (by label, or by from-tag with the flag
+ * "directional"). START resumes a paused recording. dict: receives the file names. */
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
 
-/* A restored call was recorded: continues in a new file. NULL, or why recording has ended. */
+/* Continues the recording of a restored call in a new file. NULL, or why recording has ended. */
 const char *calls_record_resume(
 	struct calls *c, struct pool *p, struct call *call, uint64_t now_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a terminal says in an m-line: its profile, and where it is to be reached. Pure. */
+/* Reads a terminal's profile and address from an m-line. Pure. */
 #include "call/plan.h"
 #include "call/said.h"
 
@@ -44,7 +44,7 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	remotes(in, m, false, &said->remote, &said->rtcp_remote);
 }
 
-/* Old-style hold names no address: what was known stays. */
+/* Old-style hold names no address: keep the known one. */
 void neg_set_remote(
 	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux)
 {

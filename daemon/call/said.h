@@ -11,7 +11,7 @@ struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *s
 void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in);
 void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);
 
-/* Old-style hold names no address: what was known stays. */
+/* Old-style hold names no address: keep the known one. */
 void neg_set_remote(
 	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux);
 

@@ -9,21 +9,22 @@
 #include "keying/session.h"
 
 struct session_ops {
-	/* A handle, below max; -ENOSPC when all are used. *serial: another number each time, for
+	/* Takes a handle below max; -ENOSPC when all are used. *serial: a new number each time, for
 	 * media_stream_cfg.side_serial. */
 	int (*take)(void *arg, uint32_t *session, uint32_t *serial);
 	/* Ends it. close_notify is sent if there was a handshake. */
 	void (*release)(void *arg, uint32_t session);
-	/* Prepares all that it is to be; what it is already stays. send() puts it into force, and
-	 * undo() forgets it. 0, -EAGAIN: the keying thread is overloaded; -ENOMEM. */
+	/* Prepares the session's settings; unchanged ones stay in use. send() puts them into force,
+	 * undo() forgets them. 0, -EAGAIN: the keying thread is overloaded; -ENOMEM. */
 	int (*set)(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
 		const struct session_cfg *cfg);
-	void (*send)(void *arg, uint32_t session); /* never fails; nothing prepared: nothing */
+	void (*send)(void *arg, uint32_t session); /* never fails; does nothing if nothing is
+						    * prepared */
 	void (*undo)(void *arg, uint32_t session);
 	/* The terminal has sent media under the keys of this association, so its handshake is over
 	 * and memory can be freed. 0, or -EAGAIN. */
 	int (*settle)(void *arg, uint32_t session, uint32_t association, bool rtcp);
-	/* Of the certificate that new associations get. 0 or -EINVAL. */
+	/* Fingerprint of the certificate for new associations. 0 or -EINVAL. */
 	int (*fingerprint)(void *arg, struct dtls_fingerprint *out, enum dtls_hash h);
 };
 
@@ -31,8 +32,8 @@ struct sessions {
 	const struct session_ops *ops;
 	void *arg;
 	uint32_t max; /* handles */
-	bool sha1;    /* SHA-1 in a=fingerprint is accepted */
-	bool zrtp;    /* exchanges of ZRTP can be had */
+	bool sha1;    /* accept SHA-1 in a=fingerprint */
+	bool zrtp;    /* ZRTP exchanges are available */
 };
 
 #endif

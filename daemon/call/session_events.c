@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys and pairs come from a leg's session while the call goes on. Each event changes the call as a
- * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
+/* Handles keys and pairs from a leg's session during the call. Each event changes the call as a
+ * request does: on a copy, completely or not at all. RFC 5764, RFC 8445. */
 #include "call/session_places.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static struct srtp_params params_of(const struct srtp_master *key)
 	return (struct srtp_params){.keys = 1, .key[0] = *key};
 }
 
-/* RTCP without mux has an association and keys of its own. The key pair is taken again, with both;
- * RTP's indexes go on, because its key is the same. */
+/* RTCP without mux has its own association and keys. The key pair is taken again with both keys.
+ * RTP's key is the same, so its indexes continue. */
 static bool set_rtcp_keys(struct leg *l, const struct session_event *e)
 {
 	if (!l->rx.keys || l->keyed != e->association || srtp_params_suite(&l->rx) != e->rx.suite)
@@ -77,7 +77,7 @@ static bool change(struct leg *l, const struct session_event *e)
 	return false;
 }
 
-/* The same of m-lines that share the leg's transport. */
+/* The same for m-lines that share the leg's transport. */
 static bool change_all(struct side *s, uint8_t media, const struct session_event *e)
 {
 	if (!change(s->leg[media], e))
@@ -86,7 +86,7 @@ static bool change_all(struct side *s, uint8_t media, const struct session_event
 	return true;
 }
 
-/* --- What people are told --------------------------------------------------------------------- */
+/* --- History and log -------------------------------------------------------------------------- */
 
 static void note(struct call *c, struct str tag, const struct session_event *e, uint64_t now_ns)
 {
@@ -138,7 +138,7 @@ static void report(
 		c->session_notice(c->session_notice_arg, &n);
 }
 
-/* 1: the call is another now; 0: the event changes nothing; or a negative errno. */
+/* 1: the call was replaced; 0: the event changes nothing; or a negative errno. */
 static int bring_in_force(struct calls *c, struct session_place at, struct call **call,
 	const struct session_event *e, uint64_t now_ns)
 {
@@ -147,7 +147,7 @@ static int bring_in_force(struct calls *c, struct session_place at, struct call 
 	int err = next ? pool_create(&p, EVENT_POOL) : -ENOMEM;
 	bool changes = !err && change_all(next->side[at.side], at.media, e);
 
-	/* A check succeeded there, but media may go only where the operator lets them. */
+	/* The check succeeded there, but the operator must allow media there, too. */
 	if (changes && e->kind == SESSION_PAIR &&
 		links_check(c, (*call)->id, &e->remote) != REACH_OK)
 		err = -EACCES;

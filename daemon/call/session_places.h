@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which leg a session is of. Its events find the leg by this table. */
+/* Finds the leg of a session, for its events. */
 #ifndef CALL_SESSION_PLACES_H
 #define CALL_SESSION_PLACES_H
 
@@ -11,10 +11,10 @@ struct session_place {
 	uint8_t side, media;
 };
 
-/* next is in force now, and prev is not; either may be NULL. */
+/* Updates the table when next replaced prev; either may be NULL. */
 void session_places_change(struct calls *c, const struct call *prev, struct call *next);
 
-/* Tells the sessions of this call which terminals have used their keys. */
+/* Reports to the sessions of this call which terminals have used their keys. */
 void session_places_settle(const struct relay *r, struct call *call);
 
 #endif

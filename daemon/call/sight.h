@@ -50,7 +50,7 @@ struct sight {
 	uint32_t troubles;                  /* bit per enum sight_trouble */
 	uint8_t silent_side, silent_media;  /* of ONE_WAY; the media counts from 0 */
 	uint8_t bad_side, bad_media;        /* of BAD_TAGS and WRONG_SOURCE */
-	bool plain;                         /* a media in force is RTP that any listener can read */
+	bool plain;                         /* some media in force are RTP without encryption */
 	bool measured;                      /* mos, loss, rtt and jitter are known */
 	uint32_t mos, loss, rtt, jitter;    /* the worst leg's, in units of media_quality */
 	uint64_t packets, errors, bad_tags; /* received from all terminals */

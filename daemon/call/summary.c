@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call in a few lines, for people who look at many: what each side speaks, what came from it.
- * Never a key. */
+/* A call in a few lines, for lists: the suites of each side and the packets received. Never a
+ * key. */
 #include "call/summary.h"
 #include "base/clock.h"
 #include "call/call.h"
@@ -13,7 +13,7 @@
 #define CALL_BYTES 400u /* of a call in a reply, without its legs and Call-ID, at most */
 #define LEG_BYTES  400u /* of a leg, without its tag */
 
-/* Tags are for people here, who need no more to tell parties apart. */
+/* Readers need only part of a tag to distinguish parties. */
 static struct str short_tag(struct str tag)
 {
 	return (struct str){tag.s, tag.len < TAG_SHOWN ? tag.len : TAG_SHOWN};
@@ -125,7 +125,8 @@ static void add_traffic(struct calls_ended *e, const struct relay_stats *st)
 	e->errors += st->errors;
 }
 
-/* Of both sides' legs that were to send: who did, and who never. On hold nobody is expected to. */
+/* Counts the legs of both sides that should send: those that did, and those that never did. On hold
+ * nobody should. */
 void summary_ended(const struct relay *relay, const struct call *c, struct calls_ended *e)
 {
 	uint64_t last_ns = c->signal_ns, heard = 0, silent = 0;

@@ -6,10 +6,10 @@
 #include "call/call.h"
 #include "call/model.h"
 
-/* What is to be said of a call that ends, added to what was said of others. */
+/* Adds an ended call to the statistics. */
 void summary_ended(const struct relay *relay, const struct call *c, struct calls_ended *e);
 
-/* Appends the call to list. Returns about how many bytes it takes in a reply. */
+/* Appends the call to list. Returns its approximate size in a reply, in bytes. */
 size_t summary_call(const struct relay *relay, struct pool *p, const struct call *c,
 	uint64_t now_ns, struct ngval *list);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls by Call-ID. Strangers choose Call-IDs, so the hash is keyed with a random seed. Growing may
- * fail: then chains get longer and nothing else happens. */
+/* Calls by Call-ID. Attackers can choose Call-IDs, so the hash has a random key. If growing fails,
+ * chains only get longer. */
 #include "call/table.h"
 
 #include <errno.h>

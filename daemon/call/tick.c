@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What time does to calls: silence and unanswered offers end them, keys run out, a call under
- * --debug tells how it goes. A run looks at a bounded number of calls. */
+/* Periodic work on calls: timeouts by silence and unanswered offers, key lifetimes, debug lines.
+ * Each run checks a bounded number of calls. */
 #include "call/tick.h"
 
 #include <stdio.h>
@@ -49,8 +49,8 @@ static void end_all(struct calls *c, struct call *call, enum call_end why, uint6
 	calls_end(c, call, why, now_ns);
 }
 
-/* What is to be told of dialogs that end alone. Their strings are copied: the call is replaced
- * before. */
+/* Report of dialogs that end alone. Copies strings, because the call is replaced before the
+ * report. */
 static struct call_timeout *told_before(
 	struct pool *p, const struct call *call, const struct lifetime_end *over, uint32_t n)
 {
@@ -88,7 +88,7 @@ static void report_end(struct calls *c, struct str call_id, const struct lifetim
 }
 
 /* If the worker is busy, the next tick tries again. */
-/* False: it could not be done, and the call is as before. */
+/* False: it failed, and the call is unchanged. */
 static bool end_some(struct calls *c, struct call *call, const struct lifetime_end *over,
 	uint32_t n, uint32_t sides, uint64_t now_ns)
 {
@@ -106,7 +106,7 @@ static bool end_some(struct calls *c, struct call *call, const struct lifetime_e
 	return ended;
 }
 
-/* True: the call is not the same any more. */
+/* True: the call was replaced or ended. */
 static bool end_over(struct calls *c, struct call *call, uint64_t now_ns)
 {
 	struct lifetime_end over[CALL_MAX_SIDES];
@@ -166,7 +166,7 @@ bool calls_debug(const struct calls *c, struct str call_id)
 	return call && call->debug;
 }
 
-/* How it goes, now and then. */
+/* Writes debug lines periodically. */
 static void trace_again(struct calls *c, struct call *call, uint64_t now_ns)
 {
 	if (!call->debug || now_ns < call->traced_ns + TRACE_NS)
@@ -270,7 +270,7 @@ static void handovers(struct calls *c, struct call *call, uint64_t now_ns)
 
 static void move(uint64_t *t_ns, int64_t step_ns)
 {
-	if (*t_ns) /* 0 is no time */
+	if (*t_ns) /* 0 means unset */
 		*t_ns = step_ns >= 0 || *t_ns > (uint64_t)-step_ns ? *t_ns + (uint64_t)step_ns : 1;
 }
 
@@ -285,7 +285,7 @@ void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns)
 		move(&call->delete_ns, step_ns);
 		move(&call->traced_ns, step_ns);
 		move(&call->save.written_ns, step_ns);
-		/* What its streams heard bears the old time: silence counts from now. */
+		/* Last packets have old times: count silence from now. */
 		call->resumed_ns = now_ns;
 	}
 }

@@ -10,16 +10,16 @@
 struct call_key_notice {
 	struct str call_id, tag; /* of the terminal */
 	uint32_t media;          /* from 1 */
-	bool ours;               /* the key that we send under, or one of the terminal's */
-	bool expired;            /* all of its lifetime is used up, or 90 % */
-	uint64_t lifetime;       /* packets, as signalled; 0 = what RFC 3711 allows */
+	bool ours;               /* our sending key, or one of the terminal's */
+	bool expired;            /* 100 % of its lifetime is used up; otherwise 90 % */
+	uint64_t lifetime;       /* packets, as signalled; 0 = RFC 3711's limit */
 };
 
 struct call_handover { /* a terminal's confirmed source was replaced by another */
 	struct str call_id, tag;
 	uint32_t media; /* from 1 */
 	bool rtcp;
-	uint32_t times;           /* since the last notice; 0 = none was: short_tag is told */
+	uint32_t times;           /* since the last notice; 0 = none, as this reports a short tag */
 	bool short_tag, accepted; /* its SRTCP has tags of 32 bits; they are accepted */
 	struct media_handover last;
 	struct endpoint remote; /* destination of media now */
@@ -42,8 +42,7 @@ void calls_on_timeout(
 void calls_on_trace(
 	struct calls *c, void (*trace)(void *arg, const struct call_trace *line), void *arg);
 
-/* A call is debugged by the flag "debug" in its signalling, or by this. False: there is no such
- * call. */
+/* Turns debug lines of a call on or off, like the signalling flag "debug". False: no such call. */
 bool calls_set_debug(struct calls *c, struct str call_id, bool on);
 bool calls_debug(const struct calls *c, struct str call_id);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is told when a call ends by a timeout, and what: the proxy may still hold its dialog. A
- * request can name an address (ng's xmlrpc-callback); where it may lie is the operator's decision,
- * for whoever can send ng could else make this machine talk to any other. What is sent, and how, is
- * control/'s. Pure. */
+/* Selects receiver and content of the report when a call times out, because the proxy may still
+ * have its dialog. A request can name an address (ng's xmlrpc-callback). The operator restricts
+ * such addresses: otherwise ng clients could make this host connect anywhere. control/ sends the
+ * report. Pure. */
 #include "call/call.h"
 #include "call/plan.h"
 #include "call/timeout_report.h"
@@ -55,7 +55,8 @@ void timeout_report_request(struct plan *plan, struct call *c, const struct neg_
 		c->told = *whom;
 }
 
-/* A party that a dialog can have: it has a tag, and was not only listening or publishing. */
+/* A party that can be in a dialog: it has a tag, and is neither only a listener nor only a
+ * publisher. */
 static bool in_dialog(const struct side *s)
 {
 	return !s->gone && !s->listener && !s->publisher && s->tag.len;
@@ -76,7 +77,7 @@ void timeout_report_write(struct call_timeout *out, const struct call *c, uint32
 		at[i] = (uint8_t)out->tags;
 		out->tag[out->tags++] = c->side[i]->tag;
 	}
-	/* Each side names one peer: a pair is named by both, or, of a fork, by the branch. */
+	/* Each side names one peer. Both sides name a pair; in a fork, the branch does. */
 	for (uint32_t i = 0; i < c->sides; i++) {
 		uint8_t o = c->side[i]->peer;
 		uint32_t first, last;
@@ -88,7 +89,7 @@ void timeout_report_write(struct call_timeout *out, const struct call *c, uint32
 		first = i < o ? i : o;
 		last = i < o ? o : i;
 		if (i == first && c->side[last]->peer == first)
-			continue; /* the later one says so as well */
+			continue; /* the later side names the pair, too */
 		out->pair[out->pairs++] = (struct call_pair){at[first], at[last]};
 	}
 }

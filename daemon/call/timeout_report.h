@@ -13,11 +13,11 @@
 struct call_timeout {
 	struct str call_id;
 	bool others_live; /* a dialog ends, others with the same Call-ID continue */
-	/* of xmlrpc-callback, or else where its first request came from; may be unset */
+	/* from xmlrpc-callback, or the source of its first request; may be unset */
 	struct endpoint whom;
-	struct str tag[CALL_TOLD_MAX]; /* of its parties; the first one's is the caller's */
+	struct str tag[CALL_TOLD_MAX]; /* tags of its parties, the caller's first */
 	uint32_t tags;
-	struct call_pair { /* who talks to whom, the earlier one first; indexes of tag[] */
+	struct call_pair { /* pairs with a dialog, the earlier party first; indexes of tag[] */
 		uint8_t from, to;
 	} pair[CALL_TOLD_MAX];
 	uint32_t pairs;
@@ -30,7 +30,7 @@ void timeout_report_request(struct plan *plan, struct call *c, const struct neg_
 bool timeout_report_allowed(
 	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom);
 
-/* What there is to tell of the end of these sides, a bit each; strings are the call's. */
+/* Writes the report about the end of these sides, a bit each; strings belong to the call. */
 void timeout_report_write(struct call_timeout *out, const struct call *c, uint32_t sides);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What there is to say of a call that somebody debugs: a line for each stream, handed to whoever
- * logs. Never a key. */
+/* Debug lines of a call: one for each stream, passed to a callback. Never a key. */
 #include "call/trace.h"
 #include "base/clock.h"
 #include "call/model.h"

@@ -18,7 +18,7 @@ struct trace {
 	void *arg;
 };
 
-/* Nothing unless it is debugged. */
+/* Does nothing unless the call is debugged. */
 void trace_call(const struct trace *t, const struct relay *relay, const struct call *c);
 
 #endif

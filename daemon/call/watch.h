@@ -8,8 +8,8 @@
 struct call;
 
 struct call_trouble {            /* began, or is over */
-	struct str call_id, tag; /* of the party whose media it is about */
-	uint32_t media;          /* from 1, 0 = of the call */
+	struct str call_id, tag; /* of the party whose media are affected */
+	uint32_t media;          /* m-line from 1; 0 = the whole call */
 	const char *name;        /* of enum sight_trouble (call/sight.h) */
 	struct str text;         /* what is wrong, and its likely cause */
 };

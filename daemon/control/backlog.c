@@ -13,7 +13,7 @@
 #define SHARES 256u
 
 struct queue {
-	struct queue *turn; /* the next one that is not empty */
+	struct queue *turn; /* the next non-empty queue */
 	struct waiting *first, **last;
 	uint32_t datagrams;
 	size_t bytes;
@@ -21,7 +21,7 @@ struct queue {
 
 struct backlog {
 	uint8_t hash_key[16];
-	struct queue *first, **last; /* queues that are not empty, in the order of their turns */
+	struct queue *first, **last; /* non-empty queues, in the order of their turns */
 	size_t bytes;
 	struct queue queue[SHARES];
 };

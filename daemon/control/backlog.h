@@ -11,7 +11,7 @@
 
 #define BACKLOG_SOURCE 1024u       /* datagrams of one source: half a second of a very busy proxy */
 #define BACKLOG_BYTES  (4u << 20)  /* of one source */
-#define BACKLOG_ALL    (16u << 20) /* bytes of all sources */
+#define BACKLOG_ALL    (16u << 20) /* bytes of all sources together */
 
 struct ng_peer { /* sender of a datagram, and the local address that received it */
 	struct sockaddr_storage sa;

@@ -27,7 +27,7 @@ static void on_round(void *arg)
 	r->served = 0;
 	for (const struct budget_turn *t = r->first; t; t = t->next)
 		waiting++;
-	/* connections that queue again have their next turn in the next round */
+	/* connections that queue again get a turn in the next round */
 	for (; waiting && r->first && r->served < ROUND; waiting--) {
 		struct budget_turn *t = r->first;
 

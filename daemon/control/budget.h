@@ -7,27 +7,26 @@
 
 #include "base/loop.h"
 
-struct budget_turn {                      /* of a connection; zero: it does not wait */
-	struct budget_turn *next, **prev; /* prev NULL: it does not wait */
+struct budget_turn {                      /* a connection's place in the queue; zero: not waiting */
+	struct budget_turn *next, **prev; /* prev NULL: not waiting */
 	void (*fn)(void *arg);            /* may wait again, and may free the connection */
 	void *arg;
 };
 
-struct budget {                   /* zero is a fresh one */
+struct budget {                   /* zero-initialised */
 	struct loop_timer *timer; /* resets served to 0 */
 	uint32_t served;
 	struct budget_turn *first, **last; /* last NULL: no connection waited yet */
 	struct loop *loop;
 };
 
-/* Whether one more request may be served before the event loop looks after others. Without memory
- * it may. */
+/* Whether to serve one more request before other events. True if memory is short. */
 bool budget_takes(struct budget *r, struct loop *loop);
-/* fn is called in one of the next rounds, once. Does nothing while it waits already. 0 or -ENOMEM.
- */
+/* Queues the connection: fn is called once, in one of the next rounds. Does nothing if it waits
+ * already. 0 or -ENOMEM. */
 int budget_wait(struct budget *r, struct loop *loop, struct budget_turn *t, void (*fn)(void *arg),
 	void *arg);
-void budget_leave(struct budget *r, struct budget_turn *t); /* also when it does not wait */
+void budget_leave(struct budget *r, struct budget_turn *t); /* also allowed when not waiting */
 void budget_end(struct budget *r);
 
 #endif

@@ -37,7 +37,7 @@ struct cookie_cache {
 	uint64_t now_ns;
 	size_t bytes;
 	uint32_t entries;
-	uint32_t next_share; /* that a tick looks at */
+	uint32_t next_share; /* share that the next tick checks */
 	struct share share[SHARES];
 	struct entry *bucket[BUCKETS];
 };
@@ -65,7 +65,7 @@ static void forget_oldest(struct cookie_cache *c, struct share *s)
 	free(e);
 }
 
-/* Frees at most n; returns how many of the n were not used. */
+/* Frees at most n; returns the unused part of n. */
 static uint32_t forget_old(struct cookie_cache *c, struct share *s, uint32_t n)
 {
 	while (n && s->oldest && s->oldest->expires_ns <= c->now_ns) {
@@ -121,8 +121,7 @@ void cookie_tick(struct cookie_cache *c, uint64_t now_ns)
 
 static uint64_t hash(const struct cookie_cache *c, const struct endpoint *from, struct str cookie)
 {
-	/* the address's hash is mixed into the key for the cookie's: no copy of both into one
-	 * place */
+	/* mixes the address's hash into the key for the cookie's: saves copying both together */
 	uint64_t h = hash_siphash(c->hash_key, from->addr, sizeof(from->addr)) ^ from->port;
 	uint8_t key[16];
 

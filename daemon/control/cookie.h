@@ -9,12 +9,12 @@
 #include "base/endpoint.h"
 
 #define COOKIE_LIFE_NS \
-	60000000000ull /* stock clients repeat a request for 5 s, ours for less than 30 s */
+	60000000000ull /* other clients repeat a request for 5 s, ours for less than 30 s */
 
 struct cookie_cache;
 
 struct cookie_limits {
-	size_t bytes; /* of replies, cookies and their entries */
+	size_t bytes; /* limit for replies, cookies and their entries */
 	uint32_t entries;
 };
 
@@ -24,10 +24,10 @@ int cookie_create(
 /* Wipes: replies hold keys. NULL is fine. */
 void cookie_destroy(struct cookie_cache *c);
 
-/* Forgets replies older than COOKIE_LIFE_NS, a bounded number per call. Call at any interval; time
- * does not pass otherwise. */
+/* Frees replies older than COOKIE_LIFE_NS, a bounded number per call. Time advances only by these
+ * calls. */
 void cookie_tick(struct cookie_cache *c, uint64_t now_ns);
-/* The stored reply, valid until the next call of anything but this; s = NULL if there is none. */
+/* The stored reply, valid until the next change; s = NULL if there is none. */
 struct str cookie_get(const struct cookie_cache *c, const struct endpoint *from, struct str cookie);
 /* When full, the oldest replies of the source that uses most make room. 0; -EMSGSIZE: larger than
  * half the cache, not kept; -ENOMEM. */

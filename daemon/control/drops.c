@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of why requests are dropped. Pure. */
+/* Names of drop reasons. Pure. */
 #include "control/handler.h"
 
 const char *handler_drop_name(enum ng_drop reason)

@@ -16,9 +16,10 @@ struct one {
 
 struct ended {
 	struct one ring[ENDED_CALLS];
-	uint64_t count;  /* ever added; the newest is at (count - 1) % ENDED_CALLS */
-	uint64_t cut_ms; /* the end of the latest call that made room */
-	uint64_t cut;    /* calls that made room too early, since the ring was last long enough */
+	uint64_t count;  /* calls ever added; the newest is at (count - 1) % ENDED_CALLS */
+	uint64_t cut_ms; /* end time of the latest replaced call */
+	uint64_t cut;    /* calls replaced before ten minutes, since the ring was last long
+			  * enough */
 };
 
 int ended_create(struct ended **out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of an ng request: a dictionary is decoded, its command (handler_commands.c) is carried
- * out, and the reply is written, counted and logged. Reasons are those that clients of the protocol
- * know; two of them they compare exactly. Never logs SDP bodies. */
+/* Processes an ng request: decodes the dictionary, executes the command (handler_commands.c),
+ * writes, counts and logs the reply. Error-reasons are the protocol's; clients compare two of them
+ * exactly. Never logs SDP bodies. */
 #include "control/handler_int.h"
 
 #include <errno.h>
@@ -92,8 +92,8 @@ void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n)
 
 /* --- Requests ------------------------------------------------------------------------------ */
 
-/* Commands that change nothing are polled by programs and people: they are neither logged nor part
- * of a call's history. */
+/* Read-only commands are polled by programs and people, so they are neither logged nor in a call's
+ * history. */
 static bool changes(enum ng_command c)
 {
 	return handler_command(c)->need & CHANGES;
@@ -135,7 +135,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body)
 	}
 	c = handler_command(j->r.command);
 	j->reply.error = handler_missing(&j->r, c->need);
-	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */
+	j->debug = calls_debug(j->h->calls, j->r.call_id); /* the call may be gone afterwards */
 	if (!j->reply.error)
 		c->run(j);
 	if (changes(j->r.command))
@@ -143,7 +143,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body)
 	j->debug |= calls_debug(j->h->calls, j->r.call_id);
 }
 
-/* Clients decide by these whether to try another relay, and compare them exactly. */
+/* Clients compare these texts exactly, to decide whether to try another relay. */
 static bool compared_exactly(const char *reason)
 {
 	return !strcmp(reason, REASON_LIMIT) || !strcmp(reason, REASON_PORTS);
@@ -213,7 +213,7 @@ static void write_log(struct job *j)
 		log_debug("ng: %s", j->reply.error ? j->reply.error : "no command");
 	else if (j->reply.load_limit &&
 		!log_limit_pass(&j->h->log_load, j->now_ns, LOG_EVERY_NS, &held))
-		return; /* they come by the thousand when they come */
+		return; /* load-limit errors come in thousands */
 	else if (j->reply.load_limit)
 		log_call(LOG_WARNING, &about, "%s: load limit: %s%s", name,
 			j->reply.error ? j->reply.error : REASON_LIMIT,
@@ -238,11 +238,11 @@ static void write_log(struct job *j)
 			log_held((char[LOG_HELD]){0}, held));
 }
 
-/* Whether the reply of a change that is not in force yet can be sent. */
+/* Whether the reply of a planned change fits its limit. */
 static bool planned_fits(void *arg, const struct call_reply *planned)
 {
 	struct job *j = arg;
-	struct ngval *last = j->dict->last; /* there is the result */
+	struct ngval *last = j->dict->last; /* so far it has only the result */
 	struct str warning = join(j->p, j->r.warning, planned->warning);
 	bool fits;
 
@@ -255,8 +255,8 @@ static bool planned_fits(void *arg, const struct call_reply *planned)
 	return fits;
 }
 
-/* A command without SDP in its reply was carried out, or failed: which of the two must reach the
- * client. */
+/* Replies without SDP must still show success or failure, even if their other content does not
+ * fit. */
 static void write_reply(struct job *j, struct ngval *tree, size_t start)
 {
 	bool done = tree && !j->reply.error && !j->reply.load_limit && !j->reply.sdp.s &&

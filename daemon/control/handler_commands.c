@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands of the ng protocol: one table says what each must have, whether it changes
- * something, and who does it. And the commands of other relays that are refused. */
+/* The commands of the ng protocol, as one table: required keys, whether the command changes state,
+ * and its function. Also lists refused commands of other relays. */
 #include "control/handler_int.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@
 
 #define LIST_DEFAULT 32u
 #define LIST_MAX     4096u
-#define CALLS_BYTES  49152u /* of 65507 in a datagram; the rest of the reply needs some */
+#define CALLS_BYTES  49152u /* of 65507 in a datagram; leaves room for the rest of the reply */
 
 static void do_ping(struct job *j)
 {
@@ -305,8 +305,8 @@ const char *handler_missing(const struct ng_request *r, uint32_t need)
 	return NULL;
 }
 
-/* Commands of other relays. The error-reason shows whether a command is misspelled, or unsupported
- * here. */
+/* Commands of other relays. The error-reason distinguishes unsupported commands from misspelled
+ * ones. */
 static const struct handler_refusal refusals[] = {
 	{"play media", NGE_CODEC},
 	{"stop media", NGE_CODEC},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The last whole minute (control/interval.h), for "intervalstatistics" of ng's statistics. There is
- * no timer: a minute ends when the next request finds it over. */
+ * no timer: the next request after a minute ends it. */
 #include "control/interval.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define SECONDS     60u
 #define INTERVAL_NS (SECONDS * NS_PER_SEC)
 
-/* A second with requests is over. */
+/* Ends a second with requests. */
 static void end_second(struct interval_command *c)
 {
 	if (!c->in_second)

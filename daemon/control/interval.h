@@ -15,13 +15,14 @@ struct interval_command {
 
 struct interval_minute {
 	uint64_t sessions_min, sessions_max;
-	uint64_t duration_ns; /* of calls that ended in this minute, see calls_ended */
+	uint64_t duration_ns; /* total duration of calls that ended in this minute, see
+			       * calls_ended */
 	struct interval_command command[NG_COMMAND_COUNT];
 };
 
-struct interval {             /* zero is a fresh one */
-	uint64_t begin_ns;    /* start of the present minute; 0 = none yet */
-	uint64_t duration_ns; /* of all calls that ended before the present minute */
+struct interval {             /* zero-initialised */
+	uint64_t begin_ns;    /* start of the current minute; 0 = none yet */
+	uint64_t duration_ns; /* of all calls that ended before the current minute */
 	struct interval_minute now, last;
 };
 

@@ -36,7 +36,7 @@ static int open_listener(struct endpoint *local, const struct endpoint *at)
 	if (getsockname(fd, (struct sockaddr *)&sa, &len))
 		goto fail;
 	*local = *at;
-	/* as it was given: "::" must not be read back as something else */
+	/* keep the configured form: "::" must stay "::" */
 	local->port = at->family == AF_INET ? ntohs(((struct sockaddr_in *)&sa)->sin_port)
 					    : ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
 	return fd;
@@ -99,7 +99,7 @@ static void on_listener(void *arg, uint32_t events)
 			log_warn("%s: connection refused: its user is not in the socket's group",
 				l->cfg.what);
 		if (fd < 0)
-			continue; /* it was gone before we came */
+			continue; /* the client left before accept() */
 		if (l->cfg.room(l->cfg.server, &from)) {
 			l->cfg.open(l->cfg.server, fd, &from);
 			continue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The listening side of a server of streams, over TCP or a Unix socket: connections are taken a few
- * at a time, refused where the server has no room, and left waiting for a second when descriptors
- * have run out. */
+/* Accepts connections for a server, over TCP or a Unix socket: a few at a time. Refuses connections
+ * if the server has no room. Pauses for a second if descriptors run out. */
 #ifndef CONTROL_LISTEN_H
 #define CONTROL_LISTEN_H
 
@@ -19,12 +18,12 @@ struct listener_config {
 	const char *path;   /* of a Unix socket, instead of at; NULL: TCP */
 	gid_t group;        /* may connect to path; LISTEN_NO_GROUP: only root and our own user */
 	const char *what;   /* for the log: "HTTP" */
-	/* False: one more connection is too many now. */
+	/* False: no room for one more connection. */
 	bool (*room)(void *server, const struct endpoint *from);
-	/* Owns fd, which does not block and has keep-alive probes, from here on. */
+	/* Takes over fd, which is non-blocking and has keep-alive probes. */
 	void (*open)(void *server, int fd, const struct endpoint *from);
 	void *server;
-	const uint32_t *connections; /* open now, for the log */
+	const uint32_t *connections; /* current number, for the log */
 };
 
 struct listener { /* zero: listens nowhere */
@@ -39,7 +38,7 @@ struct listener { /* zero: listens nowhere */
 /* 0, or -errno with one line in err; then it is zero. */
 int listener_start(
 	struct listener *l, const struct listener_config *cfg, char *err, size_t err_len);
-/* Now and then: descriptors may be there again. */
+/* Call it periodically: descriptors may be available again. */
 void listener_resume(struct listener *l);
 void listener_stop(struct listener *l);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See listen_unix.h. The mode of the socket keeps strangers out. Credentials of the peer are
- * checked, too, because an administrator may have opened the socket to all, or another user may be
- * able to replace it in its folder. */
+/* See listen_unix.h. The socket's mode denies access to other users. The peer's credentials are
+ * checked, too: an administrator may have opened the socket to all, or another user may be able to
+ * replace it. */
 #include "control/listen_unix.h"
 
 #include <errno.h>

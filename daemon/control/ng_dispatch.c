@@ -258,8 +258,8 @@ static int answer(
 
 	if ((!err || err == -EAGAIN) && m->key && sign(m->key, &m->frame, reply, start))
 		return -ENOMEM;
-	/* Without memory for the cache a repeated request would be carried out twice, which every
-	 * command survives. A signed one gets no second reply instead. */
+	/* Without memory for the cache, a repeated unsigned request is executed twice, which is
+	 * harmless. A signed one gets no second reply. */
 	if (!err)
 		cookie_put(f->cache, m->from, m->frame.cookie,
 			(struct str){reply->p + start, reply->len - start});

@@ -16,7 +16,7 @@ int ng_dispatch_create(struct ng_dispatch **out, struct handler *h);
 int ng_dispatch_keys(struct ng_dispatch *f, const char *key_file, char *err, size_t err_len);
 bool ng_dispatch_has_keys(const struct ng_dispatch *f);
 void ng_dispatch_destroy(struct ng_dispatch *f);
-/* Once a second or so: forgets old replies, which hold keys. */
+/* Call about once a second: frees old replies, which hold keys. */
 void ng_dispatch_tick(struct ng_dispatch *f, uint64_t now_mono_ns);
 
 /* Whether a message may wait for its turn. False: it is dropped and counted. Messages that are not
@@ -27,23 +27,23 @@ bool ng_dispatch_admits(
 void ng_dispatch_drop(
 	struct ng_dispatch *f, enum ng_drop reason, const struct endpoint *from, uint32_t n);
 
-/* Only counts them, where no source is known. */
+/* Only counts them, if no source is known. */
 void ng_dispatch_count(struct ng_dispatch *f, enum ng_drop reason, uint32_t n);
 
-/* "cookie SP dictionary" to a reply of the same form, appended to reply, whose limit is what the
- * transport can carry. A request from this address with a cookie that was answered already gets the
- * same answer. now_ns: CLOCK_REALTIME. 0; -ENOMSG: dropped and counted, no reply is sent; -EAGAIN:
- * the relay is busy, and a copy of the request will be executed: the reply, an error, is for
- * transports whose clients do not repeat requests; other -errno: no reply could be made. */
+/* Processes "cookie SP dictionary", and appends a reply of the same form, within reply's limit.
+ * A repeated cookie from the same address gets the same reply. now_ns: CLOCK_REALTIME. 0;
+ * -ENOMSG: dropped and counted, send no reply; -EAGAIN: the relay is busy, but a copy of the
+ * request will be executed; the error reply is for transports whose clients do not repeat; other
+ * -errno: no reply. */
 int ng_dispatch_framed(struct ng_dispatch *f, const struct endpoint *from, struct str message,
 	uint64_t now_ns, struct sbuf *reply);
-/* The same over HTTP and WebSocket, where a token stands for the signature. */
+/* The same over HTTP and WebSocket, where a token replaces the signature. */
 int ng_dispatch_http(struct ng_dispatch *f, const struct endpoint *from, struct str message,
 	uint64_t now_ns, struct sbuf *reply);
 /* A dictionary without cookie. 0 or -errno as above. */
 int ng_dispatch_plain(struct ng_dispatch *f, struct str body, uint64_t now_ns, struct sbuf *reply);
-/* An error reply to a cookie whose dictionary the transport could not read. -EACCES: the reply
- * cannot be signed, so none is sent. */
+/* Appends an error reply to a cookie whose dictionary the transport could not read. -EACCES: the
+ * reply cannot be signed: send none. */
 int ng_dispatch_reject(
 	struct ng_dispatch *f, struct str cookie, const char *reason, struct sbuf *reply);
 

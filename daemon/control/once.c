@@ -18,7 +18,7 @@
 #define BUCKETS 32768u /* a power of two */
 #define RING    64u
 #define WINDOW  NG_AUTH_WINDOW_S
-#define LIVES   8u /* kept apart; more of them are joined, with what lies between them */
+#define LIVES   8u /* at most this many; more are merged, including the gaps between them */
 
 _Static_assert(RING > 2 * WINDOW + 1, "a list must not be needed for two seconds");
 
@@ -34,7 +34,7 @@ struct second {
 	struct entry *first;
 };
 
-struct life { /* what the clock showed, in seconds, both included */
+struct life { /* range of seconds that the clock has shown, inclusive */
 	uint64_t first, last;
 };
 
@@ -43,7 +43,7 @@ struct once {
 	uint32_t entries, max;
 	struct life closed[LIVES];
 	uint32_t lives;
-	struct life clock; /* the present life; last = 0: there is none yet */
+	struct life clock; /* the current life; last = 0: none yet */
 	struct second ring[RING];
 	struct entry *bucket[BUCKETS];
 };
@@ -112,7 +112,7 @@ static void close_life(struct once *o)
 		forget(o, &o->ring[i]);
 }
 
-/* The clock says now_s. */
+/* Updates the current life: the clock shows now_s. */
 static void live(struct once *o, uint64_t now_s)
 {
 	bool set = now_s + WINDOW < o->clock.last || now_s > o->clock.last + 2 * WINDOW;

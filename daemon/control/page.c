@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots for the web page. Everything in them is either ours or a string that the page shows as
- * text; never a key: calls come by the same trees as ng's query. */
+/* Snapshots for the web page. All texts are ours, or strings that the page shows as text. Calls use
+ * the trees of ng's query, so they contain no key. */
 #include "call/browse.h"
 #include "call/call.h"
 #include "call/explain.h"
 #include "control/page.h"
 
-/* Words that are no filter are a part of a Call-ID, tag or name, blanks included. An order that
- * does not exist is the newest first. */
+/* Text that is not a filter is part of a Call-ID, tag or name, including blanks. Unknown orders
+ * mean newest first. */
 static void add_calls(const struct page_source *s, const struct page_look *look, struct pool *p,
 	uint64_t now_ns, struct ngval *d)
 {

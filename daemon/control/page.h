@@ -22,9 +22,9 @@ struct page_source {
 
 /* The view that a viewer selected. Each string may be empty. */
 struct page_look {
-	/* words of call/find.h that the page offers for choice, such as "one-way" */
+	/* words of call/find.h offered on the page, such as "one-way" */
 	struct str show;
-	/* typed: words of call/find.h, or else a part of a Call-ID, tag or name */
+	/* typed text: words of call/find.h, or part of a Call-ID, tag or name */
 	struct str filter;
 	struct str sort;  /* an order of call/find.h */
 	struct str after; /* "next" of the page before */

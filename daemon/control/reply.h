@@ -9,14 +9,14 @@
 #include "proto/ng.h"
 #include "proto/ngval.h"
 
-#define REPLY_UNLIMITED (1u << 20) /* of a buffer without a limit, see sbuf.h */
+#define REPLY_UNLIMITED (1u << 20) /* for buffers without a limit, see sbuf.h */
 
-/* Appends to b. An error is left in b. */
+/* Appends to b. Errors stay in b. */
 void reply_write(struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
-/* Whether b has room for it. NULL does not fit. */
+/* Whether the reply fits into b. NULL does not fit. */
 bool reply_fits(const struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
-/* Neither needs memory, and both always fit. The reason follows from b's error. start: length of b
- * to keep. */
+/* Both always fit, and need no memory. The reason follows from b's error. start: length of b to
+ * keep. */
 void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc);
 void reply_write_done(struct sbuf *b, size_t start, enum ng_encoding enc);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP. Each call first empties the socket: datagrams that heard() refuses are dropped, the
- * others wait, apart by source. Then requests are executed, one of each source in turn, so a flood
- * does not delay other sources. Clients connect their sockets, so a reply must leave from the
- * address that was asked (IP_PKTINFO), also when we listen on all. */
+/* ng over UDP. Each call empties the socket first. It drops datagrams that heard() refuses, and
+ * queues the others per source. Then it executes requests, one per source in turn, so a flood does
+ * not delay other sources. Clients connect their sockets, so a reply must have the request's
+ * destination as source (IP_PKTINFO), even with a wildcard address. */
 #include "control/server.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define READS        512       /* datagrams taken from the socket per call: dropping one is cheap */
 #define BUDGET       64        /* requests executed per call */
-#define RECEIVE_MAX  (4 << 20) /* socket buffer: what arrives while the control thread is busy */
+#define RECEIVE_MAX  (4 << 20) /* socket buffer: holds datagrams while the control thread is busy */
 #define DATAGRAM_MAX 65536u
 #define REPLY_MAX    65507u /* 65535 less the IPv4 and UDP headers */
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
@@ -30,7 +30,7 @@ struct ng_server {
 	struct ng_dispatch *dispatch;
 	struct backlog *backlog;
 	struct log_limit log_send, log_lost;
-	uint32_t lost; /* by the kernel so far; wraps */
+	uint32_t lost; /* drops by the kernel so far; wraps */
 	bool (*is_media)(void *arg, const struct endpoint *from);
 	void *is_media_arg;
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
@@ -94,7 +94,7 @@ static int open_socket(struct ng_server *s, const struct endpoint *listen)
 	if (getsockname(s->fd, (struct sockaddr *)&sa, &len))
 		return -errno;
 	s->local = *listen;
-	/* as it was given: "::" must not be read back as something else */
+	/* keep the configured form: "::" must stay "::" */
 	s->local.port = listen->family == AF_INET ? ntohs(((struct sockaddr_in *)&sa)->sin_port)
 						  : ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
 	return 0;
@@ -294,8 +294,8 @@ bool ng_server_readable(struct ng_server *s, uint64_t now_ns)
 
 		if (n == -EAGAIN)
 			break;
-		/* anything else is an error of an earlier reply (ICMP) or a signal: the next
-		 * datagram is another matter */
+		/* other errors are of earlier replies (ICMP), or signals: continue with the next
+		 * datagram */
 		if (n < 0)
 			continue;
 		if (heard(s, &p, datagram, now_ns))

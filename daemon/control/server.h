@@ -7,21 +7,21 @@
 
 struct ng_server;
 
-/* Binds and opens; port 0 takes a free one. On error *err says in one line what is wrong, and
- * -errno is returned. The dispatch must live longer than the server. */
+/* Binds and opens; port 0 takes a free one. On error, returns -errno and sets *err to one line. The
+ * dispatch must outlive the server. */
 int ng_server_create(struct ng_server **out, const struct endpoint *listen,
 	struct ng_dispatch *dispatch, char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
-/* Drops and counts datagrams whose source is a media port of this relay, by is_media(): the relay
- * was made to send them, and is not a client. */
+/* Drops datagrams whose source is a media port of this relay, by is_media(), and counts them.
+ * Somebody made the relay send them. */
 void ng_server_refuse(
 	struct ng_server *s, bool (*is_media)(void *arg, const struct endpoint *from), void *arg);
 
 /* Counts and logs datagrams that the kernel dropped because the receive buffer was full. Call it
  * each second. now_ns: CLOCK_MONOTONIC. */
 void ng_server_tick(struct ng_server *s, uint64_t now_ns);
-/* To poll for reading. */
+/* Descriptor to poll for reading. */
 int ng_server_fd(const struct ng_server *s);
 /* Its address, with the port that the kernel chose if 0 was asked for. */
 struct endpoint ng_server_local(const struct ng_server *s);

@@ -17,7 +17,7 @@ static void add_seconds(struct pool *p, struct ngval *d, const char *key, uint64
 	ngval_add_str(p, d, str_from(key), pool_printf(p, "%.6f", (double)ns / 1e9));
 }
 
-/* The difference, but never below 0: counters are read one after the other. */
+/* The difference, but at least 0: the counters are read at different moments. */
 static uint64_t less(uint64_t all, uint64_t some)
 {
 	return all > some ? all - some : 0;
@@ -32,7 +32,7 @@ static void fill_current(const struct calls_counters *c, struct pool *p, struct 
 	add(p, d, "portsused", c->streams);
 }
 
-/* Packets are those of calls that ended. */
+/* Packets count ended calls only. */
 static void fill_total(const struct statistics *s, struct pool *p, struct ngval *d)
 {
 	const struct calls_counters *c = s->calls;

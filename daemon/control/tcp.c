@@ -39,18 +39,18 @@ struct connection {
 	struct ng_tcp *tcp;
 	struct connection *next, **prev;
 	struct loop_io *io;
-	struct budget_turn again; /* there is more to serve, but others first */
+	struct budget_turn again; /* queued because the budget is used up */
 	int fd;
-	uint32_t events; /* that io waits for */
+	uint32_t events; /* events that the loop waits for */
 	struct endpoint from;
 	struct sbuf in, out;
 	size_t out_sent;
 	struct ng_stream walk;
 	struct ng_proxy_request proxied; /* the message at walk.start, on a Unix socket */
-	uint64_t heard_ns;               /* when something last went either way */
+	uint64_t heard_ns;               /* when data was last received or sent */
 	uint64_t message_ns;             /* time since which a message is incomplete; 0: none is */
-	bool eof;                        /* the client says no more */
-	bool closing;                    /* when the replies are sent */
+	bool eof;                        /* the client has closed its sending side */
+	bool closing;                    /* close once all replies are sent */
 };
 
 struct ng_tcp {
@@ -112,7 +112,7 @@ static bool flush(struct connection *c)
 
 /* --- Requests ------------------------------------------------------------------------------ */
 
-/* The daemon decides again: xcipher-web is not to be trusted with the keys' work. */
+/* The daemon checks the command again, because xcipher-web is not trusted with keys. */
 static enum ng_proxy_status execute_proxied(
 	struct connection *c, struct str message, struct sbuf *reply)
 {
@@ -155,7 +155,7 @@ static void answer(struct connection *c, struct str message)
 	if (!err || err == -EAGAIN)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
-	/* not signed: not a client of ours */
+	/* unsigned: not one of our clients */
 	if (c->out.err || err == -ENOMSG)
 		c->closing = true;
 }
@@ -215,7 +215,7 @@ static int walk(struct connection *c, struct str rest)
 	return c->tcp->cfg.path ? walk_proxied(c, rest) : ng_stream_walk(&c->walk, rest);
 }
 
-/* Serves whole messages; true: there may be more of them, but others first. */
+/* Serves complete messages; true: more may remain, but other connections go first. */
 static bool serve(struct connection *c)
 {
 	size_t done = 0;
@@ -258,7 +258,7 @@ static void on_again(void *arg)
 	turn(arg);
 }
 
-/* Serve, send, and wait for whatever may come next. */
+/* Serves, sends, and sets the events to wait for. */
 static void turn(struct connection *c)
 {
 	bool more = serve(c);
@@ -270,7 +270,7 @@ static void turn(struct connection *c)
 		connection_close(c);
 		return;
 	}
-	/* replies that were in the way may have gone */
+	/* sending may have made room for further replies */
 	if (!c->closing && c->in.len && unsent(c) < OUT_HIGH && c->walk.at < c->in.len)
 		more = true;
 	if (more && budget_wait(&c->tcp->round, c->tcp->loop, &c->again, on_again, c)) {

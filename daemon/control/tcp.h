@@ -16,14 +16,14 @@ struct ng_tcp_config { /* 0 selects the default of a field */
 	struct endpoint listen;
 	const char *path;     /* of a Unix socket, instead of listen; NULL: TCP */
 	gid_t group;          /* may connect to path, see control/listen.h */
-	uint32_t connections; /* at most; when there are more, see tcp.c */
-	uint64_t idle_ns;     /* a connection on which nothing is said for that long is closed */
-	uint64_t evict_ns;    /* one that was silent for that long makes room for a new one */
-	uint64_t stall_ns;    /* so is one whose message does not end, or that reads no reply */
+	uint32_t connections; /* maximum; on excess see tcp.c */
+	uint64_t idle_ns;     /* closes a connection that was idle this long */
+	uint64_t evict_ns;    /* a connection silent this long may be closed for a new one */
+	uint64_t stall_ns;    /* closes a connection with an unfinished message, or unread
+			       * replies, for this long */
 };
 
-/* On error *err says in one line what is wrong, and -errno is returned. Loop and dispatch must live
- * longer. */
+/* On error, returns -errno and sets *err to one line. Loop and dispatch must outlive it. */
 int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *dispatch,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len);
 /* Before the loop is destroyed. NULL is fine. */

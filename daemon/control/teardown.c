@@ -38,8 +38,8 @@ struct message {
 	char *url, *call_id;
 	struct sbuf body, reply;
 	uint32_t tries;
-	uint64_t due_ns; /* CLOCK_MONOTONIC; 0: at once */
-	CURL *curl;      /* while it is on its way */
+	uint64_t due_ns; /* CLOCK_MONOTONIC; 0: now */
+	CURL *curl;      /* set during the transfer */
 	struct resolved resolved;
 };
 
@@ -106,7 +106,7 @@ static void message_free(struct message *m)
 
 /* --- URLs ------------------------------------------------------------------------------------- */
 
-/* With the address in the place of the mark. NULL without memory. */
+/* Replaces the mark by the address. NULL without memory. */
 static char *fill_in(const char *url, const char *address)
 {
 	const char *mark = strstr(url, ADDRESS_MARK);
@@ -155,7 +155,7 @@ static void url_public(const char *url, char *out, size_t len)
 	curl_url_cleanup(u);
 }
 
-/* --- One message's way ------------------------------------------------------------------------ */
+/* --- Life of a message ------------------------------------------------------------------------ */
 
 static void pump(struct teardown *t);
 
@@ -192,8 +192,7 @@ static int start(struct teardown *t, struct message *m)
 	m->resolved = (struct resolved){t->cfg.may_connect, t->cfg.may_connect_arg, false};
 	resolved_watch(c, m->url, &m->resolved);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* whose name is still looked up when its time is over: the thread is left to itself, not
-	 * waited for */
+	/* a name look-up may outlast the timeout: its thread continues without us */
 	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	if (curl_multi_add_handle(t->multi, c)) {
@@ -315,7 +314,7 @@ static void on_socket(void *arg, uint32_t events)
 		(events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
 	int running;
 
-	curl_multi_socket_action(t->multi, w->fd, bits, &running); /* w may be gone */
+	curl_multi_socket_action(t->multi, w->fd, bits, &running); /* w may be freed */
 	collect(t);
 }
 
@@ -359,7 +358,7 @@ static void on_timer(void *arg)
 	collect(t);
 }
 
-/* Never straight from here: curl calls this from within its own functions. */
+/* Not called directly: curl calls this inside its own functions. */
 static int on_time(CURLM *multi, long ms, void *arg)
 {
 	struct teardown *t = arg;
@@ -456,7 +455,7 @@ static void on_timeout(void *arg, const struct call_timeout *over)
 			enqueue(t, over, "dlg.terminate_dlg", param, ARRAY_LEN(param));
 		}
 		break;
-	default: /* it would end the other dialogs, too */
+	default: /* would end the other dialogs, too */
 		if (!over->others_live)
 			enqueue(t, over, "teardown", &over->call_id, 1);
 	}

@@ -22,11 +22,11 @@ struct teardown_config {
 	struct calls *calls;
 	const char *url; /* http or https; "%%" in it stands for an address */
 	enum teardown_format format;
-	/* Whether a host name in url may resolve to this address; NULL: to any. */
+	/* Whether a host name in url may resolve to this address; NULL: any. */
 	bool (*may_connect)(void *arg, const struct endpoint *e);
 	void *may_connect_arg;
-	uint64_t retry_ns; /* before the second try, and twice that before the third; 0: a second */
-	uint64_t timeout_ns; /* for each try; 0: 5 s */
+	uint64_t retry_ns;   /* pause before the second try, doubled before the third; 0: 1 s */
+	uint64_t timeout_ns; /* per try; 0: 5 s */
 };
 
 /* The error in a URL for b2b-url, or NULL. */
@@ -34,15 +34,14 @@ const char *teardown_url_wrong(const char *url);
 
 /* 0 or -errno. */
 int teardown_create(struct teardown **out, const struct teardown_config *cfg);
-/* Reports that were not sent by then are dropped. Call it before loop and calls end. NULL is fine.
- */
+/* Drops unsent reports. Call it before loop and calls end. NULL is fine. */
 void teardown_destroy(struct teardown *t);
 
 struct teardown_counters {
-	/* the other side says it did it, or that there was no such dialog any more */
+	/* confirmed by the other side, or its dialog had ended already */
 	uint64_t told;
-	uint64_t failed;  /* it refused, or could not be reached, after all tries */
-	uint64_t dropped; /* too many were waiting */
+	uint64_t failed;  /* refused or unreachable after all tries */
+	uint64_t dropped; /* dropped because the queue was full */
 	uint64_t waiting;
 };
 struct teardown_counters teardown_counters(const struct teardown *t);

@@ -26,7 +26,7 @@ struct args {
 /* Complains, and returns EXIT_USAGE. arg may be NULL. */
 int usage(const char *what, const char *arg);
 
-/* Complains that the server gave no answer, err as of client_call(). Returns EXIT_ANSWER. */
+/* Reports that the server did not answer, err as from client_call(). Returns EXIT_ANSWER. */
 int no_answer(const struct args *a, int err);
 
 /* Reads the options. 0, or the exit status after a complaint; --help and --version exit. */

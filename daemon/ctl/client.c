@@ -41,7 +41,7 @@ int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_l
 	return ret;
 }
 
-struct asked { /* what a reply must fit */
+struct asked { /* expected properties of the reply */
 	const struct ng_keys *keys;
 	char cookie[COOKIE_LEN + NG_SIGNATURE + 1];
 };
@@ -110,7 +110,7 @@ static int write_request(struct sbuf *b, struct asked *a, const struct ngval *re
 	return err;
 }
 
-/* --- Replies that no datagram takes ----------------------------------------------------------- */
+/* --- Replies too long for a datagram ---------------------------------------------------------- */
 
 static bool is_too_long(struct pool *p, const struct ngval *reply)
 {
@@ -118,7 +118,7 @@ static bool is_too_long(struct pool *p, const struct ngval *reply)
 		ngval_str(p, ngval_get(reply, STR("error-reason"))), STR("Reply is too long"));
 }
 
-/* A command that changes something was executed, although its reply did not fit. */
+/* Commands that change something were executed, although the reply did not fit. */
 static bool only_looks(struct pool *p, const struct ngval *request)
 {
 	static const char *const names[] = {"query", "list", "calls", "explain", "statistics"};
@@ -178,7 +178,7 @@ static int exchange_tcp(int fd, struct ngval **reply, struct pool *p, const stru
 	return body.len ? bencode_parse(reply, p, body, &pos) : -EBADMSG;
 }
 
-/* Leaves the reply as it is where the daemon has no TCP at this address. */
+/* Keeps the reply unchanged if the daemon has no TCP at this address. */
 static void ask_by_tcp(
 	struct ngval **reply, struct pool *p, const struct client *c, const struct ngval *request)
 {

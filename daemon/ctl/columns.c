@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables (ctl/columns.h). Counts a character for a column, which is right for what Call-IDs and
- * numbers are made of. */
+/* Tables (ctl/columns.h). One character per column suffices for Call-IDs and numbers. */
 #include "ctl/columns.h"
 
 #include <stdlib.h>
@@ -74,7 +73,7 @@ static uint32_t total(const struct layout *l)
 	return sum;
 }
 
-/* Takes from the widest that may be cut, a column at a time; then from the number of columns. */
+/* Narrows the widest columns that may be cut; then removes columns. */
 static void squeeze(const struct table *t, struct layout *l, uint32_t width)
 {
 	while (total(l) > width) {
@@ -93,7 +92,7 @@ static void squeeze(const struct table *t, struct layout *l, uint32_t width)
 	}
 }
 
-/* A terminal shall get no control characters from a Call-ID. */
+/* Control characters of a Call-ID must not reach the terminal. */
 static void put(FILE *to, struct str s, uint32_t width, bool right, bool last)
 {
 	uint32_t shown = s.len > width ? width - 1 : (uint32_t)s.len, pad = width - shown;

@@ -37,10 +37,10 @@ struct top {
 	struct view_before before;
 	uint32_t order;    /* of orders[] */
 	uint32_t selected; /* row, from 0 */
-	uint32_t rows;     /* of the list, as shown last */
-	uint32_t scroll;   /* lines of an opened call that are skipped */
+	uint32_t rows;     /* rows shown last */
+	uint32_t scroll;   /* lines of an opened call to skip */
 	char *ids[100];    /* of the rows */
-	char *open;        /* Call-ID of the call that is shown; NULL: the list is */
+	char *open;        /* Call-ID of the opened call; NULL: the list is shown */
 	bool typing;       /* a filter */
 	char typed[sizeof(((struct args *)0)->filter)];
 };
@@ -134,7 +134,7 @@ static int list_screen(struct top *t, struct view *v, uint32_t height)
 	used = view_head(v, stats, &t->before);
 	prompt(t, v->to);
 	reason = ngval_str(v->p, ngval_get(calls, STR("error-reason")));
-	if (reason.len) { /* such as a filter with an error: not the same as an empty list */
+	if (reason.len) { /* for example an invalid filter: differs from an empty list */
 		fputs("error: ", v->to);
 		print_text(v->to, reason);
 		fputc('\n', v->to);
@@ -231,7 +231,7 @@ static int read_key(uint32_t wait_ms)
 		return KEY_END;
 	if (c[0] != '\033')
 		return (unsigned char)c[0];
-	/* The rest of a key's sequence follows at once; after Esc nothing does. */
+	/* The rest of a key sequence follows at once; after a single Esc, nothing does. */
 	if (poll(&pfd, 1, 20) <= 0)
 		return KEY_ESCAPE;
 	n = read(STDIN_FILENO, c, 2);
@@ -272,7 +272,7 @@ static void leave(struct top *t)
 	t->scroll = 0;
 }
 
-/* False: it is over. */
+/* False: quit. */
 static bool press(struct top *t, int key)
 {
 	if (key == KEY_END)

@@ -122,7 +122,7 @@ static void add_word(struct pool *p, struct str *cell, struct str *last, struct 
 	*last = word;
 }
 
-/* The suites of all m-lines of the caller and of whom it talks to, as "GCM256+plain". */
+/* The suites of all m-lines of the caller and its peer, as "GCM256+plain". */
 static void suites(struct pool *p, struct str cell[2], struct str *codec, const struct ngval *legs)
 {
 	int64_t caller = legs && legs->first ? number(legs->first, "side") : 0, callee = -1;

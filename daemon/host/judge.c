@@ -44,14 +44,14 @@ struct host_judge {
 	bool strict_local;
 	uint32_t heard;      /* the host's generation when ours began */
 	uint32_t generation; /* ours */
-	uint64_t since_ns;   /* since when it is */
+	uint64_t since_ns;   /* start of the generation */
 	uint64_t full_ns[2]; /* [expected]: a bucket is full at this time */
 	uint64_t secret[3];
 	uint32_t next; /* the entry of a set to replace next */
 	struct answer answer[ANSWERS];
 };
 
-/* --- Without asking --------------------------------------------------------------------------- */
+/* --- Without the kernel ----------------------------------------------------------------------- */
 
 static bool never_v4(const uint8_t *a)
 {

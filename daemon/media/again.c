@@ -56,8 +56,8 @@ bool media_came_again(
 		key[i] ^= (uint8_t)(stream >> 8 * i);
 	hash = hash_siphash(key, p, len) | 1; /* 0 = empty */
 	slot = &m->again[hash >> 1 & (AGAIN_HASHES - 1)];
-	/* A terminal's empty reports are all the same, but it does not send that many (RFC 3550
-	 * 6.2, RFC 4585). */
+	/* Empty reports of a terminal are identical, but rarely this many (RFC 3550 6.2, RFC
+	 * 4585). */
 	again = *slot == hash &&
 		(!may_repeat(&m->stream[stream], p, len) || ++w->reports > AGAIN_REPORTS);
 	*slot = hash;

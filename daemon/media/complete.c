@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Second half of the packet's way, and the only writer of stream state: what authenticated is
- * committed, in arrival order, and only what is new on both sides leaves. Two equal packets of one
- * burst both authenticate; the second one is found out here. */
+/* Second half of the packet path, and the only writer of stream state. Commits authenticated
+ * packets in arrival order. Sends only packets that are new on both sides: of two equal packets in
+ * one burst, both authenticate, and the second is dropped here. */
 #include <assert.h>
 
 #include "layout.h"
@@ -25,8 +25,8 @@ static void tell_index(struct media *m, const struct note *n, const struct ssrc_
 	atomic_store_explicit(&m->counters[n->stream].index, s->seen.last, memory_order_relaxed);
 }
 
-/* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is
- * only what estimates go by. */
+/* Passed through: the packet cannot be authenticated, so it is never dropped. The index only serves
+ * later estimates. */
 static void follow(
 	struct media *m, struct media_ctx *c, const struct note *n, const struct packet_in *in)
 {
@@ -59,7 +59,7 @@ static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note
 		follow(m, c, n, in);
 	if (!c->rx.srtp || n->passed)
 		return PACKET_SENT;
-	/* What proves nothing pushes nobody's index out. */
+	/* Unauthenticated packets must not evict another SSRC's state. */
 	s = media_ssrc_get(m, c, rtcp ? RX_RTCP : RX_RTP, j->ssrc, !unproved);
 	if (!s)
 		return PACKET_DROP_SSRC_LIMIT;
@@ -71,23 +71,22 @@ static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note
 	media_ssrc_add(s, j->rx_index);
 	if (!rtcp)
 		tell_index(m, n, s);
-	/* Under a spent key the index is followed all the same, for the next key goes on with it.
-	 * Here and not only in prepare: the burst itself may have used the key up. */
+	/* Follow the index even if the key's lifetime is used up: the next key continues from it.
+	 * Checked here in addition to prepare, because this burst may have used up the lifetime. */
 	if (media_key_spent(m, &c->rx, n->rx_key))
 		return PACKET_DROP_LIFETIME;
 	media_key_count(m, &c->rx, n->rx_key, rtcp);
 	return PACKET_SENT;
 }
 
-/* Nothing has judged the sequence number yet: without authentication of SRTP rx_commit() has. */
+/* The sequence number is unchecked so far: for authenticated SRTP, rx_commit() checked it. */
 static inline bool tx_unproved(const struct note *n)
 {
 	return !n->rx->rx.srtp || n->rx->rx.pass;
 }
 
-/* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give
- * both away. A side that speaks plain RTP could otherwise make us do that by repeating a sequence
- * number. */
+/* Sends each (outbound key, SSRC, index) at most once: reused keystream reveals both packets. A
+ * plain RTP sender could otherwise cause reuse by repeating a sequence number. */
 static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j)
 {
@@ -134,7 +133,7 @@ static bool reachable(const struct endpoint *e)
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-/* The MKI's bytes go into the gap that the engine left; returns the length of the result. */
+/* Inserts the MKI into the gap that the engine left. Returns the packet's length. */
 static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const struct xc_job *j)
 {
 	struct media_tail t = j->flags & XC_JOB_RTCP ? tx->rtcp_tail[true] : tx->tx.tail;
@@ -148,12 +147,12 @@ static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const 
 	return end + t.len;
 }
 
-/* What the job was prepared from, this stream and its context, is still there and the same. */
+/* Whether the stream and context that the job was prepared from are unchanged. */
 static inline bool fresh(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
 
-	/* Nearly always there was no command at all since. */
+	/* Usually no command ran since. */
 	return m->changed < m->done ||
 		(s->set && s->changed < m->done && m->ctx[s->cfg.ctx].rx.set &&
 			m->ctx[s->cfg.ctx].changed < m->done);
@@ -168,12 +167,12 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 		m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
 }
 
-/* What arrived, authentic and for the first time; PACKET_SENT to go on. */
+/* Commits a received packet if it is authentic and new. PACKET_SENT: continue. */
 static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, uint32_t status)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, proved = media_proves(&n->rx->rx, rtcp);
-	/* another stream than its own, if it is of a bundle */
+	/* the port's own stream; differs from note->stream in a bundle */
 	uint32_t port = m->in_stream[n->in];
 	uint8_t v;
 
@@ -183,10 +182,10 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 			: PACKET_DROP_BAD_TAG;
 	if (!fresh(m, n->stream) || !fresh(m, port) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return PACKET_DROP_STALE;
-	/* Before anything of it counts: nothing but its source speaks for it. */
+	/* Check the source before any state changes: the packet has no other proof. */
 	if (!proved && !media_learn(m, a, port, in, j, false))
 		return PACKET_DROP_PROBATION;
-	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
+	/* Before rx_commit(): a packet that cannot be sent must not evict another SSRC's window. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
 		media_ssrc_refused(m, n->tx, media_sent_ssrc(j),
 			media_ssrc_may_turn(m, n, port, &in->src), in->t_ns))
@@ -211,7 +210,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	return n->why;
 }
 
-/* A listener's: the packet itself came before and was received. */
+/* A listener's copy: the packet itself was received before. */
 static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_t status)
 {
 	if (!m->note[n->copy_of].received)
@@ -221,9 +220,9 @@ static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_
 				  : PACKET_DROP_STALE;
 }
 
-/* SRTCP after a restart: the deciphered packet in the output gets the names of this life, and is
- * protected. Reports to a source go by the SSRCs that it sends; a listener receives the names.
- * SRTCP's ceiling bounds how often this is done. */
+/* SRTCP after a restart: renames SSRCs in the decrypted packet in arena.out, then encrypts it.
+ * Senders get new SSRCs. Reports to a source name the SSRCs it sends; copies to listeners keep the
+ * new ones. The SRTCP ceiling limits how often this happens. */
 static void seal_rtcp(
 	const struct arena *a, const struct note *n, const struct xc_job *j, bool is_copy)
 {
@@ -244,11 +243,11 @@ static void seal_rtcp(
 	if (key && n->rx->rx.srtp && !is_copy)
 		media_rename_rtcp(key, p, len, false);
 	seal.ssrc = be32(p + 4);
-	(void)srtp_ref_job(&seal, a->key, p, p); /* from plain: it cannot fail to authenticate */
+	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
 }
 
-/* The deciphered packet in the output without feedback, and the job that fits it. False: nothing is
- * left. */
+/* Removes feedback from the decrypted packet in arena.out, and writes the matching job. False: the
+ * packet is empty now. */
 static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)
 {
 	size_t len = (size_t)j->hdr_len + j->body_len;
@@ -274,7 +273,7 @@ static bool is_for(struct media *m, const struct arena *a, struct note *n, const
 					: m->note[n->copy_of].named & bit;
 }
 
-/* Of a packet that is not RTP. */
+/* Verdict for a packet that is not RTP. */
 static uint8_t complete_other(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
 {
@@ -305,7 +304,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 {
 	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE, heard = is_copy && !n->bundle;
-	uint32_t by; /* the stream whose port and destination it takes */
+	uint32_t by; /* stream that provides the port and destination */
 	const struct xc_job *came;
 	struct xc_job found, cut;
 	uint8_t v;
@@ -323,13 +322,13 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	came = j;
 	v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 	if (is_copy && !m->note[n->copy_of].received)
-		return v; /* it counts where it came in */
+		return v; /* counted at the receiving stream */
 	if (n->bundle && !n->passed &&
 		m->note[is_copy ? n->copy_of : (uint32_t)(n - m->note)].received &&
 		!is_for(m, a, n, j))
 		return PACKET_JOB;
 	if (v == PACKET_JOB)
-		return v; /* listeners alone get it */
+		return v; /* only listeners get it */
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
 	by = media_bundle_port(m, n->to);
@@ -368,7 +367,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	return PACKET_SENT;
 }
 
-/* As reachable(), but without a call. */
+/* Like reachable(), inlined. */
 static inline bool named(const struct endpoint *e)
 {
 	uint64_t addr[2];
@@ -377,7 +376,7 @@ static inline bool named(const struct endpoint *e)
 	return e->family && e->port && (addr[0] | addr[1]);
 }
 
-/* An index that is newer than all before it, by step at most, and has credit. */
+/* The index is the highest so far, at most step ahead, and the key has credit. */
 static inline bool newest(const struct media_way *w, uint32_t ssrc, uint64_t index, uint64_t step)
 {
 	return !w->srtp ||
@@ -396,16 +395,16 @@ static inline void commit_newest(struct media *m, struct media_way *w, uint64_t 
 		atomic_load_explicit(&w->credit, memory_order_relaxed) - 1, memory_order_relaxed);
 }
 
-/* The short way of what took the short way in prepare: says, and commits, what complete() would; or
- * false, and nothing was done. Since then there may have been packets of the same burst: what they
- * change is looked at again. A command would be a long way. */
+/* Completes packets of prepare's fast path, with the same result as complete(). False: nothing was
+ * done. Checks again what earlier packets of the burst may have changed. After a command the slow
+ * path is used. */
 static inline bool fast_path(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
 {
 	const struct media_stream *s = &m->stream[n->stream], *target = &m->stream[n->to];
 	struct media_way *rx = &n->rx->rx, *tx = &n->tx->tx;
 
-	/* What nobody authenticates is the very next packet here; jump.c judges any other. */
+	/* Unauthenticated: accept only the very next index; jump.c judges the others. */
 	if (!newest(rx, j->ssrc, j->rx_index, SRTP_INDEX_MAX) ||
 		!newest(tx, j->ssrc, j->tx_index, rx->srtp ? SRTP_INDEX_MAX : 1) || target->look ||
 		!named(&target->learn.remote))
@@ -432,7 +431,7 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in
 	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
 {
 	uint32_t outs = 0;
-	bool unchanged; /* by commands, since the burst was prepared */
+	bool unchanged; /* no command has changed it since the burst was prepared */
 
 	(void)n;
 	assert(m->done < m->burst);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and
- * the jobs for silence in its place and for all that listen, with their output slots. */
+/* Part of prepare.c: decides which gates block or silence a packet. Creates the jobs for silence
+ * and for listeners, and assigns their output slots. */
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/keys.h"
@@ -8,9 +8,8 @@
 
 /* --- Gates ------------------------------------------------------------------------------------ */
 
-/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a
- * difference of nothing in both of its bands: whatever was heard before, the decoder's predictors
- * run down. */
+/* The byte that means silence in the packet's codec, 0 = none. For G.722 it is a zero difference in
+ * both bands, so the decoder's predictors decay. */
 static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
 {
 	uint8_t type = d->p[1] & 0x7f;
@@ -23,7 +22,7 @@ static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *
 
 enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate)
 {
-	uint8_t type = d->p[1] & 0x7f; /* classified as RTP: there are two bytes */
+	uint8_t type = d->p[1] & 0x7f; /* classified as RTP, so it has at least two bytes */
 
 	if (d->rtcp || !(gate & MEDIA_GATE_ALL))
 		return OPEN;
@@ -81,9 +80,8 @@ static bool slot_take(struct media *m, uint32_t *slot)
 	return m->slot_next++ < m->cfg.burst_max;
 }
 
-/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the
- * burst is done. Its header stays: sequence number, time and SSRC go on for who hears it; padding
- * becomes silence too. False: there is no room. */
+/* Writes a silent copy of the plain packet after it in the same input slot. Keeps the header, so
+ * sequence number, timestamp and SSRC continue; padding becomes silence too. False: no room. */
 static bool silence(struct draft *d)
 {
 	const struct media_stream_cfg *cfg = &d->m->stream[d->note->stream].cfg;
@@ -103,7 +101,7 @@ static bool silence(struct draft *d)
 	return true;
 }
 
-/* What goes in: no longer what came, but silence that nobody protected. */
+/* Makes the job read the silent copy, which is unencrypted. */
 static void take_silence(const struct draft *from, struct xc_job *job)
 {
 	job->in_off = from->quiet_off;
@@ -114,8 +112,8 @@ static void take_silence(const struct draft *from, struct xc_job *job)
 	job->flags &= ~(uint32_t)XC_JOB_RX_CLEAR;
 }
 
-/* The same packet once more, or silence in its place, for the stream to: what arrived is the same,
- * what leaves is not. */
+/* Adds a copy of the packet, or of its silence, for the stream "to". Input state is shared, output
+ * state is its own. */
 static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note, struct xc_job *job)
 {
 	struct media *m = from->m;
@@ -134,7 +132,7 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	note->bundle = from->shared;
 	note->to = to;
 	note->why = PACKET_SENT;
-	note->stream = to; /* what goes wrong from here on is counted there */
+	note->stream = to; /* later failures count at this stream */
 	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
 	note->tx = &m->ctx[m->stream[to].cfg.ctx];
 	if (media_key_spent(m, &d.tx->tx, note->tx_key))
@@ -175,7 +173,7 @@ uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t
 	return n;
 }
 
-/* Room in the burst is not kept for them: RTCP may be lost. */
+/* Best effort: the burst reserves no room for these copies, as RTCP may be lost. */
 uint32_t media_bundle_copies(
 	struct draft *d, struct xc_job *job, uint32_t own, uint32_t at, uint32_t end)
 {

@@ -7,7 +7,7 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-/* A packet that is becoming a job. */
+/* A packet on its way to a job. */
 struct draft {
 	struct media *m;
 	const struct arena *a;
@@ -37,22 +37,22 @@ enum gate { OPEN, QUIET, SHUT };
 
 /* Effect of these MEDIA_GATE_* on the packet, received at a stream with cfg. */
 enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate);
-/* Both gates of a stream: for all packets it receives, and for one destination. */
+/* Both gates of a stream: the one for all packets, and the one for this destination. */
 enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to);
-/* Call it before the first packet of a burst: marks the output slots that copies may use. */
+/* Call before the first packet of a burst: marks the output slots that copies may use. */
 void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n);
 /* Adds jobs for silence and for all listeners after the packet's own: at job[at], before end.
  * Returns their number. */
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end);
-/* Adds jobs for the other m-lines of a bundle after those of the packet's own job[own], likewise.
- * complete.c sends those that the packet concerns. */
+/* Adds jobs for the other m-lines of a bundle after the packet's own job[own]. complete.c sends
+ * those that the packet concerns. Returns their number. */
 uint32_t media_bundle_copies(
 	struct draft *d, struct xc_job *job, uint32_t own, uint32_t at, uint32_t end);
 
 /* --- prepare.c -------------------------------------------------------------------------------- */
 
-/* Fills in the sent packet: index, key and offset of the tag, for d.tx. PACKET_JOB, or the reason
- * why not. */
+/* Fills in index, key and tag offset of the sent packet, for d.tx. Returns PACKET_JOB, or a drop
+ * verdict. */
 uint8_t media_leave(struct draft *d);
 
 #endif

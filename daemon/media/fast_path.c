@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The short way through prepare for nearly all packets: RTP without extension, from a stream's
- * confirmed source, with nothing to be held back, copied or passed through, of the first SSRC and
- * newer than all before it on both sides, under keys that have credit. What it says of such a
- * packet is what prepare.c says (test_media_fast_path compares them); of any other packet it says
- * nothing. Reads state only. */
+/* Fast path of prepare, for nearly all packets: RTP without extension, from a confirmed source, not
+ * gated, copied or passed through. The SSRC must be the context's first, the index the highest on
+ * both sides, and the keys must have credit. Results equal prepare.c's (test_media_fast_path
+ * compares them). Reads state only. */
 #include "media/fast_path.h"
 #include "layout.h"
 #include "media/state.h"
@@ -30,7 +29,7 @@ bool media_fast_way(const struct media_crypto *c)
 }
 #undef X
 
-/* The index, if it is the newest of this direction's first SSRC, under a key with credit; else
+/* The index if it is the highest of this direction's first SSRC, under a key with credit. Otherwise
  * SRTP_INDEX_MAX + 1. */
 static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t seq)
 {
@@ -60,11 +59,11 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 	len = in->len;
 	if (!s->fast || !s->learn.confirmed || len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
 		return false;
-	/* Version 2, padded or not, no CSRCs; not what RFC 5761 takes for RTCP. */
+	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
 		return false;
-	/* Without the hint gcc takes the code below for rare, and clears job and note with "rep
-	 * stos", which is slow to start. */
+	/* Without the hint gcc treats the code below as rare, and clears job and note by "rep
+	 * stos", which starts slowly. */
 	if (__builtin_expect(
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
 		return false;

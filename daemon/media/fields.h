@@ -53,7 +53,8 @@
 	 * then serve recordings, listeners and the indexes, which are followed as far as possible \
 	 * without authentication. tx: plain; nothing of ours is sent. */ \
 	X(bool, pass, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
-	/* The keys are still to come: nothing is accepted, or sent. Then it is plain. */ \
+	/* Keys are not agreed yet: nothing is accepted or sent. The direction is plain until \
+	 * then. */ \
 	X(bool, awaited, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
 	X(struct media_key, key, [MEDIA_KEYS], BY_VALUE, ANY, ANY, NOT_SAVED)
 
@@ -65,22 +66,22 @@
 	/* packets to it */ \
 	X(struct media_crypto, tx, , BY_CRYPTO, ANY, FLOW, \
 		SAVED_LEG(RECORD_ROW("pt", leg, tx, params_record))) \
-	/* A new crypto context: the next packet of each SSRC has the start's ROC, or 0. False with \
-	 * the same keys (nothing is ever reset), and when keys are added, dropped or changed within \
-	 * the context: told apart by their MKI, they share the indexes ("the ROC MUST NOT be \
-	 * reset", RFC 3711 3.3.1), and so one window per SSRC serves all of them: an index is \
-	 * received once and sent once, under whichever key. \
-	 * \
-	 * What a key protected belongs to the key, not to the context. When a key leaves a context, \
-	 * or the context is deleted, its indexes are kept with its slot until MEDIA_KEY_DEL. When \
-	 * the slot is named again, they continue. So the control thread keeps a key's slot for as \
-	 * long as the call may use the key again. tx_new needs keys that nothing was sent under, or \
-	 * whose indexes are kept; otherwise the command is refused, because another context sends \
-	 * under them. SRTCP's index that we send goes on in any case (RFC 3711 3.4). */ \
+	/* A new crypto context: the ROC of each SSRC starts at "start", or 0. \
+	 * False with the same keys, which are never reset. Also false when keys are added, \
+	 * dropped or changed within the context. Such keys differ by MKI and share indexes \
+	 * and windows ("the ROC MUST NOT be reset", RFC 3711 3.3.1). So each index is \
+	 * received once and sent once, under any of the keys. \
+	 * Protected indexes belong to the key, not to the context. They are kept with the \
+	 * key's slot after the key leaves, or the context is deleted, until MEDIA_KEY_DEL. \
+	 * They continue when the slot is used again, so the control thread keeps the slot as \
+	 * long as the call may reuse the key. \
+	 * tx_new requires keys that never sent, or whose indexes are kept. Otherwise the \
+	 * command is refused, because another context sends under them. Our SRTCP index \
+	 * always continues (RFC 3711 3.4). */ \
 	X(bool, rx_new, , CARRIED, ANY, ANY, NOT_SAVED) \
 	X(bool, tx_new, , CARRIED, ANY, ANY, NOT_SAVED) \
 	/* Used where indexes are new (rx_new, tx_new, or a new context); ignored otherwise. */ \
-	/* Of the first packet of SSRCs that are not listed; ordinarily 0. */ \
+	/* for SSRCs that are not listed; normally 0 */ \
 	X(uint32_t, rx_roc, , CARRIED, ANY, ANY, NOT_SAVED) \
 	X(uint32_t, tx_roc, , CARRIED, ANY, ANY, NOT_SAVED) \
 	X(struct media_start, rx_start, [MEDIA_STARTS], CARRIED, ANY, ANY, NOT_SAVED) \
@@ -94,11 +95,12 @@
 		SAVED_CALL(NUM("born", call, created_ns, UINT64_MAX))) \
 	/* SRTCP tags of 32 bits are accepted, and sent to the same terminal (short_tag.c) */ \
 	X(bool, short_tags, , BY_VALUE, ANY, ANY, SAVED_CALL(FLAG("t32", call, short_tags))) \
-	/* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none. Each life makes a \
-	 * new one. */ \
+	/* secret that renames the SSRCs of sent SRTP (rename.c); 0 = none. Random in each \
+	 * process. */ \
 	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED)
 
-/* A stream: a local port of a context. Until "tap" what every packet needs (media/state.h). */
+/* A stream: a local port of a context. The fields before "tap" are needed for every packet
+ * (media/state.h). */
 #define STREAM_FIELDS(X) \
 	X(struct local_port, local, , FIXED, ANY, FLOW, \
 		SAVED_LEG(NUM("port", leg, port.rtp.port, 65534)) \
@@ -148,9 +150,9 @@
 	X(struct endpoint, remote, , BY_ENDPOINT, ANY, ANY, \
 		SAVED_LEG(ADDR_ROW("r", leg, remote)) \
 		SAVED_LEG(ADDR_ROW("c", leg, rtcp_remote))) \
-	/* Listeners: terminals that get a copy of what is received here, under their own keys. \
-	 * Handle + 1 of the first one's stream, by [rtcp]; of a listener's stream that of the next. \
-	 * 0 = none. */ \
+	/* First listener: stream handle + 1, by [rtcp]; in a listener's stream, the next \
+	 * listener. 0 = none. Listeners get copies of the packets received here, under their \
+	 * own keys. */ \
 	X(uint32_t, copy, [2], BY_VALUE, RTP_ZERO, COPIES, \
 		SAVED_LEG(FLAG("h", leg, hears)) \
 		SAVED_LEG(NUM("hs", leg, hears_side, CALL_MAX_SIDES - 1)) \
@@ -171,19 +173,20 @@
 	X(uint8_t, side, , BY_VALUE, ANY, NOT_FROM_TO, NOT_SAVED) \
 	/* of the session that has them; its packets carry the same number */ \
 	X(uint32_t, side_serial, , BY_VALUE, ANY, ANY, NOT_SAVED) \
-	/* there is no answer yet, see media_early_turn() */ \
+	/* not answered yet, see media_early_turn() */ \
 	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early))) \
 	/* BUNDLE (RFC 9143, bundle.c): handle + 1 of the stream whose port, source and destination \
 	 * this one uses; nothing is accepted at its own port. 0 = its own */ \
 	X(uint32_t, via, , BY_VALUE, ZERO, NOT_FROM_TO, \
 		SAVED_LEG(NUM("v", leg, via, SDP_MAX_MEDIA))) \
-	/* other m-lines share this stream's port: handle + 1 of the first; of those, of the next */ \
+	/* other m-lines share this stream's port: handle + 1 of the first; in their streams, \
+	 * of the next */ \
 	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
-	/* the streams that its packets leave by are of a bundle */ \
+	/* the destination streams are bundled */ \
 	X(bool, to_bundle, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
 	/* ID of the header extension for the MID, 0 = none */ \
 	X(uint8_t, mid_ext, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("me", leg, mid_ext, 255))) \
-	/* the m-line's MID, filled up with zeroes; and its payload types, a bit each */ \
+	/* the m-line's MID, zero-padded; and its payload types as a bit mask */ \
 	X(char, mid, [RTP_MID_MAX], BY_VALUE, ANY, ANY, SAVED_LEG(BYTES_ROW("mi", leg, mid))) \
 	X(uint64_t, types, [2], BY_VALUE, ANY, ANY, \
 		SAVED_LEG(NUM("t0", leg, types[0], UINT64_MAX)) \

@@ -56,7 +56,7 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 			return false;
 		s->lead = 0;
 	}
-	/* A packet with a fitting index ends a run. */
+	/* An index in the expected range ends a run. */
 	if (j->ssrc == s->ssrc)
 		j->count = 0;
 	return true;

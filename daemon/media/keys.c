@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What there is to a master key beside its slots: its lifetime (RFC 3711 9.2), and with a key
- * derivation rate its epochs (4.3.1, 4.3.2). Every SSRC is in an epoch of its own, SRTCP in
- * another, so a few epochs' session keys are kept in pairs lent to the key. The next ones are
- * derived when an authentic packet nears them. A packet of any other epoch must have keys before it
- * can be authenticated, so those are derived on asking; what is forged can ask too, therefore only
- * so often, and it takes no place of the KEPT epochs that authentic packets used last. Slots change
- * only here, between two runs of the engine. */
+/* Lifetime of master keys (RFC 3711 9.2), and session keys per epoch with a key derivation rate
+ * (4.3.1, 4.3.2).
+ * Each SSRC has its own epoch, and SRTCP another. So slot pairs lent to the key hold the session
+ * keys of a few epochs. An authentic packet near the end of its epoch causes the derivation of the
+ * next keys. Other epochs must be derived before the packet can be authenticated. Forged packets
+ * can cause that too, so its rate is limited, and the KEPT epochs last used by authentic packets
+ * stay.
+ * Slots change only here, between two runs of the engine. */
 #include "media/keys.h"
 
 #include <errno.h>
@@ -14,17 +15,19 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-#define CREDIT            256u  /* packets */
-#define KEPT              4u    /* of MEDIA_EPOCHS - 1 */
-#define DERIVE_PER_SECOND 2000u /* on asking, some 10 us each: 2 % of a processor at most */
-#define DERIVE_AT_ONCE    64u
+#define CREDIT 256u /* packets */
+#define KEPT   4u   /* of MEDIA_EPOCHS - 1 */
+#define DERIVE_PER_SECOND \
+	2000u /* without authentication; some 10 us each: at most 2 % of a
+				 * processor */
+#define DERIVE_AT_ONCE 64u
 
 static struct key_state *key_at(const struct media *m, uint32_t slot)
 {
 	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
 }
 
-/* The key counts one by one again. */
+/* Takes credit back: the key counts single packets again. */
 static void take_back(struct key_state *k)
 {
 	struct media_way *w = atomic_load_explicit(&k->lent, memory_order_relaxed);
@@ -97,7 +100,7 @@ int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resu
 
 /* --- Lifetime --------------------------------------------------------------------------------- */
 
-/* RFC 3711's limits (9.2), or what was signalled if that is less. */
+/* RFC 3711's limit (9.2), or the signalled one if lower. */
 static uint64_t limit_of(bool rtcp, uint64_t signalled)
 {
 	uint64_t rfc = rtcp ? 1ull << 31 : 1ull << 48;
@@ -105,7 +108,7 @@ static uint64_t limit_of(bool rtcp, uint64_t signalled)
 	return signalled && signalled < rfc ? signalled : rfc;
 }
 
-/* Where its last tenth begins. */
+/* Start of the last tenth of the lifetime. */
 static uint64_t near_end(const struct key_state *k, bool rtcp)
 {
 	uint64_t limit = limit_of(rtcp, media_key_load(&k->lifetime));
@@ -123,7 +126,7 @@ bool media_key_used_up(const struct media *m, uint32_t key)
 			media_key_load(&k->rtcp) >= limit_of(true, signalled));
 }
 
-/* The last tenth of the lifetime has begun, or it has ended. */
+/* Reports the last tenth of the lifetime, or its end. */
 static void nears(struct media *m, struct key_state *k, bool end)
 {
 	if (!atomic_load_explicit(&k->warned, memory_order_relaxed)) {
@@ -136,9 +139,9 @@ static void nears(struct media *m, struct key_state *k, bool end)
 	}
 }
 
-/* The next packets of this way are counted all at once: a key's life is a cache line, and is looked
- * at once for CREDIT packets, not for each. One way at a time has credit of a key; and none has
- * where one by one matters: near the end, and with a kdr. */
+/* Counts CREDIT packets of this way in advance. A key's state is another cache line, so this saves
+ * a look-up per packet. Only one way at a time has a key's credit. None is given near the end of
+ * the lifetime, or with a kdr, where each packet must be counted. */
 static void lend(struct key_state *k, struct media_way *w, uint32_t key)
 {
 	struct media_way *has = atomic_load_explicit(&k->lent, memory_order_relaxed);
@@ -159,7 +162,7 @@ void media_key_count_one(struct media *m, struct media_way *w, uint32_t key, boo
 
 	if (!key)
 		return;
-	/* Also when SRTCP ends it: then SRTP must look. */
+	/* Also if SRTCP ends the lifetime: SRTP must check it then. */
 	if (media_key_load(n) + 1 >= near)
 		take_back(k);
 	media_count(n, 1);
@@ -186,8 +189,8 @@ void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usag
 	*out = (struct media_key_usage){0};
 	if (!k)
 		return;
-	/* Not both at one moment: for that long it may be wrong by CREDIT, but never below nothing,
-	 * which would be a key used up. */
+	/* Two separate updates: the sum may be wrong by CREDIT for a moment, but never negative,
+	 * which would look like an expired key. */
 	w = atomic_load_explicit(&k->lent, memory_order_relaxed);
 	out->rtp = media_key_load(&k->rtp);
 	left = w ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
@@ -219,9 +222,9 @@ static uint32_t slot_of(const struct epochs *e, bool rtcp, const struct epoch *p
 	return e->pair[p - e->of[rtcp]] + rtcp;
 }
 
-/* The place that is missed least: one that was only asked for, then the least recently used. A
- * place that a burst in flight uses must stay (NULL: all are such); on asking (a packet that nobody
- * has authenticated) so must the KEPT best. */
+/* The pair to reuse: one used by no authentic packet, else the least recently used. Pairs in use by
+ * a burst in flight stay (NULL: all are). For an unauthenticated packet, the KEPT most recent stay
+ * too. */
 static struct epoch *victim(const struct media *m, struct epochs *e, bool rtcp, bool asking)
 {
 	struct epoch *best = NULL;
@@ -263,7 +266,7 @@ static bool may_ask(struct media *m, uint64_t now_ns)
 
 	if (m->derive_ns == 0)
 		m->derive_tokens = DERIVE_AT_ONCE;
-	if (now_ns < m->derive_ns || m->derive_ns == 0) /* the first one, or the clock was set */
+	if (now_ns < m->derive_ns || m->derive_ns == 0) /* first use, or the clock was set */
 		m->derive_ns = now_ns;
 	add = (now_ns - m->derive_ns) / per_ns;
 	m->derive_ns += add * per_ns;
@@ -307,7 +310,7 @@ void media_key_advance(
 	p = find(e, rtcp, number);
 	if (p && number)
 		p->touched = ++m->epoch_clock;
-	/* In its second half an epoch's successor is made ready. */
+	/* In the second half of an epoch, derive the keys of the next one. */
 	if (!(index >> (kdr - 1) & 1) || number == (rtcp ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX) >> kdr)
 		return;
 	p = find(e, rtcp, number + 1);

@@ -64,8 +64,8 @@ static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
 void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
 
-/* Called by complete.c: a packet with this index was authentic, or was sent. Keeps the keys of its
- * epoch, and derives the next ones in time. */
+/* Called by complete.c when a packet with this index was authentic, or was sent. Keeps the keys of
+ * its epoch, and derives the next ones in time. */
 static inline void media_key_reached(struct media *m, const struct arena *a,
 	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index)
 {

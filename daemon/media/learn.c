@@ -41,7 +41,7 @@ const char *learn_cause_text(enum learn_cause cause)
 	return text[cause];
 }
 
-/* SDP named an address to send to: it is neither missing nor "on hold". */
+/* SDP named an address: neither missing nor "on hold". */
 static bool named(const struct endpoint *e)
 {
 	return e->family && e->port && !endpoint_is_unspecified(e);
@@ -83,8 +83,8 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 		/* Media before the answer came from the answer's address, possibly from another
 		 * port. */
 		bool early = !known && l->source.family && endpoint_addr_eq(signalled, &l->source);
-		/* While SDP named no address (hold), anybody was as good as the terminal: only a
-		 * source that proved it stays. */
+		/* While SDP named no address (hold), nothing set the terminal apart: keep only a
+		 * proved source. */
 		bool kept = !l->tentative &&
 			(early ||
 				(l->confirmed &&
@@ -131,8 +131,7 @@ bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns)
 	return true;
 }
 
-/* Whether this source could replace the one that is followed, or be the first: by rank and state,
- * before any probation. */
+/* Whether this source could become the followed one, by rank and state, before any probation. */
 static bool could_lead(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {
@@ -248,7 +247,7 @@ static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, u
 		learn_rank_of(&l->signalled, &l->source) == LEARN_EXACT;
 }
 
-/* The rule by which it replaces a confirmed source. */
+/* Why this source replaces a confirmed one. */
 static enum learn_cause cause_of(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
@@ -325,8 +324,7 @@ static void goes_on(struct learn *l, struct learn_trials *t, const struct media_
 	bool confirm = l->tentative ? s->proved || passes(t, l, cfg, s)
 				    : at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
 
-	/* Of other confirmed sources fast_path.c handles most packets, and the time is not needed.
-	 */
+	/* fast_path.c handles most packets of other confirmed sources, which need no time. */
 	if (!l->confirmed || cfg->media_handover)
 		l->heard_ns = s->now_ns;
 	l->proved |= s->proved;

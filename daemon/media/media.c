@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tables and commands of one worker (media/media.h). Commands run between bursts, in the worker's
- * thread. What a command does not declare new keeps its state: indexes and windows survive
- * re-INVITE, hold and changes of address. */
+ * thread. State that a command does not reset is kept: indexes and windows survive re-INVITE, hold
+ * and changes of address. */
 #include "media/media.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static void way_set(
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
 	w->fast = media_fast_way(c) && !(w->rename && tx == w->srtp);
 	w->clear = c->clear_rtp;
-	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
+	/* A received packet shows its own encryption. A suite without a cipher shows it in the E
+	 * flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
 		w->clear |= 2;
 }
@@ -56,8 +57,7 @@ static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 	for (uint32_t i = 0; i < c->keys; i++) {
 		uint32_t slot = c->key[i].slot;
 
-		/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be
-		 * enciphered. */
+		/* Slots 0 and 1 are plain: a suite using them would send in the clear. */
 		if (slot < 2 || slot % 2 || slot >= m->cfg.key_slots)
 			return false;
 		for (uint32_t k = 0; k < i; k++)
@@ -127,7 +127,7 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	c = &m->ctx[cmd->id];
 	if (cfg->tx.pass && media_is_srtp(&cfg->tx))
 		return -EINVAL;
-	/* Indexes that start again under a key that was sent under would repeat its keystream. */
+	/* Restarting indexes under a key that was used to send would repeat its keystream. */
 	if ((!c->tx.set || cfg->tx_new) && !media_ledger_allows(m, &cfg->tx))
 		return -EINVAL;
 	c->cfg = &m->ctx_cfg[cmd->id];
@@ -143,7 +143,7 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	return 0;
 }
 
-/* A new stream starts counting at nothing. */
+/* A new stream's counters start at zero. */
 static void counters_reset(struct media_stream_counters *c)
 {
 	_Atomic uint64_t *const all[] = {&c->packets, &c->bytes, &c->packets_out, &c->bytes_out,
@@ -225,8 +225,8 @@ static int ctx_resume(struct media *m, const struct media_cmd *cmd)
 	return 0;
 }
 
-/* Who sent before is believed again, as if it had been learned by this stream; before the answer
- * also while it is not confirmed. Only authentication proves a source. */
+/* Restores a source learned before a restart. Before the answer it may be unconfirmed. Only
+ * authentication proves a source. */
 static int stream_resume(struct media *m, const struct media_cmd *cmd)
 {
 	struct media_stream *s;
@@ -274,7 +274,8 @@ static int stream_del(struct media *m, uint32_t id)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));
 	m->stream[id].changed = m->burst;
-	/* The next call has the handle before we have its command, and its query reads these. */
+	/* The next call gets the handle before its command arrives here, and its query reads
+	 * these. */
 	counters_reset(&m->counters[id]);
 	rtcp_stats_reset(m->rtcp, id);
 	media_learned(m, id);
@@ -289,12 +290,12 @@ bool media_pierce(const struct media *m, uint32_t stream, struct packet_out *out
 	if (stream >= m->cfg.max_stream || !m->stream[stream].set)
 		return false;
 	s = &m->stream[stream];
-	to = &s->cfg.remote; /* never what was learned: that may be anybody's */
+	to = &s->cfg.remote; /* never the learned address, which may be anybody's */
 	if (!to->family || !to->port || endpoint_is_unspecified(to) || endpoint_is_multicast(to))
 		return false;
 	*out = (struct packet_out){.dst = *to,
 		.local = s->cfg.local,
-		.out_off = ARENA_HEADROOM, /* of the first slot: it is nobody's between bursts */
+		.out_off = ARENA_HEADROOM, /* no burst uses the first slot between bursts */
 		.tos = s->cfg.tos,
 		.in = MEDIA_NONE};
 	return true;
@@ -380,7 +381,7 @@ static size_t port_cells(const struct media_config *cfg)
 		: ((size_t)(cfg->port_max - cfg->port_min) + 1) * cfg->local_addrs;
 }
 
-/* 64-bit words of all windows that do not lie with their SSRC. */
+/* 64-bit words of all windows that are not stored in struct ssrc_state. */
 static size_t window_words(const struct media *m)
 {
 	return m->window_words > SRTP_REPLAY_NEAR
@@ -458,7 +459,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 		return -ENOMEM;
 	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
-	/* Large, but pages exist only where an SSRC, or a key with a kdr, is in use. */
+	/* Large, but only used pages get memory: for SSRCs, and for keys with a kdr. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));

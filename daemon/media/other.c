@@ -61,7 +61,7 @@ static bool is_between(const struct media *m, uint32_t stream, enum pkt_kind kin
 	if (to == MEDIA_NONE || to == stream || !m->stream[to].set || s->cfg.listener)
 		return false;
 	tx = &m->ctx[m->stream[to].cfg.ctx].tx;
-	/* There this relay is the other end. */
+	/* This relay is the ZRTP endpoint on that side. */
 	if (kind == PKT_ZRTP && m->stream[to].cfg.side & SIDE_BIT(SIDE_ZRTP))
 		return false;
 	return rx->set && tx->set && (rx->pass || !rx->srtp) && !tx->srtp && rx->pass == tx->pass;
@@ -110,7 +110,7 @@ uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream
 	note->kind = (uint8_t)kind;
 	note->rx = &m->ctx[s->cfg.ctx];
 	direct(m, s, note);
-	/* media_prefetch_jobs() asks for it, as for any other job's. */
+	/* media_prefetch_jobs() prefetches it, as for every job. */
 	if (note->to != MEDIA_NONE)
 		note->tx = &m->ctx[m->stream[note->to].cfg.ctx];
 	*job = (struct xc_job){
@@ -182,7 +182,7 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	const struct media_stream *s = &m->stream[n->stream], *t;
 	bool fits = raw_is_of(s->cfg.raw, p, in->len);
 
-	/* What does not fit the protocol confirms no source. */
+	/* Only packets that fit the protocol may confirm a source. */
 	if (fits || s->learn.confirmed ? !media_learn_other(m, n->stream, in)
 				       : !same(s, &s->learn.remote, &in->src))
 		return PACKET_DROP_PROBATION;

@@ -13,8 +13,8 @@
 uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream,
 	enum pkt_kind kind, struct note *note, struct xc_job *job);
 
-/* Of such a job, whose stream and target are still there. PACKET_SENT: *out is written; else why
- * not. */
+/* Second half of such a job, whose stream and target still exist. PACKET_SENT: *out is written.
+ * Otherwise a drop verdict. */
 uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, struct packet_out *out);
 

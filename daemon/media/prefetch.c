@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a
- * packet's stream, contexts and counters is in the cache, and each look-up needs the one before it.
- * So every packet is on its way for several packets' time: while one is prepared, one behind it is
- * asked for the other side's context, one further behind for its own, and so on; nothing waits.
- * Packet by packet, for memory takes only so many questions at once. Reads only, decides nothing:
- * what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
+/* Prefetches what a burst will look up. With thousands of calls, a packet's stream, contexts and
+ * counters are not in the cache, and each look-up depends on the one before. So look-ups of several
+ * packets overlap: while one packet is prepared, later packets prefetch their next step. Each
+ * packet adds a few prefetches, because memory handles a limited number at once. Reads only, and
+ * ignores verdicts. The engine prefetches session keys. */
 #include "media/prefetch.h"
 #include "media/state.h"
 
 enum { PORTS, STREAMS, CONTEXTS, TARGETS };
 
-/* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its
- * calls out. */
+/* gcc 12 assumes that a function with only prefetches has no effect, and drops its calls. */
 #define ASK static inline __attribute__((always_inline)) void
 
 ASK ask(const void *p)
@@ -19,13 +17,13 @@ ASK ask(const void *p)
 	__builtin_prefetch(p);
 }
 
-/* Will be written, too. */
+/* Prefetches for writing. */
 ASK ask_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 }
 
-/* The one line that packets use, and their counters. */
+/* Prefetches the stream's cache line for packets, and its counters. */
 ASK ask_stream(const struct media *m, uint32_t stream)
 {
 	ask_write(media_line_stream(m, stream));
@@ -47,7 +45,7 @@ void media_prefetch_jobs(const struct media *m, const struct note *n)
 	ask_write(media_line_tx(n->tx));
 }
 
-/* Each step needs what the one before it asked for. */
+/* Each step depends on the memory that the previous step prefetched. */
 ASK take_step(struct media *m, const struct packet_in *in, uint32_t n, uint32_t i, const int step)
 {
 	uint32_t stream, to;
@@ -85,7 +83,7 @@ void media_prefetch_begin(struct media *m, const struct packet_in *in, uint32_t 
 {
 	const uint32_t d = MEDIA_PREFETCH;
 
-	/* A packet or two would only pay for the rest. */
+	/* Too few packets gain nothing from prefetching. */
 	for (uint32_t i = 0; i < min_u32(n, 4 * d) && n > 2; i++)
 		take_step(m, in, n, i, PORTS);
 	for (uint32_t i = 0; i < min_u32(n, 3 * d); i++)
@@ -100,7 +98,7 @@ void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uin
 {
 	const uint32_t d = MEDIA_PREFETCH;
 
-	/* What is needed first is asked for first. */
+	/* Prefetch in order of use. */
 	take_step(m, in, n, at + d, TARGETS);
 	take_step(m, in, n, at + 2 * d, CONTEXTS);
 	take_step(m, in, n, at + 3 * d, STREAMS);

@@ -5,17 +5,16 @@
 
 #include "media/state.h"
 
-#define MEDIA_PREFETCH 8 /* packets from one look-up of a packet to its next one */
+#define MEDIA_PREFETCH 8 /* packets between two look-up steps of a packet */
 
-#define MEDIA_PREFETCH_JOBS 8 /* jobs that complete asks ahead */
+#define MEDIA_PREFETCH_JOBS 8 /* how many jobs ahead complete prefetches */
 
-/* Before the first packet of the burst is prepared, and before each. They find in_stream, and ask
- * for what later packets need. */
+/* Call begin before the first packet of a burst, and the other before each packet. They set
+ * in_stream, and prefetch memory for later packets. */
 void media_prefetch_begin(struct media *m, const struct packet_in *in, uint32_t n);
 void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uint32_t at);
 
-/* The same for what complete needs of a job: a large burst's tables do not stay in the nearest
- * cache. */
+/* Prefetches what complete needs of a job: the tables of a large burst exceed the L1 cache. */
 void media_prefetch_jobs(const struct media *m, const struct note *n);
 
 #endif

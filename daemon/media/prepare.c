@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* First half of the packet's way: classify, look up, estimate, write the job. Reads stream state,
- * never changes it: at this point nothing has authenticated. What can be refused cheaply is refused
- * here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9. What it may write is scratch of the
- * burst, and session keys into places that no authentic packet needs (keys.c). */
+/* First half of the packet path: classifies, looks up, estimates the index, writes the job. Only
+ * reads stream state, because nothing is authenticated yet. Drops as early as possible, before any
+ * cipher. RFC 3711 3.3, RFC 7714 8 and 9. Writes only scratch of the burst, and session keys into
+ * slots that no authentic packet needs (keys.c). */
 #include <assert.h>
 
 #include "media/bundle.h"
@@ -22,10 +22,9 @@ enum { PLAIN_RTCP = 1 }; /* key slot */
 
 /* --- Which way? ------------------------------------------------------------------------------- */
 
-/* The packet cannot leave, but it is received all the same. The index must not be lost when a
- * terminal keeps sending while it is held: three minutes of G.711 are half a cycle of sequence
- * numbers. And its source is learned, so that a stranger is not the first to be heard when the
- * other side comes. */
+/* Receives a packet that cannot be forwarded. A terminal may send while on hold, and its index must
+ * be tracked: three minutes of G.711 are half a cycle of sequence numbers. Its source is learned
+ * too, so that a stranger is not learned first when the other side joins. */
 static uint8_t receive_only(struct draft *d, enum packet_verdict why)
 {
 	d->tx = NULL;
@@ -38,14 +37,14 @@ static uint8_t hold_back(struct draft *d, enum packet_verdict why)
 {
 	if (!d->rx->rx.set)
 		return draft_drop(d, why);
-	/* It was not sent in vain if somebody listens. */
+	/* With listeners, the packet counts as forwarded. */
 	return receive_only(d, d->copies && why == PACKET_DROP_INACTIVE ? PACKET_JOB : why);
 }
 
-/* The packet itself goes no further, silence does in its place. */
+/* Stops the packet itself; silence replaces it. */
 static uint8_t quieten(struct draft *d)
 {
-	/* Nobody could protect it in place of what is passed through. */
+	/* Passed-through media is under the terminals' keys: silence cannot be encrypted. */
 	if (d->rx->rx.pass)
 		return receive_only(d, d->copies ? PACKET_JOB : PACKET_DROP_BLOCKED);
 	d->quiet_to = d->note->to;
@@ -71,7 +70,7 @@ static uint8_t route(struct draft *d)
 	enum packet_verdict belief;
 
 	if (stream == MEDIA_NONE) {
-		/* Not ours (yet): whoever has the ordinary socket may want it. */
+		/* Possibly another program's: pass it to the ordinary socket. */
 		media_count(&m->drops[PACKET_DROP_UNKNOWN_PORT], 1);
 		return PACKET_PASS;
 	}
@@ -86,7 +85,7 @@ static uint8_t route(struct draft *d)
 		return media_side_wants(m, stream, kind)
 			? media_side(m, d->a, in, stream, kind)
 			: media_other(m, in, stream, kind, d->note, d->job);
-	/* Its listener has played on, and every other packet would wait for it. */
+	/* Its listener has played on, and later packets would wait for it. */
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return draft_drop(d,
 			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
@@ -106,8 +105,7 @@ static uint8_t route(struct draft *d)
 		d->note->bundle = d->rtcp;
 		s = &m->stream[line];
 	}
-	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a
-	 * silent one. */
+	/* Plain RTP is also received, so that a call with blocked media does not look silent. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (media_gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
 			return receive_only(d, PACKET_DROP_BLOCKED);
@@ -122,8 +120,8 @@ static uint8_t route(struct draft *d)
 	d->tx = d->note->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
 	if (!d->tx->tx.set)
 		return hold_back(d, PACKET_DROP_INACTIVE);
-	/* What is passed through is for whoever has the sender's keys, and to them nothing else
-	 * goes: with forks the others' may still come in. */
+	/* Passed-through packets go only to passed-through sides, and others never do. With forks,
+	 * packets of the other kind may still arrive. */
 	if (d->rx->rx.pass != d->tx->tx.pass)
 		return hold_back(d, PACKET_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
@@ -136,8 +134,8 @@ static uint8_t route(struct draft *d)
 
 /* --- What came in ----------------------------------------------------------------------------- */
 
-/* Which of the master keys: the MKI says it (RFC 3711 8.1). It is public: an ordinary comparison
- * will do. */
+/* Finds the master key by the MKI (RFC 3711 8.1). The MKI is public, so the comparison need not
+ * take constant time. */
 static bool rx_key(struct draft *d, const uint8_t *mki)
 {
 	const struct media_crypto *c;
@@ -145,7 +143,7 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 	d->note->rx_key = d->rx->rx.slot;
 	if (!d->rx->rx.choose)
 		return true;
-	c = &d->rx->cfg->rx; /* not before: this is one cache line more */
+	c = &d->rx->cfg->rx; /* read late: it costs one more cache line */
 	for (uint32_t i = 0; i < c->keys; i++)
 		if (srtp_mki_is(mki, c->key[i].mki, c->mki_len)) {
 			d->note->rx_key = c->key[i].slot;
@@ -179,7 +177,7 @@ static uint8_t measure(struct draft *d, struct media_tail t)
 	return PACKET_JOB;
 }
 
-/* What SRTP says beside that: which key, whether it is enciphered, the index of SRTCP. */
+/* Reads what only SRTP has: the key, the E flag, the SRTCP index. */
 static uint8_t measure_srtp(struct draft *d)
 {
 	const struct media_way *c = &d->rx->rx;
@@ -209,7 +207,7 @@ static uint8_t received(struct draft *d)
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
-/* Session keys for this index: with a key derivation rate they are not always there. */
+/* Finds the session keys for this index: with a key derivation rate they may be missing. */
 static uint8_t slot_for(
 	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
 {
@@ -225,7 +223,7 @@ static bool is_a_cycle_ahead(struct draft *d, const struct ssrc_state *s)
 
 	if (d->rtcp || !s || replay_check(&s->seen, j->rx_index) != REPLAY_OLD)
 		return false;
-	trial.tx_key = 0; /* only its index is wanted: the engine does the rest */
+	trial.tx_key = 0; /* only the index is used: the engine handles the rest */
 	if (!media_roc_find(d->m, d->a, d->note, &d->in[d->at], &trial))
 		return false;
 	j->rx_index = trial.rx_index;
@@ -240,7 +238,7 @@ static uint8_t rx_index(struct draft *d)
 
 	j->rx_key = d->rtcp;
 	if (!d->rx->rx.srtp)
-		return PACKET_JOB; /* plain RTP has nothing to be authentic by */
+		return PACKET_JOB; /* plain RTP cannot be authenticated */
 	if (media_key_spent(d->m, &d->rx->rx, d->note->rx_key))
 		(void)hold_back(d, PACKET_DROP_LIFETIME);
 	s = media_ssrc_find(d->rx, table, j->ssrc);
@@ -256,8 +254,8 @@ static uint8_t rx_index(struct draft *d)
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
-/* It leaves as it came, whatever it is. How it would be deciphered is made out beside that: for the
- * index, so that re-encryption can begin with any packet, and for recordings and listeners. */
+/* Forwards the packet unchanged. Also works out how to decrypt it: re-encryption can then start at
+ * any packet, and recordings and listeners need it. */
 static uint8_t pass_through(struct draft *d)
 {
 	static const struct media_tail none;
@@ -283,8 +281,7 @@ static uint8_t pass_through(struct draft *d)
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
-/* With its session keys, where somebody is to have it deciphered and there are any for this index.
- */
+/* Finds the session keys if the packet must be decrypted and its keys are available. */
 static void open_keys(struct draft *d)
 {
 	struct xc_job *open = media_open(d->m, d->note);
@@ -296,7 +293,7 @@ static void open_keys(struct draft *d)
 
 /* --- What leaves ------------------------------------------------------------------------------ */
 
-/* The roll-over counter toward a terminal is its own: it goes on when the other side changes its
+/* Each terminal has its own roll-over counter, which continues when the other side changes its
  * key. */
 static uint8_t tx_rtp_index(struct draft *d)
 {
@@ -318,10 +315,9 @@ static uint8_t tx_rtp_index(struct draft *d)
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
-/* Numbers the RTCP jobs of one context apart from each other, in this burst and in those in flight.
- * Only scratch is written: an index that did not leave is free again when nothing of the context is
- * in flight any more, or so many are taken that most were for nothing (forgeries): then at worst
- * complete finds that one was taken since. */
+/* Gives each RTCP job of a context a different index, across this burst and those in flight. Writes
+ * scratch only. An unused index is free again once nothing of the context is in flight, or when too
+ * many are taken (forgeries). In the worst case complete finds the index already used. */
 static uint8_t tx_rtcp_index(struct draft *d)
 {
 	const struct media *m = d->m;
@@ -346,8 +342,8 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	return v;
 }
 
-/* After a restart SRTP leaves under SSRCs of this life only. Plain sources have theirs already:
- * rename_source(). */
+/* After a restart, SRTP is sent under new SSRCs only. rename_source() did this for plain
+ * sources. */
 static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 {
 	uint32_t ssrc = d->job->ssrc;
@@ -363,8 +359,8 @@ static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 	return c->scratch_name.change;
 }
 
-/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers
- * only (complete.c). Likewise if feedback is to be taken out, or SSRCs are to be read. */
+/* SRTCP whose encrypted body must be read or changed: renamed SSRCs, feedback to remove, SSRCs to
+ * read. The engine only decrypts; complete.c encrypts. */
 static uint8_t leave_rtcp(struct draft *d)
 {
 	uint8_t v = tx_rtcp_index(d);
@@ -399,8 +395,7 @@ uint8_t media_leave(struct draft *d)
 	return d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
 }
 
-/* A plain source, after a restart: the packet itself gets an SSRC of this life, before anything
- * looks at it. */
+/* A plain source after a restart: renames the SSRC in the packet before anything reads it. */
 static void rename_source(struct draft *d)
 {
 	uint64_t key = d->rx->cfg->rename;
@@ -445,7 +440,7 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 	m->shed_before_ns[true] = emergency_before_ns;
 }
 
-/* Packet i of the burst, the long way. Returns the number of jobs. */
+/* Prepares packet i of the burst by the slow path. Returns the number of jobs. */
 static uint32_t prepare_one(struct media *m, const struct arena *a, struct packet_in *in,
 	uint32_t n, uint32_t i, struct xc_job *job, uint32_t jobs)
 {
@@ -465,7 +460,7 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 		.in = i, .stream = MEDIA_NONE, .why = PACKET_SENT, .copy_of = MEDIA_NONE};
 	in[i].verdict = prepare(&d);
 	jobs += in[i].verdict == PACKET_JOB;
-	/* The burst's packets themselves come first: jobs are kept for them. */
+	/* Copies must leave enough jobs for the burst's own packets. */
 	if (in[i].verdict == PACKET_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
 		jobs += media_copies(&d, job, jobs, end);
 	if (in[i].verdict == PACKET_JOB && d.note->bundle)

@@ -60,7 +60,7 @@ static void one(uint64_t key, uint8_t *p, bool back)
 	put_be32(p, back ? media_rename_back(key, be32(p)) : media_rename(key, be32(p)));
 }
 
-/* From here on, n SSRCs that lie step bytes apart, as far as the part reaches. */
+/* Renames n SSRCs from here on, step bytes apart, within the part. */
 static void some(
 	uint64_t key, uint8_t *p, size_t len, size_t at, size_t step, uint32_t n, bool back)
 {

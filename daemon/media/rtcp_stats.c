@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTCP on its way through: delay, jitter and loss out of sender and receiver reports (RFC 3550 6.4,
- * A.8). Between two SRTP sides a report is never there in the clear, so it is decrypted once more
- * for us, by OpenSSL's counter mode: it has authenticated, and is one packet in hundreds. AES-CM
- * and GCM; F8 gives no figures. Writes nothing that packets need, and allocates nothing. */
+/* Reads delay, jitter and loss from RTCP sender and receiver reports (RFC 3550 6.4, A.8). Between
+ * two SRTP sides no report is in the clear. So authentic packets are decrypted a second time, by
+ * OpenSSL's counter mode; RTCP is one packet in hundreds. Supports AES-CM and GCM, not F8. Writes
+ * no state of the packet path, allocates nothing. */
 #include "media/rtcp_stats.h"
 
 #include <errno.h>
@@ -23,10 +23,10 @@ struct seen {
 	/* The worker's. */
 	uint32_t lsr; /* of this terminal's last sender report */
 	uint64_t lsr_ns;
-	uint64_t ntp; /* of the first one, to tell the clock by */
+	uint64_t ntp; /* of the first one, to find the clock rate */
 	uint32_t rtp, hz;
-	uint32_t leg_us; /* round trip between us and this terminal */
-	/* Read by anybody: of what this terminal sends, as the other one reports. */
+	uint32_t leg_us; /* round trip between this relay and the terminal */
+	/* Readable by any thread: quality of this terminal's media, as the other one reports it. */
 	_Atomic uint64_t samples, sum[QUALITY_FIELDS], low_ns, high_ns;
 	_Atomic uint32_t lost, low[QUALITY_FIELDS], high[QUALITY_FIELDS];
 };
@@ -59,7 +59,7 @@ static void put64(_Atomic uint64_t *v, uint64_t to)
 
 /* --- In the clear ----------------------------------------------------------------------------- */
 
-/* RFC 3711 4.1.1 with SRTCP's index (3.4); RFC 7714 9.1, whose counter mode begins at 2. */
+/* RFC 3711 4.1.1 with SRTCP's index (3.4); RFC 7714 9.1, whose counter mode starts at 2. */
 static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct xc_job *j,
 	const uint8_t *in, uint8_t *out, uint32_t len)
 {
@@ -80,11 +80,11 @@ static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct x
 	/* the first round keys are the key */
 	ok = EVP_EncryptInit_ex2(r->ctx[which], NULL, k->rk, iv, NULL) == 1 &&
 		EVP_EncryptUpdate(r->ctx[which], out, &n, in, (int)len) == 1 && n == (int)len;
-	/* and it stays nowhere */
+	/* and leave no key in the context */
 	return EVP_EncryptInit_ex2(r->ctx[which], NULL, zero_key, zero_key, NULL) == 1 && ok;
 }
 
-/* The first bytes of the packet, decrypted. Their number; 0 when it cannot be done. */
+/* Decrypts the first bytes of the packet. Returns their number; 0 = not possible. */
 static uint32_t clear_text(
 	struct rtcp_stats *r, const struct arena *a, const struct xc_job *j, uint8_t out[READ_MAX])
 {
@@ -100,8 +100,8 @@ static uint32_t clear_text(
 
 /* --- What it says ----------------------------------------------------------------------------- */
 
-/* The rate of a terminal's timestamps: two sender reports tell it. The known rate that is nearest,
- * if it is near. */
+/* Finds the rate of a terminal's timestamps from two sender reports: the nearest known rate, if
+ * near enough. */
 static void learn_clock(struct seen *s, const struct rtcp_info *i)
 {
 	static const uint32_t known[] = {
@@ -156,7 +156,7 @@ static void sample(
 		hist_add(&r->rtt_us, v[QUALITY_RTT]);
 }
 
-/* from reports on what "of" sends. */
+/* a report block about media that "of" sends */
 static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
 	const struct rtcp_block *b, uint64_t t_ns)
 {
@@ -164,7 +164,8 @@ static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
 	uint64_t jitter_us = (uint64_t)b->jitter * 1000000 / hz;
 	uint64_t dlsr_ns = ((uint64_t)b->dlsr * 1000000000ull) >> 16;
 
-	/* RFC 3550 6.4.1: the report names our forwarding of the other's sender report. */
+	/* RFC 3550 6.4.1: the report refers to the other side's sender report, which we
+	 * forwarded. */
 	if (b->lsr && b->lsr == of->lsr && t_ns > of->lsr_ns + dlsr_ns &&
 		t_ns - of->lsr_ns - dlsr_ns < 60000000000ull)
 		from->leg_us = (uint32_t)((t_ns - of->lsr_ns - dlsr_ns) / 1000);
@@ -197,7 +198,7 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 	for (uint32_t i = 0; i < report.info.blocks; i++)
 		take_block(r, from, of, &report.info.block[i], in->t_ns);
 	tap = atomic_load_explicit(&r->tap, memory_order_acquire);
-	if (tap) /* full: the reader is late, and this one is lost to it */
+	if (tap) /* ring full: this report is lost to the reader */
 		ring_push(tap, &report, 1);
 }
 
@@ -252,7 +253,7 @@ static bool ciphers_create(struct rtcp_stats *r)
 	for (int i = 0; i < 3; i++) {
 		r->cipher[i] = EVP_CIPHER_fetch(NULL, names[i], NULL);
 		r->ctx[i] = EVP_CIPHER_CTX_new();
-		/* what a context allocates it does now */
+		/* make the contexts allocate now, not later */
 		if (!r->cipher[i] || !r->ctx[i] ||
 			EVP_EncryptInit_ex2(r->ctx[i], r->cipher[i], zero_key, zero_key, NULL) != 1)
 			return false;

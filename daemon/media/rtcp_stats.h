@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How well a terminal's packets arrive at the other one, as that one reports by RTCP. Kept by the
- * worker, one writer; read by anybody without stopping it. */
+/* Quality of a terminal's media, as the other terminal reports it by RTCP. Written by the worker
+ * only; read by any thread. */
 #ifndef MEDIA_RTCP_STATS_H
 #define MEDIA_RTCP_STATS_H
 
@@ -27,24 +27,24 @@ enum media_quality_field {
 		QUALITY_FIELDS
 };
 
-struct media_quality { /* of what a stream's terminal sends */
+struct media_quality { /* quality of the media that a stream's terminal sends */
 	uint64_t samples;
-	uint32_t lost; /* packets, as last reported */
+	uint32_t lost; /* packets, cumulative, as last reported */
 	uint32_t mean[QUALITY_FIELDS], low[QUALITY_FIELDS], high[QUALITY_FIELDS]; /* by MOS */
 	uint64_t low_ns, high_ns; /* CLOCK_REALTIME, when */
 };
 
-#define RTCP_MOS_BUCKETS 8 /* MOS below 1.5, 2, 2.5 ... 4.5, and the rest */
+#define RTCP_MOS_BUCKETS 8 /* MOS below 1.5, 2, 2.5 ... 4.5, and above */
 
 struct media_quality_totals { /* of a worker */
 	uint64_t reports, mos_sum, mos[RTCP_MOS_BUCKETS];
 	const struct hist *jitter_us, *rtt_us, *loss; /* loss: percent * 100 */
 };
 
-/* A report as it passed, for whoever wants to have them all. */
+/* A report that was relayed, for subscribers of all reports. */
 struct media_rtcp_report {
 	uint64_t t_ns;
-	uint32_t stream; /* that it came in on */
+	uint32_t stream; /* the stream that received it */
 	struct endpoint src;
 	struct rtcp_info info;
 };
@@ -52,11 +52,11 @@ struct media_rtcp_report {
 /* Any thread. */
 void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out);
 void media_quality_totals(const struct media *m, struct media_quality_totals *out);
-/* Control thread: reports also go into this ring of struct media_rtcp_report, as long as there is
- * room. It stays until the worker has ended. */
+/* Control thread: also writes reports to this ring of struct media_rtcp_report, while it has room.
+ * The ring must outlive the worker. */
 void media_rtcp_tap(struct media *m, struct ring *tap);
 
-/* For complete.c: an RTCP packet that was committed. */
+/* Called by complete.c for a committed RTCP packet. */
 void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);
 /* For media.c. */

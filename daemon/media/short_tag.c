@@ -72,11 +72,11 @@ static void set_tag_len(struct media *m, const struct arena *a, uint32_t key, ui
 		return;
 	a->key[key + 1].tag_len = len;
 	if (m->cfg.key_changed && m->cfg.key_changed(m->cfg.key_changed_arg, key))
-		return; /* tests go on, and with them the next try */
+		return; /* tests continue, and the next one tries again */
 	m->key[key / 2].short_tag = is_short;
 }
 
-/* The terminal uses tags of 80 bits after all: somebody truncated one before. */
+/* The terminal uses 80-bit tags after all: a short tag was a truncated packet. */
 static void lengthen(struct media *m, const struct arena *a, const struct note *n)
 {
 	const struct media_crypto *rx = &n->rx->cfg->rx, *tx = &n->rx->cfg->tx;

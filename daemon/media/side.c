@@ -45,7 +45,7 @@ uint8_t media_side(struct media *m, const struct arena *a, const struct packet_i
 	return PACKET_SIDE;
 }
 
-/* Nothing precedes this check: neither checks nor responses leave for a forbidden address. */
+/* Checked first: neither checks nor responses may go to a forbidden address. */
 static bool may_go(const struct media *m, const struct media_stream *s, const struct side_packet *p)
 {
 	const struct endpoint *to = &p->peer;

@@ -138,8 +138,8 @@ static bool is_vouched(const struct media *m, const struct media_stream *rtp,
 		j->ssrc;
 }
 
-/* Where RTCP may come from when it proves nothing: once RTP has a source only from that address, or
- * from the signalled one. */
+/* Whether unauthenticated RTCP may come from here: once RTP has a source, only from that address or
+ * the signalled one. */
 static bool fits_rtp(
 	const struct media_stream *rtcp, const struct media_stream *rtp, const struct endpoint *src)
 {
@@ -148,7 +148,7 @@ static bool fits_rtp(
 		(!rtp->learn.tentative && endpoint_addr_eq(&rtp->learn.source, src));
 }
 
-/* RTP has another source: whoever sent RTCP from elsewhere is not the terminal. */
+/* RTP has a new source: an RTCP source at another address is not the terminal. */
 static void rtcp_follows(struct media *m, const struct media_stream *rtp)
 {
 	struct media_stream *rtcp = rtp->cfg.rtp ? neighbour(m, rtp, 1) : NULL;
@@ -160,8 +160,7 @@ static void rtcp_follows(struct media *m, const struct media_stream *rtp)
 	media_learned(m, (uint32_t)(rtcp - m->stream));
 }
 
-/* A source that is not the followed one sends: may it be learned? Every rule about whom never to
- * believe belongs here. */
+/* Whether a source other than the followed one may be learned. All refusals belong here. */
 static bool may_learn(const struct media *m, const struct media_stream *s,
 	const struct media_stream *rtp, const struct packet_in *in, bool proved)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Per context and direction: the SSRCs, each with its index and window (RFC 3711 3.2.1, 3.3.1,
- * 3.3.2). One window serves all master keys of a context: the ROC goes on when the key changes
- * (3.3.1), so an index that was seen under one key is old under any other. Finding and estimating
- * read; what makes entries is complete.c's and the commands'. */
+/* The SSRCs of a context and direction, each with its index and window (RFC 3711 3.2.1, 3.3.1,
+ * 3.3.2). One window serves all master keys of a context. The ROC continues when the key changes
+ * (3.3.1), so an index seen under one key is old under any other. Look-ups and estimates only read.
+ * complete.c and commands create entries. */
 #include "media/ssrc.h"
 #include "media/state.h"
 
@@ -39,7 +39,7 @@ static void make(struct media *m, struct media_ctx *c, int table, uint32_t i, ui
 	s->seen.last = (uint64_t)c->roc[table] << 16;
 }
 
-/* Of all places, the least recently used one. */
+/* The least recently used entry. */
 static uint32_t oldest(struct media_ctx *c, int table)
 {
 	uint32_t place = 0;
@@ -150,7 +150,7 @@ void media_ssrc_trust(struct media_ctx *c)
 
 /* --- Places that change hands ----------------------------------------------------------------- */
 
-/* A bucket, filled by time. */
+/* Newcomers that may take a place now: a token bucket. */
 static uint32_t turns_left(const struct past *p, uint64_t now_ns)
 {
 	uint64_t add;
@@ -167,7 +167,7 @@ static void take_turn(struct past *p, uint64_t now_ns)
 {
 	uint32_t left = turns_left(p, now_ns);
 
-	/* What is left of the time to the next one counts, unless the bucket was full. */
+	/* Keep the remainder of the interval, unless the bucket was full. */
 	if (left == MEDIA_TURNS || now_ns < p->turn_ns)
 		p->turn_ns = now_ns ? now_ns : 1;
 	else
@@ -198,7 +198,7 @@ struct ssrc_state *media_ssrc_turn(
 	return media_ssrc_make(m, tx, TX_RTP, ssrc, true);
 }
 
-/* Without room nothing is lost but newcomers: a full past lets none in. */
+/* A full past refuses newcomers, so nothing is lost without room. */
 static void past_resume(struct past *p, const struct media_mark *mark)
 {
 	struct past_ssrc *e = (struct past_ssrc *)past_find(p, mark->ssrc);
@@ -267,16 +267,16 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 
 /* --- Packets of an SSRC that has no state yet ------------------------------------------------- */
 
-/* Where this burst, of those in flight, has it or would have it; its burst tells which. */
+/* Finds an SSRC's entry of this burst, or the free place for it; the burst number tells which. */
 static struct first_seen *first_find(struct media *m, struct first_seen *lane, uint64_t burst,
 	uint32_t ctx, int table, uint32_t ssrc)
 {
-	/* Multiplication spreads, the upper bits are the better ones (Knuth 6.4). */
+	/* Multiplicative hashing: upper bits are better mixed (Knuth 6.4). */
 	uint32_t at = (uint32_t)((((uint64_t)ctx << 2 | (uint32_t)table) ^ (uint64_t)ssrc << 24) *
 			0x9e3779b97f4a7c15ull >>
 		32);
 
-	for (;; at++) { /* twice as many places as packets: one is free */
+	for (;; at++) { /* twice as many places as packets, so one is free */
 		struct first_seen *f = &lane[at & m->first_mask];
 
 		if (f->burst != burst || (f->ctx == ctx && f->ssrc == ssrc && f->table == table))
@@ -284,8 +284,8 @@ static struct first_seen *first_find(struct media *m, struct first_seen *lane, u
 	}
 }
 
-/* This burst's entry: made of what the newest one in flight knows, if there is none. Without that
- * its burst is another. */
+/* This burst's entry for the SSRC. A new one copies the newest entry in flight; otherwise bursts
+ * would not know of each other. */
 static struct first_seen *first_seen(
 	struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
 {
@@ -308,10 +308,10 @@ static struct first_seen *first_seen(
 	return f;
 }
 
-/* All packets of a burst are estimated before the first one is committed, so one that wraps in an
- * SSRC's very first burst has nothing to be estimated by but its forerunners, which may be forged.
- * They are therefore heeded only where they are near (no further than a burst is long) and came
- * from the same place: a forger gains no more than he did by racing the first packet. */
+/* Estimates the index in an SSRC's first bursts. The whole burst is estimated before its first
+ * packet is committed, so a wrap can only be judged by earlier packets, possibly forged. They count
+ * only if near (at most a burst apart) and from the same source. A forger gains no more than by
+ * racing the first packet. */
 static uint64_t first_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
 	uint64_t plain, const struct packet_in *in, uint32_t at)
 {

@@ -11,7 +11,7 @@ static inline struct ssrc_state *media_ssrc_first(struct media_ctx *c, int table
 }
 const struct ssrc_state *media_ssrc_search(const struct media_ctx *c, int table, uint32_t ssrc);
 
-/* NULL if this SSRC has no state. */
+/* Finds the state of an SSRC; NULL = none. */
 static inline const struct ssrc_state *media_ssrc_find(
 	const struct media_ctx *c, int table, uint32_t ssrc)
 {
@@ -20,18 +20,16 @@ static inline const struct ssrc_state *media_ssrc_find(
 	return s->used && s->ssrc == ssrc ? s : media_ssrc_search(c, table, ssrc);
 }
 
-/* Whether the index may still come: replay_check(), but without a call for a packet that is the
- * newest. */
+/* Whether the index is acceptable: replay_check(), inlined for the newest packet. */
 static inline bool media_ssrc_new(const struct ssrc_state *s, uint64_t index)
 {
 	return (s->seen.started && index > s->seen.last) ||
 		replay_check(&s->seen, index) == REPLAY_NEW;
 }
 
-/* The state of an SSRC, made if there is none. evict: when all are taken, the one that was silent
- * longest gives way, and its highest index stays known in the past. NULL: all are taken, and evict
- * is not set or the past is full. The sender of authentic packets decides how many SSRCs there are,
- * so receiving needs no limit per time. For authentic packets only. */
+/* Finds or creates the state of an SSRC. evict: if all are taken, replaces the one silent longest,
+ * whose highest index moves to the past. NULL: all are taken, and evict is false or the past is
+ * full. For authentic packets only, so receiving needs no rate limit. */
 struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict);
 
@@ -46,8 +44,8 @@ static inline struct ssrc_state *media_ssrc_get(
 	return s;
 }
 
-/* Notes an index that media_ssrc_new() found to be new: replay_add(), but without a call for the
- * one that follows the newest, in a window of a power of two. */
+/* Records an index that media_ssrc_new() accepted: replay_add(), inlined for the index after the
+ * newest, with a power-of-two window. */
 static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
 {
 	struct replay *r = &s->seen;
@@ -61,13 +59,12 @@ static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
 	r->last = index;
 }
 
-/* Forget a table, and start it as the command says. */
+/* Clears a table, and starts it as the command says. */
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts);
 
-/* A context was passed through, and no longer is: its RX_RTP indexes were followed without
- * authentication, a burst lost or a forgery ahead of the truth. They are estimates by now, behind
- * which nothing counts as seen. */
+/* Ends pass-through of a context. Its RX_RTP indexes were unauthenticated, so losses or forgeries
+ * may have misled them. They become estimates, and packets behind them count as new. */
 void media_ssrc_trust(struct media_ctx *c);
 
 /* Resume after this index; never moves one backwards. */
@@ -77,15 +74,15 @@ void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_
 uint32_t media_ssrc_marks(const struct media *m, const struct media_ctx *c, int table,
 	struct media_mark *out, uint32_t n);
 
-/* The index of an RTP packet of this burst, in[at], whose SSRC has the state s, or none. Reads
- * state, writes scratch. */
+/* Estimates the index of the RTP packet in[at]; s: state of its SSRC, or NULL. Reads state, writes
+ * scratch. */
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct packet_in *in,
 	uint32_t at);
 
-/* Whose packet may take another SSRC's place toward the other side: it is authentic, or, where
- * nothing can be, it comes from where we send to ourselves: who gets the call's media is believed
- * to be the terminal, and a forger from elsewhere is not. */
+/* Whether this packet may take another SSRC's place toward the other side. It must be authentic,
+ * or, if authentication is impossible, come from our own destination address. The receiver of the
+ * call's media is assumed to be the terminal. */
 static inline bool media_ssrc_may_turn(
 	const struct media *m, const struct note *n, uint32_t stream, const struct endpoint *src)
 {
@@ -96,7 +93,7 @@ static inline bool media_ssrc_may_turn(
 const struct past_ssrc *media_ssrc_past_find(
 	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc);
 
-/* What is known of an SSRC that gave its place up; NULL: it did not. */
+/* The record of an SSRC that lost its place; NULL = none. */
 static inline const struct past_ssrc *media_ssrc_past(
 	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
 {
@@ -115,8 +112,7 @@ static inline bool media_ssrc_past_has(
 bool media_ssrc_no_turn(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
 	bool may_turn, uint64_t now_ns);
 
-/* An SSRC that has no place for what it will have sent under the tx key, and that gets none now
- * (media_ssrc_turn()). */
+/* An SSRC without a place under the tx key, which media_ssrc_turn() refuses one. */
 static inline bool media_ssrc_refused(const struct media *m, const struct media_ctx *tx,
 	uint32_t ssrc, bool may_turn, uint64_t now_ns)
 {
@@ -124,18 +120,18 @@ static inline bool media_ssrc_refused(const struct media *m, const struct media_
 		media_ssrc_no_turn(m, tx, ssrc, may_turn, now_ns);
 }
 
-/* The place of an SSRC that is to be sent; NULL if it gets none. While there are free places
- * everybody gets one. Nobody may fill them so that the terminal's next SSRC finds none, yet an
- * index must never be sent twice under a key (RFC 3711 3.2.3, 9.1). So when all are taken:
- * - The least recently used gives way, never the newest, and what it has sent stays known, in the
- *   past: its index, that is, no longer its window. When it comes back it goes on behind that, and
- *   what was reordered around its going is lost.
- * - Who is in the past comes back at once: whoever was heard once stays heard.
- * - A newcomer gets a place only by a packet that media_ssrc_may_turn() is true of, MEDIA_TURNS at
- *   once and one each MEDIA_TURN_NS, until the past is full. Then newcomers are refused until there
- *   is a new key.
- * A forger who sends from the terminal's own address can use the past up, in some minutes; he
- * silences nobody who was heard before. */
+/* Finds the place of an SSRC to send; NULL if refused. Any SSRC gets a free place. An attacker must
+ * not fill all places and lock out the terminal's next SSRC, yet no index may be sent twice under a
+ * key (RFC 3711 3.2.3, 9.1). When all are taken:
+ * - The least recently used SSRC gives way, never the newest. Its index is kept in the past, its
+ * window is not. On return it continues after that index, and packets reordered around the change
+ * are lost.
+ * - An SSRC in the past returns at once.
+ * - A new SSRC gets a place only by a packet that media_ssrc_may_turn() allows: MEDIA_TURNS at
+ * once, then one each MEDIA_TURN_NS, until the past is full. Then new SSRCs are refused until there
+ * is a new key.
+ * A forger with the terminal's own address can fill the past within minutes, but silences no known
+ * SSRC. */
 struct ssrc_state *media_ssrc_turn(
 	struct media *m, struct media_ctx *tx, uint32_t ssrc, bool may_turn, uint64_t now_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tables of one worker, shared by the files of this room only; and by tests, and the floor of
- * xcipher-bench path. */
+/* The tables of one worker. Private to this room, to tests, and to the baseline of "xcipher-bench
+ * path". */
 #ifndef MEDIA_STATE_H
 #define MEDIA_STATE_H
 
@@ -16,26 +16,24 @@ struct media_way;
 /* Per context and direction. A terminal uses one or two; more are a conference or an attack. */
 #define MEDIA_SSRCS 16
 
-/* SSRCs of a table that lost their place to others, under the key in force: see media_ssrc_turn().
- */
+/* SSRCs of a table that lost their place, under the current key: see media_ssrc_turn(). */
 struct past_ssrc {
-	uint64_t index; /* of the last packet that was sent, as media_mark's */
+	uint64_t index; /* of the last packet sent, as in media_mark */
 	uint32_t ssrc;
 	bool roc_only;
 };
 
-#define MEDIA_TURNS   8              /* newcomers at once that take others' places */
-#define MEDIA_TURN_NS 10000000000ull /* and one more after this long */
+#define MEDIA_TURNS   8              /* newcomers that may take places at once */
+#define MEDIA_TURN_NS 10000000000ull /* then one per this time */
 struct past {
-	/* Written by complete.c only, and by commands. Turns: of TX_RTP only. */
-	uint64_t turn_ns; /* up to where turns are counted; 0 = none was taken yet */
+	/* Written by complete.c and commands only. Turns exist for TX_RTP only. */
+	uint64_t turn_ns; /* time up to which turns are counted; 0 = none used yet */
 	uint32_t turns;   /* left then */
 	uint32_t n;
 	struct past_ssrc of[MEDIA_PAST];
 };
 
-/* How far an index that was followed without authentication may be ahead of the truth (RFC 3550
- * A.1). */
+/* Maximum lead of an unauthenticated index over the true one (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
 /* By how many packets an unauthenticated index may be ahead of those received. It is less than the
@@ -56,9 +54,9 @@ struct ssrc_state {
 /* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the
  * master key. */
 struct epoch {
-	uint64_t number; /* 0 = empty: those of epoch 0 are in the key's own slot */
+	uint64_t number; /* 0 = empty: the key's own slot holds epoch 0 */
 	uint64_t burst;  /* the last one with a job that uses it */
-	/* by an authentic packet, or derived ahead of one; 0 = only ever asked for */
+	/* by an authentic packet, or derived ahead of one; 0 = no authentic packet used it */
 	uint64_t touched;
 };
 
@@ -69,13 +67,14 @@ struct epochs {
 	struct epoch of[2][MEDIA_EPOCHS]; /* [rtcp] */
 };
 
-/* Of a slot pair: a master key's life. */
+/* State of a master key, one per slot pair. */
 struct key_state {
 	/* Set by commands. */
 	_Atomic uint64_t lifetime; /* read by any thread */
 	/* Written by complete.c only, read by any thread. */
-	_Atomic uint64_t rtp, rtcp;     /* packets; rtp with the credit that lent has left */
-	struct media_way *_Atomic lent; /* its key in use is this one; NULL = none has credit */
+	_Atomic uint64_t rtp, rtcp;     /* packets; rtp includes credit that lent has not used
+					 * yet */
+	struct media_way *_Atomic lent; /* the direction that has this key's credit; NULL = none */
 	_Atomic bool warned, expired;
 	/* Set by commands. */
 	uint8_t kdr;
@@ -91,9 +90,12 @@ enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 /* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives
  * as long as the slot pair. */
 #define LEDGER_MARKS \
-	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* RTP and RTCP; a key only receives or only sends */
+	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* Offsets of the fields after the body, from its end.
+					  * HMAC suites: [index word] MKI tag. AEAD suites: tag
+					  * [index word] MKI. */
 struct ledger {
-	uint64_t tx_rtcp_next; /* as struct media_ctx's */
+	uint64_t tx_rtcp_next; /* One direction of a context: one cache line has all that an RTP
+			        * packet needs. All zeroes except set: plain. */
 	uint32_t n;
 	struct media_mark mark[LEDGER_MARKS];
 };
@@ -112,23 +114,22 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 /* One direction of a context: all that an RTP packet needs of it is in one cache line. All zeroes
  * but set: plain. */
 struct media_way {
-	/* Written by complete.c only, after authentication: of RX_RTP or TX_RTP the first entry,
-	 * mostly the only one. */
+	/* Written by complete.c only, after authentication: first entry of RX_RTP or TX_RTP,
+	 * usually the only one. */
 	_Alignas(64) struct ssrc_state first;
-	/* Likewise, read by any thread: packets that may still leave, or come, under the key in
-	 * slot without a look at its struct key_state, which has counted them already. Only while
-	 * that key has no kdr and is not near its end (keys.c). */
+	/* Also written by complete.c, read by any thread. Packets that need no look at the struct
+	 * key_state of slot, which has counted them in advance. Zero if the key has a kdr or is
+	 * near its end (keys.c). */
 	_Atomic uint32_t credit;
-	/* Set by commands, constant in between: what packets need of a struct media_crypto, worked
-	 * out once. */
-	uint32_t slot;          /* of the key in use; on the receiving side of the first key */
+	/* Set by commands, constant in between: values derived from struct media_crypto. */
+	uint32_t slot;          /* of the key in use; when receiving, of the first key */
 	struct media_tail tail; /* of RTP */
 	bool set : 1, srtp : 1;
 	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool fast : 1;                  /* media_fast_way() */
 	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
-	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
+	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
 
@@ -136,25 +137,25 @@ struct media_ctx {
 	struct media_way rx, tx; /* both are set, or none */
 	/* Few packets need the rest. Set by commands: */
 	struct media_tail rtcp_tail[2]; /* [tx] */
-	uint32_t roc[SSRC_TABLES];      /* where SSRCs begin that nothing is known of */
+	uint32_t roc[SSRC_TABLES];      /* ROC at which unknown SSRCs start */
 	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
-	/* Written by complete.c only, after authentication. Where there are more SSRCs than the
-	 * first they lie elsewhere, so that what packets need of many contexts is on few pages. No
-	 * table forgets while the key lives: indexes of evicted SSRCs are in struct past, those of
-	 * keys that are not in force in struct ledger. */
+	/* Written by complete.c only, after authentication. Further SSRCs lie elsewhere, so that
+	 * the packet path touches few pages. Indexes are kept while the key lives: of evicted SSRCs
+	 * in struct past, of unused keys in struct ledger. */
 	struct ssrc_state first_rtcp;               /* of RX_RTCP */
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
-	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
+	uint8_t used[SSRC_TABLES]; /* entries used in each table: allocated in order, never freed */
 	uint64_t tx_rtcp_next;     /* first SRTCP index never sent */
-	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for
-	 * this context, and the index behind those that were given to it. */
+	/* Scratch of prepare.c, valid until that burst completes: the last burst with RTCP for this
+	 * context, and the next RTCP index. */
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
-	/* With four lines all contexts would compete for half of the cache. */
+	/* Padding to an odd number of lines: with four, contexts would use only half of the cache
+	 * sets. */
 	_Alignas(64) uint8_t spread[64 - 8];
-	/* prepare.c's scratch too: what media_ctx_cfg.rename makes of the last SSRC, as xc_job's
-	 * ssrc_change. 0 = nothing is kept. */
+	/* Scratch of prepare.c: the last SSRC and its new name, as xc_job's ssrc_change. 0 =
+	 * empty. */
 	struct {
 		uint32_t ssrc, change;
 	} scratch_name;
@@ -163,8 +164,8 @@ _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the
 
 struct media_stream {
 	_Alignas(64) uint8_t before[8];
-	/* Written by complete.c only, after authentication, and by commands. Its end and the rest's
-	 * beginning are one cache line, with all that a packet needs once a source is confirmed. */
+	/* Written by complete.c only, after authentication, and by commands. The end of this and
+	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
 	uint64_t changed : 60; /* number of the burst before the last command */
@@ -186,7 +187,7 @@ _Static_assert(offsetof(struct media_stream_counters, drops) <= 64, "one cache l
 
 /* A run of packets whose indexes are too far ahead to be accepted. */
 struct jump {
-	uint64_t last, since_ns; /* the highest accepted index, and when the run began */
+	uint64_t last, since_ns; /* highest accepted index, and start of the run */
 	uint32_t ssrc;
 	uint16_t seq; /* of the run's last packet */
 	uint8_t count;
@@ -201,7 +202,7 @@ struct roc_bucket {
 /* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
-	struct jump jump[2]; /* [tx]: of indexes received, and sent */
+	struct jump jump[2]; /* [tx]: of received indexes, and of sent ones */
 	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has
 	 * sent none */
 	struct endpoint answered;
@@ -219,30 +220,28 @@ struct media_trial {
 	struct side_share side; /* side.c, in prepare */
 };
 
-/* What prepare knows of a job and complete needs. */
+/* Passed from prepare to complete with each job. */
 struct note {
-	uint32_t in, stream,
-		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
+	uint32_t in, stream, to; /* MEDIA_NONE = track only; counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
 	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change
 	 * first. 0 = the engine does. */
 	uint32_t seal;
-	/* Of stream and of to, and good as long as those are not stale. */
+	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;
-	bool received; /* complete.c: it was authentic and new, so copies may go */
-	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
-	bool opened;   /* that much could be made out */
-	bool fast;     /* prepared by media_fast() */
-	bool other;    /* prepared by media_other(): not RTP */
-	bool bundle;   /* RTCP of a bundle: it leaves to those whose SSRCs it names */
-	uint8_t kind;  /* then: enum pkt_kind */
-	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
-	uint32_t named;   /* with bundle, of the packet itself: media_bundle_named() */
+	bool received;    /* set by complete.c: authentic and new, so copies may go */
+	bool passed;      /* sent unchanged; media.open has the job that decrypts it, */
+	bool opened;      /* if there is one */
+	bool fast;        /* prepared by media_fast() */
+	bool other;       /* prepared by media_other(): not RTP */
+	bool bundle;      /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
+	uint8_t kind;     /* then: enum pkt_kind */
+	uint32_t copy_of; /* job of the packet itself; MEDIA_NONE: this is it */
+	uint32_t named;   /* if bundle: media_bundle_named() of the packet itself */
 };
 
-/* An SSRC without state: where its packets of this burst, and of those not yet completed, put the
- * index. Scratch: nothing of it outlives them. */
+/* Estimated index of an SSRC without state, in bursts not completed yet. Scratch. */
 struct first_seen {
 	uint64_t burst, index;
 	uint32_t ctx, ssrc;
@@ -254,33 +253,33 @@ struct media {
 	struct media_config cfg;
 	struct media_ctx *ctx;
 	struct media_ctx_cfg *ctx_cfg; /* [max_ctx] */
-	struct ssrc_state (*ssrc)[SSRC_TABLES][MEDIA_SSRCS -
-		1]; /* [max_ctx]: touched where there is a second SSRC */
+	struct ssrc_state (
+		*ssrc)[SSRC_TABLES][MEDIA_SSRCS - 1]; /* [max_ctx]: used for further SSRCs */
 	struct media_stream *stream;
 	struct media_trial *trial; /* [max_stream] */
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
 	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
-	/* Numbers of bursts: the last one prepared; the last one completed, or being completed.
-	 * Those behind it are in flight. The last one prepared before the last command. */
+	/* Burst numbers: last prepared; last completed, or being completed; last prepared before
+	 * the last command. Bursts after done are in flight. */
 	uint64_t burst, done, changed;
 	uint64_t clock;             /* of ssrc_state.touched */
-	uint32_t bursts;            /* in flight at most */
-	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
-	/* streams of listeners, and with silence to make: a packet may make more jobs than one */
+	uint32_t bursts;            /* maximum in flight */
+	uint64_t shed_before_ns[2]; /* [emergency]: packets received before are too old */
+	/* number of streams that are listeners or need silence: a packet may make several jobs */
 	uint32_t doublers;
-	uint32_t bundlers;           /* streams with bundle: likewise */
+	uint32_t bundlers;           /* number of streams with bundle: likewise */
 	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
-	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts]
+	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
-	/* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies
-	 */
+	/* [burst_max]: the burst's own arena slots in use; checked for copies only */
 	uint8_t *slot_used;
 	uint32_t slot_next;
 	struct note *note;   /* [burst_max], one per job */
 	struct xc_job *open; /* likewise, of packets that are passed through */
-	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
-	/* [burst_max], one per packet that leaves: whose port it leaves from */
+	uint32_t *in_stream; /* [burst_max], one per packet: stream of the port it arrived at, or
+			      * MEDIA_NONE */
+	/* [burst_max], one per packet sent: stream of its source port */
 	uint32_t *out_stream;
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
@@ -297,8 +296,7 @@ struct media {
 	struct key_state *key; /* [key_slots / 2] */
 	struct epochs *epochs; /* [key_slots / 2], used of keys with a kdr only */
 	uint64_t epoch_clock;
-	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time.
-	 */
+	/* Derivations that unauthenticated packets may still cause: a token bucket. */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
 	/* Rate limit of tests of lost roll-over counters, shared by the streams that test: this
@@ -306,19 +304,19 @@ struct media {
 	uint64_t roc_second;
 	uint32_t roc_streams[2];
 	_Atomic uint64_t keys_warned, keys_expired;
-	_Atomic uint64_t drops[PACKET_VERDICTS]; /* of all streams, and of none */
+	_Atomic uint64_t drops[PACKET_VERDICTS]; /* of all streams, and without a stream */
 	_Atomic uint64_t side[SIDE_KINDS_N];
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];
 	uint64_t *again; /* [AGAIN_HASHES], see again.c */
 	struct again_watch {
 		uint64_t until_ns; /* 0 = no packet was seen yet */
-		uint32_t left;     /* packets to look at */
-		uint32_t reports;  /* RTCP packets that came before */
-		bool found;        /* one of them came again */
+		uint32_t left;     /* packets left to compare */
+		uint32_t reports;  /* RTCP packets that repeated */
+		bool found;        /* a packet repeated */
 	} * watch;                 /* [max_stream]: touched only where one is watched */
 	struct past (*past)
 		[SSRC_TABLES]; /* [max_ctx]: touched only where there are more SSRCs than places */
-	struct ledger *ledger; /* [key_slots / 2]: touched only where a key went out of force */
+	struct ledger *ledger; /* [key_slots / 2]: touched only when a key leaves use */
 };
 
 static inline struct xc_job *media_open(const struct media *m, const struct note *n)
@@ -335,15 +333,14 @@ static inline uint32_t *media_port_cell(const struct media *m, struct local_port
 	return &m->by_port[(size_t)p.addr * ports + (uint32_t)(p.port - m->cfg.port_min)];
 }
 
-/* The SSRC that the job's packet leaves under. */
+/* The SSRC that the job's packet is sent under. */
 static inline uint32_t media_sent_ssrc(const struct xc_job *j)
 {
 	return j->ssrc ^ j->ssrc_change;
 }
 
-/* The cache lines of a stream and of its context that an RTP packet needs, once a source is
- * confirmed: of the stream that it came in on, and of the one that it leaves by. prefetch.c asks
- * for them; xcipher-bench's floor does nothing but touch them. */
+/* Cache lines of a stream and its context that an RTP packet needs once a source is confirmed. Used
+ * by prefetch.c, and by the baseline of xcipher-bench, which only touches them. */
 static inline void *media_line_stream(const struct media *m, uint32_t stream)
 {
 	return (uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT;
@@ -364,7 +361,7 @@ static inline void *media_line_tx(const struct media_ctx *c)
 	return (void *)&c->tx;
 }
 
-/* Counters have one writer, so a relaxed load and store will do. */
+/* One writer per counter, so a relaxed load and store suffices. */
 static inline void media_count(_Atomic uint64_t *c, uint64_t add)
 {
 	atomic_store_explicit(
@@ -381,7 +378,7 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum packet_v
 	return (uint8_t)why;
 }
 
-/* From here on the scratch is this burst's. */
+/* Selects the scratch of this burst. */
 void media_lane_use(struct media *m, uint64_t burst);
 
 /* Whether a context authenticates received packets of this kind. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Metrics, family by family, named as rtpengine's where they mean the same. Labels take their
- * values from tables of ours only (commands, suites, causes, stages, classes, devices up to
- * BATCH_DEVICES_MAX): nothing that a client sends becomes one, so their number is bounded. Nothing
- * is stopped to be read. */
+/* Metrics, family by family, with rtpengine's names where they mean the same. Label values come
+ * only from our own tables (commands, suites, causes, stages, classes, up to BATCH_DEVICES_MAX
+ * devices). Nothing that a client sends becomes a label, so their number is bounded. Reading stops
+ * no thread. */
 #include "observe/metrics_int.h"
 
 #include "observe/keying.h"

@@ -33,7 +33,7 @@ void mikey_stats(const struct mikey_host *h, struct pool *p, struct ngval *dict)
 						(int64_t)h->count[m][role][f]);
 }
 
-/* A failure that never happened has no line. */
+/* Failures that never happened have no sample. */
 void mikey_metrics(const struct mikey_host *h, struct sbuf *b)
 {
 	char labels[128];

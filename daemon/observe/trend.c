@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-#define SLACK_NS (TREND_EVERY_NS / 4) /* timers are late, and early after that */
+#define SLACK_NS (TREND_EVERY_NS / 4) /* timers may be late, and then early */
 
 static uint64_t per_second(uint64_t now, uint64_t before, uint64_t ns)
 {

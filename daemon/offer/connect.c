@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports
- * and keys of their own here, so only where their packets go changes, by the kind of the m-lines
- * (leg_peer()). A former peer has none until the next connect or offer. Parties of two calls are
- * not joined: a call's media are all one worker's, and the other call may be another's. */
+/* Joins two parties of a call without offer and answer (ng's connect). Both already have ports and
+ * keys here, so only the destinations of their packets change, matched by kind of m-line
+ * (leg_peer()). Former peers have no destination until the next connect or offer. Parties of
+ * different calls cannot be joined: their media may be on different workers. */
 #include "offer/connect.h"
 #include "call/call.h"
 #include "call/calls.h"
@@ -17,7 +17,7 @@ static bool can_speak(const struct side *s)
 	return false;
 }
 
-/* Under its terminal's own keys, which the other one does not have. */
+/* Whether media are under the terminal's own keys, which the other terminal lacks. */
 static bool is_passed(const struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs; i++)
@@ -40,8 +40,8 @@ static const char *join(struct call *c, const struct ng_request *r)
 		return NGE_CONNECT_PASSED;
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
-			/* From now on its dialog is not its pair; who is left out has no say in it.
-			 */
+			/* Its dialog no longer determines its peer, so a party left out cannot
+			 * change it. */
 			c->side[i]->connected = i == from || i == to;
 			c->side[i]->parked = false;
 			c->side[i]->peer = both ? SIDE_NONE : c->side[i]->peer;
@@ -54,7 +54,7 @@ static const char *join(struct call *c, const struct ng_request *r)
 	return NULL;
 }
 
-/* Names the active m-lines of this side that the other side has no counterpart for. */
+/* Names this side's active m-lines without a counterpart on the other side. */
 static void warn_unmatched(struct sbuf *b, const struct call *c, const struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs; i++)

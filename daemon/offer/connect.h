@@ -5,8 +5,8 @@
 
 #include "call/call.h"
 
-/* Two parties of a call speak to each other from now on (from-tag, to-tag), and those they spoke to
- * hear and send nothing; with the flag directional only what comes from from-tag goes to to-tag. */
+/* Joins two parties of a call (from-tag, to-tag). Their former peers then receive and send nothing.
+ * With the flag directional, media flow only from from-tag to to-tag. */
 void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What we write into the SDP that goes to the other side: our address and ports, our crypto lines,
- * rtcp-mux, a=rtcp, o=. Pure but for the version of o=, which the side keeps. Everything that holds
- * keys lives in the request's pool. */
+/* Edits the SDP for the other side: our address and ports, crypto lines, rtcp-mux, a=rtcp, o=.
+ * Pure, except for the version of o=, which the side stores. Everything with keys lives in the
+ * request's pool. */
 #include "offer/edit.h"
 #include "base/hash.h"
 #include "call/plan.h"
@@ -50,7 +50,7 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		return true;
 	}
 	e->rtcp_mux = pm->mux;
-	/* rtcp-mux-only is a demand that must be ours to be written */
+	/* a=rtcp-mux-only is written only if the relay demands it */
 	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
 	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the
 	 * script demands mux. Then a=rtcp must have the port of RTP (RFC 8858 4.2). */
@@ -74,8 +74,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	return e->lines.s;
 }
 
-/* The mids of the m-lines on one transport. If each has its own, the mid of one that is bundled
- * with itself alone: browsers demand a group (RFC 9143 7.3.3: the answer may leave m-lines out). */
+/* The mids of the m-lines on one transport. If all have their own, returns the mid of one that is
+ * bundled alone: browsers demand a group (RFC 9143 7.3.3: the answer may leave m-lines out). */
 static struct str bundle(const struct side *to, const struct plan *plan,
 	const struct sdp_media_edit *me, const struct neg_in *in, bool is_answer)
 {
@@ -113,8 +113,7 @@ static struct str write_once(const struct sdp_edit *e, const struct neg_in *in, 
 	return out.s ? sdp_filter_apply(&in->r->filter, in->p, out, emptied) : out;
 }
 
-/* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the
- * side it is written to. */
+/* Raises the version of o= by one whenever the SDP written to a side changes (RFC 3264 8). */
 static struct str with_version(
 	struct side *to, struct sdp_edit *e, struct str body, const struct neg_in *in)
 {
@@ -175,8 +174,7 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	if (ng_flag(in->r, NG_FLAG_LOOP_PROTECT))
 		e.loop_id = STR(LOOP_NO_MARK);
 	if (replace >> NG_REPLACE_SDP_VERSION & 1 || replace >> NG_REPLACE_FORCE_INCREMENT & 1)
-		e.origin_version =
-			STR("0"); /* what the terminal counts is not part of the comparison */
+		e.origin_version = STR("0"); /* the terminal's own version is not compared */
 	out = write_once(&e, in, &emptied);
 	if (out.s && emptied)
 		plan_warn(plan, in->p, STR("no codec would be left: codecs not stripped"));

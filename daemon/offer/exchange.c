@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Leads an offer or an answer, also a publisher's and a subscriber's, through its steps. If one of
- * them fails, the call stays as it was (RFC 3264, RFC 4568). */
+/* Executes an offer or an answer, also of publishers and subscribers, step by step. If a step
+ * fails, the call is unchanged (RFC 3264, RFC 4568). */
 #include "offer/exchange_int.h"
 
 #include "call/calls.h"
@@ -108,7 +108,7 @@ void calls_subscribe(struct calls *c, struct pool *p, const struct ng_request *r
 		out->error = NGE_NO_FROM_TAG;
 	else if (!named.to_tag.len)
 		named.to_tag = exchange_draw_name(p, out);
-	/* Our own words: o= is ours, and its version goes up with what changes. */
+	/* The SDP is ours: so is o=, whose version rises with changes. */
 	named.replace |= 1u << NG_REPLACE_ORIGIN | 1u << NG_REPLACE_SDP_VERSION |
 		1u << NG_REPLACE_ZERO_ADDRESS;
 	if (out->error || !exchange_parse(&x))

@@ -5,15 +5,15 @@
 
 #include "call/call.h"
 
-/* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. Never leaves a half-made or half-changed
- * call behind. */
+/* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. On errors the call is unchanged, and no
+ * new call is left. */
 void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);
 
 void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);
 
-/* One-way media: publish and subscribe request also fill dict with who is who; the answer to a
+/* One-way media: publish and subscribe request also fill dict with the parties; the answer to a
  * subscription has no SDP. */
 void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is checked before an offer or answer becomes an exchange. */
+/* Checks before an offer or answer becomes an exchange. */
 #include "offer/exchange_int.h"
 
 #include "base/secmem.h"
@@ -15,7 +15,7 @@ bool exchange_parse(struct exchange *x)
 	struct str body = x->r->sdp;
 	uint32_t line = 0;
 
-	if (x->kind == LISTEN) { /* we offer, and say what the sources said */
+	if (x->kind == LISTEN) { /* we offer, from the sources' descriptions */
 		body = subscribe_body(x->p, x->prev, x->r, &x->out->error);
 		if (!body.s)
 			return false;
@@ -42,7 +42,7 @@ bool exchange_is_allowed(struct exchange *x)
 	return !x->out->error;
 }
 
-/* A spiral: xcipher wrote this very SDP, so there is nothing to do. */
+/* A spiral: xcipher wrote this SDP, so it passes unchanged. */
 static bool is_loop(const struct exchange *x)
 {
 	return ng_flag(x->r, NG_FLAG_LOOP_PROTECT) &&
@@ -86,7 +86,7 @@ bool exchange_begin(struct exchange *x)
 	*x->out = (struct call_reply){.error = missing(x->r, x->kind == ANSWER)};
 	if (x->out->error || !exchange_parse(x))
 		return false;
-	if (is_loop(x)) { /* before the addresses, which are media ports of this call */
+	if (is_loop(x)) { /* before checking addresses, which are media ports of this call */
 		x->out->sdp = x->r->sdp;
 		return false;
 	}

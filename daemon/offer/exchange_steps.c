@@ -54,7 +54,7 @@ void exchange_drop(struct exchange *x)
 
 /* --- Negotiate -------------------------------------------------------------------------------- */
 
-/* Whether a key may be handed to somebody new depends on it. */
+/* Used keys must not be given to new parties. */
 static void look_at_indexes(const struct exchange *x)
 {
 	const struct relay *r = x->c->relay;
@@ -73,7 +73,7 @@ static void look_at_indexes(const struct exchange *x)
 		}
 }
 
-/* Whether there are keying threads, and what SDP says of our certificate. */
+/* Whether there are keying threads, and the fingerprint of our certificate. */
 static void look_at_host(struct exchange *x)
 {
 	struct neg_in *in = &x->in;
@@ -96,7 +96,7 @@ static void look_at_host(struct exchange *x)
 		in->host.cert = hash_siphash((const uint8_t[16]){0}, sha256.value, 32) | 1;
 }
 
-/* What negotiation looks at besides the call. */
+/* Collects the input of the negotiation, in addition to the call. */
 static bool gather_input(struct exchange *x)
 {
 	struct calls *c = x->c;
@@ -148,7 +148,7 @@ bool exchange_negotiate(struct exchange *x)
 
 /* --- Mark ------------------------------------------------------------------------------------- */
 
-/* It is the dialog's, and not that of another one with the same Call-ID. */
+/* It belongs to the dialog, not to others with the same Call-ID. */
 static void mark_emergency(const struct exchange *x)
 {
 	uint32_t sides = dialog_sides(x->next, x->plan.from) | dialog_sides(x->next, x->plan.to);
@@ -161,8 +161,8 @@ static void mark_emergency(const struct exchange *x)
 	x->next->emergency |= on;
 }
 
-/* Of the two sides, or of the one that publishes or listens. A branch that waits with its answer
- * tells nothing of the caller. */
+/* Marks the two sides, or the publisher or listener. A branch whose answer waits says nothing about
+ * the caller. */
 static void mark_signalled(const struct exchange *x)
 {
 	struct side *from = x->next->side[x->plan.from], *to = x->next->side[x->plan.to];
@@ -181,7 +181,7 @@ static void mark_signalled(const struct exchange *x)
 
 void exchange_mark(struct exchange *x)
 {
-	/* A dialog that was to be deleted goes on: negotiate_offer(). */
+	/* A dialog scheduled for deletion continues: negotiate_offer(). */
 	if (x->kind == OFFER || x->kind == ANSWER || x->kind == PUBLISH)
 		x->next->delete_ns = x->next->deleted_ns = 0;
 	mark_emergency(x);
@@ -204,7 +204,7 @@ void exchange_undo(struct exchange *x)
 	apply_undo(x->c->relay, x->prev, x->next);
 }
 
-/* All that the reply says of the change, while it can still be refused. */
+/* Checks the complete reply, while the change can still be refused. */
 static bool can_be_sent(struct exchange *x)
 {
 	struct call_reply planned = *x->out;
@@ -238,7 +238,7 @@ bool exchange_put_in_force(struct exchange *x)
 	return !err;
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* The recording flag of an offer or answer. If recording fails, the call continues. */
 
 /* The flag of an offer or answer: what cannot be recorded is relayed all the same. */
 static void record_from_now(struct exchange *x)

@@ -6,14 +6,14 @@
 #include "call/call.h"
 #include "call/plan.h"
 
-/* The mark of loop-protect (loop_protect.c): a place for it in a=xcipher, of as many digits. */
+/* Placeholder for the mark in a=xcipher, with as many digits. */
 #define LOOP_NO_MARK "00000000000000000000000000000000"
 
-/* A copy of an SDP of ours, with its mark in that place. s = NULL without memory. */
+/* Copies an SDP of ours, and replaces the placeholder by the mark. s = NULL without memory. */
 struct str loop_mark(
 	struct pool *p, const struct call_policy *policy, struct str call_id, struct str body);
 
-/* Whether the SDP has our mark, and SDP and Call-ID are those that it was made for. */
+/* Whether the SDP has our mark, valid for this SDP and Call-ID. */
 bool loop_is_ours(const struct call_policy *policy, struct str call_id, const struct sdp *sdp);
 
 #endif

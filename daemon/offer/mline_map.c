@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that a script does not want the other side to know of (ng's sdp-media-remove). They are
- * left out of what it is offered, not only rejected; so its m-lines have other numbers than the
- * offerer's (RFC 3264 8: an m-line never changes its place), and here the two are brought together:
- * inside the call there is one numbering, that of who knows of most. An answer gets the m-lines of
- * the offer here too, where it lacks them or has another kind in their place. Pure. */
+/* Hides media from the other side (ng's sdp-media-remove). Hidden m-lines are omitted from its
+ * offer, not only rejected, so both sides number m-lines differently (RFC 3264 8: an m-line never
+ * changes its place). This file maps the numbers: calls use the numbering of the side with more
+ * m-lines. It also adds m-lines to an answer that lacks the offer's, or has another kind. Pure. */
 #include "offer/mline_map.h"
 #include "call/plan.h"
 #include "offer/negotiate.h"
@@ -29,7 +28,7 @@ bool mline_wanted(const struct ng_request *r, const struct sdp_media *m)
 	return false;
 }
 
-/* Some m-line behind this one has its place with the party already. */
+/* Whether the party already knows a later m-line. */
 bool mline_told_behind(const struct side *s, uint32_t media)
 {
 	for (uint32_t i = media + 1; i < s->legs; i++)
@@ -67,7 +66,7 @@ static bool stand_in(struct sdp_media *out, struct pool *p, const struct sdp_med
 		STR_ARG(out->proto_text), STR_ARG(str_trim(out->formats)));
 	if (!l->text.s)
 		return false;
-	/* Where the writer looks for what it replaces. */
+	/* Where the writer searches for replaced text. */
 	l->value = (struct str){l->text.s + 2, l->text.len - 2};
 	out->kind.s = l->value.s;
 	out->proto_text.s = out->kind.s + out->kind.len + 3;
@@ -82,7 +81,7 @@ static bool is_other_kind(const struct sdp *answer, const struct side *to, uint3
 {
 	const struct leg *l = side_leg_get(to, i);
 
-	/* RTP in place of datagrams, or the reverse, fails as a whole (neg_raw.c). */
+	/* Datagrams answered by RTP, or the reverse, fail the whole answer (neg_raw.c). */
 	return l && answer->media[i].port &&
 		sdp_proto_is_rtp(l->said.proto) == sdp_proto_is_rtp(answer->media[i].proto) &&
 		neg_other_kind(l, &answer->media[i]);

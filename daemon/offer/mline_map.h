@@ -5,11 +5,11 @@
 
 #include "call/plan.h"
 
-/* Whether the request wants media of this kind not to be offered on. */
+/* Whether media of this kind may be offered to the other side. */
 bool mline_wanted(const struct ng_request *r, const struct sdp_media *m);
 
-/* The offer has this m-line: is the party told of it, and from now on? fresh: it never heard of an
- * m-line with this number. */
+/* Decides whether to show this m-line of the offer to the party, for good. fresh: the party does
+ * not know an m-line of this number yet. */
 void mline_decide(struct side *to, uint32_t media, bool wanted, bool fresh);
 
 /* Adds m-lines of the offer that the answer lacks, as rejected (RFC 3264 6: the numbers are the
@@ -22,11 +22,11 @@ static inline bool mline_from(const struct side *s, uint32_t media)
 	return s->hidden >> media & 1;
 }
 
-/* Some m-line behind this one has its place with the party already. */
+/* Whether the party already knows a later m-line. */
 bool mline_told_behind(const struct side *s, uint32_t media);
 
-/* What from said, in our numbers: what it was not told of is there as rejected, described as other
- * said it; what it said twice is there once. NULL, or the error-reason. */
+/* Converts the sender's SDP to our numbers: hidden m-lines appear as rejected, described as in the
+ * other side's SDP; doubled m-lines appear once. NULL, or the error-reason. */
 const char *mline_number(
 	struct neg_in *in, struct side *from, const struct side *other, bool is_offer);
 

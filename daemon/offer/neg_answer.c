@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The answer (RFC 3264 section 6): it puts what was offered into force, on both sides. Pure. */
+/* Negotiates an answer (RFC 3264 section 6): puts the offer into force on both sides. Pure. */
 #include "offer/neg_answer.h"
 #include "call/dialog.h"
 #include "call/gate.h"
@@ -17,7 +17,7 @@
 #include "offer/osrtp_legacy.h"
 #include "offer/sources.h"
 
-/* A second answer with another tag: the earlier tag goes on naming the same side. */
+/* A second answer with another tag: the earlier tag becomes an alias of the side. */
 static int take_tag(struct side *s, struct str tag)
 {
 	uint32_t i = 0;
@@ -28,7 +28,7 @@ static int take_tag(struct side *s, struct str tag)
 		i++;
 	if (s->tag.len && i == s->aliases) {
 		if (s->aliases == CALL_MAX_ALIASES)
-			i = 0; /* the oldest is forgotten */
+			i = 0; /* replace the oldest alias */
 		else
 			s->aliases++;
 	}
@@ -112,8 +112,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	pm->mux = to_mux;
 }
 
-/* A rejected m-line says all the same what both legs speak. Later offers without flags keep that.
- */
+/* Records what both legs support even for a rejected m-line: later offers without flags keep it. */
 static void agree_on_rejected(struct leg *lf, struct leg *lt)
 {
 	if (!lf || !lt || lt->said.rejected || !sdp_proto_is_rtp(lt->said.proto) ||
@@ -145,8 +144,8 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 				raw_answer(plan, from, to, m, i, in);
 			continue;
 		}
-		/* The answerer's refusal may be one branch's: ports stay for the next. The
-		 * offerer's is final. */
+		/* A refusal by the answerer may come from one branch: keep ports for the next one.
+		 * The offerer's is final. */
 		neg_close(lf, lt && (lt->said.rejected || !lt->said.relayed));
 		neg_close(lt, lt && (lt->said.rejected || !lt->said.relayed));
 		if (m && !m->port)
@@ -221,7 +220,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		bundle_in_force(plan, from, to, in);
 	if (other)
 		restart_learning(from);
-	if (before) { /* the offerer stays with the side that answered first */
+	if (before) { /* the offerer stays with the first side that answered */
 		c->side[plan->to] = before->side[plan->to];
 		before->side[plan->to] = to;
 		call_free(in->keys, before);

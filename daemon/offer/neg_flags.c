@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Words of an offer or answer that are about the call or a side as a whole, and that no m-line
- * decides on. Pure. */
+/* Flags of an offer or answer that concern the call or a side as a whole. Pure. */
 #include "call/plan.h"
 #include "offer/neg_flags.h"
 

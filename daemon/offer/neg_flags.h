@@ -7,7 +7,7 @@
 
 void neg_flags(struct call *c, struct side *from, const struct neg_in *in);
 
-/* Warns of what is asked for and not there. */
+/* Warns about unsupported flags. */
 void neg_unsupported(struct plan *plan, const struct neg_in *in);
 
 /* The profile of the answer to this leg: that of its offer, with or without feedback as the request
@@ -15,7 +15,7 @@ void neg_unsupported(struct plan *plan, const struct neg_in *in);
 enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
 	uint32_t i, const struct neg_in *in);
 
-/* Whose media go back to them from now on: an offer decides, and an answer may. */
+/* Sets which sides get their own media back: by an offer, or by an answer with the flag. */
 void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
 	bool is_answer);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hands the legs of an exchange to keying/, and puts the results into the plan and into force.
+/* Passes the legs of an exchange to keying/, and puts the results into the plan and into force.
  * Pure. */
 #include "offer/neg_keying.h"
 #include "base/secmem.h"
@@ -116,7 +116,7 @@ static void into_force(struct leg *l, struct keying_answer *a)
 	secmem_wipe(&a->tx, sizeof(a->tx));
 }
 
-/* RTP is an answer to SRTP if it was offered, too, or if the script permits it. */
+/* RTP is a valid answer to SRTP if it was offered, too, or if the script permits it. */
 static bool may_answer_rtp(
 	struct plan *plan, const struct leg *l, uint32_t i, const struct neg_in *in)
 {
@@ -129,7 +129,7 @@ static bool may_answer_rtp(
 	return true;
 }
 
-/* Nothing was agreed on. */
+/* No SRTP was agreed. */
 static void answered_rtp(struct plan *plan, struct leg *l, const struct keying_answer *a,
 	uint32_t i, const struct neg_in *in)
 {

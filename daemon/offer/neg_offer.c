@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The offer (RFC 3264 section 5): which sides it joins, and what it asks of the other side. Pure.
- * An offer changes nothing that is in force: a re-INVITE may be refused, and media go on until
- * then. Its answer puts both sides into force (neg_answer.c). */
+/* Negotiates an offer (RFC 3264 section 5): chooses the sides, and the offer to the other side.
+ * Pure. An offer changes no state in force, because a re-INVITE may be refused while media
+ * continue. Its answer puts both sides into force (neg_answer.c). */
 #include "offer/neg_offer.h"
 #include "call/call.h"
 #include "call/dialog.h"
@@ -21,7 +21,7 @@
 
 /* --- Sides ------------------------------------------------------------------------------------ */
 
-/* A party that rang before and did not get the call knows keys that the next must not be told. */
+/* An earlier branch that lost the call knows keys, which the next must not get. */
 static void forget_keys(struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs; i++)
@@ -52,11 +52,11 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 	if (to->peer == SIDE_NONE)
 		to->peer = plan->from;
 	if (from->peer == SIDE_NONE)
-		from->peer = plan->to; /* forks: the first until somebody answers */
+		from->peer = plan->to; /* forks: the first branch is the peer until one answers */
 	if ((!from->source.family || from->peer == plan->to) &&
 		endpoint_parse_addr(&source, r->received_from) == 0)
 		from->source = source;
-	if (from->peer != plan->to) /* it switches to a side whose answer counts (dialog.h) */
+	if (from->peer != plan->to) /* it switches to a side with a valid answer (dialog.h) */
 		from->settled = false;
 	if (!from->has_local)
 		from->local = neg_local(plan, in, r->direction[0], neg_family(in->sdp));
@@ -75,7 +75,7 @@ static bool opportunistic(const struct ng_request *r, uint32_t flag)
 	return r->osrtp & flag;
 }
 
-/* The profile towards the other side. */
+/* The profile for the other side. */
 static enum sdp_proto outward(struct plan *plan, const struct leg *model, const struct sdp_media *m,
 	const struct neg_in *in)
 {
@@ -97,9 +97,8 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 	return p;
 }
 
-/* Whether RTP may go to the offerer before there is an answer. Its address is in force from now on
- * then. With SRTP on a side nobody could read it: the offerer's keys come into force, and the
- * answerer's are told, with the answer. */
+/* Whether RTP may go to the offerer before an answer. Its address then comes into force now. Not
+ * with SRTP on either side: keys come into force with the answer. */
 static void offer_early(struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
 	bool hears = m->dir == SDP_DIR_SENDRECV || m->dir == SDP_DIR_RECVONLY;
@@ -111,14 +110,14 @@ static void offer_early(struct leg *from, const struct sdp_media *m, const struc
 		neg_remotes(from, m, false, in);
 }
 
-/* An opportunistic offer goes on as such (RFC 8643), unless the script says what to speak. */
+/* Whether an opportunistic offer stays one (RFC 8643): yes, unless the script sets the profile. */
 static bool handed_on(const struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
 	return keying_was_offered(&from->keying) && !sdp_proto_is_secure(m->proto) &&
 		!in->r->transport.len;
 }
 
-/* paired: these two spoke to each other so far. */
+/* paired: these two sides were peers before. */
 static void offer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in)
 {
@@ -155,9 +154,9 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	from->used = to->used = plan->offers = true;
 }
 
-/* An m-line in SRTP without a usable crypto line is rejected (RFC 4568 7.1.2), and the call goes on
- * with the others. Where SRTP is in force, or the script demands suites, the offer fails, so that
- * nothing that is in force ends. */
+/* Rejects SRTP m-lines without a usable crypto line (RFC 4568 7.1.2); the others continue. If
+ * SRTP is in force, or the script demands suites, the offer fails, so that established media
+ * continue. */
 static void reject_unusable(struct plan *plan, struct leg *from, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in)
 {
@@ -206,7 +205,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	}
 	if (c->delete_ns &&
-		dialog_is_new(c, in->r)) { /* what was deleted does not live on with it */
+		dialog_is_new(c, in->r)) { /* a deleted dialog does not continue with the new one */
 		dialog_end_sides(c, UINT32_MAX);
 		c->answered = false;
 	}
@@ -241,7 +240,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	from->offer_open = true;
 	to->mux_flags = in->r->rtcp_mux;
 	from->osrtp = in->r->osrtp;
-	for (uint32_t i = 0; i < from->legs; i++) /* m-lines that are gone count as closed */
+	for (uint32_t i = 0; i < from->legs; i++) /* removed m-lines count as closed */
 		if (from->leg[i])
 			from->leg[i]->said.rejected = true;
 	for (uint32_t i = 0; i < in->sdp->media_count && !plan->error; i++) {
@@ -262,7 +261,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		lf->said.proto = m->proto;
 		mline_decide(to, i, unwanted, fresh);
 		plan->media[i].omit = mline_from(to, i);
-		/* What the other side knows of keeps its place, with port 0 (RFC 3264 8.2). */
+		/* An m-line known to the other side keeps its place, with port 0 (RFC 3264 8.2). */
 		lf->said.rejected = m->port == 0 || unwanted || mline_from(to, i) ||
 			raw_rejects(plan, m, i, in) || neg_too_many(plan, from, i, m, in) ||
 			(sdp_proto_is_rtp(m->proto) && loses_codecs(plan, m, i, in));

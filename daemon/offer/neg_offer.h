@@ -5,7 +5,7 @@
 
 #include "call/plan.h"
 
-/* The plan is how next, a copy of the call so far, has to become. */
+/* Writes the plan: how next, a copy of the call, must change. */
 void negotiate_offer(struct plan *out, struct call *next, struct neg_in *in);
 
 #endif

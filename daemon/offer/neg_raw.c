@@ -53,7 +53,7 @@ bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const
 	return true;
 }
 
-/* The terminal's address. Datagrams have one port; RTP has a second one for RTCP. */
+/* Reads the terminal's address. Datagrams have one port; RTP has a second one for RTCP. */
 static void said_at(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 {
 	neg_said(l, m, in);
@@ -95,14 +95,14 @@ static void into_force(struct leg *l, enum sdp_proto proto, enum sdp_dir dir,
 	l->quiet = 0;
 	memset(l->events, 0, sizeof(l->events));
 	leg_set_plain(l);
-	if (!endpoint_is_unspecified(remote)) /* hold: the address stays */
+	if (!endpoint_is_unspecified(remote)) /* hold: keep the address */
 		l->remote = *remote;
 	l->rtcp_remote = (struct endpoint){0};
 	neg_into_force(l, proto, dir, m);
 	l->used = true;
 }
 
-/* SRTP of this m-line ends. DTLS has keys of its own. */
+/* Reports the end of SRTP for this m-line. DTLS has keys of its own. */
 static void tell_end(struct plan *plan, const struct leg *l, const struct sdp_media *m, uint32_t i,
 	const struct neg_in *in)
 {

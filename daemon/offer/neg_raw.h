@@ -5,22 +5,22 @@
 
 #include "call/plan.h"
 
-/* Each side sees the other's m-line as it is. */
+/* Whether each side gets the other's m-line unchanged. */
 bool raw_passes(const struct sdp_media *m);
 
 /* Both sides get port 0, with a warning: an unknown transport, or voice, video or text that is
  * neither RTP nor SRTP. */
 bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in);
 
-/* Offer and answer of datagrams. */
+/* Negotiates offer and answer of datagrams. */
 void raw_offer(
 	struct leg *from, struct leg *to, const struct sdp_media *m, const struct neg_in *in);
 
 void raw_answer(struct plan *plan, struct side *from, struct side *to, const struct sdp_media *m,
 	uint32_t i, const struct neg_in *in);
 
-/* Whether the answer's transport is the offer's, or RTP where RTP was offered (RFC 3264 6.1); else
- * fails the plan, for no SDP for the offerer would be true. */
+/* Whether the answer's transport fits the offer: the same, or RTP for RTP (RFC 3264 6.1). Otherwise
+ * fails the plan, because no SDP for the offerer would be correct. */
 bool raw_fits(struct plan *plan, const struct leg *offerer, const struct sdp_media *m, uint32_t i,
 	const struct neg_in *in);
 

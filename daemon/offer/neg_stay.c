@@ -59,7 +59,7 @@ static bool is_established(const struct side *s)
 	return false;
 }
 
-/* Whether this flag is the other side's, and not this side's. */
+/* Whether this flag belongs to the other side only. */
 static bool is_others(uint32_t now, uint32_t others, uint32_t own)
 {
 	return now && now == others && now != own;
@@ -105,7 +105,7 @@ static void keep_limits(struct plan *plan, struct ng_request *r, const struct si
 	set_limits(&r->sdes, &to->wanted.limits);
 }
 
-/* A terminal that does not speak ZRTP would wait for it. */
+/* A terminal without ZRTP would wait for it. */
 static void keep_zrtp(struct plan *plan, struct ng_request *r, const struct side *from,
 	const struct side *to, struct pool *p)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What offer and answer share (neg_offer.c, neg_answer.c), and other exchanges too: the plan's
- * warnings and errors, a side's local address, what a terminal says about a media, and what comes
- * into force. Pure. */
+/* Shared by offers, answers and other exchanges: the plan's warnings and errors, local addresses, a
+ * terminal's description of media, and putting it into force. Pure. */
 #include "call/plan.h"
 #include "call/said.h"
 #include "offer/neg_flags.h"
@@ -42,8 +41,7 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 
 /* --- Sides ------------------------------------------------------------------------------------ */
 
-/* The local address a side is spoken to from: of the interface that was named, of the right family.
- */
+/* The local address for a side: of the named interface, in the right family. */
 uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
 {
 	struct str want = name.len ? name : str_from(in->locals_n ? in->locals[0].name : "");
@@ -59,7 +57,7 @@ uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, i
 		if (same && (!family || in->locals[i].addr.family == family))
 			return (uint8_t)i;
 	}
-	/* Of times when they chose between IPv4 and IPv6. */
+	/* Old flags that chose between IPv4 and IPv6. */
 	if (!known && legacy)
 		return neg_local(plan, in, STR_NONE, legacy);
 	if (!known && name.len)
@@ -81,7 +79,7 @@ int neg_family(const struct sdp *s)
 	return s->conn.addr.family ? s->conn.addr.family : s->origin_addr.family;
 }
 
-/* --- What an SDP says about a media ----------------------------------------------------------- */
+/* --- Descriptions of media -------------------------------------------------------------------- */
 
 static void keep_text(char *to, size_t size, struct str text)
 {
@@ -116,7 +114,7 @@ void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 	neg_said_at(&l->said, m, in);
 }
 
-/* --- What comes into force -------------------------------------------------------------------- */
+/* --- Putting into force ----------------------------------------------------------------------- */
 
 void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that a party knows as two m-lines, one in SRTP and one in RTP, of which it takes one: SRTP
- * "as far as possible" as it was done before RFC 8643, and is by phones and by ng's
- * OSRTP=offer-legacy. Inside the call they are one media. The party's numbers of m-lines go on past
- * both for good (RFC 3264 8), so whichever of them is not meant is written as rejected. Pure. */
+/* Media that a party has as two m-lines, one SRTP and one RTP, to choose one of. Phones offered
+ * SRTP this way before RFC 8643; ng's OSRTP=offer-legacy does, too. Inside the call they are one
+ * media. The party's numbers include both for good (RFC 3264 8), so the unused one is written as
+ * rejected. Pure. */
 #include "call/plan.h"
 #include "offer/mline_map.h"
 #include "offer/neg_keying.h"
@@ -14,7 +14,7 @@ static bool same_kind(const struct sdp_media *a, const struct sdp_media *b)
 		sdp_proto_is_rtp(b->proto);
 }
 
-/* What they mean together. */
+/* The m-line of the two that is in use. */
 static const struct sdp_media *meant(const struct neg_in *in, struct leg *l,
 	const struct sdp_media *a, const struct sdp_media *b)
 {
@@ -37,7 +37,7 @@ uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side
 	*out = *said;
 	if (left < 2 || !same_kind(said, next))
 		return 1;
-	/* The second has a number that the party did not use yet. */
+	/* The second has a new number for the party. */
 	fresh = in->r->osrtp & NG_OSRTP_ACCEPT_LEGACY && is_offer &&
 		!side_leg_get(from, media + 1) && said->port && next->port &&
 		sdp_proto_is_secure(said->proto) != sdp_proto_is_secure(next->proto);
@@ -50,7 +50,7 @@ uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side
 	return 2;
 }
 
-/* How many m-lines it knows, of a call with that many media. */
+/* Number of m-lines the party has, for this many media of the call. */
 static uint32_t m_lines(const struct side *s, uint32_t media)
 {
 	uint32_t n = 0;
@@ -102,7 +102,7 @@ bool osrtp_legacy_edit(struct sdp_media_edit *e, const struct side *to, uint32_t
 	*twin = *e;
 	twin->keep = false;
 	twin->reject = e->reject || !pm->both;
-	/* What is not RTP any more has the place of the first. */
+	/* Media that is no longer RTP takes the first place. */
 	twin->proto = sdp_proto_make(sdp_proto_is_rtp(is) ? !sdp_proto_is_secure(is) : plain_first,
 		sdp_proto_is_feedback(is));
 	twin->keying = NULL;

@@ -5,19 +5,18 @@
 
 #include "call/plan.h"
 
-/* How many of the m-lines that from said, of those that are left, are this media of ours: 1 or 2.
- */
+/* How many of the sender's remaining m-lines belong to this media: 1 or 2. */
 uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side *from,
 	uint32_t media, const struct sdp_media *said, uint32_t left, bool is_offer);
 
-/* Whether it is offered in RTP and in SRTP, in an offer of so many media. */
+/* Whether to offer it in RTP and in SRTP, in an offer with so many media. */
 bool osrtp_legacy_offer(struct plan *plan, struct side *to, uint32_t media, uint32_t count,
 	const struct neg_in *in);
 
-/* What is told of so many media is not more than an SDP may have. NULL, or the error-reason. */
+/* Checks that the m-lines do not exceed an SDP's limit. NULL, or the error-reason. */
 const char *osrtp_legacy_fits(const struct side *to, uint32_t count);
 
-/* The second m-line of such a media, beside e. False without memory. */
+/* Writes the second m-line of such a media, in addition to e. False without memory. */
 bool osrtp_legacy_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
 	const struct plan_media *pm, const struct neg_in *in);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The addresses of an SDP that media would be sent to, and media-address of the request: each is
- * looked at before anything is negotiated. One that is not allowed refuses the whole offer or
- * answer, for a call without media helps nobody. What is no destination passes: port 0, hold
- * (0.0.0.0, names in .invalid), media that is not relayed. Other names, and forms such as "127.1",
- * are refused: nothing is resolved here, and a call without a word heard is worse than a refused
- * one. */
+/* Checks all media destinations in an SDP, and media-address of the request, before negotiation. A
+ * forbidden one refuses the whole offer or answer, because a call without media is useless. Port 0,
+ * hold (0.0.0.0, names in .invalid) and media that is not relayed are not destinations. Other
+ * names, and forms such as "127.1", are refused: nothing is resolved here. */
 #include "offer/reach_sdp.h"
 #include "call/calls.h"
 #include "call/said.h"
@@ -37,7 +35,7 @@ static const struct sdp_line *rtcp_line(const struct sdp_media *m)
 	return m->has_rtcp ? sdp_attr(m->lines, STR("rtcp")) : m->conn.line;
 }
 
-/* The address that stands in "IN IP4 x", if it is none that we can send to; else empty. */
+/* The text of "IN IP4 x" if x is an unusable address; else empty. */
 static struct str no_address(struct str text)
 {
 	struct endpoint e;
@@ -52,7 +50,7 @@ static struct str no_address(struct str text)
 	return whole;
 }
 
-/* False: an address of this media is none, and detail says which. */
+/* False: this media has an invalid address, described in detail. */
 static bool are_addresses(
 	struct pool *p, const struct sdp *sdp, const struct sdp_media *m, struct str *detail)
 {
@@ -73,7 +71,7 @@ static bool are_addresses(
 	return !text.len;
 }
 
-/* What an SDP writes into c= lines in place of our address leads to us as well. */
+/* The address that an SDP writes into c= lines instead of ours also leads to us. */
 static const char *media_address(struct calls *c, const struct ng_request *r, struct str *detail)
 {
 	struct endpoint e;
@@ -111,7 +109,7 @@ const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *
 
 		if (!m->port || !sdp_proto_is_relayed(m->proto))
 			continue;
-		/* With the SIP source address it does not matter what stands there. */
+		/* With the SIP source address, the SDP's address is ignored. */
 		if (endpoint_addr_eq(&rtp, &m->conn.addr) && !are_addresses(p, sdp, m, detail))
 			return REACH_ERROR;
 		rtp.port = m->port;

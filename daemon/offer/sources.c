@@ -7,7 +7,7 @@
 
 #define BODY_MAX 16384u /* most bytes kept of a source's SDP */
 
-/* --- What sources say ------------------------------------------------------------------------- */
+/* --- Sources' descriptions -------------------------------------------------------------------- */
 
 /* Copies the description of media, without addresses, identities and keys. */
 static bool describes(const struct sdp_line *l)
@@ -49,7 +49,7 @@ void subscribe_remember(struct side *s, const struct sdp *sdp)
 	sbuf_fini(&b);
 }
 
-/* --- What a listener hears -------------------------------------------------------------------- */
+/* --- Listeners' m-lines ----------------------------------------------------------------------- */
 
 uint32_t sources_wanted(
 	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r)

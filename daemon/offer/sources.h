@@ -25,16 +25,16 @@ uint32_t sources_wanted(
  * open. */
 uint32_t sources_find(
 	struct slots *out, struct pool *p, const struct call *c, const struct ng_request *r);
-/* The a=label of a source's media (RFC 4574, RFC 7866 7.1.1): a number that no other media of the
- * call has, the same for all listeners and requests. */
+/* The a=label of a source's media (RFC 4574, RFC 7866 7.1.1): a number unique in the call, the same
+ * for all listeners and requests. */
 struct str sources_label(struct pool *p, uint8_t side, uint8_t media);
 
-/* An SDP of all that the request wants to hear of the call, as the sources described it; NULL and
- * *error if there is nothing. */
+/* Writes an SDP of all requested sources, from their descriptions; NULL and *error if there are
+ * none. */
 struct str subscribe_body(
 	struct pool *p, const struct call *c, const struct ng_request *r, const char **error);
 
-/* Keeps what listeners need of it; without memory there is nothing to hear. */
+/* Stores the description for listeners; without memory they cannot subscribe to it. */
 void subscribe_remember(struct side *s, const struct sdp *sdp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe): a publisher only
- * sends, a listener gets a copy of what others send, each under keys of its own. Pure but for the
- * copy of the call. Nothing is transcoded. */
+/* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe). A publisher only
+ * sends; a listener gets a copy of other sides' media. Each has its own keys. Pure, except for the
+ * copy of the call. No transcoding. */
 #include "offer/subscribe.h"
 #include "call/gate.h"
 #include "call/plan.h"
@@ -11,11 +11,11 @@
 #include "offer/neg_keying.h"
 #include "offer/sources.h"
 
-/* --- Who hears whom --------------------------------------------------------------------------- */
+/* --- Listeners and sources -------------------------------------------------------------------- */
 
 /* --- Subscribe -------------------------------------------------------------------------------- */
 
-/* A listener that left leaves its place: a call has only so many. */
+/* Reuses the place of a former listener: their number is limited. */
 static uint8_t listener_add(struct call *c, struct str tag)
 {
 	for (uint32_t i = 0; i < c->sides; i++) {
@@ -35,7 +35,7 @@ static uint8_t listener_add(struct call *c, struct str tag)
 	return call_side_add(c, tag, STR_NONE);
 }
 
-/* A listener's keys are ours: what it hears may come from several. */
+/* A listener gets our keys, because its sources may be several. */
 static void no_passthrough(struct plan *plan, const struct neg_in *in)
 {
 	if (ng_flag(in->r, NG_FLAG_PASSTHROUGH))
@@ -70,7 +70,7 @@ static void listen_media(struct plan *plan, struct leg *l, struct leg *source,
 	l->used = true;
 }
 
-/* The listener's side, made if there is none, or SIDE_NONE: then the plan has an error. */
+/* Finds or creates the listener's side. SIDE_NONE: the plan has an error. */
 static uint8_t listener_get(struct plan *plan, struct call *c, const struct ng_request *r)
 {
 	uint8_t at = call_side_by_tag(c, r->to_tag);
@@ -248,7 +248,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		if (!neg_read_offer(plan, l, m, i, in))
 			return;
 		if (!sdp_proto_is_secure(m->proto) && !(r->osrtp & NG_OSRTP_ACCEPT))
-			/* opportunistic (RFC 8643), and nobody accepts it */
+			/* opportunistic (RFC 8643), and not accepted */
 			keying_drop_offered(&l->keying);
 		neg_write_answer(plan, &keys, l, i, in);
 		pm->proto = m->proto;
@@ -282,7 +282,7 @@ static const char *mode_of(const struct leg *source)
 	return name[source->active ? source->dir : source->said.dir];
 }
 
-/* What is said of an m-line besides its label. */
+/* Adds an m-line's properties, except its label. */
 static void reply_media(
 	struct pool *p, const struct call *c, const struct leg *l, struct ngval *dict)
 {
@@ -293,7 +293,7 @@ static void reply_media(
 	ngval_add_str(p, dict, STR("mode"), str_from(mode_of(source->leg[l->hears_media])));
 }
 
-/* The open m-lines of one source. */
+/* Adds the open m-lines of one source. */
 static void reply_source(struct pool *p, const struct call *c, const struct side *s, uint8_t at,
 	struct ngval *tags, struct ngval *labels)
 {

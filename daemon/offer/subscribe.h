@@ -9,7 +9,7 @@ void negotiate_publish(struct plan *out, struct call *next, struct neg_in *in);
 void negotiate_subscribe(struct plan *out, struct call *next, struct neg_in *in);
 void negotiate_subscribe_answer(struct plan *out, struct call *next, struct neg_in *in);
 
-/* What the reply says of whom and what it hears. */
+/* Adds the listener, its sources and their media to the reply. */
 void subscribe_reply(struct pool *p, const struct call *c, const struct ng_request *r,
 	uint8_t listener, struct ngval *dict);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A fragment is a change of the call like an offer, but only candidates are added. They count for
- * the credentials in force, or for those of a restart that waits for its answer. A fragment of
- * others comes too early or too late, and does nothing. Nothing is sent to a candidate but
- * connectivity checks, and only where media may go (call/reach.h). */
+/* A fragment changes a call like an offer, but only adds candidates. They belong to the credentials
+ * in force, or to those of a restart that waits for its answer. Fragments with other credentials
+ * are too early or late, and ignored. Candidates receive only connectivity checks, and only where
+ * media may go (call/reach.h). */
 #include "offer/trickle.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@ struct trickle {
 	struct pool *p;
 	struct side *side;
 	uint32_t added, ignored;
-	bool ended; /* a leg's candidates are complete by this fragment */
+	bool ended; /* the fragment completes a leg's candidates */
 };
 
-/* The leg that a section is of: by a=mid, else by its number. */
+/* Finds the leg of a section by a=mid, else by its number. */
 static struct leg *leg_of(const struct side *s, const struct sdp_ice_section *section)
 {
 	for (uint32_t i = 0; section->mid.len && i < s->legs; i++)
@@ -34,7 +34,7 @@ static bool is_current(const struct leg_ice *ice, const struct sdp_ice *said)
 		str_eq(said->ufrag, str_from(ice->remote_ufrag));
 }
 
-/* Of an ICE restart that waits for its answer. */
+/* Whether it belongs to an ICE restart that waits for its answer. */
 static bool is_next(const struct leg_ice *ice, const struct sdp_ice *said)
 {
 	return ice->on && ice->restart &&

@@ -6,8 +6,8 @@
 
 #include "call/call.h"
 
-/* The request has the flag fragment. is_answer: its to-tag is of who sent it. Errors are in the
- * reply; candidates of m-lines without ICE, or of other credentials, give a warning. */
+/* The request has the flag fragment. is_answer: its to-tag names the sender. Errors are in the
+ * reply; candidates of m-lines without ICE, or of other credentials, cause a warning. */
 void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, bool is_answer,
 	uint64_t now_ns, struct call_reply *out);
 

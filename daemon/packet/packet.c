@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of what becomes of a packet. */
+/* Names of packet verdicts. */
 #include "packet/packet.h"
 
 const char *packet_drop_name(enum packet_verdict v)

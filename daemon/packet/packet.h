@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What passes between steering and media: a packet that came in, a packet that leaves. Both sides
- * see descriptors into the arena, neither knows the other. */
+/* Shared by steering and media: a received packet, and a packet to send. Both are descriptors of
+ * arena memory, so neither side includes the other. */
 #ifndef PACKET_PACKET_H
 #define PACKET_PACKET_H
 
 #include "base/endpoint.h"
 
-/* What becomes of a packet. Drops are data: enum, text, counters and metrics derive from this
- * table. */
+/* Verdicts of packets. One table yields the enum, texts, counters and metrics. */
 #define PACKET_DROPS(X)                                                                \
 	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")                \
 	X(TOO_LONG, "too-long", "longer than the largest packet")                      \
@@ -44,17 +43,16 @@
 
 enum packet_verdict {
 	PACKET_JOB,  /* goes into the batch */
-	PACKET_SENT, /* after complete: handed to steering out */
+	PACKET_SENT, /* after complete: given to steering to send */
 	PACKET_SIDE, /* consumed: the keying thread has it (packet/side.h) */
-	PACKET_PASS, /* no media: on to the ordinary socket, or to the control thread */
+	PACKET_PASS, /* not media: passed to the ordinary socket, or to the control thread */
 #define X(id, name, text) PACKET_DROP_##id,
 	PACKET_DROPS(X)
 #undef X
 		PACKET_VERDICTS
 };
 
-/* A local port as steering sees it: which local address (index into the configured interfaces) and
- * which port. */
+/* A local port as steering sees it: index of the local address in the configuration, and port. */
 struct local_port {
 	uint16_t port;
 	uint8_t addr; /* index */
@@ -68,7 +66,7 @@ struct packet_in { /* written by steering, read by media */
 	uint32_t len;    /* bytes of UDP payload */
 	uint32_t slot;   /* arena slot it lies in; its result goes to the same slot of arena.out */
 	uint32_t token;  /* steering's own (a packet id of NFQUEUE, or a socket) */
-	uint64_t t_ns;   /* CLOCK_REALTIME when the kernel saw it, or when it was read */
+	uint64_t t_ns;   /* CLOCK_REALTIME when the kernel received it, or else when it was read */
 	uint32_t dev;    /* interface index; 0: the host's stack has checked the source */
 	uint8_t verdict; /* enum packet_verdict, written by media, read by steering */
 };
@@ -83,8 +81,8 @@ struct packet_out { /* written by media, read by steering */
 	uint32_t out_off;        /* first byte in arena.out; ARENA_HEADROOM free bytes before it */
 	uint32_t len;
 	uint8_t tos;
-	uint8_t failed; /* written by steering: the kernel did not take it */
-	uint32_t in;    /* index of the packet_in it came from, for latency and accounting */
+	uint8_t failed; /* written by steering: the kernel refused it */
+	uint32_t in;    /* index of its packet_in, for latency and accounting */
 };
 
 const char *packet_drop_name(enum packet_verdict v);

@@ -62,7 +62,7 @@ int side_take(struct side_channel *c, struct side_share *share, const struct sid
 	if (len > SIDE_PACKET_MAX)
 		return -EMSGSIZE;
 	at = atomic_load_explicit(&c->in.head, memory_order_relaxed);
-	/* As many were written since its last packet as wait now: none of those is its own. */
+	/* As many packets were written since its last as wait now, so none of these is its own. */
 	if (at - share->until >= SIDE_ENTRIES - room)
 		*share = (struct side_share){0};
 	if (share->n[head->believed] >=

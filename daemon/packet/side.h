@@ -55,20 +55,20 @@ struct side_share {
 struct side_channel {
 	struct ring in;  /* worker -> keying thread */
 	struct ring out; /* keying thread -> worker */
-	/* eventfds, of whoever created them; -1 = nobody is woken (tests) */
+	/* eventfds, owned by the creator; -1 = nobody is woken (tests) */
 	int thread_fd, worker_fd;
 	_Atomic bool asleep; /* the keying thread waits for thread_fd, or is about to */
 	/* Written by the worker, read by any thread. */
-	_Atomic uint64_t sent;  /* packets of the keying thread that left */
-	_Atomic uint64_t stale; /* of these not sent: the stream is gone, or is another call's */
-	_Atomic uint64_t
-		refused; /* of these not sent: no such destination, or the kernel refused */
+	_Atomic uint64_t sent;    /* packets of the keying thread that were sent */
+	_Atomic uint64_t stale;   /* packets not sent: the stream is gone, or belongs to another
+				 * call */
+	_Atomic uint64_t refused; /* packets not sent: no such destination, or the kernel refused */
 	/* Written by the keying thread, read by any thread. */
 	_Atomic uint64_t back_full; /* its packets that found the ring full */
-	/* The worker's: packets since the last side_flush(), and where one is put together. */
+	/* Worker only: packets since the last side_flush(), and a buffer to assemble an entry. */
 	uint32_t pushed;
 	struct side_packet packet;
-	/* The keying thread's: likewise. */
+	/* Keying thread only: likewise. */
 	uint32_t given;
 };
 
@@ -77,11 +77,11 @@ int side_init(struct side_channel *c);
 /* Wipes both rings. Neither thread may use the channel any more. */
 void side_fini(struct side_channel *c);
 
-/* Worker. Passes p, of which bytes are taken from there, to the keying thread. 0; -ENOSPC: the ring
- * is full or the stream used up its share; -EMSGSIZE. */
+/* Worker. Passes packet p to the keying thread, with its bytes at "from". 0; -ENOSPC: the ring is
+ * full or the stream used up its share; -EMSGSIZE. */
 int side_take(struct side_channel *c, struct side_share *share, const struct side_packet *head,
 	const uint8_t *bytes, uint32_t len);
-/* Worker, after a burst: wakes the keying thread if it sleeps and there is something. */
+/* Worker, after a burst: wakes the keying thread if it sleeps and packets wait. */
 void side_flush(struct side_channel *c);
 /* Worker. The next packet to send. False: none. */
 bool side_next(struct side_channel *c, struct side_packet *out);
@@ -95,7 +95,7 @@ static inline bool side_waits(const struct side_channel *c)
 bool side_read(struct side_channel *c, struct side_packet *out);
 /* Keying thread. Before it sleeps. False: packets wait, so it must not sleep. */
 bool side_sleep(struct side_channel *c);
-/* Keying thread. Gives a packet back, to leave with the worker's next burst. 0 or -ENOSPC. */
+/* Keying thread. Queues a packet to send with the worker's next burst. 0 or -ENOSPC. */
 int side_give(struct side_channel *c, const struct side_packet *p);
 /* Keying thread, after any number of side_give(): wakes the worker. */
 void side_give_end(struct side_channel *c);

@@ -94,7 +94,7 @@ static void on_up(void *arg)
 	r->told_down = false;
 	r->trouble = false;
 	r->clock.asked_ns = 0;
-	redis_clock_ask(r); /* before anything is restored */
+	redis_clock_ask(r); /* before restoring anything */
 	redis_owner_ask(r);
 }
 
@@ -110,7 +110,7 @@ static void on_down(void *arg, const char *why)
 	r->told_down = true;
 }
 
-/* Where we read: the same server, unless told otherwise. */
+/* The server to read from: the same one, unless configured otherwise. */
 static void on_read_up(void *arg)
 {
 	struct redis *r = arg;
@@ -132,7 +132,7 @@ static void on_read_down(void *arg, const char *why)
 	else if (log_limit_pass(&r->log, clock_mono_ns(), 60 * NS_PER_SEC, &held))
 		log_warn("redis: calls cannot be read (%s)", why);
 	r->scan.running = false;
-	/* At start: who waits shall not wait for what is not there. */
+	/* At start: nobody needs to wait for an unreachable server. */
 	if (r->waiting && r->mode == REDIS_RESTORING && !r->first)
 		loop_stop(r->cfg.loop);
 }
@@ -150,8 +150,8 @@ int redis_active(struct redis *r)
 	r->decided = true;
 	calls_passive(r->cfg.calls, false);
 	redis_mirror_hand_over(r);
-	/* What was followed comes back at once, whether Redis is there or not; a last look tells
-	 * what was missed. */
+	/* Restores the mirrored calls at once, with or without Redis; a last scan finds missed
+	 * ones. */
 	r->scanned = !redis_link_is_up(r->read);
 	r->scan.running = false;
 	if (!r->scanned)
@@ -159,7 +159,7 @@ int redis_active(struct redis *r)
 	return 0;
 }
 
-/* Our calls end here; where they are written they stay. */
+/* Ends our calls here, but keeps them in Redis. */
 static void leave(struct redis *r)
 {
 	redis_restore_drop(r);

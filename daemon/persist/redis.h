@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls in Redis: written while we are active, read back after a restart, followed while another
- * node is active. A hash per call, "xcipher:call:CALL-ID", with the fields c (all of it) and s
- * (what packets change), both sealed (persist/redis_crypt.h); every change is also published on
- * "xcipher:DB". Control thread only; never blocks. */
+/* Calls in Redis: written while this node is active, restored after a restart, mirrored while
+ * another node is active. One hash per call, "xcipher:call:CALL-ID", has the fields c (whole call)
+ * and s (state changed by packets), both encrypted (persist/redis_crypt.h). Every change is also
+ * published on "xcipher:DB". Control thread only; never blocks. */
 #ifndef PERSIST_REDIS_H
 #define PERSIST_REDIS_H
 
@@ -13,38 +13,38 @@
 struct redis_config {
 	struct loop *loop;
 	struct calls *calls;
-	struct redis_server server;  /* where calls are read from, */
-	struct redis_server write;   /* and written to; unset: the same */
+	struct redis_server server;  /* server to read calls from, */
+	struct redis_server write;   /* and to write to; unset: the same */
 	struct redis_tls_config tls; /* for rediss:// */
 	const char *key_file;        /* see redis_crypt_create() */
-	uint32_t expires_s;          /* of what is no longer renewed */
-	bool standby;                /* follow from the start */
-	uint16_t node;               /* tells instances of one machine apart: the ng port */
-	bool (*has_room)(void *arg); /* may another call be brought back now? */
+	uint32_t expires_s;          /* lifetime of entries that are not renewed */
+	bool standby;                /* start as standby */
+	uint16_t node;               /* distinguishes instances of one machine: the ng port */
+	bool (*has_room)(void *arg); /* whether another call may be restored now */
 	void *has_room_arg;
 };
 
 struct redis;
 
-/* err: one line. 0 or -errno; that Redis is away is no error. */
+/* err: one line. 0 or -errno; an unreachable Redis is not an error. */
 int redis_create(struct redis **out, const struct redis_config *cfg, char *err, size_t err_len);
-/* Serves the loop until all calls are back, or it is clear that Redis is away: then they come back
- * when it does. */
+/* Runs the loop until all calls are restored, or Redis turns out to be unreachable; calls are then
+ * restored when it returns. */
 void redis_wait(struct redis *r, uint64_t at_most_ns);
-/* Writes what is still to be written, for half a second at most. Calls stay in Redis. */
+/* Writes pending changes, for half a second at most. Calls stay in Redis. */
 void redis_destroy(struct redis *r);
 
 /* Passes changes to the kernel before the command's reply is sent, so that an acknowledged change
  * survives a crash. */
 void redis_flush(struct redis *r);
 
-/* Take over the calls that were followed, or leave ours to another node. -EALREADY. */
+/* Takes over the mirrored calls, or leaves ours to another node. -EALREADY. */
 int redis_active(struct redis *r);
 int redis_standby(struct redis *r);
 
 struct redis_usage {
 	bool standby, up, refusing;
-	uint64_t waiting; /* calls, and removals of calls, that are not written yet */
+	uint64_t waiting; /* calls and removals not written yet */
 	uint64_t written, errors, times_away, restored, skipped, followed, removals_lost;
 	uint64_t refused; /* values and messages from Redis that were not authentic, or repeated */
 };

@@ -26,7 +26,7 @@ enum {
 };
 static const char head_sealed[HEAD + 1] = "XCS\x02", head_plain[HEAD + 1] = "XCSP";
 
-#define PEERS 4 /* processes whose records are read at a time: one or two */
+#define PEERS 4 /* processes whose keys are cached: usually one or two are read at a time */
 
 struct peer {
 	bool set;

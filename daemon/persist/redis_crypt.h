@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes that leave the machine: encrypted and authenticated under a name, so that none can be read,
- * changed, or put in another's place. AES-256-GCM. */
+/* Encrypts and authenticates bytes that leave the machine, bound to a name, so that they cannot be
+ * read, changed, or swapped. AES-256-GCM. */
 #ifndef PERSIST_REDIS_CRYPT_H
 #define PERSIST_REDIS_CRYPT_H
 
@@ -13,13 +13,13 @@ struct redis_crypt;
  * -errno. */
 int redis_crypt_create(struct redis_crypt **out, const char *key_file, char *err, size_t err_len);
 void redis_crypt_destroy(struct redis_crypt *s);
-/* Appended to out; an error is left there, or returned: 0 or -errno. */
+/* Appends to out. Errors stay in out, too: 0 or -errno. */
 int redis_crypt_close(struct redis_crypt *s, struct sbuf *out, struct str name, struct str plain);
-/* Appended to out. -EBADMSG: not sealed by this key, under this name. -EPROTONOSUPPORT: of another
+/* Appends to out. -EBADMSG: not sealed by this key under this name. -EPROTONOSUPPORT: another
  * version. */
 int redis_crypt_open(struct redis_crypt *s, struct sbuf *out, struct str name, struct str sealed);
-/* The process that sealed it, and the order: each process has a random salt, and a counter that
- * grows with each sealed value. Authentic only if redis_crypt_open() accepts the same bytes. False:
+/* The process that sealed a value, and its order: each process has a random salt, and a counter
+ * that rises with each value. Authentic only if redis_crypt_open() accepts the same bytes. False:
  * not sealed. */
 #define SEAL_SALT_LEN 16
 struct redis_crypt_origin {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* On standby: the calls of the active node, as sealed bytes in memory, kept up to date by what it
- * publishes; at each connection all are read once. So a take-over needs nothing of Redis, which may
- * have gone together with the other node. */
+/* Standby: keeps the active node's calls as encrypted bytes in memory. Reads all at each
+ * connection, then follows published changes. So a take-over works without Redis, which may have
+ * failed together with the other node. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -177,8 +177,7 @@ void redis_follow_scan(struct redis *r)
 		redis_scan_start(r);
 }
 
-/* Without text: the subscription has begun. Before calls are read, the active node must be
- * known. */
+/* Without text: the subscription has begun. The active node must be known before calls are read. */
 static void on_message(void *arg, struct str channel, struct str text)
 {
 	struct redis *r = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of Redis share. */
+/* Shared by the files of Redis. */
 #ifndef PERSIST_REDIS_INT_H
 #define PERSIST_REDIS_INT_H
 
@@ -11,15 +11,15 @@
 #define REDIS_PREFIX   "xcipher:call:"
 #define REDIS_NAME_MAX (sizeof(REDIS_PREFIX) + SAVE_ID_MAX + 24)
 
-/* A call as it is in Redis. */
+/* A stored call. */
 struct redis_entry {
 	struct redis_entry *next, *chain;
-	uint32_t walk; /* the last one that found it, or during which it was heard of */
+	uint32_t walk; /* the last walk that found it, or during which it was published */
 	bool heard;
 	struct str id, whole, state; /* heap; sealed */
 };
 
-/* A heap copy instead of what was there; false without memory. */
+/* Replaces *to by a heap copy; false without memory. */
 bool redis_str_set(struct str *to, struct str from);
 void redis_entry_free(struct redis_entry *e);
 struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str state);
@@ -27,14 +27,14 @@ struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str 
 #define REDIS_ID_LEN 16
 
 enum redis_mode {
-	REDIS_RESTORING, /* calls are brought back before anything is written */
-	REDIS_ACTIVE,    /* every change is written */
+	REDIS_RESTORING, /* restores calls before writing anything */
+	REDIS_ACTIVE,    /* writes every change */
 	REDIS_FOLLOWING, /* another node is active */
 };
 
-struct redis_scan { /* one walk through all that is there */
+struct redis_scan { /* one walk through all stored calls */
 	bool running, failed, asked,
-		again; /* asked: for a page; again: from the start, when that has come */
+		again; /* asked: a page is requested; again: restart after it arrives */
 	uint32_t gets; /* on their way */
 	uint32_t walk; /* counts */
 	uint32_t pages;
@@ -48,12 +48,12 @@ struct redis_scan { /* one walk through all that is there */
 struct redis_claim { /* claim to be the active node, or question for such a claim */
 	uint8_t id[REDIS_ID_LEN];
 	uint64_t number;
-	uint8_t nonce[REDIS_NONCE_LEN]; /* of the question that a claim answers */
+	uint8_t nonce[REDIS_NONCE_LEN]; /* nonce of the question that a claim answers */
 };
 
 struct redis_proof {
 	bool proved; /* the active node answered the question */
-	/* its salt, and the counter of its last message that was accepted */
+	/* its salt, and the counter of its last accepted message */
 	struct redis_crypt_origin active;
 	bool pending; /* a question was published and not answered yet */
 	uint8_t nonce[REDIS_NONCE_LEN];
@@ -62,7 +62,7 @@ struct redis_proof {
 	uint32_t answers;
 };
 
-struct redis_mirror { /* what another node has, by Call-ID */
+struct redis_mirror { /* calls of another node, by Call-ID */
 	struct redis_entry **bucket;
 	uint32_t count, lost;
 	uint8_t seed[16];
@@ -74,42 +74,44 @@ struct redis {
 	struct redis_crypt *seal;
 	struct redis_tls *tls;
 	struct redis_link *link, *read,
-		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
+		*sub; /* read: the same as link, unless calls are read from another server; sub:
+		       * subscriptions */
 	enum redis_mode mode;
 	struct loop_timer *pump, *tick, *deadline;
 	struct redis_clock {
 		bool pending, refused, differs;
 		uint64_t asked_ns; /* CLOCK_MONOTONIC */
-		int64_t ahead_ns;  /* of CLOCK_REALTIME, when it was read last */
+		int64_t ahead_ns;  /* lead over CLOCK_REALTIME at the last reading */
 	} clock;
 	uint64_t pumped_ns; /* CLOCK_MONOTONIC of the last run of on_pump() */
 	char channel[32], owners[32];
 	/* Who is active (redis_owner.c). */
 	uint8_t id[REDIS_ID_LEN];
-	uint64_t number; /* of our claim, or the highest heard of */
+	uint64_t number; /* number of our claim, or the highest known */
 	uint64_t renew_ns;
-	bool claimed, claim_due; /* we are active; it could not be said yet */
-	bool decided;            /* nobody else is, as far as Redis knows */
-	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
+	bool claimed, claim_due; /* we are active; the claim is not sent yet */
+	bool decided;            /* no other node is active, as far as Redis knows */
+	bool unsure, give_way;   /* unsure: asked without answer, so nothing is written;
+				  * give_way: another node is active */
 	bool listening;          /* subscribed to the channel of claims */
 	bool scan_due;           /* read all calls as soon as the active node is known */
 	struct redis_proof proof;
-	uint64_t leave_ns; /* deadline for going to standby; 0 = not on the way */
+	uint64_t leave_ns; /* deadline for going to standby; 0 = not scheduled */
 	/* Reading back. */
 	struct redis_scan scan;
-	struct redis_entry *first, *last; /* wait to be brought back */
+	struct redis_entry *first, *last; /* calls that wait to be restored */
 	uint32_t queued;
 	bool scanned; /* a walk has ended */
 	uint64_t began_ns;
 	uint64_t restored, skipped, restoring_skipped;
 	bool waiting; /* redis_wait() */
 	/* Writing. */
-	bool trouble; /* Redis answers with errors: tried with one write at a time */
+	bool trouble; /* Redis returns errors: retries with one write at a time */
 	uint64_t pause_ns, retry_ns;
 	uint64_t written, errors, disconnects;
-	bool told_down, lost_keys; /* keys were gone, and not all is written again */
+	bool told_down, lost_keys; /* keys had disappeared, and not all are written again */
 	uint64_t lost_key_ns,
-		/* when a key was gone; until when keys are removed before they are written */
+		/* when a key had disappeared; until when keys are removed before writing */
 		force_ns;
 	struct sbuf plain, sealed;
 	/* Following. */
@@ -147,18 +149,17 @@ bool redis_read_time(uint64_t *ns, const struct resp *reply);
 
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);
-/* Brings back what waits, as far as there is room; true when nothing waits and nothing more is
- * coming. */
+/* Restores waiting calls while there is room; true when all are restored and no more will come. */
 bool redis_restore_some(struct redis *r);
 void redis_restore_add(struct redis *r, struct redis_entry *e);
 void redis_restore_drop(struct redis *r);
 
 /* redis_owner.c */
 void redis_owner_init(struct redis *r);
-/* We are active from now on. */
+/* Claims to be the active node. */
 void redis_owner_claim(struct redis *r);
 void redis_owner_renew(struct redis *r);
-/* We are not any more, of our own will. */
+/* Gives up the claim, by command. */
 void redis_owner_release(struct redis *r);
 /* The subscription has begun: claims and answers are received from now on. */
 void redis_owner_listening(struct redis *r);
@@ -183,13 +184,13 @@ bool redis_proof_check(
 	struct redis *r, const struct redis_claim *c, const struct redis_crypt_origin *from);
 /* Whether it was sealed by the process that proved to be the active node. */
 bool redis_proof_known(const struct redis *r, const struct redis_crypt_origin *from);
-/* The same, and newer than all messages accepted so far; then it counts as accepted. */
+/* The same, and newer than all accepted messages; then counts it as accepted. */
 bool redis_proof_is_next(struct redis *r, const struct redis_crypt_origin *from);
 void redis_proof_answer(struct redis *r, const struct redis_claim *question);
-/* Another node is active: on standby at once, nothing is written any more. redis.c */
+/* Another node is active: goes to standby at once, and writes nothing more. redis.c */
 void redis_give_way(struct redis *r);
 
-/* redis_follow.c: sub hears claims always, and the calls of the active node on standby */
+/* redis_follow.c: sub always receives claims, and on standby the active node's calls */
 int redis_follow_start(struct redis *r);
 void redis_follow_stop(struct redis *r);
 /* Reads all calls. The subscription has begun, so no change is missed. */
@@ -202,10 +203,10 @@ void redis_mirror_put(struct redis *r, struct str id, char field, struct str val
 void redis_mirror_keep(struct redis *r, struct str id);
 /* Whether value was sealed with our key as this field of this call. */
 bool redis_is_genuine(struct redis *r, struct str id, char field, struct str value);
-/* What this walk did not find is not there any more. */
+/* Removes calls that this walk did not find. */
 void redis_mirror_sweep(struct redis *r);
 void redis_mirror_clear(struct redis *r);
-/* All of it waits to be brought back from now on. */
+/* Queues all mirrored calls for restoring. */
 void redis_mirror_hand_over(struct redis *r);
 
 #endif

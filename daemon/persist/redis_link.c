@@ -22,7 +22,7 @@
 #define NODES_MAX    16384u
 #define COMPACT      65536u
 
-struct pending { /* a command on its way */
+struct pending { /* a command without reply yet */
 	struct pending *next;
 	redis_reply_fn *fn;
 	void *priv;
@@ -36,20 +36,20 @@ struct redis_link {
 	struct loop_timer *timer;
 	bool shaken, up, dropping;
 	bool subscriber;    /* from now on the server sends messages */
-	bool more;          /* the last round ended at READ_ROUND */
+	bool more;          /* the last read stopped at READ_ROUND */
 	uint32_t greetings; /* not answered yet */
 	uint32_t waiting;   /* commands and subscriptions without an answer */
 	struct pending *first, *last;
 	struct sbuf in, out;
-	size_t out_at; /* bytes of out that are sent */
+	size_t out_at; /* bytes of out already sent */
 	struct resp *node;
-	uint64_t since_ns; /* of the last sign of life */
+	uint64_t since_ns; /* time of the last data received */
 	uint64_t pause_ns, again_ns;
-	uint32_t turn; /* of the addresses of a name */
-	char why[160]; /* not empty: to be dropped */
+	uint32_t turn; /* number of the next address to try */
+	char why[160]; /* if not empty, the connection must be dropped, for this reason */
 };
 
-/* Errors are possible everywhere. */
+/* Every command may return an error. */
 static uint32_t types_of(struct str command)
 {
 	static const struct {
@@ -101,14 +101,14 @@ void redis_link_fail(struct redis_link *l, const char *why)
 		snprintf(l->why, sizeof(l->why), "%s", why[0] ? why : "closed");
 }
 
-/* The server's text goes into the log: log.c keeps control characters out of it. */
+/* The log gets the server's text; log.c replaces control characters. */
 static void fail_as_told(struct redis_link *l, struct str text)
 {
 	if (!l->why[0])
 		snprintf(l->why, sizeof(l->why), STR_FMT, STR_ARG(text));
 }
 
-/* Never from within a reply. */
+/* Never called inside a reply function. */
 static void drop(struct redis_link *l)
 {
 	if (!l->wire || l->dropping)
@@ -212,7 +212,7 @@ int redis_link_unsubscribe(struct redis_link *l, const char *channel)
 	return subscription(l, STR("UNSUBSCRIBE"), channel);
 }
 
-/* --- Greeting: AUTH, SELECT, and PING, whose answer says that the server is usable ------------ */
+/* --- Greeting: AUTH, SELECT, PING; the answer to PING shows a usable server ------------------- */
 
 static void on_greeted(struct redis_link *l, const struct resp *r)
 {
@@ -312,7 +312,7 @@ static void take(struct redis_link *l, const struct resp *r)
 		redis_link_fail(l, "it sent a reply without a command");
 }
 
-/* All complete replies that are in. */
+/* Processes all complete replies. */
 static void take_all(struct redis_link *l)
 {
 	size_t at = 0;
@@ -411,7 +411,7 @@ static void shake(struct redis_link *l)
 	greet(l);
 }
 
-/* A failure is left to the timer: this may be called from anywhere. */
+/* Leaves failures to the timer, because any function may call this. */
 void redis_link_flush(struct redis_link *l)
 {
 	if (!l->up || l->dropping || l->why[0] || l->out_at == l->out.len)

@@ -9,7 +9,7 @@
 #include "persist/redis_wire.h"
 #include "proto/resp.h"
 
-/* reply: NULL when the connection ended before it arrived. */
+/* reply: NULL if the connection ended before. */
 typedef void redis_reply_fn(void *arg, void *priv, const struct resp *reply);
 
 struct redis_link_config {
@@ -17,8 +17,9 @@ struct redis_link_config {
 	const struct redis_server *server; /* outlives the link */
 	const struct redis_tls *tls;       /* outlives the link; NULL if the server is plain TCP */
 	uint64_t timeout_ns;               /* for a reply, and for connecting */
-	void (*up)(void *arg);             /* commands may be sent from now on */
-	void (*down)(void *arg, const char *why); /* also each time that it could not be reached */
+	void (*up)(void *arg);             /* commands may be sent now */
+	void (*down)(void *arg, const char *why); /* also called for each failed attempt to
+						   * connect */
 	/* A message of a channel. text.s == NULL: the subscription of that channel has begun. */
 	void (*message)(void *arg, struct str channel, struct str text);
 	void *arg;
@@ -27,10 +28,10 @@ struct redis_link_config {
 struct redis_link;
 
 int redis_link_create(struct redis_link **out, const struct redis_link_config *cfg);
-/* Replies that were waited for come as NULL. */
+/* Pending commands get NULL as reply. */
 void redis_link_destroy(struct redis_link *l);
 bool redis_link_is_up(const struct redis_link *l);
-/* Commands whose reply has not come. */
+/* Number of commands without reply. */
 uint32_t redis_link_waiting(const struct redis_link *l);
 /* Returns 0 if the command was accepted; fn is then called once. fn NULL: the reply is ignored.
  * -ENOTCONN, -ENOMEM: fn is not called. */

@@ -19,8 +19,8 @@
 
 #define OWNER_KEY "xcipher:owner"
 #define RENEW_NS  (2 * NS_PER_SEC)
-#define PAUSE_NS  NS_PER_SEC /* after a claim that no node answered for */
-#define GONE_S    "10"       /* so long after its last renewal a claim vanishes */
+#define PAUSE_NS  NS_PER_SEC /* pause after a claim that no node proved */
+#define GONE_S    "10"       /* a claim expires this long after its last renewal */
 
 void redis_owner_init(struct redis *r)
 {
@@ -32,8 +32,8 @@ void redis_owner_init(struct redis *r)
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
 	struct stat st;
 
-	/* The same after a restart, and another's on each machine, in each network of a machine,
-	 * and for each instance. */
+	/* Stable across restarts, and different for each machine, network namespace and
+	 * instance. */
 	if (fd >= 0) {
 		(void)!read(fd, self.machine, sizeof(self.machine));
 		close(fd);
@@ -137,7 +137,7 @@ static bool is_own(const struct redis *r, const struct redis_claim *c)
 	return memcmp(c->id, r->id, sizeof(c->id)) == 0;
 }
 
-/* It is now known whether another node is active: continue work that waited for this. */
+/* The active node is known now: continues work that waited for this. */
 static void decide(struct redis *r)
 {
 	bool ask_again = r->unsure && r->claimed && !r->give_way;
@@ -163,7 +163,7 @@ void redis_owner_proved(struct redis *r, const struct redis_claim *c, bool new_l
 			redis_follow_scan(r);
 		return;
 	}
-	r->give_way |= above; /* not from within a reply */
+	r->give_way |= above; /* not inside a reply function */
 	decide(r);
 }
 

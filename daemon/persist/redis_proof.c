@@ -11,9 +11,11 @@
 #include "base/secmem.h"
 #include "persist/redis_int.h"
 
-#define AGAIN_NS    (NS_PER_SEC / 5) /* between questions: the other may not have subscribed yet */
+#define AGAIN_NS \
+	(NS_PER_SEC / 5) /* between questions: the other node may not have subscribed
+				      * yet */
 #define PROOF_NS    (3 * NS_PER_SEC)
-#define DEAF_NS     (10 * NS_PER_SEC) /* if we cannot listen */
+#define DEAF_NS     (10 * NS_PER_SEC) /* pause if the subscription fails */
 #define ANSWERS     50u               /* a second */
 #define CLAIM_BYTES (REDIS_ID_LEN + 8 + REDIS_NONCE_LEN)
 

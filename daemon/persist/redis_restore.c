@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading calls back: SCAN through all keys, a page at a time, and bring each call back as there is
- * room in the workers' rings. What cannot be brought back is skipped with a line each, up to
- * WARNINGS of them; it stays where it is until it expires. */
+/* Restores calls: SCANs all keys page by page, and restores each call when the workers' rings have
+ * room. Calls that cannot be restored are skipped, and up to WARNINGS of them logged. They stay in
+ * Redis until they expire. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,13 @@
 #include "persist/redis_int.h"
 #include "persist/restore.h"
 
-#define WARNINGS   20u
-#define PAGE       "200"
-#define PAGES_MAX  1000000u /* includes keys of other programs; a hostile server may never end */
+#define WARNINGS 20u
+#define PAGE     "200"
+#define PAGES_MAX \
+	1000000u /* limit of pages, including other programs' keys: a hostile server
+			     * may never end */
 #define POOL_LIMIT (16u << 20)
-#define TURN_NS    20000000ull /* at once; the control thread has other things to do */
+#define TURN_NS    20000000ull /* time limit per turn, for the control thread's other work */
 
 bool redis_str_set(struct str *to, struct str from)
 {
@@ -115,7 +117,7 @@ static void bring_back(struct redis *r, const struct redis_entry *e)
 	}
 	if (e->state.len &&
 		redis_crypt_open(r->seal, &state, redis_name(r, name, e->id, 's'), e->state))
-		state.len = 0; /* then what is in the other counts */
+		state.len = 0; /* use the state in the call's own record then */
 	err = pool_create(&p, POOL_LIMIT);
 	if (!err)
 		err = calls_restore(r->cfg.calls, p, sbuf_view(&whole), sbuf_view(&state),
@@ -318,7 +320,7 @@ void redis_scan_start(struct redis *r)
 	if (r->scan.running && !r->scan.again)
 		return;
 	r->scan.running = true;
-	/* The page of a walk that was given up is still to come. */
+	/* A page of the abandoned walk is still to come. */
 	r->scan.again = r->scan.asked;
 	if (!r->scan.asked)
 		walk(r);

@@ -44,7 +44,9 @@
 
 #define HALF_CYCLE (1ull << 15)
 #define OFFER_NS   (300 * NS_PER_SEC)
-#define AGE_MAX    (86400 * NS_PER_SEC) /* whatever a clock says: the default of --redis-expires */
+#define AGE_MAX \
+	(86400 * NS_PER_SEC) /* limit whatever the clock shows: the default of
+					 * --redis-expires */
 /* For errors of the shared clock, and a clock that is set back. */
 #define RTCP_MARGIN (2 * NS_PER_SEC)
 
@@ -88,7 +90,7 @@ static uint64_t age_of(const struct calls *calls, const struct call_state *s, ui
 
 static void shift(uint64_t *t_ns, uint64_t by_ns)
 {
-	if (*t_ns) /* 0 is no time; a time before 1970 stands for long ago */
+	if (*t_ns) /* 0 means unset; a time before 1970 means long ago */
 		*t_ns = (int64_t)(*t_ns + by_ns) > 0 ? *t_ns + by_ns : 1;
 }
 
@@ -108,7 +110,7 @@ static void to_our_clock(struct call *c, struct call_state *s, uint64_t now_ns, 
 			shift(&s->leg[i].counts[k].last_packet_ns, by_ns);
 }
 
-/* How far an SSRC's index went on since the record, where no authentication can find out. */
+/* Estimates how far an SSRC's index advanced since the record, if authentication cannot show it. */
 static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 {
 	uint64_t ms = elapsed_ns / 1000000, by = ms < UINT32_MAX ? ms * m->per_s / 1000 : 0;
@@ -144,7 +146,7 @@ static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, 
 	return c;
 }
 
-/* What was received. SSRCs that were sent do not come again. */
+/* Restores received indexes. Sent SSRCs do not return. */
 static void resume_marks(struct resume *r, const struct leg *l, const struct leg_state *s)
 {
 	struct media_cmd *c = NULL;
@@ -218,7 +220,7 @@ struct taking {
 	int err;
 };
 
-/* The ports first: they say which worker. Keys and context are left to apply. */
+/* Takes the ports first, because they determine the worker. apply takes keys and context. */
 static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
 {
 	struct taking *t = arg;
@@ -248,14 +250,14 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 		resume_leg(&t->resume, l, s);
 }
 
-/* --- Keys of before --------------------------------------------------------------------------- */
+/* --- Keys of the earlier process -------------------------------------------------------------- */
 
 struct staying {
 	const struct srtp_master *tx;
 	bool young;
 };
 
-/* Keys of ours that stay: those in force, and those that only an offer names, if that is young. */
+/* Whether our key stays: keys in force, and keys of a recent offer. */
 static bool stays(const void *arg, const struct keying_key *k)
 {
 	const struct staying *s = arg;
@@ -277,8 +279,8 @@ static void forget_keys(struct call *c, uint64_t elapsed_ns)
 		}
 }
 
-/* What was saved may be of other addresses and options, or somebody else's words. Other calls that
- * it links to may come later. */
+/* The record may be from other addresses and options, or be forged. Calls that it links to may be
+ * restored later. */
 static bool may_go(const struct reach *r, const struct endpoint *e)
 {
 	enum reach_verdict v = reach_check(r, e);
@@ -314,7 +316,7 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
 	for_legs(c, take_leg, &t);
-	if (!t.err && c->worker == UINT32_MAX) /* no port at all */
+	if (!t.err && c->worker == UINT32_MAX) /* the call has no port */
 		c->worker = relay->ops->worker_choose(relay->arg);
 	t.resume.cmd = pool_alloc(p, ((size_t)state->legs * PER_LEG + 1) * sizeof(*t.resume.cmd));
 	if (!t.resume.cmd && !t.err)
@@ -335,7 +337,7 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	return t.err;
 }
 
-/* Associations whose keys are known are over: their state is lost, and nothing needs it. */
+/* Associations with known keys are finished: their state is lost, and not needed. */
 static void resume_sessions(struct call *c)
 {
 	for (uint32_t s = 0; s < c->sides; s++)
@@ -362,7 +364,7 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		err = -EEXIST;
 	if (!err && !may_reach(calls->reach, c))
 		err = -EACCES;
-	/* Indexes of another revision are of other keys. */
+	/* Indexes of another revision belong to other keys. */
 	if (!err && state.len && !save_read_state(&later, p, state) &&
 		later.created_ns == c->created_ns && later.revision == c->save.revision &&
 		later.at_ns >= first.at_ns)

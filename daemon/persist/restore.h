@@ -5,9 +5,9 @@
 
 #include "call/call.h"
 
-/* Bring a call back: same ports, same keys, indexes behind those that were used. whole, and state
- * if there is one, are what was written. 0, then *why is NULL or one line on what did not come with
- * it; -EEXIST: it is there already; else nothing was changed, and *why is one line. */
+/* Restores a call: same ports, same keys, later indexes. whole, and state if there is one: the
+ * stored bytes. 0: *why is NULL, or one line about parts that were not restored; -EEXIST: the call
+ * exists; other errors: nothing changed, and *why is one line. */
 int calls_restore(struct calls *c, struct pool *p, struct str whole, struct str state,
 	uint64_t now_ns, const char **why);
 

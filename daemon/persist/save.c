@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which calls are to be written to where they outlive us, and what of them. Changes are remembered
- * as a list of calls, so each waits there once, however often it changes; calls that ended as a
- * ring of Call-IDs. Where indexes stand is asked of the workers by turns, every call twice a
- * second: between two looks a stream advances by far less than the replay window at the rates of
- * speech, and by far less than half a cycle of sequence numbers at any rate, which is what
- * restore.c needs. Pure but for the relay border; knows nothing of Redis. */
+/* Selects the calls to write, and their content. Changed calls are in a list, each at most once;
+ * ended calls are a ring of Call-IDs. Workers report indexes in turns, every call twice a second.
+ * Between two reports a stream advances by far less than the replay window at speech rates, and by
+ * far less than half a cycle of sequence numbers at any rate, as restore.c requires. Pure, except
+ * for the relay interface; does not know Redis. */
 #include "persist/save.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 
 /* --- The list --------------------------------------------------------------------------------- */
 
-/* --- Where indexes stand ---------------------------------------------------------------------- */
+/* --- Index reports ---------------------------------------------------------------------------- */
 
 struct asking {
 	const struct relay *relay;
@@ -61,7 +60,7 @@ void calls_save_tick(struct calls *c, uint64_t now_ns, uint64_t renew_ns)
 
 	if (!s->on)
 		return;
-	/* By now the workers have answered what was asked at the last tick. */
+	/* Workers have answered the questions of the last tick by now. */
 	for (struct call *call = s->asked; call && s->asked_n; call = call->next, s->asked_n--)
 		if (call->id.len <= SAVE_ID_MAX)
 			unsaved_add(s, call,
@@ -75,7 +74,7 @@ void calls_save_tick(struct calls *c, uint64_t now_ns, uint64_t renew_ns)
 		ask_flush(&a, w);
 }
 
-/* --- What is written -------------------------------------------------------------------------- */
+/* --- Content ---------------------------------------------------------------------------------- */
 
 static struct save_key_use use_of(const struct saver *s, uint32_t worker, uint32_t slot)
 {
@@ -172,7 +171,7 @@ static uint64_t hash_of(const struct saver *s, const struct call_state *state)
 	return h[0] ? h[0] : 1;
 }
 
-/* False: as it was written last. */
+/* False: unchanged since the last write. */
 static bool write_call(
 	struct saver *s, struct call *c, uint64_t now_ns, struct sbuf *out, enum save_what *what)
 {
@@ -207,7 +206,7 @@ bool calls_save_next(struct calls *c, uint64_t now_ns, struct sbuf *out, struct 
 {
 	struct saver *s = calls_saver(c);
 
-	/* What ended goes first: its Call-ID may be in use again. */
+	/* Ended calls first: their Call-IDs may be in use again. */
 	if (s->ended_n) {
 		struct str id = s->ended[s->ended_at];
 

@@ -6,17 +6,17 @@
 #include "call/model.h"
 
 #define SAVE_VERSION 3 /* of a call */
-#define SAVE_OLDEST  1 /* that is still read */
-/* From here on a leg has SRTP parameters and the state of its keyings (save_old.c). */
+#define SAVE_OLDEST  1 /* oldest version that can be read */
+/* From this version on, a leg has SRTP parameters and the state of its keyings (save_old.c). */
 #define SAVE_KEYING 3
-/* Of what packets change, alone: the same since the oldest. */
+/* Version of the state record: unchanged since the oldest. */
 #define SAVE_STATE_VERSION 1
 
 struct save_key_use {
 	uint64_t rtp, rtcp;
 };
 
-/* What packets changed of a leg. */
+/* State of a leg that packets changed. */
 struct leg_state {
 	uint32_t side, media;
 	uint64_t tx_rtcp_next;
@@ -33,7 +33,7 @@ struct leg_state {
 };
 
 struct call_state {
-	uint64_t created_ns, revision; /* of the call that it belongs to */
+	uint64_t created_ns, revision; /* identify the call that it belongs to */
 	uint64_t at_ns;                /* by the clock that nodes share, see calls_shared_clock() */
 	/* The same by CLOCK_REALTIME of the node that wrote it, as all other times in the record. 0
 	 * = at_ns (written before 0.3). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Versions 1 and 2 of the format have a=crypto lines where later ones have SRTP parameters and
- * the state of each keying. Version 2 only says that media are passed through. Pure. */
+/* Reads versions 1 and 2 of the format. They have a=crypto lines instead of SRTP parameters and
+ * keying states. Version 2 only adds that media are passed through. Pure. */
 #include "persist/save_old.h"
 #include "persist/save_rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes into calls and their state (save_tables.c). What is read may be anything: every number has
- * its limit in the table, and what belongs together is checked at the end. Pure. */
+/* Parses calls and their state (save_tables.c). The input is untrusted: the table limits every
+ * number, and consistency is checked at the end. Pure. */
 #include "persist/save_read.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static int read_sides(
 	return err;
 }
 
-/* What versions 1 and 2 say in other words. */
+/* Reads the fields that versions 1 and 2 name differently. */
 static int read_old_leg(const struct reader *rd, const struct ngval *v, struct leg *to)
 {
 	struct old_leg old = {0};
@@ -189,7 +189,7 @@ static int read_record(
 	return err;
 }
 
-/* --- What belongs together -------------------------------------------------------------------- */
+/* --- Consistency ------------------------------------------------------------------------------ */
 
 static bool master_is_sound(const struct srtp_master *m)
 {
@@ -219,7 +219,7 @@ static bool leg_is_sound(const struct leg *l)
 	sound = sound && !(l->tx.pass && l->tx.keys) && !l->said.mid[LEG_MID_MAX - 1] &&
 		!l->ice.remote_ufrag[LEG_ICE_TEXT - 1] && !l->ice.remote_pwd[LEG_ICE_TEXT - 1] &&
 		!l->ice.next_ufrag[LEG_ICE_TEXT - 1] && !l->ice.next_pwd[LEG_ICE_TEXT - 1];
-	/* Nothing but RTP has keys of SRTP. */
+	/* Only RTP has SRTP keys. */
 	if (sdp_proto_is_raw(l->proto))
 		sound = sound && !l->rx.keys && !l->tx.keys && !l->rx.pass && !l->tx.pass;
 	return sound && l->proto < SDP_TCP && l->said.proto <= SDP_TCP &&
@@ -292,7 +292,7 @@ int save_read_state(struct call_state *out, struct pool *p, struct str text)
 	return err ? err : read_state(ngval_get(v, STR("state")), out, p);
 }
 
-/* Earlier versions told of the whole call only. */
+/* Earlier versions stored this for the whole call only. */
 static void emergency_of_old(struct call *c)
 {
 	bool told = !c->emergency;

@@ -6,9 +6,9 @@
 #include "call/model.h"
 #include "persist/save_format.h"
 
-/* 0, -ENOMEM, -EPROTONOSUPPORT (another version), -EADDRNOTAVAIL (a local address that we don't
- * have), -EBADMSG. The call is complete but for what apply takes; free it with call_free(). The
- * state is in the pool. */
+/* 0, -ENOMEM, -EPROTONOSUPPORT (another version), -EADDRNOTAVAIL (unknown local address), -EBADMSG.
+ * The call is complete except for what apply takes; free it with call_free(). The state is in the
+ * pool. */
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
 	struct str text, const struct relay_local *locals, uint32_t locals_n);
 int save_read_state(struct call_state *out, struct pool *p, struct str text);

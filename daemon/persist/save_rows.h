@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How rows of the tables are written (save_tables.c, save_old.c). */
+/* Macros for rows of the tables (save_tables.c, save_old.c). */
 #ifndef PERSIST_SAVE_ROWS_H
 #define PERSIST_SAVE_ROWS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call as bytes and back: bencode, dictionaries by the tables here. A field that is zero is not
- * written, one that is unknown is skipped, so that tables may grow without a new version;
- * SAVE_VERSION changes when an old reader would go wrong. Keys are short: they are written for
- * every call. Handles of workers are not written: restore.c takes new ones. */
+/* Converts a call to bytes and back: bencoded dictionaries, described by the tables here. Zero
+ * fields are omitted and unknown ones skipped, so tables may grow without a new version.
+ * SAVE_VERSION changes when old readers would misread the data. Keys are short, because every call
+ * has them. Worker handles are not stored: restore.c takes new ones. */
 #include "persist/save_format.h"
 #include "persist/save_rows.h"
 #include "persist/save_tables.h"
@@ -316,7 +316,7 @@ static const struct field leg_state_fields[] = {
 };
 const struct record save_leg_state = RECORD_OF(leg_state_fields);
 
-/* legs and leg are read and written by hand: they are in the pool. */
+/* legs and leg are handled by code: they are in the pool. */
 static const struct field state_fields[] = {
 	NUM("born", call_state, created_ns, ANY),
 	NUM("rev", call_state, revision, ANY),

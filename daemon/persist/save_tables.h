@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a call is written down: the tables, as save_write.c and save_read.c walk them. */
+/* The tables of a saved call, used by save_write.c and save_read.c. */
 #ifndef PERSIST_SAVE_TABLES_H
 #define PERSIST_SAVE_TABLES_H
 
 #include "call/model.h"
 
 enum kind {
-	NUMBER, /* of size bytes; at most max */
-	BYTES,  /* of at most size; zeroes at the end are not written */
+	NUMBER, /* a number of size bytes; at most max */
+	BYTES,  /* at most size bytes; trailing zeroes are not written */
 	TEXT,   /* struct str, on the heap */
 	ADDR,   /* struct endpoint */
 	LOCAL,  /* uint8_t: index of a local address, written as the address */
 	RECORD, /* a struct by its own table */
-	LIST,   /* of structs in an array, as many as the count says; at most max */
-	TEXTS,  /* of struct str likewise */
+	LIST,   /* an array of structs with a count; at most max */
+	TEXTS,  /* likewise, of struct str */
 	SIDES,  /* struct call's */
 	LEGS,   /* struct side's */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls and their state into bytes (save_tables.c). Pure. */
+/* Serialises calls and their state (save_tables.c). Pure. */
 #include "persist/save_write.h"
 #include "base/secmem.h"
 #include "persist/save_format.h"
@@ -55,7 +55,7 @@ static void put_key(struct sbuf *b, const char *key)
 	put_string(b, key, strlen(key));
 }
 
-/* Bencode has no unsigned numbers: the upper half is written as negative. */
+/* Bencode has no unsigned numbers: values above INT64_MAX are written as negative. */
 static void put_number(struct sbuf *b, uint64_t v)
 {
 	bool minus = v > INT64_MAX;
@@ -98,7 +98,7 @@ static void write_list(const struct writer *w, const struct field *f, const uint
 	sbuf_put(w->b, "e", 1);
 }
 
-/* Sides and legs are pointed to; a leg that is not there is an empty dictionary. */
+/* Sides and legs are pointers; a missing leg is an empty dictionary. */
 static void write_pointers(const struct writer *w, const struct field *f, const void *from)
 {
 	const struct call *c = from;
@@ -180,7 +180,7 @@ static void write_field(const struct writer *w, const struct field *f, const uin
 		put_key(w->b, f->key);
 		start = w->b->len;
 		write_record(w, f->record, p);
-		if (w->b->len - start == 2) /* nothing in it: then it is not there */
+		if (w->b->len - start == 2) /* an empty dictionary: remove it */
 			w->b->len = mark;
 		return;
 	case LIST:

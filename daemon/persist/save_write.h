@@ -6,7 +6,7 @@
 #include "call/model.h"
 #include "persist/save_format.h"
 
-/* Bencode is appended; an error is left in b. */
+/* Appends bencode; errors stay in b. */
 void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
 	uint32_t locals_n, const struct call_state *state);
 void save_write_state(struct sbuf *b, const struct call_state *state);

@@ -47,8 +47,8 @@ static size_t clean(char *to, size_t room, struct str s)
 	return n;
 }
 
-/* What the pattern says: %c the Call-ID, %r random digits, %t the time, %% a sign. False: it says
- * something else. */
+/* Expands the pattern: %c the Call-ID, %r random digits, %t the time, %% a percent sign. False: it
+ * has another directive. */
 static bool expand(char *to, size_t room, const struct record_start *s, const char *random)
 {
 	size_t n = 0;

@@ -32,7 +32,7 @@ struct record_file {
 	pcap_dumper_t *dump;
 	FILE *text;
 	bool made_pcap, made_text;       /* by us */
-	off_t good;                      /* the file is whole until here */
+	off_t good;                      /* the file is complete up to here */
 	uint64_t pending, pending_bytes; /* packets after it */
 	struct record_counts counts;
 	char buffer[BUFFER];
@@ -102,7 +102,7 @@ static uint16_t folded(uint32_t sum)
 	return (uint16_t)~sum;
 }
 
-/* RFC 791 or RFC 8200 before RFC 768, as they would have been had the terminal sent plain media. */
+/* RFC 791 or RFC 8200 before RFC 768, as if the terminal had sent plain media. */
 static size_t headers(uint8_t *p, const struct endpoint *from, const struct endpoint *to,
 	const uint8_t *payload, uint32_t len)
 {
@@ -230,7 +230,7 @@ void record_file_close(struct record_file *f, bool discard)
 		pcap_close(f->pcap);
 	if (f->text)
 		fclose(f->text);
-	/* Not those of others, which were there before. */
+	/* Keep files of others that existed before. */
 	if (discard && f->made_pcap)
 		unlink(f->pcap_path);
 	if (discard && f->made_text)

@@ -31,8 +31,8 @@ struct active {
 	uint32_t tap;
 	struct record_file *file;
 	char *path;
-	uint32_t parts;            /* files before it, of the daemon that was here before */
-	struct record_counts told; /* the part of them included in the sums */
+	uint32_t parts;            /* number of earlier files, of an earlier daemon */
+	struct record_counts told; /* the part already included in the sums */
 };
 
 struct record {

@@ -121,8 +121,8 @@ static void carry_out(struct record *r, struct cmd *c)
 	free(c->about);
 }
 
-/* Begins what is to begin, at once: its packets may be there already. The rest waits until packets
- * before it are written. */
+/* Starts recordings at once, because packets may already wait. Other commands wait until earlier
+ * packets are written. */
 static void take_commands(struct record *r)
 {
 	struct cmd c;
@@ -222,7 +222,7 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 
 	if ((int32_t)(e->lost - r->seen_lost[worker]) > 0)
 		fell_behind(r, worker, a, e->lost);
-	if (!a) /* it was stopped while this one was on its way */
+	if (!a) /* it was stopped while this packet was queued */
 		return;
 	to.port = e->to.port;
 	clear = decipher(r, e, &len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All that the packet side needs to know of one direction of a media: its master keys, and how they
- * are used. Where they come from is keying's business. */
+/* The packet side's view of one direction of a media: its master keys and their use. keying/
+ * provides the keys. */
 #ifndef SRTP_PARAMS_H
 #define SRTP_PARAMS_H
 
@@ -14,10 +14,10 @@ struct srtp_params {
 	struct srtp_master key[SRTP_PARAMS_KEYS];
 	uint8_t keys; /* 0: RTP in clear; then key[0].suite is SUITE_PLAIN */
 	bool unencrypted_srtp, unencrypted_srtcp;
-	/* Passed through. rx: what comes from the terminal leaves unchanged. tx: the terminal gets
-	 * what the other one sent, and nothing of ours; then there are no keys. */
+	/* Passed through. rx: the terminal's packets leave unchanged. tx: the terminal gets the
+	 * other terminal's packets, and none of ours; then there are no keys. */
 	bool pass;
-	/* Agreed on, and the keys are still to come: nothing is accepted or sent. keys is 0. */
+	/* Agreed on, but keys are not available yet: nothing is accepted or sent. keys is 0. */
 	bool awaited;
 	/* SRTCP's own key (RFC 5764 without rtcp-mux), of the same suite; SUITE_PLAIN: key[0]
 	 * serves both. Then keys is 1. */
@@ -40,12 +40,12 @@ static inline uint32_t srtp_params_places(const struct srtp_params *p)
 	return p->keys ? p->keys : 1;
 }
 
-/* The same suite, key, salt and MKI. Takes the same time for all keys of a suite. */
+/* Whether suite, key, salt and MKI are equal. Takes the same time for all keys of a suite. */
 bool srtp_same_key(const struct srtp_master *a, const struct srtp_master *b);
-/* And the same session parameters: the session keys that were derived for one serve the other. */
+/* Also compares session parameters: if equal, both have the same session keys. */
 bool srtp_same_session(const struct srtp_master *a, const struct srtp_master *b);
-/* The same key bytes, whatever suite, salt and MKI. Of keys of different length the common part is
- * compared. */
+/* Whether the key bytes are equal, regardless of suite, salt and MKI. Compares the common part of
+ * keys of different length. */
 bool srtp_shares_key(const struct srtp_master *a, const struct srtp_master *b);
 
 #endif

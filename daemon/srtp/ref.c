@@ -418,7 +418,7 @@ uint32_t srtp_ref_job(
 		rtcp ? (tx.clear ? 0 : 1u << 31) | (uint32_t)tx.index : (uint32_t)(tx.index >> 16));
 
 	if (!valid)
-		return XC_BAD_TAG; /* A wiped slot is not a plain one. */
+		return XC_BAD_TAG; /* A wiped slot is invalid, not plain. */
 	auth_tag(tag, &rx, src, job->hdr_len, job->body_len);
 	if (!secmem_equal(tag, src + job->rx_tag_off, rx.key->auth ? rx.key->tag_len : 0))
 		return XC_BAD_TAG;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a steering counts: one row per counter. The rows make the struct, the keys of ng's
- * "statistics", the metrics and the output of t/tool/steer_probe. */
+/* Counters of a steering, one row each. The rows yield the struct, the keys of ng's "statistics",
+ * the metrics and the output of t/tool/steer_probe. */
 #ifndef STEER_COUNTERS_H
 #define STEER_COUNTERS_H
 
@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /* X(id, key, each, metric, label, help)
- * key: in "statistics", summed over the workers. each: also for each worker by itself.
- * metric: without the prefix, "" = none; rows of one metric lie together and have a label each.
+ * key: in "statistics", summed over the workers.
+ * each: also reported per worker.
+ * metric: without the prefix, "" = none; rows of one metric are adjacent and have a label each.
  * help: of the metric. */
 /* clang-format off */
 #define STEER_COUNTERS(X) \
@@ -28,7 +29,7 @@
 	X(overruns, "overruns", true, \
 		"overruns_total", "", \
 		"Packets lost before xcipherd received them: a socket or ring was full.") \
-	/* nfqueue, xdp: dropped; those of ordinary sockets the kernel counts itself */ \
+	/* nfqueue, xdp: dropped; the kernel counts those of ordinary sockets itself */ \
 	X(checksum_errors, "checksum errors", true, \
 		"checksum_errors_total", "", \
 		"Packets dropped for a wrong IP or UDP checksum (nfqueue, kernel, xdp).") \
@@ -63,7 +64,7 @@ struct steer_counter_row {
 };
 extern const struct steer_counter_row steer_counter_row[STEER_COUNTER_N];
 
-/* Its value now, from any thread. */
+/* The current value, from any thread. */
 uint64_t steer_counter_load(const struct steer_counters *c, enum steer_counter which);
 
 #endif

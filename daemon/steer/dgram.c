@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A UDP datagram as an IP packet: RFC 791, RFC 8200, RFC 768, checksum RFC 1071. Pure: reads and
- * writes bytes, knows no sockets. Lengths come from a stranger; whatever is unusual is refused, so
- * that the kernel deals with it. */
+/* A UDP datagram as an IP packet: RFC 791, RFC 8200, RFC 768, checksum RFC 1071. Pure. Lengths are
+ * untrusted. Unusual packets are refused, so that the kernel handles them. */
 #include "steer/dgram.h"
 
 #include <errno.h>
@@ -13,8 +12,8 @@
 
 /* --- Checksum --------------------------------------------------------------------------------- */
 
-/* Words are added in memory order, whatever the machine's: RFC 1071 2 (B). 32-bit halves in 64-bit
- * sums cannot overflow. */
+/* Adds words in memory order, on any machine: RFC 1071 2 (B). 32-bit halves in 64-bit sums cannot
+ * overflow. */
 static uint64_t sum_add(uint64_t sum, const uint8_t *p, size_t len)
 {
 	uint64_t a = 0, b = 0, v[2];
@@ -63,7 +62,7 @@ static int parse_v4(struct dgram *d, const uint8_t *p, size_t have, size_t *end)
 	if (have < 20 || hdr < 20 || have < hdr + UDP_LEN)
 		return -EBADMSG;
 	*end = be16(p + 2);
-	/* More fragments, or not the first of them. */
+	/* More fragments, or not the first fragment. */
 	if ((be16(p + 6) & 0x3fff) || p[9] != PROTO)
 		return -EBADMSG;
 	d->hdr_len = (uint8_t)hdr;
@@ -165,9 +164,8 @@ static void write_v4(const struct endpoint *src, const struct endpoint *dst, uin
 	ip[0] = 0x45;
 	ip[1] = tos;
 	put_be16(ip + 2, (uint16_t)(20 + udp_len));
-	/* Identification and header checksum are filled in by the kernel. Fragmenting is allowed: a
-	 * raw socket does not learn a path's MTU, and a router that may not fragment would swallow
-	 * the packet. */
+	/* The kernel fills in identification and header checksum. Fragmentation is allowed: a raw
+	 * socket does not learn the path MTU, and a router would drop a larger packet. */
 	ip[8] = HOPS;
 	ip[9] = PROTO;
 	memcpy(ip + 12, src->addr, 4);
@@ -205,7 +203,7 @@ int dgram_write(const struct endpoint *src, const struct endpoint *dst, uint8_t 
 	put_be16(udp + 6, 0);
 	sum = sum_fold(sum_add(
 		sum_pseudo(v4 ? ip + 12 : ip + 8, v4 ? 8 : 32, (uint16_t)udp_len), udp, udp_len));
-	/* Zero would say "none" (RFC 768). */
+	/* Zero means "no checksum" (RFC 768). */
 	if (sum == 0)
 		sum = 0xffff;
 	memcpy(udp + 6, &sum, sizeof(sum));

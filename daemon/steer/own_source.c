@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Classic BPF, so that a packet costs nothing outside the kernel and no privilege is needed: five
- * instructions for a datagram, and two more for each further media address. */
+/* Classic BPF: filters in the kernel without privileges. Five instructions per datagram, and two
+ * more for each further media address. */
 #include "steer/own_source.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 
-#define LOOPBACK 1u /* the index in every namespace */
-#define SOURCE   8u /* where the header has it (RFC 8200 3) */
+#define LOOPBACK 1u /* the loopback interface's index in every namespace */
+#define SOURCE   8u /* offset of the source in the header (RFC 8200 3) */
 #define WORDS    4u
 #define PASS     UINT32_MAX
 #define MOST     (3 + STEER_MAX_LOCAL * (2 * WORDS + 1))
@@ -29,7 +29,7 @@ int own_source_refuse(int fd, const struct steer_config *cfg)
 		if (cfg->local[i].family != AF_INET6)
 			continue;
 		for (uint32_t k = 0; k < WORDS; k++) {
-			/* To the next address, over the rest of this one. */
+			/* Jump to the next address, over the rest of this one. */
 			uint8_t other = (uint8_t)(2 * (WORDS - 1 - k) + 1);
 
 			f[n++] = (struct sock_filter)BPF_STMT(

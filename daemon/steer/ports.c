@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pool of local port pairs (RFC 3550 11: an even port and the odd one after it). Per local
- * address and worker there is a ring of free pairs in random order (RFC 6056: a stranger shall not
- * guess the next port) and a queue of those freed lately, so that late packets of one call do not
- * arrive in the next. Opens and binds sockets; control thread only. */
+/* The pool of local port pairs (RFC 3550 11: an even port and the next odd one). Each local address
+ * and worker has a ring of free pairs in random order (RFC 6056: ports must not be guessable).
+ * Recently freed pairs wait in a queue, so that late packets of one call do not reach the next.
+ * Opens and binds sockets; control thread only. */
 #include "steer/ports.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/secmem.h"
 #include "steer/own_source.h"
 
-#define FD_RESERVE 64 /* the log, /proc, netlink, a client */
+#define FD_RESERVE 64 /* descriptors for the log, /proc, netlink, clients */
 
 struct held {
 	uint64_t until_ns;
@@ -39,11 +39,11 @@ struct ports {
 	struct steer_config cfg;
 	uint8_t tos;
 	uint64_t hold_ns;
-	int fd_end;       /* descriptors from here on are not for ports */
+	int fd_end;       /* descriptors from here on are kept for other uses */
 	uint32_t reserve; /* percent, see ports_reserve() */
 	uint32_t used;
-	uint64_t foreign; /* pairs that another program had */
-	uint8_t key[16];  /* of the random order */
+	uint64_t foreign; /* pairs skipped because another program uses them */
+	uint8_t key[16];  /* key of the random order */
 	uint64_t draws;
 	struct share *share; /* [locals * workers] */
 };
@@ -55,7 +55,7 @@ void steer_worker_ports(
 	uint32_t pairs = cfg->port_max >= base ? (cfg->port_max - base + 1u) / 2 : 0;
 	uint32_t from = pairs * worker / cfg->workers, to = pairs * (worker + 1) / cfg->workers;
 
-	/* A worker without ports (more workers than pairs): max is below min. */
+	/* A worker without ports (more workers than pairs) has max < min. */
 	*min = (uint16_t)(base + 2 * from);
 	*max = (uint16_t)(base + 2 * to - 1);
 }
@@ -88,8 +88,8 @@ static uint16_t free_pop(struct share *s)
 }
 
 /* Those whose time is over go back, each to a random place. */
-/* Frees pairs that were held back long enough. If none is free, the oldest is freed: refusing a
- * call is worse than a stray packet of the last one, which does not authenticate. */
+/* Frees pairs that were held long enough, each to a random place. If none is free, frees the
+ * oldest: a refused call is worse than a stray packet, which does not authenticate. */
 static void release(struct ports *p, struct share *s, uint64_t now_ns)
 {
 	while (s->held_n && (s->held[s->held_head].until_ns <= now_ns || s->free_n == 0)) {
@@ -129,8 +129,8 @@ static int bind_socket(const struct ports *p, const struct endpoint *local, uint
 	}
 	e.port = port;
 	len = endpoint_to_sockaddr(&e, &sa);
-	/* The filter and the bind decide; TOS and timestamps are missed by nobody but statistics
-	 * and routers. */
+	/* Failures of these options are ignored: TOS and timestamps only affect routers and
+	 * statistics. */
 	if (v6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	(void)setsockopt(
@@ -245,8 +245,8 @@ int ports_take(
 		return -EINVAL;
 	s = &p->share[local * p->cfg.workers + worker];
 	release(p, s, now_ns);
-	/* Each free pair at most once: what others hold goes to the end of the ring and may be
-	 * theirs no longer then. */
+	/* Tries each free pair at most once. A pair that another program holds moves to the end, as
+	 * it may be free later. */
 	for (uint32_t tries = s->free_n; tries; tries--) {
 		uint16_t port = free_pop(s);
 		int err = bind_pair(p, local, port, out);
@@ -257,7 +257,7 @@ int ports_take(
 			return 0;
 		}
 		free_push(s, port);
-		/* A descriptor is not a port's fault. */
+		/* A shortage of descriptors has nothing to do with the port. */
 		if (err != -EADDRINUSE && err != -EACCES)
 			return err;
 		p->foreign += err == -EADDRINUSE;
@@ -310,7 +310,7 @@ static struct share *share_of(struct ports *p, struct local_port rtp, uint32_t *
 	return NULL;
 }
 
-/* Out of the ring of free pairs, or of those that are held back. */
+/* Removes the pair from the free ring or the held queue. */
 static void share_remove(struct share *s, uint16_t port)
 {
 	for (uint32_t i = 0; i < s->free_n; i++)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Raw sockets that send a burst with one sendmmsg per family, whichever ports it leaves from. The
- * headers are written into the headroom before each result. Routing sees the source address
- * (IP_PKTINFO), as it would with a bound socket, so that policy routing of hosts with several
- * addresses still holds. Nothing is ever received here. */
+/* Raw sockets that send a burst with one sendmmsg per family, from any source ports. Headers are
+ * written into the headroom before each payload. IP_PKTINFO gives the source address to routing, as
+ * a bound socket would, so policy routing still works. Nothing is received here. */
 #include "steer/raw.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "steer/sockets.h"
 
 #ifndef IPV6_HDRINCL
-#define IPV6_HDRINCL 36 /* linux/in6.h, which cannot be included beside netinet/in.h everywhere */
+#define IPV6_HDRINCL 36 /* from linux/in6.h, which conflicts with netinet/in.h on some systems */
 #endif
 
 #define SEND_BUFFER (4 << 20)
@@ -30,7 +29,7 @@ union control {
 struct burst { /* of one family */
 	int fd;
 	uint32_t n;
-	struct mmsghdr *msg; /* [max], as are the following */
+	struct mmsghdr *msg; /* [max], like the arrays below */
 	struct iovec *iov;
 	struct sockaddr_storage *name;
 	union control *control;
@@ -147,14 +146,14 @@ static bool burst_put(
 	if (b->fd < 0 || b->n == r->max || o->local.addr >= r->locals)
 		return false;
 	src = r->local[o->local.addr];
-	/* With a wildcard address only the kernel knows the source, and the checksum needs it. */
+	/* With a wildcard address, only the kernel knows the source that the checksum needs. */
 	if (src.family != dst.family || endpoint_is_unspecified(&src))
 		return false;
 	src.port = o->local.port;
 	hdr = dgram_write(&src, &dst, o->tos, payload, o->len);
 	if (hdr < 0)
 		return false;
-	dst.port = 0; /* a raw IPv6 socket takes it for the protocol */
+	dst.port = 0; /* a raw IPv6 socket takes the port for the protocol */
 	b->iov[b->n] = (struct iovec){payload - hdr, (size_t)hdr + o->len};
 	h = &b->msg[b->n].msg_hdr;
 	*h = (struct msghdr){.msg_name = &b->name[b->n],

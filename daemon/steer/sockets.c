@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ordinary UDP sockets of one worker. Which are readable comes from a level-triggered epoll: a
- * socket may be left with packets in it when the burst is full, and nothing has to be remembered
- * about it; the kernel moves what it has reported to the end of its list, so that one flooded port
- * does not keep the others waiting. Sending groups a burst by socket: one sendmmsg for each,
- * however the packets are mixed. */
+/* The ordinary UDP sockets of one worker. A level-triggered epoll reports readable sockets, so
+ * packets left in a socket after a full burst need no record. The kernel moves reported sockets to
+ * the end of its list, so one flooded port does not starve the others. Sending groups a burst by
+ * socket: one sendmmsg each. */
 #include "steer/sockets.h"
 
 #include <errno.h>
@@ -18,19 +17,19 @@
 #include "base/lines.h"
 #include "packet/arena.h"
 
-#define EVENTS     128u /* sockets asked about in one epoll_wait() */
-#define PER_SOCKET 16u  /* packets taken from one socket before the next has its turn */
+#define EVENTS     128u /* sockets reported by one epoll_wait() */
+#define PER_SOCKET 16u  /* packets received from one socket before the next one */
 #define NONE       UINT32_MAX
 #define TOS_UNSET  (-1)
-#define FD_NONE    (-1) /* not our port now */
-/* Of a socket's buffer a packet takes more than this: the kernel's own books about it alone are. */
+#define FD_NONE    (-1) /* the port is not open */
+/* Lower bound of a packet's share of a socket buffer: the kernel's own overhead is larger. */
 #define PACKET_MIN 256u
 
 struct sock {
 	int fd;              /* or FD_* */
-	int tos;             /* what the socket is set to */
+	int tos;             /* current TOS of the socket */
 	uint32_t drops;      /* SO_RXQ_OVFL's last word */
-	uint32_t head, tail; /* sockets_send() only: this socket's packets of the burst */
+	uint32_t head, tail; /* sockets_send() only: the burst's packets for this socket */
 };
 
 union control {
@@ -44,14 +43,14 @@ struct sockets {
 	uint8_t locals, pad;
 	uint8_t family[STEER_MAX_LOCAL];
 	uint16_t min;
-	uint32_t range; /* ports per local address */
-	uint64_t *ours; /* a bit per port that was added: in the cache when sock[] no longer is */
-	struct sock *sock; /* [locals * range], found by address and port without a search */
+	uint32_t range;    /* ports per local address */
+	uint64_t *ours;    /* one bit per added port: stays in the cache when sock[] does not */
+	struct sock *sock; /* [locals * range], indexed by address and port */
 	struct epoll_event event[EVENTS];
-	uint32_t events, next_event; /* reported, and how far they were served */
+	uint32_t events, next_event; /* sockets reported, and the next to serve */
 	uint32_t before;             /* sockets_before() */
 	uint32_t burst;
-	struct mmsghdr *msg; /* [burst], as are the following */
+	struct mmsghdr *msg; /* [burst], like the arrays below */
 	struct iovec *iov;
 	struct sockaddr_storage *name;
 	union control *control;
@@ -130,7 +129,7 @@ int sockets_epoll(const struct sockets *s)
 	return s->epoll;
 }
 
-/* Packets in its buffer, at most. */
+/* Upper limit of the packets in its buffer. */
 static uint32_t in_buffer(int fd)
 {
 	uint32_t mem[SK_MEMINFO_VARS];
@@ -157,7 +156,7 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 		return -ERANGE;
 	if (s->sock[id].fd != FD_NONE)
 		return -EEXIST;
-	/* Only statistics depend on these two. */
+	/* Only statistics depend on these two options. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev))
@@ -176,7 +175,7 @@ void sockets_del(struct sockets *s, struct local_port local)
 		return;
 	s->ours[id / 64] &= ~(1ull << id % 64);
 	sockets_lost(s->sock[id].fd, &s->sock[id].drops, s->counters);
-	/* By hand: a copy of the descriptor elsewhere would keep a closed one in the epoll. */
+	/* Explicitly: a duplicated descriptor would keep a closed socket in the epoll. */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock[id].fd, NULL);
 	close(s->sock[id].fd);
 	s->sock[id].fd = FD_NONE;
@@ -205,7 +204,7 @@ static void recv_prepare(struct sockets *s, const struct arena *a, uint32_t slot
 	};
 }
 
-/* A packet tells what was lost before it came: that may be less than is known by now. */
+/* A packet carries the drop count of its arrival, which may be older than the known one. */
 static void lost_so_far(uint32_t so_far, uint32_t *drops, struct steer_counters *counters)
 {
 	int32_t more = (int32_t)(so_far - *drops);
@@ -249,7 +248,7 @@ void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters)
 	lost_so_far(mem[SK_MEMINFO_DROPS], drops, counters);
 }
 
-/* A burst that is being received: n packets so far, and buffers prepared for more. */
+/* A burst being received: n packets so far, and buffers prepared for more. */
 struct reception {
 	const struct arena *a;
 	uint32_t first_slot;
@@ -266,7 +265,7 @@ static uint32_t recv_socket(struct sockets *s, struct reception *r, uint32_t id,
 
 	for (; r->prepared < n + want; r->prepared++)
 		recv_prepare(s, r->a, r->first_slot + r->prepared, r->prepared);
-	/* An ICMP error that is waiting is reported once, in place of a packet: then ask again. */
+	/* A pending ICMP error is reported once, instead of a packet: then ask again. */
 	for (int tries = 0; got < 0 && tries < 3; tries++) {
 		/* MSG_TRUNC: msg_len is the datagram's length even when the slot was shorter. */
 		got = recvmmsg(k->fd, s->msg + n, want, MSG_DONTWAIT | MSG_TRUNC, NULL);
@@ -287,8 +286,8 @@ static uint32_t recv_socket(struct sockets *s, struct reception *r, uint32_t id,
 		};
 		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
 	}
-	/* It may have overflowed, and nothing may come by it for a while; by nfqueue's and xdp's
-	 * for ever. */
+	/* The socket may have overflowed, and receive nothing for a while; with nfqueue and xdp,
+	 * never again. */
 	if (got == (int)want)
 		sockets_lost(k->fd, &k->drops, s->counters);
 	return got > 0 ? (uint32_t)got : 0;
@@ -307,7 +306,7 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 		if (s->next_event == s->events) {
 			int ready;
 
-			/* Another look only if there is a reason to think that it shows more. */
+			/* Ask again only if more packets are likely. */
 			if (!more)
 				break;
 			ready = epoll_wait(s->epoll, s->event, EVENTS, 0);
@@ -318,7 +317,7 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 				break;
 		}
 		id = s->event[s->next_event++].data.u32;
-		/* The port may be gone since it was reported. */
+		/* The port may have been removed since it was reported. */
 		if (id == SOCKETS_FOREIGN || s->sock[id].fd < 0)
 			continue;
 		want = min_u32(PER_SOCKET, max - r.n);
@@ -345,7 +344,7 @@ static void set_tos(struct sockets *s, uint32_t id, int tos)
 	k->tos = tos;
 }
 
-/* n messages in s->msg, message j carrying out[order[j]]. */
+/* Sends n messages in s->msg; message j carries out[order[j]]. */
 static void send_messages(struct sockets *s, struct sock *k, struct packet_out *out,
 	const uint32_t *order, uint32_t n)
 {
@@ -362,7 +361,7 @@ static void send_messages(struct sockets *s, struct sock *k, struct packet_out *
 			again = false;
 			continue;
 		}
-		/* An ICMP error of an earlier packet is not this one's: once more. */
+		/* The ICMP error belongs to an earlier packet: try again. */
 		if (!again && (errno == EINTR || errno == ECONNREFUSED)) {
 			again = true;
 			continue;
@@ -373,7 +372,8 @@ static void send_messages(struct sockets *s, struct sock *k, struct packet_out *
 	}
 }
 
-/* One socket's packets, from the first of its chain on. The chain is cut where the TOS changes. */
+/* Sends one socket's packets, from the start of its chain. Starts a new call where the TOS
+ * changes. */
 static void send_socket(struct sockets *s, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t base, uint32_t id)
 {

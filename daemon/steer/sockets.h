@@ -24,8 +24,8 @@ int sockets_epoll(const struct sockets *s);
 int sockets_add(struct sockets *s, struct local_port local, int fd);
 void sockets_del(struct sockets *s, struct local_port local);
 bool sockets_has(const struct sockets *s, struct local_port local);
-/* Upper limit of the packets that waited in sockets before these were added; a queue's packets are
- * newer. 0 once sockets_recv() returned fewer packets than it had room for. */
+/* Upper limit of packets that waited in sockets before these were added, and so are older than the
+ * queue's. 0 once sockets_recv() returned fewer packets than it had room for. */
 uint32_t sockets_before(const struct sockets *s);
 /* Receives up to max packets into the slots [first_slot, first_slot + max). A datagram longer than
  * ARENA_MAX_PACKET keeps its true len but is truncated: media drops and counts it by len. token is
@@ -41,7 +41,7 @@ void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters);
 void sockets_send(struct sockets *s, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t n);
 
-/* For the single writer of a counter: needs no locked instruction. */
+/* For a counter with a single writer: needs no locked instruction. */
 static inline void steer_count(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_store_explicit(

@@ -29,7 +29,7 @@ void web_page_gone(struct web_client *c)
 	v->gone_shown = v->wants_history = true;
 }
 
-/* --- What the page shows ---------------------------------------------------------------------- */
+/* --- Daemon to page --------------------------------------------------------------------------- */
 
 /* Successful replies of the daemon go to the page unchanged. */
 static void forward(struct web_client *c, struct str reply)
@@ -150,7 +150,7 @@ int web_page_second(struct web_client *c)
 	return 0;
 }
 
-/* --- What the page says ----------------------------------------------------------------------- */
+/* --- Page to daemon --------------------------------------------------------------------------- */
 
 static int hear_token(struct web_client *c, struct str token)
 {

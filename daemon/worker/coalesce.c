@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Batching by load: when packets are sparse, waiting would cost delay and save nothing; when many
- * are expected within the window, one wake-up serves them all. When more are expected than half a
- * batch, the wait is that much shorter. Called for each burst by the worker's loop. */
+/* Adaptive batching. With few packets, waiting costs delay and saves nothing. If several are
+ * expected within the window, one wake-up serves them all. If more than half a batch is expected,
+ * the wait is shortened accordingly. Called by the worker's loop for each burst. */
 #include "worker/coalesce.h"
 
-#define RATE_PERIOD_NS 5000000ull /* the arrival rate is looked at this often */
-#define SILENCE        20         /* such periods without a look: what was before does not count */
-#define WORTH_WAITING  2.0        /* packets that must be expected within the window */
+#define RATE_PERIOD_NS 5000000ull /* period after which the arrival rate is updated */
+#define SILENCE        20         /* periods without a call after which the old rate is discarded */
+#define WORTH_WAITING  2.0        /* minimum number of packets expected within the window */
 
 void coalesce_count(struct coalesce *p, uint32_t n, uint64_t now_ns)
 {
@@ -16,7 +16,7 @@ void coalesce_count(struct coalesce *p, uint32_t n, uint64_t now_ns)
 	p->packets += n;
 	if (elapsed < RATE_PERIOD_NS)
 		return;
-	/* A long silence says all there is to say; otherwise the past counts three quarters. */
+	/* Discard the old rate after a long silence; otherwise weight it by three quarters. */
 	p->rate = silence ? 0 : p->rate * 0.75;
 	p->rate += (silence ? 1 : 0.25) * (double)p->packets * 1e9 / (double)elapsed;
 	p->from_ns = now_ns;

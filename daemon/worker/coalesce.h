@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long a worker lets a batch gather before it looks, by its rate of arrivals. Pure: time comes
- * in as a parameter. */
+/* Decides how long a worker waits for a batch to fill, by the packet rate. Pure: time is a
+ * parameter. */
 #ifndef WORKER_COALESCE_H
 #define WORKER_COALESCE_H
 
@@ -8,16 +8,16 @@
 
 struct coalesce {
 	/* Set once. */
-	uint64_t window_ns; /* never longer; 0 = never wait */
+	uint64_t window_ns; /* longest wait; 0 = never wait */
 	uint32_t batch_max;
 	/* coalesce_count()'s. */
-	uint64_t from_ns, packets; /* since when, how many came */
+	uint64_t from_ns, packets; /* start of the measuring period, and packets since */
 	double rate;               /* packets per second, smoothed */
 };
 
-/* n packets came with a look that ended at now_ns (CLOCK_MONOTONIC). For each look. */
+/* Call after every receive. n: packets received. now_ns: CLOCK_MONOTONIC after the receive. */
 void coalesce_count(struct coalesce *p, uint32_t n, uint64_t now_ns);
-/* 0: look as soon as a packet is there. */
+/* Time to wait before the next receive. 0: receive as soon as a packet arrives. */
 uint64_t coalesce_wait_ns(const struct coalesce *p);
 
 #endif

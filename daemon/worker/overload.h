@@ -5,21 +5,21 @@
 
 #include <stdint.h>
 
-/* Emergency calls' packets may grow this many times as old, and the queue must have stood this many
- * times as long. */
+/* Packets of emergency calls may be this many times as old. They are dropped only after the queue
+ * stood this many times as long. */
 #define OVERLOAD_EMERGENCY_AGES 4
 
 struct overload {
-	uint64_t age_ns;   /* what is older waited too long; 0 = never */
-	uint64_t since_ns; /* since when every burst had such a packet; 0 = the last one had none */
+	uint64_t age_ns;   /* maximum age of a packet; 0 = never drop */
+	uint64_t since_ns; /* start of the run of bursts with too old packets; 0 = no run */
 };
 
-/* Of media_shed(); 0 = nothing is too old. */
+/* Arguments of media_shed(); 0 = nothing is too old. */
 struct overload_shed {
 	uint64_t ordinary_before_ns, emergency_before_ns;
 };
 
-/* Once per burst. oldest_ns: when its oldest packet came in, by the clock of now_ns. */
+/* Call once per burst. oldest_ns: arrival time of its oldest packet, by the clock of now_ns. */
 struct overload_shed overload_step(struct overload *o, uint64_t now_ns, uint64_t oldest_ns);
 
 #endif

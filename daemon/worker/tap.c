@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker's end of a tap (worker/tap.h). */
 #include "worker/tap.h"
 
 #include <errno.h>

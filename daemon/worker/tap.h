@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a worker to the recording thread: what was received, was authentic and is to be recorded, as
- * it came, with the key that it is under. So the packet path pays a copy for a recorded packet and
- * nothing for another, and whatever keys do meanwhile (re-INVITE, MKI, key derivation rate) the
- * recording can read it. Bounded: what finds no room is lost to the recording and counted. */
+/* Passes packets to record from a worker to the recording thread: authentic packets as received,
+ * each with its key. So the packet path only copies recorded packets. The recording can decrypt
+ * them whatever happens to the keys later (re-INVITE, MKI, key derivation rate). Bounded: packets
+ * that find no room are counted as lost to the recording. */
 #ifndef WORKER_TAP_H
 #define WORKER_TAP_H
 
@@ -14,7 +14,7 @@
 
 struct tap_entry {
 	uint32_t tap;  /* which recording */
-	uint32_t lost; /* by this worker so far, of all recordings */
+	uint32_t lost; /* recordings' packets lost by this worker so far */
 	uint64_t t_ns; /* CLOCK_REALTIME */
 	struct endpoint from;
 	struct local_port to;
@@ -26,14 +26,14 @@ struct tap_entry {
 
 struct tap {
 	struct ring ring;
-	struct tap_entry *entry; /* the worker's: where one is put together */
+	struct tap_entry *entry; /* worker only: buffer to assemble an entry */
 	_Atomic uint32_t lost;
 };
 
 /* 0 or -ENOMEM. */
 int tap_init(struct tap *t);
 void tap_fini(struct tap *t);
-/* media_config's function; arg is the tap. Worker thread. */
+/* The function for media_config.tap; arg is the tap. Worker thread. */
 void tap_packet(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 	const struct xc_job *j);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker loop: the way of a packet, in one place.
+/* The worker loop: the path of a packet, in one place.
  *
- *   steering in -> media_prepare() -> batch_submit() ... batch_finish() -> media_complete() ->
- *   steering out -> verdicts
+ * steering in -> media_prepare() -> batch_submit() ... batch_finish() -> media_complete()
+ * -> steering out -> verdicts
  *
- * While a device works on one burst the next may be prepared; they are completed in the order in
- * which they came. Between bursts, and only while none is in flight, it carries out what the
- * control thread asked for. Nothing is allocated and nothing is logged here: what happens is
- * counted. */
+ * While a device works on one burst, the next may be prepared. Bursts complete in order of arrival.
+ * Commands of the control thread run between bursts, while none is in flight. The loop allocates
+ * and logs nothing; it only counts. */
 #include "worker/worker_int.h"
 
 #include <sys/epoll.h>
@@ -20,7 +19,7 @@
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* Reads the clock and books the time since the last reading. */
+/* Reads the clock, and adds the time since the last reading to this stage. */
 static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 {
 	uint64_t now = clock_mono_ns();
@@ -29,7 +28,7 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 	return now;
 }
 
-/* How long the burst waited for us; when that is too long, media drops what is too old. */
+/* Records how long the burst was queued. If too long, media drops packets that are too old. */
 static void record_queue(struct worker *w, const struct packet_in *in, uint32_t n)
 {
 	uint64_t now = clock_real_ns(), oldest = now;
@@ -79,8 +78,8 @@ static void record_delay(struct worker *w, const struct packet_in *in, uint32_t 
 	hist_run_end(&delay);
 }
 
-/* The next packets of the keying thread, at most max of them, into the slots of the next burst,
- * which no burst in flight has. Returns how many it took out of the ring. */
+/* Writes up to max packets of the keying thread to the slots of the next burst, which no burst in
+ * flight uses. Returns the number taken from the ring. */
 static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max)
 {
 	struct arena *a = batch_runner_arena(w->runner);
@@ -104,7 +103,7 @@ static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max
 	return taken;
 }
 
-/* All of them that are there now: the keying thread wakes us for those that it adds. */
+/* Sends all that wait now. The keying thread wakes the worker for later ones. */
 static void side_out(struct worker *w)
 {
 	struct side_channel *c = w->cfg.side;
@@ -126,7 +125,7 @@ static struct batch batch_of(const struct worker *w, const struct worker_burst *
 		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
 }
 
-/* A burst from the kernel to the engine. Returns the number of packets that came in. */
+/* Receives a burst and gives it to the engine. Returns the number of packets received. */
 static uint32_t burst_begin(struct worker *w)
 {
 	struct arena *a = batch_runner_arena(w->runner);
@@ -150,7 +149,7 @@ static uint32_t burst_begin(struct worker *w)
 	return b->n;
 }
 
-/* The oldest burst from the engine back to the kernel. */
+/* Completes the oldest burst, and sends its packets. */
 static void burst_end(struct worker *w)
 {
 	struct arena *a = batch_runner_arena(w->runner);
@@ -177,9 +176,8 @@ static void burst_end(struct worker *w)
 	w->flying--;
 }
 
-/* What is done leaves, in the order in which it came; all of it leaves before there is a command,
- * for what commands change must not change under a burst; and one leaves if there is no room for
- * another. */
+/* Completes finished bursts in order of arrival. Completes all if commands wait, because commands
+ * must not change state under a burst. Completes one if there is no room for another. */
 static void bursts_end(struct worker *w)
 {
 	bool all = w->flying && !ring_empty(&w->cmds);
@@ -199,13 +197,13 @@ uint32_t worker_round(struct worker *w)
 		worker_commands(w);
 	side_out(w);
 	n = burst_begin(w);
-	/* A device that takes one batch at a time is done with it. */
+	/* A device that takes one batch at a time has finished it. */
 	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
 		burst_end(w);
 	return n;
 }
 
-/* --- When to look again ----------------------------------------------------------------------- */
+/* --- When to receive again -------------------------------------------------------------------- */
 
 static void wait_for_packet(struct worker *w)
 {
@@ -227,7 +225,7 @@ static void sleep_until(uint64_t mono_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-/* Lets a batch gather, at most so long: as long as nothing waits to leave. */
+/* Waits for a batch to fill, at most this long, while nothing waits to be sent. */
 static void gather(struct worker *w, uint64_t until_ns)
 {
 	while (w->flying && batch_done(w->runner, until_ns)) {
@@ -246,13 +244,14 @@ void *worker_loop(void *arg)
 	uint32_t n = 0;
 
 	(void)caps_limit(~w->cfg.keep_not);
-	/* The default slack of 50 us is as long as what we wait for. */
+	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->pace) : 0;
 
-		/* A full burst: more is there for sure. Else, instead of a look that mostly finds
-		 * nothing, the wait that comes anyway: it returns at once if something is there. */
+		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
+		 * returns at once if there are packets: an extra receive would usually find
+		 * none. */
 		if (n < media_burst_max(w->media) && !w->cfg.busy_poll) {
 			if (wait)
 				gather(w, looked + wait);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A worker: one thread with its own steering source, arena, engine queue and flows. The control
- * thread speaks to it by one ring and hears from it by another; everything else that is read from
- * outside are counters. */
+ * thread sends commands by one ring, and receives acknowledgements and marks by two others.
+ * Everything else readable from outside is a counter. */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
@@ -20,13 +20,14 @@
 
 enum worker_cmd_kind {
 	WORKER_MEDIA,       /* media: CTX_SET, STREAM_SET, ...; the deletions are acknowledged */
-	WORKER_KEY_SET,     /* id: key slot pair was filled by the control thread */
-	WORKER_PORT_ADD,    /* local, fd: the socket is the worker's from here on */
-	WORKER_PORT_DEL,    /* local, id: acknowledged with the id */
-	WORKER_RELAY,       /* relay: the kernel relays this stream */
-	WORKER_UNRELAY,     /* local: the kernel relays it no longer */
-	WORKER_STEER_AGAIN, /* the kernel has the steering again */
-	WORKER_MARKS,       /* ask: where these contexts' SSRCs stand, into the ring of marks */
+	WORKER_KEY_SET,     /* id: the control thread has filled this key slot pair */
+	WORKER_PORT_ADD,    /* local, fd: the worker owns the socket from here on */
+	WORKER_PORT_DEL,    /* local, id: close the port; acknowledged with the id */
+	WORKER_RELAY,       /* relay: move this stream to the kernel */
+	WORKER_UNRELAY,     /* local: take the stream back from the kernel */
+	WORKER_STEER_AGAIN, /* the kernel's steering is available again */
+	WORKER_MARKS,       /* ask: report the indexes of these contexts' SSRCs to the ring of
+			     * marks */
 };
 
 /* The generation shows whether the indexes of a context were reset after the question. */
@@ -52,9 +53,9 @@ struct worker_cmd {
 	};
 };
 
-/* One SSRC of a context; behind a context's last one an entry that ends it, with the next SRTCP
- * index to be sent. A context is told of as a whole, or not at all when the ring has no room: then
- * it is asked again later. */
+/* One SSRC of a context. After a context's last SSRC follows an end entry with the next SRTCP
+ * index. A context is reported as a whole, or not at all if the ring is full: then it is asked for
+ * again later. */
 struct worker_mark {
 	uint32_t ctx;
 	uint8_t generation;
@@ -78,7 +79,7 @@ struct worker_config {
 	uint32_t batch_max;
 	uint64_t batch_window_ns;
 	uint64_t overload_age_ns; /* see overload.h */
-	bool busy_poll;           /* never sleep: for a processor of its own */
+	bool busy_poll;           /* never sleep: needs a processor of its own */
 	int priority;             /* real-time priority of the thread (SCHED_RR), 0 = ordinary */
 	int ack_fd;               /* eventfd of the control thread */
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
@@ -87,14 +88,14 @@ struct worker_config {
 	const struct host *host; /* NULL: every source is accepted (tests); outlives the worker */
 };
 
-/* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics)
- */
-#define WORKER_STAGE_LIST(X)                                                           \
-	X(QUEUE, "queue")       /* from the kernel's receive stamp until we have it */ \
-	X(PREPARE, "prepare")   /* classify, look up, write jobs */                    \
-	X(ENGINE, "engine")     /* the dispatch, or the serial engine */               \
-	X(COMPLETE, "complete") /* commit, learn, say what leaves */                   \
-	X(SEND, "send")         /* until the send calls came back */
+/* Where a packet's time is spent: the first stage per packet, the others per burst. X(id, name in
+ * statistics) */
+#define WORKER_STAGE_LIST(X)                                                                  \
+	X(QUEUE, "queue")       /* from the kernel's receive timestamp until received here */ \
+	X(PREPARE, "prepare")   /* classify, look up, write jobs */                           \
+	X(ENGINE, "engine")     /* the dispatch, or the serial engine */                      \
+	X(COMPLETE, "complete") /* commit, learn, choose what to send */                      \
+	X(SEND, "send")         /* until the send calls return */
 
 enum worker_stage {
 #define X(id, name) WORKER_STAGE_##id,
@@ -105,7 +106,7 @@ enum worker_stage {
 
 struct worker {
 	struct worker_config cfg;
-	/* Set up and torn down by the control thread, used by the worker. */
+	/* Created and destroyed by the control thread, used by the worker. */
 	const struct steer_ops *steer_ops;
 	struct steer *steer;
 	struct media *media;
@@ -116,42 +117,41 @@ struct worker {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
-	/* Bursts: the worker's alone. Those that are with the engine, a ring of as many as the
-	 * runner takes at once. */
+	/* Bursts with the engine, a ring as long as the runner's depth. Private to the worker. */
 	struct worker_burst {
 		struct packet_in *in;    /* [batch_max] */
 		uint32_t n, jobs, first; /* packets, jobs, first arena slot */
-		uint64_t engine_ns;      /* since when it is with the engine */
+		uint64_t engine_ns;      /* when it was given to the engine */
 	} burst[ENGINE_DEPTH_MAX];
 	uint32_t depth, oldest, flying;
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce pace;
 	struct overload overload;
-	/* Written by the worker, read by anybody. */
+	/* Written by the worker, read by any thread. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */
 	struct hist stage[WORKER_STAGES];
 	_Atomic uint64_t bursts, commands, command_errors;
-	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
-	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
+	_Atomic uint64_t pierced;  /* empty packets sent, see media_pierce() */
+	_Atomic uint64_t bytes_in; /* of all received datagrams */
 	/* of relayed datagrams; where SRTP is used, of authentic ones */
 	_Atomic uint64_t bytes_relayed;
-	_Atomic uint64_t rounds; /* of the thread's loop: it moves, so it lives */
+	_Atomic uint64_t rounds; /* iterations of the loop: shows that the thread is alive */
 };
 
-/* Everything but the thread. err: one line. 0 or -errno. */
+/* Does everything but start the thread. err: one line. 0 or -errno. */
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
-/* -EPERM: the priority is not for us. */
+/* -EPERM: no permission for the priority. */
 int worker_start(struct worker *w);
-/* One round of the loop without the waiting: commands, then one burst, or the end of one that is in
- * flight. For a worker whose thread does not run (xcipher-bench path). Returns the number of
- * packets that came in. */
+/* One iteration of the loop without waiting: commands, then one burst or the end of one in flight.
+ * For a worker without a running thread (xcipher-bench path). Returns the number of packets
+ * received. */
 uint32_t worker_round(struct worker *w);
-/* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their
- * packets' memory. */
+/* Joins the thread if it runs. Stop all workers before destroying the first: they may share packet
+ * memory. */
 void worker_stop(struct worker *w);
 void worker_destroy(struct worker *w);
-/* Control thread: processor time of its thread, 0 when none runs. */
+/* Control thread: CPU time of the worker's thread, 0 if none runs. */
 uint64_t worker_cpu_ns(const struct worker *w);
 /* Control thread: wake it up after pushing commands. */
 void worker_wake(struct worker *w);

@@ -15,7 +15,7 @@ static void wake_control(const struct worker *w)
 
 static void acknowledge(struct worker *w, struct worker_ack ack)
 {
-	/* Cannot be full: it has room for every handle there is. */
+	/* Never full: it has room for every handle. */
 	if (ring_push(&w->acks, &ack, 1) == 0)
 		wake_control(w);
 }
@@ -61,7 +61,7 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 		acknowledge(w, (struct worker_ack){ACK_STREAM, cmd->id});
 		break;
 	case MEDIA_KEY_DEL:
-		/* No batch is in flight between bursts: nobody uses the slots any more. */
+		/* No batch is in flight between bursts, so nothing uses the slots. */
 		batch_runner_key_wipe(w->runner, cmd->id);
 		err = media_command(w->media, cmd);
 		acknowledge(w, (struct worker_ack){ACK_KEY, cmd->id});

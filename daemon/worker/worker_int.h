@@ -6,13 +6,15 @@
 
 #include "worker/worker.h"
 
-#define CMD_RING  4096u
-#define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that did not fit */
+#define CMD_RING 4096u
+#define CMD_MANY \
+	(CMD_RING / 2) /* more commands than this: the control thread may have a
+				  * backlog */
 #define MARK_RING 16384u
 
 /* The worker's thread: runs until the worker is stopped. */
 void *worker_loop(void *worker);
-/* Carries out all commands that wait. Only while no burst is in flight. */
+/* Executes all queued commands. Only while no burst is in flight. */
 void worker_commands(struct worker *w);
 
 #endif

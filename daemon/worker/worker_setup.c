@@ -30,7 +30,7 @@ static int poll_create(struct worker *w)
 	return 0;
 }
 
-/* Media derived session keys into a pair: between two batches, as always. */
+/* Called when media derived session keys into a pair. No batch runs now. */
 static int key_changed(void *arg, uint32_t slot)
 {
 	const struct worker *w = arg;
@@ -123,7 +123,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	return 0;
 }
 
-/* The thread begins with its priority, or not at all. */
+/* Fails unless the thread gets its priority. */
 static int thread_create(struct worker *w)
 {
 	struct sched_param param = {.sched_priority = w->cfg.priority};
@@ -148,7 +148,7 @@ int worker_start(struct worker *w)
 	char name[16];
 	int err;
 
-	/* Signals are the control thread's. */
+	/* The control thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = thread_create(w);

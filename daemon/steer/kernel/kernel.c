@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by our kernel module: nf_xcipher hands the packets of our ports to the workers' queues
- * itself, without rules, ahead of connection tracking and of every other hook's work, and sends
- * what comes back in a verdict, for both families and without the host's being set up to forward.
- * Everything behind the queue is nfqueue's (steer/nfqueue/nfqueue.c), which this calls.
- *
- * Each worker has a netlink socket, by which it owns the targets of its ports. When the daemon dies
- * they stay for a while, and the next one takes them over by the same owner's number, which is the
- * worker's queue's. Whether there is a module to work with, at the start and when it was gone, is
- * judged in steer/kernel/kernel_meet.c. */
+/* Steering by our kernel module. nf_xcipher delivers packets of our ports to the workers' queues
+ * itself. It needs no rules, runs before connection tracking and other hooks, and sends results of
+ * verdicts for both families without forwarding on the host. The rest is nfqueue's
+ * (steer/nfqueue/nfqueue.c), which this calls.
+ * Each worker has a netlink socket that owns the targets of its ports. Targets stay for a while
+ * after the daemon dies. The next daemon takes them over by the same owner number, which is the
+ * queue's number. steer/kernel/kernel_meet.c checks whether the module is usable. */
 #include "steer/steer.h"
 
 #include <errno.h>
@@ -21,47 +19,47 @@
 #include "steer/kernel/kernel_nl.h"
 #include "steer/nfqueue/nfqueue.h"
 
-#define NO_ID         UINT32_MAX /* in cookies of targets that are not relayed */
+#define NO_ID         UINT32_MAX /* in cookies of targets that do not relay */
 #define PURGE_STEP    32u
 #define PENDING_MAX   64u
-#define PENDING_LOOKS 8u /* of them are tried in one burst */
+#define PENDING_LOOKS 8u /* pending streams tried in one burst */
 #define PENDING_NS    (2 * NS_PER_SEC)
-#define AGAIN_STEP    32u /* targets made in one burst, when the module came back */
+#define AGAIN_STEP    32u /* targets restored in one burst, after the module was loaded again */
 #define AGAIN_NS      NS_PER_SEC
 
 enum port { NOT_OURS, RTP, UNREAD };
 
 struct steer {
-	struct steer *queue; /* nfqueue's, which alone looks into it */
+	struct steer *queue; /* opaque state of nfqueue steering */
 	struct knl *knl;
 	struct steer_config cfg;
 	uint32_t worker;
-	uint32_t instance; /* of the daemon: the upper half of our targets' cookies */
+	uint32_t instance; /* of the daemon: upper half of our targets' cookies */
 	uint32_t features; /* of both */
-	/* Ports that shall be relayed as soon as nothing of theirs waits for us. */
+	/* Ports to be relayed as soon as none of their packets waits for us. */
 	struct pending {
 		struct steer_relay relay;
 		uint64_t until_ns; /* monotonic */
-		uint64_t queued;   /* packets of the port so far, read before the queue was */
+		uint64_t queued;   /* the port's packets so far, read before the queue was */
 		bool looked;
 	} pending[PENDING_MAX];
 	uint32_t pendings;
-	bool drained;     /* the queue, by the last receive() */
-	uint32_t waiting; /* bursts without a verdict yet: what they gave is not yet sent */
-	/* Targets of an earlier instance that nobody asked for again. */
-	uint64_t purge_ns; /* monotonic; 0: nothing to do */
+	bool drained;     /* the last receive() emptied the queue */
+	uint32_t waiting; /* bursts without verdict: their results are not sent yet */
+	/* Targets of an earlier instance that were not requested again. */
+	uint64_t purge_ns; /* monotonic; 0: unused */
 	struct endpoint *stale;
 	uint32_t stales, stale_cap;
 	uint8_t *port; /* [addresses x ports]: enum port. UNREAD: datagrams other than RTP */
-	/* When the module came back: ports whose targets are to be made again. */
-	uint64_t again_ns; /* monotonic; 0: nothing to do */
+	/* After the module was loaded again: ports whose targets to restore. */
+	uint64_t again_ns; /* monotonic; 0: unused */
 	bool met;
 	uint32_t next; /* of port */
 };
 
-/* --- A worker's ------------------------------------------------------------------------------- */
+/* --- Worker ----------------------------------------------------------------------------------- */
 
-/* There are no rules: targets come and go with ports. What a killed instance left is taken over. */
+/* No rules: targets are set per port. Targets of a killed instance are taken over. */
 static int setup(const struct steer_config *cfg, char *err, size_t err_len)
 {
 	(void)cfg;
@@ -184,7 +182,7 @@ static uint32_t queue_flags(struct steer *s, struct local_port local)
 	return NFX_FLAG_BYPASS | (unread ? NFX_FLAG_UNREAD : 0);
 }
 
-/* Should the module refuse, the packets come by the ordinary socket. */
+/* If the module refuses, the ordinary socket receives the packets. */
 static int queue_target(struct steer *s, struct local_port local)
 {
 	struct knl_target t = {
@@ -242,7 +240,7 @@ static void unread(struct steer *s, struct local_port local, bool on)
 	(void)queue_target(s, local);
 }
 
-/* --- What an earlier instance left ------------------------------------------------------------ */
+/* --- Targets of an earlier instance ----------------------------------------------------------- */
 
 static void note_stale(void *arg, const struct knl_seen *seen)
 {
@@ -252,7 +250,7 @@ static void note_stale(void *arg, const struct knl_seen *seen)
 		s->stale[s->stales++] = seen->local;
 }
 
-/* Once in a worker's life; a few at a time, so that no packet waits for long. */
+/* Once per worker; a few at a time, so that packets are not delayed. */
 static void purge(struct steer *s)
 {
 	if (!s->stale) {
@@ -270,7 +268,7 @@ static void purge(struct steer *s)
 	s->purge_ns = 0;
 }
 
-/* --- What needs nothing of us ----------------------------------------------------------------- */
+/* --- Media relayed by the kernel -------------------------------------------------------------- */
 
 static bool relays(const struct steer_config *cfg)
 {
@@ -293,8 +291,8 @@ static void unrelay(struct steer *s, struct local_port local)
 	(void)queue_target(s, local);
 }
 
-/* RTCP that can be read keeps coming: it is rare, and tells how the call is. So does RTP of others,
- * which media judges. */
+/* Readable RTCP stays with the daemon: it is rare, and shows the quality of the call. So does RTP
+ * of other sources, which media checks. */
 static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t queued)
 {
 	struct knl_target t = {
@@ -325,9 +323,9 @@ static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t q
 	return knl_target_set(s->knl, &t);
 }
 
-/* How much of a port was queued so far; then the queue is read to its end, and what it gave is
- * sent; then, if no more was queued since, nothing of it waits for us, and what comes next may take
- * the other way without overtaking anything. First: */
+/* Moves a stream to the kernel without reordering. Reads how many of the port's packets were
+ * queued. Then empties the queue and sends the results. If nothing was queued since, no packet of
+ * the port waits, and the next one cannot overtake any. First step: */
 static void pending_look(struct steer *s)
 {
 	for (uint32_t i = 0; i < s->pendings; i++) {
@@ -406,7 +404,7 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 	return knl_dump(cfg->knl, kernel_owner(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
 }
 
-/* --- What the module tells by itself ---------------------------------------------------------- */
+/* --- Events of the module --------------------------------------------------------------------- */
 
 struct event_put {
 	void (*put)(void *arg, const struct steer_event *e);
@@ -426,7 +424,7 @@ static void event_one(void *arg, const struct knl_event *k)
 		.id = (uint32_t)k->cookie,
 		.worker = k->owner - p->cfg->queue_num};
 
-	/* Another daemon's, or of a later release. */
+	/* From another daemon, or of a later version. */
 	if (k->event == 0 || k->event >= NFX_EVENT_COUNT || k->owner < p->cfg->queue_num ||
 		e.worker >= p->cfg->workers)
 		return;
@@ -447,7 +445,7 @@ static int events(const struct steer_config *cfg,
 	return cfg->events ? knl_events(cfg->events, event_one, &p) : 0;
 }
 
-/* --- Gone, and back --------------------------------------------------------------------------- */
+/* --- Unloaded, and loaded again --------------------------------------------------------------- */
 
 static void again(struct steer *s)
 {
@@ -463,7 +461,7 @@ static bool meet_again(struct steer *s)
 
 	res = res ? res : kernel_hello(s->knl, &s->cfg, s->worker, &peer);
 	if (res) {
-		/* Gone once more: then we are told when it is back. */
+		/* Unloaded again: kernel_back() will report its return. */
 		s->again_ns = res == -ENOENT ? 0 : clock_mono_ns() + AGAIN_NS;
 		return false;
 	}
@@ -509,7 +507,7 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	n = steer_nfqueue.recv(s->queue, a, first_slot, in, max);
 	s->drained = n < max;
 	s->waiting += n > 0;
-	/* Nothing for media, so that no verdict() follows. */
+	/* No media, so verdict() will not be called. */
 	if (n == 0 && s->pendings && !s->waiting)
 		pending_relay(s);
 	return n;

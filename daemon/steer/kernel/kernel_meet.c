@@ -128,14 +128,14 @@ void kernel_close(struct steer_config *cfg)
 	cfg->knl = cfg->events = NULL;
 }
 
-/* --- Gone, and back --------------------------------------------------------------------------- */
+/* --- Unloaded, and loaded again --------------------------------------------------------------- */
 
 int kernel_alive(const struct steer_config *cfg)
 {
 	return cfg->knl ? knl_alive(cfg->knl) : 0;
 }
 
-/* One that does less than the one that went would need decisions of the start again. */
+/* A module with fewer features would invalidate decisions made at start. */
 int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 {
 	struct knl_peer peer;

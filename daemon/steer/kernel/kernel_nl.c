@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nf_xcipher's messages, written and read (steer/kernel/kernel_nl.h). Every request carries a
- * number of its own, and whatever is not the answer to the last one is skipped: answers of an
- * earlier one that was given up, events. */
+/* Writes and reads nf_xcipher's messages (steer/kernel/kernel_nl.h). Every request has its own
+ * number. Messages other than the answer to the last request are skipped: answers to abandoned
+ * requests, events. */
 #include "steer/kernel/kernel_nl.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define REQUEST_LEN 2048u
-#define ANSWER_LEN  32768u /* as much as the kernel puts into one message of a dump */
+#define ANSWER_LEN  32768u /* the kernel's limit for one message of a dump */
 
 struct knl {
 	int fd;
@@ -50,7 +50,7 @@ static struct nlmsghdr *command(struct knl *k, enum nfx_cmd cmd, uint16_t flags)
 	return request(k, k->family, (uint8_t)cmd, NFX_VERSION, flags);
 }
 
-/* The kernel's words behind an error: of the message that was wrong there is only the header
+/* Reads the kernel's error text. Only the header of the failed message is included
  * (NETLINK_CAP_ACK). */
 static void read_words(struct knl *k, const struct nlmsghdr *m)
 {
@@ -73,8 +73,8 @@ const char *knl_said(const struct knl *k)
 	return k->said;
 }
 
-/* Sends the request and calls read() for each message of the answer, until what ends it: an
- * acknowledgement or the end of a dump. Requests have NLM_F_ACK, so that there always is one. */
+/* Sends the request and calls read() for each message of the answer, up to its acknowledgement or
+ * the end of a dump. Requests have NLM_F_ACK, so an acknowledgement always follows. */
 static int ask(struct knl *k, const struct nlmsghdr *h,
 	void (*read)(void *, const struct nlmsghdr *), void *arg)
 {
@@ -354,7 +354,7 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 
 /* --- The socket ------------------------------------------------------------------------------- */
 
-/* The only group there is, or the one of that name. */
+/* The only group, or the one of this name. */
 static uint32_t read_group(const struct nlattr *groups)
 {
 	const struct nlattr *g, *a;
@@ -392,7 +392,7 @@ static void read_family(void *arg, const struct nlmsghdr *h)
 	}
 }
 
-/* Of one family among all. */
+/* Finds one family in a list of all. */
 static void read_named(void *arg, const struct nlmsghdr *h)
 {
 	const struct nlattr *a;
@@ -479,7 +479,7 @@ int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e),
 	}
 }
 
-/* By number: by name the kernel would load it. */
+/* By number: a look-up by name would make the kernel load the module. */
 int knl_alive(struct knl *k)
 {
 	struct nlmsghdr *h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_ACK);
@@ -488,7 +488,7 @@ int knl_alive(struct knl *k)
 	return ask(k, h, NULL, NULL);
 }
 
-/* Among all families, for the same reason. */
+/* Lists all families, for the same reason. */
 int knl_again(struct knl *k)
 {
 	struct nlmsghdr *h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_DUMP);
@@ -500,14 +500,14 @@ int knl_again(struct knl *k)
 	err = ask(k, h, read_named, k);
 	if (k->family)
 		return err;
-	k->family = before; /* 0 would be acknowledged, whatever is asked */
+	k->family = before; /* family 0 would acknowledge any request */
 	return err ? err : -ENOENT;
 }
 
 int knl_open_fd(struct knl **out, int fd)
 {
 	struct knl *k = calloc(1, sizeof(*k));
-	/* The kernel answers within the request. Should it ever not, this ends the waiting. */
+	/* The kernel answers within the request. The timeout is a safeguard. */
 	struct timeval patience = {.tv_sec = 1};
 	struct nlmsghdr *h;
 	int err, on = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Speaking to nf_xcipher: its generic netlink messages (kernel-module/uapi/nf_xcipher.h) as plain
- * structures. Netlink to the kernel does not block: when the request was sent, its answer is there.
- * One thread at a time. */
+/* Generic netlink messages of nf_xcipher (kernel-module/uapi/nf_xcipher.h) as plain structures.
+ * Netlink to the kernel does not block: the answer is there when the send returns. One thread at a
+ * time. */
 #ifndef STEER_KERNEL_KERNEL_NL_H
 #define STEER_KERNEL_KERNEL_NL_H
 
@@ -13,9 +13,9 @@ struct knl;
 
 #define KNL_RELEASE_LEN 32
 
-struct knl_peer { /* what the module says of itself */
+struct knl_peer { /* what the module reports about itself */
 	uint32_t version, features, mark;
-	uint32_t adopted; /* targets that were there for this owner */
+	uint32_t adopted; /* number of existing targets of this owner */
 	uint32_t max_targets, max_dests;
 	char release[KNL_RELEASE_LEN];
 };
@@ -24,7 +24,7 @@ struct knl_peer { /* what the module says of itself */
 
 struct knl_dest {
 	struct endpoint to, from;
-	int tos; /* -1: as it came */
+	int tos; /* -1: unchanged */
 };
 
 struct knl_target {
@@ -33,68 +33,68 @@ struct knl_target {
 	uint16_t queue;
 	uint32_t flags; /* enum nfx_flag */
 	uint64_t cookie;
-	struct endpoint source; /* family 0: any is right */
+	struct endpoint source; /* family 0: any source */
 	uint8_t mismatch;       /* enum nfx_mismatch */
 	bool only_ssrc;
 	uint32_t ssrc;
-	uint32_t rate, source_rate; /* packets per second; 0: any */
-	uint32_t silence_ms;        /* an event after that; 0: none */
-	bool if_queued;             /* only if so many were queued so far: -EAGAIN */
+	uint32_t rate, source_rate; /* packets per second; 0: no limit */
+	uint32_t silence_ms;        /* silence after which an event is sent; 0: none */
+	bool if_queued;             /* set only if exactly this many packets were queued so far;
+				     * else -EAGAIN */
 	uint64_t queued;
 	struct knl_dest dest[KNL_DESTS];
 	uint32_t dests;
 };
 
-struct knl_seen { /* of a target, as it is told in a dump */
+struct knl_seen { /* a target, as reported in a dump */
 	struct endpoint local;
 	uint8_t action;
-	bool has_seq; /* of RTP that was relayed since the target was set last */
+	bool has_seq; /* seq is of RTP that was relayed since the target was last set */
 	uint16_t seq;
 	uint64_t cookie;
 	uint64_t stats[NFX_S_COUNT];
-	uint64_t last_seen_ms; /* how long ago; UINT64_MAX: none yet */
+	uint64_t last_seen_ms; /* age of the last packet; UINT64_MAX: none yet */
 };
 
 struct knl_event {     /* of a target */
 	uint8_t event; /* enum nfx_event */
 	uint32_t owner;
 	uint64_t cookie;
-	struct endpoint local, source; /* source: family 0 where the event has none */
+	struct endpoint local, source; /* source: family 0 if the event has none */
 };
 
-/* A socket, and the family's number. -ENOENT: the module is not there. */
+/* Opens a socket, and finds the family's number. -ENOENT: the module is not loaded. */
 int knl_open(struct knl **out);
-/* For tests: a peer that speaks as the kernel does, by a socket of messages. It is closed in the
- * end. */
+/* For tests: uses a connected socket to a simulated kernel; knl_close() closes it. */
 int knl_open_fd(struct knl **out, int fd);
-/* The targets of this socket's owner go after the grace time. NULL is fine. */
+/* The module removes targets of this socket's owner after the grace time. NULL is fine. */
 void knl_close(struct knl *k);
 
-/* This socket owns owner's targets from here on. wanted: features we know. -EBUSY when another one
- * does, -EPROTONOSUPPORT when the module speaks another version. */
+/* Makes this socket the owner of these targets. wanted: features we know. -EBUSY: another socket
+ * is; -EPROTONOSUPPORT: the module speaks another version. */
 int knl_hello(
 	struct knl *k, uint32_t owner, uint32_t grace_ms, uint32_t wanted, struct knl_peer *out);
-/* Replaces what the target did, or makes a new one. 0 or what the module says. */
+/* Creates or replaces a target. 0 or the module's error. */
 int knl_target_set(struct knl *k, const struct knl_target *t);
 /* 0 or -ENOENT. */
 int knl_target_del(struct knl *k, const struct endpoint *local);
-/* One target. 0 or -ENOENT. */
+/* Reads one target. 0 or -ENOENT. */
 int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen *out);
-/* Calls put() for each target of this owner, and with an action (>= 0) only for those that do it. 0
- * or -errno. put() may not use k. */
+/* Calls put() for each target of this owner; with an action (>= 0), only for targets with it. 0 or
+ * -errno. put() must not use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
-/* This socket hears events from now on, and is for nothing else. */
+/* Subscribes this socket to events; use it for nothing else. */
 int knl_listen(struct knl *k);
 int knl_fd(const struct knl *k);
-/* Calls put() for what came, without waiting. 0; -ENOBUFS: some were lost; -errno. */
+/* Calls put() for each waiting event, without waiting. 0; -ENOBUFS: some were lost; -errno. */
 int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e), void *arg);
-/* 0; -ENOENT: the module was unloaded. Does not have it loaded. */
+/* 0; -ENOENT: the module was unloaded. Never loads it. */
 int knl_alive(struct knl *k);
-/* After that: 0, the module is loaded again, under another number, and nobody has said HELLO;
- * -ENOENT: it is not. Does not have it loaded either. */
+/* After that: 0: the module is loaded again, under a new number, and needs knl_hello(); -ENOENT:
+ * not yet. Never loads it. */
 int knl_again(struct knl *k);
-/* What the module said of the last request's error, or "". */
+/* The module's text for the last request's error, or "". */
 const char *knl_said(const struct knl *k);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the settings that decide about forwarding (steer/nfqueue/forward.h), as the kernel combines
- * them: forwarding is the interface's own; accept_local and send_redirects hold if "all" or the
- * interface says so; of rp_filter the larger counts. Of an address of the loopback interface those
- * count that its packets can come by. */
+/* Reads the settings that decide about forwarding (steer/nfqueue/forward.h), combined as in the
+ * kernel. forwarding: of the interface. accept_local, send_redirects: of "all" or the interface.
+ * rp_filter: the larger one. For an address of the loopback interface, all other interfaces are
+ * checked. */
 #include "steer/nfqueue/forward.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static bool interface_ready(const char *name, char *why, size_t why_len)
 	return false;
 }
 
-/* The entry of the address itself. */
+/* The interface entry of this address. */
 static const struct ifaddrs *entry_of(const struct ifaddrs *all, const struct endpoint *local)
 {
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
@@ -62,7 +62,7 @@ static const struct ifaddrs *entry_of(const struct ifaddrs *all, const struct en
 	return NULL;
 }
 
-/* Whichever interface packets for an address of the loopback interface come by. */
+/* Checks all interfaces that may receive packets for a loopback interface's address. */
 static bool others_ready(const struct ifaddrs *all, char *why, size_t why_len)
 {
 	bool any = false;
@@ -86,7 +86,7 @@ static bool address_ready(
 	const struct ifaddrs *i = entry_of(all, local);
 	char text[ENDPOINT_STRLEN];
 
-	/* What comes for 127.0.0.0/8 is never forwarded. */
+	/* Packets to 127.0.0.0/8 are never forwarded. */
 	if (!i || endpoint_is_unspecified(local) || local->addr[0] == 127) {
 		snprintf(why, why_len, "%s is not an address of an interface",
 			endpoint_fmt_addr(local, text));

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by NFQUEUE: netfilter hands the packets of a worker's ports over in bursts, before they
- * cost a socket look-up and a wake-up each; results leave through a raw socket, or take the
- * packet's place in its verdict and are forwarded, which spares a second socket buffer and its way
- * down; either way one system call for the burst. The netlink messages are received into the arena
- * slots themselves: the UDP payload is processed where it lies.
- *
- * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on:
- * it then arrives at the ordinary socket like everybody's, and is served from there. */
+/* Steering by NFQUEUE. Netfilter delivers packets of a worker's ports in bursts, without a socket
+ * look-up and a wake-up per packet. Results leave through a raw socket; or they replace packets in
+ * their verdicts and are forwarded, which saves a second socket buffer. Either way costs one system
+ * call per burst.
+ * Netlink messages are received into arena slots, and the UDP payload is processed in place.
+ * Packets other than plain datagrams to our ports, and packets that media passes on, are accepted.
+ * They arrive at the ordinary socket, and are received from there. */
 #include "steer/nfqueue/nfqueue.h"
 
 #include <errno.h>
@@ -29,32 +28,31 @@
 #include "steer/sockets.h"
 
 #define IP_MAX_HDR 60u
-/* Enough to see that a datagram is longer than the largest packet. */
+/* Bytes to capture: enough to recognise datagrams that are too long. */
 #define COPY (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
-/* Bursts from the queue until the sockets are looked at. */
+/* Bursts from the queue between two looks at the sockets. */
 #define SOCKETS_EVERY 8u
-/* As many bursts at most are of the sockets alone when the queue takes over from them, besides
- * those of what they had before. */
+/* Bursts from the sockets only, at most, after the queue takes over; in addition to those for older
+ * packets. */
 #define TAKE_OVER_TURNS 8u
-/* So long after again() each burst is of both the queue and the sockets. */
+/* For this time after again(), each burst comes from both queue and sockets. */
 #define BOTH_NS (2 * NS_PER_SEC)
-/* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of
- * them all at once. */
+/* Drop verdicts may be late: they are sent together, after this many packets or this time. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
-#define COUNT_EVERY   100000000ull /* ns; of a queue that is not open, what it lost */
-/* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes.
- */
+#define COUNT_EVERY   100000000ull /* ns between counts of the losses of a closed queue */
+/* Offset of a message in its slot, and its maximum length: COPY and about 200 bytes of
+ * attributes. */
 #define MSG_OFF ARENA_HEADROOM
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
 _Static_assert(MSG_LEN > COPY + 512, "a message fits into a slot");
 
 /* A burst that waits for its verdict. */
 struct waiting {
-	uint32_t last_id;   /* of the packets up to it, also those that were none for media */
-	uint32_t undecided; /* packets that still wait for their verdict */
+	uint32_t last_id;   /* last packet id of the burst, including packets that are not media */
+	uint32_t undecided; /* packets without verdict yet */
 	/* Results that leave by verdict. */
-	/* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	/* [burst]: ids of the burst's packets, indexed as in[]; 0: not from the queue */
 	uint32_t *token;
 	uint8_t *family; /* [burst] */
 };
@@ -65,24 +63,24 @@ struct steer {
 	struct sockets *sockets;
 	struct raw *raw;
 	int queue;
-	struct queue_verdicts verdicts; /* accepted in recv(), the rest is added in verdict() */
-	struct waiting *waiting;        /* [bursts], a ring; beyond them the one that is received */
+	struct queue_verdicts verdicts; /* accepts are added in recv(), others in verdict() */
+	struct waiting *waiting;        /* [bursts], a ring; followed by the one being received */
 	uint32_t bursts, oldest, waitings;
-	uint32_t last_id;            /* of the packets whose burst is over */
-	uint32_t undecided;          /* those up to last_id that still wait for their verdict */
-	uint64_t flushed_ns, now_ns; /* last verdicts; the burst */
-	bool silent;                 /* the last look found nothing */
-	uint64_t counted_ns;         /* when the queue's losses were last counted */
+	uint32_t last_id;            /* last packet id of completed bursts */
+	uint32_t undecided;          /* packets up to last_id without verdict yet */
+	uint64_t flushed_ns, now_ns; /* time of the last verdicts; time of the burst */
+	bool silent;                 /* the last receive found nothing */
+	uint64_t counted_ns;         /* when losses of the queue were last counted */
 	uint32_t lost;               /* so far */
-	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
-	uint32_t turns;              /* that the sockets come first */
-	uint64_t both_ns; /* monotonic; until then each burst is of both; 0: nothing to do */
+	uint32_t bursts_seen;        /* counted to interleave the sockets */
+	uint32_t turns;              /* bursts for which the sockets come first */
+	uint64_t both_ns;            /* monotonic; until then each burst uses both; 0: unused */
 	uint32_t burst;
-	uint32_t *left; /* [burst]: what the raw socket did not send */
+	uint32_t *left; /* [burst]: packets that the raw socket did not send */
 	/* Results that leave by verdict. */
 	uint32_t *rest;        /* [burst]: results that leave otherwise */
 	struct iovec *replace; /* [burst] */
-	uint32_t *replace_of;  /* [burst]: whose result it is */
+	uint32_t *replace_of;  /* [burst]: packet that the result replaces */
 	uint32_t replaced;
 	uint16_t ip_id;
 	struct mmsghdr msg[QUEUE_RECV_MAX];
@@ -152,7 +150,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	s->left = lines_alloc(s->burst, sizeof(*s->left));
 	s->bursts = cfg->bursts ? cfg->bursts : 1;
-	/* One for each packet, of those received meanwhile too, and one for all the others. */
+	/* One for each packet in all bursts, and one for all drops. */
 	s->verdicts.max = (s->bursts + 1) * s->burst + 1;
 	s->verdicts.buf = lines_alloc(s->verdicts.max, QUEUE_VERDICT_LEN);
 	s->rest = lines_alloc(s->burst, sizeof(*s->rest));
@@ -169,7 +167,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	*out = s;
 	return 0;
 fail:
-	/* The kernel reports both by this error. */
+	/* The kernel returns this error for both causes. */
 	if (res == -EPERM && rules_permitted())
 		snprintf(err, err_len,
 			"nfqueue steering: queue %u is in use by another program, perhaps another xcipherd: stop it, or choose another --nfqueue-num (workers take one queue each from there on)",
@@ -271,7 +269,7 @@ static enum taken take(const struct steer *s, const struct queue_packet *p, stru
 		!find_local(s, &d.dst, &in->local))
 		return ACCEPT;
 	if (d.off + d.len > p->have) {
-		/* Cut: only what is too long anyway can be. */
+		/* Truncated: only packets that are too long anyway. */
 		if (d.len <= ARENA_MAX_PACKET)
 			return ACCEPT;
 	} else if (p->verify && !dgram_checksum_ok(&d, p->ip)) {
@@ -283,7 +281,7 @@ static enum taken take(const struct steer *s, const struct queue_packet *p, stru
 	return TAKE;
 }
 
-/* n messages lie in the slots from slot on. Returns how many packets they gave. */
+/* Processes n messages in the slots from slot on. Returns the number of packets. */
 static uint32_t take_all(
 	struct steer *s, const struct arena *a, uint32_t slot, uint32_t n, struct packet_in *in)
 {
@@ -318,7 +316,7 @@ static uint32_t take_all(
 	return taken;
 }
 
-/* Where messages are received: nearly always the same slots as the last time. */
+/* Prepares buffers in these slots: usually the same as the last time. */
 static void messages_at(struct steer *s, uint8_t *first)
 {
 	if (s->iov[0].iov_base == first)
@@ -329,7 +327,7 @@ static void messages_at(struct steer *s, uint8_t *first)
 	}
 }
 
-/* The queue: up to max messages into the slots [slot, slot + max). */
+/* Receives up to max messages of the queue into the slots [slot, slot + max). */
 static uint32_t queue_recv(
 	struct steer *s, const struct arena *a, uint32_t slot, struct packet_in *in, uint32_t max)
 {
@@ -355,7 +353,7 @@ static uint32_t queue_recv(
 	return n;
 }
 
-/* What is left of the packets up to last_id is gone by now, or dropped: all at once. */
+/* Drops all packets up to last_id that have no verdict yet, in one message. */
 static void flush(struct steer *s)
 {
 	if (s->undecided == 0 ||
@@ -368,7 +366,7 @@ static void flush(struct steer *s)
 	s->flushed_ns = s->now_ns;
 }
 
-/* The burst needs no more: its packets are among those that a flush is about. */
+/* Ends a burst: the next flush covers its packets. */
 static void decided(struct steer *s, struct waiting *w)
 {
 	if (w->undecided)
@@ -401,8 +399,8 @@ static uint32_t receive_queue_too(struct steer *s, const struct arena *a, uint32
 	return q;
 }
 
-/* The rules are about to be set again: the sockets may hold what is older than the queue's next
- * packets. */
+/* Rules are about to be restored: packets in the sockets may be older than the queue's next
+ * ones. */
 static void again(struct steer *s)
 {
 	s->both_ns = clock_mono_ns() + BOTH_NS;
@@ -425,10 +423,9 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (s->waitings == s->bursts)
 		return 0;
 	max = min_u32(max, s->burst);
-	/* The sockets have nothing as long as the rules are there, and asking costs a system call:
-	 * they are served when the queue is silent, and now and then while it is not, with a share
-	 * that cannot crowd it out. A burst of both leaves by the raw socket: verdicts would leave
-	 * first. */
+	/* While the rules work, sockets are empty, and asking costs a system call. So they are
+	 * served when the queue is silent, and every SOCKETS_EVERY bursts with a limited share.
+	 * Bursts of both leave by the raw socket, because verdicts would leave first. */
 	if (s->turns || sockets_before(s->sockets)) {
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 		s->turns = n && s->turns ? s->turns - 1 : 0;
@@ -441,7 +438,7 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	}
 	if (n == 0)
 		n = queue_recv(s, a, first_slot, in, max);
-	/* Nothing twice: what woke us up is at a socket, or nothing. */
+	/* The queue was empty already: do not ask it twice. */
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	s->silent = n == 0;
@@ -455,11 +452,11 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 			!both && (w->family[i] == AF_INET || s->cfg.queue_mark) ? in[i].token : 0;
 	}
 	s->waitings += n > 0;
-	/* Many that are none for media must not wait for the device. */
+	/* Accepts of many non-media packets must not wait for the device. */
 	if (s->verdicts.n > s->burst)
 		(void)queue_flush(&s->verdicts, s->queue);
-	/* Nothing for media, so that no verdict() follows. What was none for it behind a burst that
-	 * waits is the next one's. */
+	/* No media, so verdict() will not be called. If another burst waits, the accepts go out
+	 * with it. */
 	if (n == 0 && s->waitings == 0) {
 		decided(s, w);
 		flush(s);
@@ -495,8 +492,8 @@ static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 _Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
 	"room for headers before a result");
 
-/* By its packet's verdict, if it stays within its family and the packet still waits for one. IPv6
- * only if nf_xcipher sends it. */
+/* Sends the result as its packet's verdict, if both are of one family and the packet has no verdict
+ * yet. IPv6 only if nf_xcipher sends it. */
 static bool replace(struct steer *s, const struct arena *a, const struct packet_out *o)
 {
 	struct waiting *w = &s->waiting[s->oldest];
@@ -541,7 +538,7 @@ static void replace_flush(struct steer *s, struct packet_out *out)
 	s->replaced = 0;
 }
 
-/* At most a burst of them. */
+/* At most one burst. */
 static void transmit_some(
 	struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
 {
@@ -568,7 +565,7 @@ static void transmit(struct steer *s, const struct arena *a, struct packet_out *
 		transmit_some(s, a, out + base, min_u32(n - base, s->burst));
 }
 
-/* How results leave is the same for all workers and for the rules. */
+/* All workers and the rules use the same way of sending results. */
 static int open_queues(struct steer_config *cfg, char *err, size_t err_len)
 {
 	char why[160];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What "kernel" steering says to the nfqueue steering that it stands on, beside steer_ops. Worker
- * thread. */
+/* Functions of nfqueue steering for "kernel" steering, which is built on it, in addition to
+ * steer_ops. Worker thread. */
 #ifndef STEER_NFQUEUE_NFQUEUE_H
 #define STEER_NFQUEUE_NFQUEUE_H
 
 #include "steer/steer.h"
 
-/* The mark of results that leave by verdict, where they have one. */
+/* The mark for results sent by verdict. */
 void nfqueue_mark(struct steer *s, uint32_t mark);
-/* From now on the queue brings what came by the sockets: what waits there goes first. */
+/* The queue takes over from the sockets: packets that wait there go first. */
 void nfqueue_takes_over(struct steer *s);
 
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* NFQUEUE over netlink, with libmnl's message builders and our own system calls, because the
- * libraries' take one packet at a time. Knows netlink; does not know UDP nor media.
- *
- * GSO: the kernel hands over what it has, without computing checksums of packets from this machine
- * nor cutting joined datagrams into pieces. FAIL_OPEN, unless the policy is another: when our queue
- * is full the packet goes on to the ordinary socket. A queue that is not open is bounded by its
- * socket's buffer, for only of that one may anybody ask how much it lost. */
+/* NFQUEUE over netlink, with libmnl's message builders. System calls are our own, because the
+ * libraries receive one packet at a time. Knows netlink, neither UDP nor media. GSO: the kernel
+ * delivers packets without computing checksums or splitting joined datagrams. FAIL_OPEN unless
+ * closed: with the queue full, packets pass to the ordinary socket. A closed queue is bounded by
+ * its socket buffer, because only sockets report their losses. */
 #include "steer/nfqueue/queue.h"
 
 #include <arpa/inet.h>
@@ -26,8 +24,8 @@
 #define QUEUE_LEN             16384u
 #define QUEUE_LEN_CLOSED      (1u << 20) /* never */
 
-/* Messages in one system call. A socket may send 208 KiB at once unless somebody has set
- * net.core.wmem_default. */
+/* Messages per system call. A socket may send 208 KiB at once, unless net.core.wmem_default was
+ * changed. */
 #define SEND_TOGETHER     64u   /* about 16 KiB */
 #define VERDICTS_TOGETHER 1024u /* 32 KiB */
 
@@ -47,8 +45,8 @@ static struct nlmsghdr *message(void *buf, uint16_t num, int type, uint16_t flag
 	return h;
 }
 
-/* Sends a configuration message and waits for its answer. Packets that come before are left to
- * their verdict by closing. */
+/* Sends a configuration message and waits for its answer. Packets received before are skipped;
+ * closing the queue decides them. */
 static int ask(int fd, const struct nlmsghdr *h)
 {
 	char buf[8192];
@@ -82,8 +80,8 @@ static int bind_queue(int fd, uint16_t num, uint32_t copy, bool closed)
 	err = ask(fd, h);
 	if (err)
 		return err;
-	/* Copying is switched on last and in one message with the flags: the first packet already
-	 * comes as we want it. */
+	/* Enables copying last, in one message with the flags, so that the first packet has all
+	 * settings. */
 	h = message(buf, num, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	mnl_attr_put_u32(h, NFQA_CFG_QUEUE_MAXLEN, htonl(maxlen));
 	mnl_attr_put_u32(h, NFQA_CFG_FLAGS, htonl(flags));
@@ -246,7 +244,7 @@ uint32_t queue_send(int fd, struct iovec *message, uint32_t n)
 		if (sendmsg(fd, &m, 0) >= 0) {
 			at += (uint32_t)m.msg_iovlen;
 		} else if (errno != EINTR) {
-			/* All of them or none: perhaps they are too many for the socket. */
+			/* All failed: perhaps too many for the socket buffer. */
 			if (m.msg_iovlen == 1)
 				message[at++].iov_len = 0;
 			together = 1;

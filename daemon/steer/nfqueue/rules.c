@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The netfilter rules of nfqueue steering. All of them live in one table or chain named after the
- * first queue number, so that a later start finds and removes what a killed one left. nftables' own
- * queue statement is tried first, then iptables' NFQUEUE target, each in one transaction, since
- * only the kernel knows whether it has them. The place is mangle INPUT: packets are already whole
- * there (the kernel has put fragments together) and known to be for this host. It is before filter
- * INPUT, whose rules media therefore does not see. Where results leave in the packet's verdict it
- * is mangle PREROUTING, so that they are routed; fragments then go on to the sockets. "bypass":
- * while no worker is on the queue, packets go on to the sockets. */
+/* The netfilter rules of nfqueue steering, in one table or chain named after the first queue
+ * number. So a later start finds and removes those of a killed instance.
+ * Tries nftables' queue statement, then iptables' NFQUEUE target, each in one transaction: only the
+ * kernel knows what it supports.
+ * The hook is mangle INPUT: packets are reassembled and known to be for this host. Filter INPUT
+ * comes later, so its rules do not see media. For results by verdict it is mangle PREROUTING, so
+ * that they are routed; fragments then use the sockets.
+ * "bypass": without a worker on the queue, packets go to the sockets. */
 #include "steer/nfqueue/rules.h"
 
 #include <errno.h>
@@ -19,8 +19,7 @@
 #include "base/sbuf.h"
 #include "steer/nfqueue/tool.h"
 
-/* The same programs under two names each; what iptables is (nft or legacy) is the administrator's
- * choice. */
+/* The same programs under two names; the administrator chooses what iptables is (nft or legacy). */
 static const struct {
 	const char *tool, *restore;
 	int family;
@@ -167,10 +166,10 @@ static void iptables_teardown(const struct steer_config *cfg, size_t which)
 	const char *const drop[] = {tool, "-w", "5", "-t", "mangle", "-X", chain, NULL};
 
 	snprintf(chain, sizeof(chain), "XCIPHER_%u", cfg->queue_num);
-	/* A chain that cannot be flushed is not there: nothing else to do. */
+	/* A chain that cannot be flushed does not exist: done. */
 	if (tool_run(flush, NULL, err, sizeof(err)))
 		return;
-	/* An earlier instance may have hooked it elsewhere. */
+	/* An earlier instance may have used another hook. */
 	unhook(tool, "INPUT", chain);
 	unhook(tool, "PREROUTING", chain);
 	if (tool_run(drop, NULL, err, sizeof(err)))

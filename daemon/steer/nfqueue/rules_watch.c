@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Notifications of nftables (NFNLGRP_NFTABLES). iptables-nft is nftables, too: its chains are in
- * the table "mangle" of each family. The kernel reports a transaction's changes in their order, so
- * the last one of our table decides, whoever made it: our own transaction ends with new rules. */
+/* Notifications of nftables (NFNLGRP_NFTABLES). They include iptables-nft, whose chains are in the
+ * table "mangle" of each family. The kernel reports a transaction's changes in order, so the last
+ * change of our table decides, whoever made it. Our own transactions end with new rules. */
 #include "steer/nfqueue/rules_watch.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RECEIVE_BUFFER (4 << 20) /* a large firewall that is loaded at once */
+#define RECEIVE_BUFFER (4 << 20) /* enough for a large firewall loaded at once */
 #define READ_LEN       65536
 
 int rules_watch_open(void)
@@ -42,10 +42,10 @@ static bool is_string(const struct nlattr *a, const char *want)
 		memcmp(mnl_attr_get_payload(a), want, len) == 0;
 }
 
-/* The table's name has number 1 in messages about tables, chains and rules. */
+/* The table's name is attribute 1 in messages about tables, chains and rules. */
 _Static_assert(NFTA_TABLE_NAME == 1 && NFTA_CHAIN_TABLE == 1 && NFTA_RULE_TABLE == 1, "one table");
 
-/* Whether a change is one of our table, or of our chain in a table of iptables. */
+/* Whether a change concerns our table, or our chain in a table of iptables. */
 static bool is_ours(const struct steer_config *cfg, const struct nlmsghdr *h)
 {
 	const struct nfgenmsg *g = mnl_nlmsg_get_payload(h);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Running the system's own tools without a shell: fixed folders instead of PATH, an environment of
- * our own, input from memory, so that nothing in our environment or configuration can become a
- * command. Control thread only: it waits. */
+/* Runs system tools without a shell. Fixed folders instead of PATH, an own environment, and input
+ * from memory prevent injected commands. Control thread only: it blocks. */
 #include "steer/nfqueue/tool.h"
 
 #include <errno.h>
@@ -64,7 +63,7 @@ static int spawn(pid_t *pid, const char *path, const char *const argv[], int in,
 	return -err;
 }
 
-/* Everything up to the end, so that the tool never blocks on us; the beginning is kept. */
+/* Reads until the end, so that the tool never blocks; keeps the beginning. */
 static void listen_to(int fd, char said[SAID_LEN])
 {
 	char more[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by ordinary UDP sockets: works everywhere and needs no privileges. With io_uring where
- * the kernel allows it (uring.c), else with the plain calls (sockets.c). */
+/* Steering by ordinary UDP sockets: works everywhere, needs no privileges. Uses io_uring if the
+ * kernel allows it (uring.c), else plain calls (sockets.c). */
 #include "steer/steer.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 
 struct steer {
 	struct steer_counters counters;
-	struct sockets *sockets; /* one of the two */
+	struct sockets *sockets; /* exactly one of the two is set */
 	struct uring *uring;
 };
 
-/* How is the same for all workers. */
+/* All workers use the same kind. */
 static int open_udp(struct steer_config *cfg, char *err, size_t err_len)
 {
 	int res = cfg->udp_io == STEER_UDP_PLAIN ? 0 : uring_probe();
@@ -128,7 +128,7 @@ static void transmit(struct steer *s, const struct arena *a, struct packet_out *
 		sockets_send(s->sockets, a, out, NULL, n);
 }
 
-/* A datagram that was read is consumed: there is nobody to tell. */
+/* Datagrams are consumed when read: nothing to report. */
 static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	if (s->uring)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ordinary UDP sockets of one worker by io_uring. Each socket has one standing receive
- * (multishot) that takes an arena slot from a common ring (provided buffers) for every datagram; a
- * burst of results is one system call, whichever sockets it leaves by. Work is done only in our
- * calls (DEFER_TASKRUN): the kernel never interrupts the worker, and writes into slots only while
- * the worker is inside a call.
- *
- * A standing receive ends when slots run out or after an error; it is then armed again, in the
- * order in which they ended, so that a flooded port does not starve others. Meanwhile packets wait
- * in the socket's own buffer. */
+/* The ordinary UDP sockets of one worker by io_uring. Each socket has a permanent receive
+ * (multishot). It takes an arena slot from a common ring (provided buffers) for every datagram. A
+ * burst is sent by one system call, from any sockets. The kernel works only during our calls
+ * (DEFER_TASKRUN): it never interrupts the worker, and writes to slots only while the worker is
+ * inside a call. A receive ends when slots run out or after an error. It is then re-armed in the
+ * order in which receives ended, so that a flooded port does not starve others. Meanwhile packets
+ * wait in the socket's own buffer. */
 #include "steer/udp/uring.h"
 
 #include <errno.h>
@@ -32,14 +30,14 @@
 #define TRIES      8
 #define LOOKS      256u
 
-/* Before the payload the kernel writes what it says beside it; all of it fits into the headroom. */
+/* The kernel writes ancillary data before the payload; it fits into the headroom. */
 #define NAME_LEN    32u
 #define CONTROL_LEN (CMSG_SPACE(sizeof(struct timespec)) + CMSG_SPACE(sizeof(uint32_t)))
 #define BEFORE      (sizeof(struct io_uring_recvmsg_out) + NAME_LEN + CONTROL_LEN)
 _Static_assert(BEFORE <= ARENA_HEADROOM && BEFORE % 8 == 0, "head room");
 _Static_assert(NAME_LEN >= sizeof(struct sockaddr_in6), "room for an address");
 
-/* user_data: kind, what tells it from a predecessor, index. */
+/* user_data: kind, generation, index. */
 #define KIND_RECV         1ull
 #define KIND_SEND         2ull
 #define TAG(kind, gen, i) ((kind) << 56 | (uint64_t)(uint16_t)(gen) << 32 | (i))
@@ -47,8 +45,8 @@ _Static_assert(NAME_LEN >= sizeof(struct sockaddr_in6), "room for an address");
 struct usock {
 	int fd; /* -1: none */
 	int tos;
-	uint16_t gen;   /* of the port: older completions are of a closed socket */
-	bool waits;     /* is in the chain of those to be armed */
+	uint16_t gen;   /* generation of the port: older completions belong to a closed socket */
+	bool waits;     /* queued to be armed */
 	uint32_t drops; /* SO_RXQ_OVFL's last word */
 	uint32_t next;  /* in that chain */
 };
@@ -56,7 +54,7 @@ struct usock {
 struct uring {
 	struct steer_counters *counters;
 	struct io_uring ring;
-	int event; /* readable when there is something to do */
+	int event; /* readable when work is pending */
 	bool enabled, ring_there;
 	uint8_t locals;
 	uint8_t family[STEER_MAX_LOCAL];
@@ -67,8 +65,8 @@ struct uring {
 	uint32_t arm_head, arm_tail;
 	uint8_t *in;                   /* the arena's */
 	struct io_uring_buf_ring *br;  /* [slots] */
-	uint32_t first, slots;         /* ours: [first, first + slots) */
-	uint32_t helds;                /* slots of bursts that wait for their verdict */
+	uint32_t first, slots;         /* our slots: [first, first + slots) */
+	uint32_t helds;                /* slots in bursts without verdict */
 	struct msghdr shape;           /* of every receive */
 	struct sockaddr_storage *name; /* [SQ_ENTRIES] */
 };
@@ -82,7 +80,7 @@ static uint32_t sock_id(const struct uring *u, struct local_port l)
 
 /* --- Set-up ----------------------------------------------------------------------------------- */
 
-/* Disabled at first: the thread that enables it is the one that it serves. */
+/* Created disabled: the thread that enables the ring becomes its owner. */
 static int ring_open(struct io_uring *ring)
 {
 	struct io_uring_params p = {.cq_entries = CQ_ENTRIES,
@@ -137,7 +135,7 @@ uint32_t uring_slots(const struct steer_config *cfg)
 {
 	uint32_t n = SLOTS_MIN;
 
-	/* Those that wait, and as many to receive into. */
+	/* Slots for bursts without verdict, and as many to receive into. */
 	while (n < steer_first_slots(cfg) + cfg->burst_max && n < 32768)
 		n *= 2;
 	return steer_first_slots(cfg) + n;
@@ -187,14 +185,14 @@ fail:
 	return err;
 }
 
-/* Ends the receives that reg selects. When it returns they hold no socket any more: else its port
+/* Ends the receives selected by reg, and waits until they release their sockets: otherwise the port
  * would stay bound. */
 static void cancel(struct uring *u, struct io_uring_sync_cancel_reg *reg)
 {
 	reg->fd = -1;
 	reg->timeout.tv_sec = reg->timeout.tv_nsec = -1;
 	(void)io_uring_register_sync_cancel(&u->ring, reg);
-	/* They were told to end; this is where they do. */
+	/* Cancelled receives complete here. */
 	for (uint32_t i = 0; i < LOOKS; i++) {
 		if (io_uring_get_events(&u->ring) < 0 ||
 			!(__atomic_load_n(u->ring.sq.kflags, __ATOMIC_ACQUIRE) & IORING_SQ_TASKRUN))
@@ -210,8 +208,8 @@ void uring_destroy(struct uring *u)
 	if (!u)
 		return;
 	if (u->ring_there) {
-		/* Refused if the worker was another thread: then it has ended, and the kernel did
-		 * this. */
+		/* Fails if the worker was another thread: it has ended, and the kernel has
+		 * cancelled its receives. */
 		if (u->enabled)
 			cancel(u, &all);
 		io_uring_queue_exit(&u->ring);
@@ -258,7 +256,8 @@ int uring_fd(const struct uring *u)
 
 /* --- Submission ------------------------------------------------------------------------------- */
 
-/* What the kernel did not take is not to go out later, with other bytes in the slots. */
+/* Withdraws entries that the kernel did not take: they must not be sent later with other bytes in
+ * the slots. */
 static void withdraw(struct uring *u)
 {
 	struct io_uring_sq *q = &u->ring.sq;
@@ -275,7 +274,7 @@ static void withdraw(struct uring *u)
 	}
 }
 
-/* 0, or -errno and what was left. */
+/* 0, or -errno after withdrawing the rest. */
 static int submit(struct uring *u)
 {
 	int res = 0;
@@ -297,7 +296,7 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 	return e;
 }
 
-/* liburing 2.3 declares io_uring_enable_rings(), but does not have it. */
+/* liburing 2.3 declares io_uring_enable_rings(), but does not implement it. */
 static void enable(struct uring *u)
 {
 	if (!u->enabled)
@@ -311,7 +310,7 @@ static bool arm(struct uring *u, uint32_t id)
 
 	if (!e)
 		return false;
-	/* MSG_TRUNC: the datagram's length even when the slot was shorter. */
+	/* MSG_TRUNC: reports the datagram's length even if the slot was shorter. */
 	io_uring_prep_recvmsg_multishot(e, u->sock[id].fd, &u->shape, MSG_TRUNC);
 	e->flags |= IOSQE_BUFFER_SELECT;
 	e->buf_group = GROUP;
@@ -433,7 +432,7 @@ static bool completed(struct uring *u, const struct io_uring_cqe *c, struct pack
 	bool packet = false;
 
 	if (c->user_data >> 56 == KIND_SEND) {
-		/* Too late for its burst. */
+		/* Its burst is over. */
 		if (c->res < 0 && (uint16_t)(c->user_data >> 32) != u->burst_gen)
 			steer_count(&u->counters->send_errors, 1);
 		return false;
@@ -462,10 +461,10 @@ static bool work_waits(const struct uring *u)
 	return io_uring_cq_ready(&u->ring) || (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
 }
 
-/* All there is to do in the kernel, if anything. False: nothing. */
+/* Does all pending kernel work. False: there was none. */
 static bool work(struct uring *u)
 {
-	/* Slots that bursts hold come back with uring_done(). */
+	/* uring_done() returns slots of bursts. */
 	if (u->arm_head != NONE && u->helds < u->slots / 2)
 		arm_waiting(u);
 	if (!io_uring_sq_ready(&u->ring) && !work_waits(u))
@@ -475,7 +474,7 @@ static bool work(struct uring *u)
 	return true;
 }
 
-/* Packets among what is complete, at most max. */
+/* Reaps completed packets, at most max. */
 static uint32_t reap(struct uring *u, struct packet_in *in, uint32_t max)
 {
 	struct io_uring_cqe *cqe;
@@ -501,7 +500,7 @@ uint32_t uring_recv(struct uring *u, const struct arena *a, struct packet_in *in
 	(void)a;
 	enable(u);
 	max = min_u32(max, u->burst);
-	/* What comes while we look needs no signal; what is left then does. */
+	/* Packets that arrive during this loop need no signal; those left afterwards do. */
 	(void)!read(u->event, &count, sizeof(count));
 	io_uring_cq_eventfd_toggle(&u->ring, false);
 	for (uint32_t looks = 0; n < max && looks < LOOKS; looks++) {
@@ -527,14 +526,14 @@ static void set_tos(struct uring *u, uint32_t id, int tos)
 
 	if (u->sock[id].tos == tos)
 		return;
-	/* What was prepared goes with the old value. */
+	/* Prepared entries keep the old value. */
 	(void)submit(u);
 	(void)setsockopt(u->sock[id].fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS,
 		&tos, sizeof(tos));
 	u->sock[id].tos = tos;
 }
 
-/* By itself: an ICMP error of an earlier packet is not this one's. */
+/* Sends again, separately: an ICMP error belongs to an earlier packet. */
 static void send_again(struct uring *u, const struct arena *a, struct packet_out *o)
 {
 	uint32_t id = sock_id(u, o->local);
@@ -547,7 +546,7 @@ static void send_again(struct uring *u, const struct arena *a, struct packet_out
 	steer_count(&u->counters->send_calls, 1);
 }
 
-/* Only failures are reported: what the completion ring got since `from`. */
+/* Handles failures only: completions since `from`. */
 static void failures(
 	struct uring *u, const struct arena *a, struct packet_out *out, uint32_t n, unsigned from)
 {

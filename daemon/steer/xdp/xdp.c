@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by AF_XDP: the worker's arena is the memory that packets are received into and sent from
- * (xdp_umem.c), the way out is looked up in the kernel's tables (xdp_route.c), what is no plain
- * datagram for us never gets here (bpf/xdp_prog.c).
- *
- * The kernel can only redirect a packet to a socket of the queue it came by. So queue q of every
- * interface is worker q mod n's, which hands packets for the others' ports over to them
- * (xdp_hand.c): copied once, counted, bounded. A network card that is told to spread flows by port
- * ("ethtool -N") saves the copies. A worker without a queue of the interface sends by a raw socket,
- * and so does everything whose way out is not known or not ours. Packets that come by the ordinary
- * sockets (fragments, a program that somebody removed) are served as "udp" does. */
+/* Steering by AF_XDP. Packets are received into the worker's arena and sent from it (xdp_umem.c).
+ * Routes come from the kernel's tables (xdp_route.c). The XDP program only redirects plain
+ * datagrams to our ports (bpf/xdp_prog.c).
+ * The kernel can only redirect a packet to a socket of its receive queue. So queue q of every
+ * interface belongs to worker q mod n, which passes packets for other workers' ports to them
+ * (xdp_hand.c): one copy, counted, bounded. Network cards that spread flows by port ("ethtool -N")
+ * avoid the copies.
+ * A worker without a queue of the interface sends by a raw socket, as do packets with an unknown or
+ * unsupported route. Packets at the ordinary sockets (fragments, a removed program) are served as
+ * in "udp". */
 #include "steer/steer.h"
 
 #include <errno.h>
@@ -31,18 +31,17 @@
 #include "steer/xdp/xdp_back.h"
 #include "steer/xdp/xdp_route.h"
 
-#define BY_QUEUE 1u /* token of a packet that is in a slot of the UMEM */
-/* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters
- * are read. */
+#define BY_QUEUE 1u /* token of a packet in a UMEM slot */
+/* Bursts from the queues between two looks at sockets, kernel announcements and counters. */
 #define OTHERS_EVERY 8u
 #define NEWS_EVERY   1000000ull
-/* How long a port's socket may still have what was on its way to it when the queues took the port
- * over; and if it never ends. */
+/* How long a port's socket may still receive packets after the queues took over; and the limit if
+ * packets keep arriving. */
 #define TAKE_OVER_NS     20000000ull
 #define TAKE_OVER_MAX_NS (10 * TAKE_OVER_NS)
 #define COUNT_EVERY      (100 * 1000000ull)
-#define ETHER_MIN        60u /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
-/* of a packet that another worker received: where its own would begin */
+#define ETHER_MIN        60u /* shorter frames are padded (IEEE 802.3: 64 with the checksum) */
+/* offset in the slot of a packet copied from another worker */
 #define COPIED_OFF 320u
 
 struct steer {
@@ -57,15 +56,16 @@ struct steer {
 	uint16_t ip_id;
 	uint64_t real_ns, mono_ns; /* the burst's */
 	uint64_t counted_ns, news_ns;
-	uint64_t taken_over_ns; /* a port is new since then, 0: all are silent by their sockets */
-	bool full;              /* a tx ring is */
+	uint64_t taken_over_ns; /* when a port was added last; 0: all sockets are silent since */
+	bool full;              /* some tx ring is full */
 	uint32_t bursts;
-	uint32_t next; /* socket to begin with */
+	uint32_t next; /* first socket to serve next time */
 	uint32_t burst;
-	struct umem_frame *frame; /* [burst], as are the following */
-	struct packet_out *slow;  /* what leaves by the raw socket */
-	uint32_t *slow_of, *left; /* index of the packet_out; what the raw socket did not send */
-	struct umem_sock *way[HUB_DEVS_MAX]; /* by interface: the socket to send by */
+	struct umem_frame *frame; /* [burst], like the arrays below */
+	struct packet_out *slow;  /* packets for the raw socket */
+	uint32_t *slow_of, *left; /* index of the packet_out; packets that the raw socket did not
+				   * send */
+	struct umem_sock *way[HUB_DEVS_MAX]; /* by interface: the socket to send on */
 };
 
 /* --- Set-up ----------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static int setup(const struct steer_config *cfg, char *err, size_t err_len)
 	return res;
 }
 
-/* A killed instance leaves nothing. */
+/* A killed instance leaves nothing behind. */
 static void teardown(const struct steer_config *cfg)
 {
 	if (!cfg->hub)
@@ -120,7 +120,7 @@ static void destroy(struct steer *s)
 	free(s);
 }
 
-/* All descriptors that may wake the worker up are in the sockets' epoll. */
+/* The sockets' epoll has all descriptors that wake the worker. */
 static int watch(struct steer *s, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = SOCKETS_FOREIGN};
@@ -162,7 +162,7 @@ fail:
 	return res;
 }
 
-/* The sockets to send by: of each interface one that belongs to this worker. */
+/* Chooses a socket of this worker to send on, for each interface. */
 static void choose_ways(struct steer *s)
 {
 	memset(s->way, 0, sizeof(s->way));
@@ -204,7 +204,7 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 {
 	int res = sockets_add(s->sockets, local, sock);
 
-	/* Should the map refuse, the socket serves the port. */
+	/* If the map refuses, the socket serves the port. */
 	if (!res) {
 		(void)hub_port(s->cfg.hub, local, true);
 		s->taken_over_ns = clock_mono_ns();
@@ -237,7 +237,7 @@ static bool find_local(const struct steer *s, const struct endpoint *dst, struct
 	return false;
 }
 
-/* Of the local addresses that are the same, the one that has the port. */
+/* Of equal local addresses, the one that has the port. */
 static void which_of_the_same(const struct steer *s, struct local_port *local)
 {
 	struct local_port other = *local;
@@ -258,7 +258,7 @@ static bool checksums_ok(const struct dgram *d, const uint8_t *ip)
 	return dgram_checksum_ok(d, ip) || dgram_checksum_partial(d, ip);
 }
 
-/* When the program saw the packet; when it could not say, now. */
+/* When the program received the packet; now, if it did not record it. */
 static uint64_t stamp_of(const struct steer *s, const uint8_t *frame)
 {
 	struct xdp_stamp stamp;
@@ -270,8 +270,7 @@ static uint64_t stamp_of(const struct steer *s, const uint8_t *frame)
 								       : s->real_ns;
 }
 
-/* The program has looked at the same headers, but another program may have been put in its place.
- */
+/* The program checked the same headers, but another program may have replaced it. */
 static bool take(struct steer *s, const struct arena *a, int ifindex, const struct umem_frame *f,
 	struct packet_in *in)
 {
@@ -298,7 +297,7 @@ static bool take(struct steer *s, const struct arena *a, int ifindex, const stru
 	return true;
 }
 
-/* Whose port this is; our own for one that is nobody's, which media then drops and counts. */
+/* The owner of the port. Unused ports: this worker, whose media drops and counts them. */
 static uint32_t worker_of(const struct steer *s, uint16_t port)
 {
 	uint16_t min, max;
@@ -340,7 +339,7 @@ static uint32_t sock_recv(struct steer *s, const struct arena *a, struct umem_so
 	return n;
 }
 
-/* From the other workers' queues. */
+/* Receives packets from the other workers' queues. */
 static uint32_t handed_recv(
 	struct steer *s, const struct arena *a, struct packet_in *in, uint32_t max)
 {
@@ -381,7 +380,7 @@ static uint32_t queues_recv(
 	n = handed_recv(s, a, in, max);
 	for (uint32_t i = 0; i < u->socks && n < max; i++)
 		n += sock_recv(s, a, u->sock[(s->next + i) % u->socks], in + n, max - n);
-	/* Another one begins the next time, so that none is kept waiting. */
+	/* Start with another socket next time, so that none is starved. */
 	if (u->socks)
 		s->next = (s->next + 1) % u->socks;
 	for (uint32_t i = 0; s->cfg.hub->doubled && i < n; i++)
@@ -390,8 +389,8 @@ static uint32_t queues_recv(
 	return n;
 }
 
-/* An interface is back: its sockets come in the place of the dead ones. Ports get from them what
- * they get from ordinary sockets now. */
+/* An interface is back: replaces its dead sockets. Ports that used the ordinary sockets use the new
+ * ones from now on. */
 static void take_back(struct steer *s)
 {
 	struct umem_dev *fresh, *dead;
@@ -410,8 +409,8 @@ static void take_back(struct steer *s)
 	}
 }
 
-/* The kernel's news and counters. Before anything is sent: what woke us up may be both a packet and
- * another way for it. */
+/* Reads kernel announcements and counters, before anything is sent: the wake-up may be for a packet
+ * and for its new route. */
 static void look_around(struct steer *s, bool silent)
 {
 	if (silent || s->mono_ns - s->news_ns > NEWS_EVERY) {
@@ -427,10 +426,9 @@ static void look_around(struct steer *s, bool silent)
 	}
 }
 
-/* What came to a port's socket before the queues had the port goes first, as it was sent first:
- * after a restart in mid-call that is all media that came meanwhile, and until it is read the
- * queues are not. What was on its way to the socket then has half of a burst at most, so that
- * nobody crowds the queues out. */
+/* Packets that reached a port's socket before the queues took over are older, so they go first.
+ * After a restart this is all media received meanwhile, and the queues wait. Later packets of the
+ * sockets get half of a burst at most. */
 static uint32_t before_take_over(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct packet_in *in, uint32_t max)
 {
@@ -459,7 +457,7 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	look_around(s, n == 0);
 	if (older)
 		return n;
-	/* Now and then with a share that cannot crowd the queues out, and when these are silent. */
+	/* Every OTHERS_EVERY bursts, with a limited share, and when the queues are silent. */
 	if (++s->bursts % OTHERS_EVERY == 0 && n < max)
 		n += sockets_recv(s->sockets, a, first_slot, in + n, min_u32(max - n, max / 4 + 1));
 	else if (n == 0)
@@ -467,7 +465,7 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	return n;
 }
 
-/* What was not sent is free again. */
+/* Slots of unsent packets are free again. */
 static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -496,7 +494,7 @@ static struct umem_sock *way_out(const struct steer *s, int ifindex)
 	return NULL;
 }
 
-/* Puts the packet into a tx ring. False: the kernel has to send it. */
+/* Puts the packet into a tx ring. False: it must be sent by the kernel. */
 static bool send_frame(struct steer *s, const struct arena *a, const struct packet_out *o)
 {
 	uint32_t slot = o->out_off / ARENA_SLOT_LEN, off, len;
@@ -534,7 +532,7 @@ static bool send_frame(struct steer *s, const struct arena *a, const struct pack
 	return false;
 }
 
-/* s->slow[0 .. n): through the kernel's own way out. */
+/* Sends s->slow[0 .. n) by the kernel's own route. */
 static void send_slow(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
 {
 	uint32_t over = raw_send(s->raw, a, s->slow, NULL, n, s->left);
@@ -559,8 +557,8 @@ static void transmit(struct steer *s, const struct arena *a, struct packet_out *
 			s->slow_of[slow++] = i;
 		}
 		steer_count(&s->counters.send_packets, part - slow);
-		/* A next hop's packet for the kernel is the burst's first to it: it must not be
-		 * overtaken. What no longer fitted into a ring comes after what did. */
+		/* A next hop's packet for the kernel goes first, so that no other overtakes it.
+		 * Packets that did not fit into a ring go after those that did. */
 		if (s->full)
 			umem_kick(s->umem);
 		if (slow)

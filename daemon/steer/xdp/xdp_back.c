@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How an interface comes back (steer/xdp/xdp_back.h). The kernel says by rtnetlink that one is
- * gone, and its sockets are dead from then on: they are taken out of the program's map, so that
- * packets of a new one go to the ordinary sockets until there are others. When there is an
- * interface of that name that is up, its program is attached, each worker gets sockets by a mailbox
- * of its own, and puts them into the map when they have slots to receive into. What fails is tried
- * again each second and at all news. */
+/* Replaces sockets of interfaces that disappear and return (steer/xdp/xdp_back.h). rtnetlink
+ * reports a removed interface, whose sockets are dead. They leave the program's map, so packets use
+ * the ordinary sockets meanwhile. When an interface of that name is up, the program is attached,
+ * and each worker gets sockets by its mailbox. The worker puts them into the map once they have
+ * slots for receiving. Failures are retried each second and at every announcement. */
 #include "steer/xdp/xdp_back.h"
 
 #include <errno.h>
@@ -24,26 +23,26 @@
 
 #define AGAIN_MS 1000
 
-/* To and from one worker. */
+/* Mailbox of one worker, in both directions. */
 struct box {
-	_Alignas(CACHE_LINE) _Atomic uint32_t
-		full; /* bit n: there is something fresh of interface n */
+	_Alignas(
+		CACHE_LINE) _Atomic uint32_t full; /* bit n: there are new sockets of interface n */
 	_Atomic(struct umem_dev *) fresh[HUB_DEVS_MAX];
-	_Atomic(struct umem_dev *) dead; /* a list: the worker pushes, the thread takes it all */
-	const struct arena *arena;       /* constant, as is what follows; NULL: has no sockets */
+	_Atomic(struct umem_dev *) dead; /* a list: the worker pushes, the thread takes all */
+	const struct arena *arena;       /* constant from here on; NULL: has no sockets */
 	bool zerocopy;
 };
 
 struct lost { /* thread's */
 	bool gone, told;
-	uint64_t served; /* bit n: worker n has been given sockets, or needs none */
+	uint64_t served; /* bit n: worker n has new sockets, or needs none */
 };
 
 struct back {
 	struct steer_hub *h;
 	struct box *box; /* [workers] */
 	struct lost lost[HUB_DEVS_MAX];
-	uint32_t dead; /* that are still to come from workers */
+	uint32_t dead; /* sets of sockets that workers have not returned yet */
 	struct mnl_socket *news;
 	int stop;
 	pthread_t thread;
@@ -75,7 +74,7 @@ struct umem_dev *back_take(struct back *b, uint32_t worker)
 	while (!fresh && (full = atomic_load_explicit(&box->full, memory_order_acquire))) {
 		uint32_t dev = (uint32_t)__builtin_ctz(full);
 
-		/* In this order: what is put from here on is seen the next time. */
+		/* Order matters: sockets put from here on are seen next time. */
 		atomic_fetch_and_explicit(&box->full, ~(1u << dev), memory_order_acq_rel);
 		fresh = atomic_exchange_explicit(&box->fresh[dev], NULL, memory_order_acq_rel);
 	}
@@ -146,7 +145,7 @@ static int serve(struct back *b, uint32_t dev, uint32_t worker, char *err, size_
 	return 0;
 }
 
-/* Whether it must be tried again without any news. */
+/* Returns whether to retry without an announcement. */
 static bool bring_back(struct back *b, uint32_t dev)
 {
 	struct lost *l = &b->lost[dev];
@@ -183,7 +182,7 @@ static void *run(void *arg)
 		poll(p, 2, again || b->dead ? AGAIN_MS : -1);
 		if (p[0].revents)
 			return NULL;
-		/* When some were lost, what is gone may be known by its program. */
+		/* Announcements were lost: check programs instead. */
 		if (rtnl_read(b->news, on_news, b))
 			for (uint32_t i = 0; i < b->h->devs; i++)
 				if (!b->lost[i].gone && !hub_dev_attached(&b->h->dev[i]))
@@ -207,7 +206,7 @@ int back_start(struct back *b)
 
 	if (b->running)
 		return 0;
-	/* Signals are the control thread's. */
+	/* The control thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&b->thread, NULL, run, b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The hand-over between workers. Only a descriptor travels: the consumer copies the payload from
- * the producer's arena into its own and sends the slot back. A ring's length bounds what may be on
- * loan; when it is full the packet is the producer's to drop and to count. The consumer is woken up
- * once for all that gathers until it looks: by the first packet only. */
+/* Passes packets between workers. Only a descriptor is passed: the consumer copies the payload to
+ * its own arena and returns the slot. The ring length bounds lent slots; if the ring is full, the
+ * producer drops and counts the packet. Only the first of several waiting packets wakes the
+ * consumer. */
 #include "steer/xdp/xdp_hand.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ struct lane {                /* from one worker to another */
 
 struct end { /* one worker's */
 	_Alignas(64) _Atomic uint64_t
-		waiting;            /* bit n: worker n has put something into its lane to us */
-	_Alignas(64) uint64_t seen; /* of waiting, not served yet: consumer */
+		waiting;            /* bit n: worker n has put packets into its lane to us */
+	_Alignas(64) uint64_t seen; /* lanes of waiting not served yet; consumer only */
 	const uint8_t *in;          /* the worker's arena */
 	int fd;
 	bool producer;
-	uint32_t lent; /* producer: how many slots are with others */
-	uint32_t look; /* producer: whose lane to look at next for slots that came back */
+	uint32_t lent; /* producer: number of slots lent to others */
+	uint32_t look; /* producer: lane to check next for returned slots */
 };
 
 struct hand {
@@ -115,12 +115,12 @@ bool hand_push(struct hand *h, uint32_t from, uint32_t to, const struct packet_i
 	struct end *mine = &h->end[from], *other = &h->end[to];
 	uint64_t one = 1;
 
-	/* So that the way back always has room. */
+	/* Guarantees room in the ring of returned slots. */
 	if (mine->lent >= h->ring_len || ring_push(&lane_of(h, from, to)->packets, d, 1))
 		return false;
 	mine->lent++;
-	/* Whoever finds the mask empty wakes the worker up: the others' packets are then found
-	 * along with it. */
+	/* Only the worker that finds the mask empty wakes the consumer; later packets are found
+	 * with the first. */
 	if (atomic_fetch_or_explicit(&other->waiting, 1ull << from, memory_order_acq_rel) == 0)
 		(void)!write(other->fd, &one, sizeof(one));
 	return true;
@@ -157,7 +157,7 @@ bool hand_pop(
 	struct end *mine = &h->end[me];
 
 	if (atomic_load_explicit(&mine->waiting, memory_order_relaxed)) {
-		/* In this order: whoever finds the mask empty from here on makes the descriptor
+		/* Order matters: after this, whoever finds the mask empty makes the descriptor
 		 * readable again. */
 		forget(mine);
 		mine->seen |= atomic_exchange_explicit(&mine->waiting, 0, memory_order_acq_rel);
@@ -175,7 +175,7 @@ bool hand_pop(
 
 void hand_return(struct hand *h, uint32_t me, uint32_t from, uint32_t slot)
 {
-	/* Cannot be full: no more than its length is ever lent. */
+	/* Never full: at most its length is lent. */
 	(void)ring_push(&lane_of(h, from, me)->back, &slot, 1);
 }
 
@@ -192,7 +192,7 @@ void hand_clear(struct hand *h, uint32_t me)
 	uint64_t one = 1;
 
 	forget(mine);
-	/* Somebody was quicker: that was the call for what now waits. */
+	/* Another packet arrived meanwhile: its wake-up was cleared here, so repeat it. */
 	if (atomic_load_explicit(&mine->waiting, memory_order_acquire) || mine->seen)
 		(void)!write(mine->fd, &one, sizeof(one));
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interfaces and XDP programs. An interface is taken when it carries a local address; of a VLAN
- * interface the one below it. The program is attached by a BPF link: it goes when the descriptor is
- * closed, so also when this process is killed, and it never replaces somebody else's. The compiled
- * program is part of this one: nothing is looked for at run time.
- *
- * libxdp's dispatcher, which would let several programs share an interface, is not used: what it
- * attaches stays behind when its owner is killed. */
+/* Interfaces and XDP programs. Uses the interfaces that have a local address; for a VLAN interface,
+ * the one below it. Attaches programs by BPF links, which end when the descriptor is closed, even
+ * if the process is killed. They never replace other programs. The compiled program is embedded.
+ * libxdp's dispatcher would let several programs share an interface, but it stays attached after
+ * its owner was killed. */
 #include "steer/xdp/xdp_hub.h"
 
 #include <bpf/bpf.h>
@@ -135,7 +133,7 @@ static int named_devs(
 	return 0;
 }
 
-/* The interface that has this address: 0, -EADDRNOTAVAIL, or -EOPNOTSUPP for loopback, which the
+/* Finds the interface with this address: 0, -EADDRNOTAVAIL, or -EOPNOTSUPP for loopback, which the
  * stack serves. */
 static int dev_of_address(struct steer_hub *h, int fd, const struct ifaddrs *all,
 	const struct endpoint *local, char *err, size_t err_len)
@@ -211,7 +209,7 @@ static int map_fd(const struct bpf_object *obj, const char *name)
 	return bpf_map__fd(bpf_object__find_map_by_name(obj, name));
 }
 
-/* The first program brings the maps that all share. */
+/* The first program creates the maps that all share. */
 static int load(struct steer_hub *h, struct hub_dev *d)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "xcipher");
@@ -254,7 +252,7 @@ static int put_locals(struct steer_hub *h, const struct steer_config *cfg)
 	return 0;
 }
 
-/* A worker without a queue of its own lives on what others hand it: it costs more than it helps. */
+/* A worker without a queue only gets packets of other workers, which costs more than it helps. */
 static uint32_t most_queues(const struct steer_hub *h)
 {
 	uint32_t most = 1;
@@ -399,7 +397,7 @@ void hub_dev_gone(struct hub_dev *d)
 		close(d->link);
 	d->link = -1;
 	d->ifindex = 0;
-	/* A dead socket would swallow what comes by the new interface. */
+	/* A dead socket in the map would lose the new interface's packets. */
 	for (uint32_t q = 0; q < d->queues_max; q++)
 		(void)bpf_map_delete_elem(d->xsks, &q);
 }
@@ -429,7 +427,7 @@ int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_l
 	return attach(h, d, err, err_len);
 }
 
-/* A program stays with its interface, but a link does not say when that has moved to another
+/* A program stays with its interface, but a link does not show that the interface moved to another
  * network namespace. */
 bool hub_dev_attached(const struct hub_dev *d)
 {
@@ -445,7 +443,7 @@ int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 {
 	uint32_t key = local.port, used = 0, bit = 1u << h->first[local.addr];
 
-	/* One worker's port is no other worker's: nobody else writes this entry. */
+	/* Only the port's worker writes this entry. */
 	if (bpf_map_lookup_elem(h->ports, &key, &used))
 		return -errno;
 	used = in_use ? used | bit : used & ~bit;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way out, cached. A cache of destinations (source address and destination -> next hop) is
- * valid for one generation: news of links, routes, rules or addresses begin a new one, and so do
- * thirty seconds. Next hops follow the news of neighbours as they come. Whatever is not known is
- * not guessed: the kernel sends the packet and, on the way, resolves the neighbour.
- *
- * Netfilter's output hooks, IPsec policies and queueing disciplines do not see what leaves by a
- * route found here; VLAN priority is 0. Filled without waiting: the kernel answers while it is
- * asked. */
+/* Routes of outgoing packets, cached. Destinations (source and destination address -> next hop) are
+ * valid for one generation. An announcement about links, routes, rules or addresses, or thirty
+ * seconds, start the next. Next hops follow announcements of neighbours. Packets without a known
+ * route are sent by the kernel, which resolves the neighbour meanwhile. Packets sent here bypass
+ * netfilter's output hooks, IPsec policies and queueing disciplines; VLAN priority is 0. Never
+ * waits: the kernel answers within the request. */
 #include "steer/xdp/xdp_route.h"
 
 #include <errno.h>
@@ -20,14 +18,18 @@
 #include "host/host.h"
 #include "host/rtnl.h"
 
-#define WAYS_BITS   15u
-#define WAYS        (1u << WAYS_BITS)
-#define HOPS        1024u
-#define LINKS       1024u
-#define NO_HOP      UINT16_MAX
-#define KERNEL_TURN NS_PER_SEC        /* how often a next hop's packet goes through the kernel */
-#define MAX_AGE     (30 * NS_PER_SEC) /* of all answers, should news be lost */
-#define CALM        (50 * 1000000ull) /* generations are no shorter: routing daemons can be busy */
+#define WAYS_BITS 15u
+#define WAYS      (1u << WAYS_BITS)
+#define HOPS      1024u
+#define LINKS     1024u
+#define NO_HOP    UINT16_MAX
+#define KERNEL_TURN \
+	NS_PER_SEC                /* interval at which one packet per next hop goes through
+				       * the kernel */
+#define MAX_AGE (30 * NS_PER_SEC) /* of all entries, in case announcements are lost */
+#define CALM \
+	(50 * 1000000ull) /* minimum length of a generation: routing daemons can be
+				       * busy */
 
 struct way {                 /* to one destination */
 	struct endpoint dst; /* port 0 */
@@ -39,13 +41,13 @@ struct way {                 /* to one destination */
 struct hop {
 	struct rtnl_neigh neigh;
 	struct route_hop out;
-	uint64_t kernel_ns; /* last time that the kernel had a packet for it */
-	bool possible;      /* by way of Ethernet, with or without VLANs */
+	uint64_t kernel_ns; /* when the kernel last sent a packet to it */
+	bool possible;      /* reachable by Ethernet, with or without VLANs */
 };
 
 #define INS 16u /* answers of routes_in() */
 
-struct in {           /* generation 0: empty */
+struct in {           /* key of interface, local address and VLANs */
 	uint64_t key; /* card, local address and VLANs */
 	uint32_t dev, generation;
 };
@@ -57,7 +59,7 @@ struct routes {
 	struct endpoint local[STEER_MAX_LOCAL];
 	uint32_t generation;
 	uint64_t since_ns; /* the generation's */
-	bool outdated;     /* a new one is due */
+	bool outdated;     /* a new generation is due */
 	uint64_t secret[3];
 	struct way *way; /* [WAYS]: pairs */
 	struct hop *hop; /* [HOPS] */
@@ -86,12 +88,12 @@ static void link_put(void *arg, const struct rtnl_link *link)
 			*mine = r->link[--r->links];
 	} else if (mine) {
 		*mine = *link;
-	} else if (r->links < LINKS) { /* else: its packets are the kernel's */
+	} else if (r->links < LINKS) { /* otherwise the kernel sends its packets */
 		r->link[r->links++] = *link;
 	}
 }
 
-/* Addresses and tags for what leaves by this interface; false when they are not enough. */
+/* Writes addresses and tags for this interface; false if any are unknown. */
 static bool write_l2(struct routes *r, struct hop *h)
 {
 	const struct rtnl_link *link = link_find(r, h->neigh.ifindex), *tag[2];
@@ -108,7 +110,7 @@ static bool write_l2(struct routes *r, struct hop *h)
 	}
 	if (!link || !link->ethernet || !link->up)
 		return false;
-	while (tags--) { /* the outermost is the lowest interface's */
+	while (tags--) { /* the outermost tag is the lowest interface's */
 		put_be16(p, tag[tags]->vlan_proto);
 		put_be16(p + 2, tag[tags]->vlan_id);
 		p += 4;
@@ -118,7 +120,7 @@ static bool write_l2(struct routes *r, struct hop *h)
 	return true;
 }
 
-/* --- The way in ------------------------------------------------------------------------------- */
+/* --- Received frames -------------------------------------------------------------------------- */
 
 static const struct rtnl_link *link_master(struct routes *r, const struct rtnl_link *link)
 {
@@ -234,7 +236,7 @@ static uint16_t hop_get(struct routes *r, const struct rtnl_route *route)
 
 /* --- Destinations ----------------------------------------------------------------------------- */
 
-/* Keyed, since a stranger can choose addresses; cheap, since it is for every packet. */
+/* Keyed, because senders choose addresses; cheap, because it runs for every packet. */
 static uint32_t way_hash(const struct routes *r, const struct endpoint *dst, uint8_t local)
 {
 	uint64_t half[2];
@@ -263,7 +265,7 @@ static void way_ask(struct routes *r, struct way *w, const struct endpoint *dst,
 
 	*w = (struct way){.dst = *dst, .generation = r->generation, .hop = NO_HOP, .local = local};
 	w->dst.port = 0;
-	/* A link-local address means nothing without its interface. */
+	/* A link-local address is ambiguous without its interface. */
 	if (endpoint_is_multicast(dst) || link_local(dst) || r->local[local].family != dst->family)
 		return;
 	if (rtnl_route(r->ask, &r->local[local], dst, &route) == 0)
@@ -272,7 +274,7 @@ static void way_ask(struct routes *r, struct way *w, const struct endpoint *dst,
 
 static void generation_begin(struct routes *r, uint64_t now_ns)
 {
-	/* 0 is what an entry without content has. */
+	/* 0 marks empty entries. */
 	if (++r->generation == 0) {
 		memset(r->way, 0, WAYS * sizeof(*r->way));
 		memset(r->in, 0, sizeof(r->in));
@@ -294,7 +296,8 @@ const struct route_hop *routes_find(
 		generation_begin(r, now_ns);
 	w = &r->way[way_hash(r, dst, local) & ~1u];
 	if (!way_is(r, w, dst, local)) {
-		/* The second of the pair; when it is no other's, the first is moved there. */
+		/* Use the second entry of the pair. If it holds another destination, move the first
+		 * one there. */
 		if (!way_is(r, w + 1, dst, local)) {
 			w[1] = w[0];
 			way_ask(r, w, dst, local);
@@ -329,7 +332,7 @@ static void news(void *arg, const struct rtnl_event *e)
 		break;
 	case RTNL_LINK:
 		link_put(r, &e->link);
-		/* At once: nothing shall queue up before an interface that is down. */
+		/* At once: packets must not queue up at an interface that is down. */
 		for (uint32_t i = 0; i < r->hops; i++)
 			r->hop[i].possible = write_l2(r, &r->hop[i]);
 		r->outdated = true;
@@ -377,7 +380,7 @@ int routes_create(struct routes **out, const struct steer_config *cfg)
 	if (r->way && r->hop && r->link)
 		err = secmem_random(r->secret, sizeof(r->secret));
 	r->secret[2] |= 1;
-	/* News first: nothing is missed between them and the links. */
+	/* Subscribe first, so that no change is missed before the links are read. */
 	err = err ? err : rtnl_open(&r->news, RTNL_HEAR_ALL);
 	err = err ? err : rtnl_open(&r->ask, RTNL_ASK);
 	err = err ? err : rtnl_links(r->ask, link_put, r);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AF_XDP sockets on the arena. Every slot is at one place at a time (enum slot_state): free, with
- * the kernel to be received into, with the worker, on loan to another worker, or with the kernel to
- * be sent. It is reused only after it came back.
- *
- * The UMEM has unaligned chunks: a chunk begins in every slot, and what leaves may begin anywhere.
- * In zero-copy mode the kernel needs chunks that lie in one piece of physical memory: slots across
- * a huge page's border are then left unused, and an arena that is not on huge pages is used in copy
- * mode. */
+/* AF_XDP sockets on the arena. Every slot is in one place at a time (enum slot_state): free, in the
+ * kernel for receiving, at the worker, lent to another worker, or in the kernel for sending. It is
+ * reused only after its return. The UMEM has unaligned chunks: one begins in every slot, and sent
+ * frames may begin anywhere. In zero-copy mode each chunk must be physically contiguous. So slots
+ * across a huge page border stay unused, and an arena without huge pages uses copy mode. */
 #include "steer/xdp/xdp_umem.h"
 
 #include <assert.h>
@@ -25,8 +22,8 @@
 
 #define PAGE      4096u
 #define HUGE_PAGE (2u << 20)
-/* A kick of the copy mode sends this many at most (TX_BATCH_SIZE in the kernel's xsk.c), unless a
- * newer one lets us say more. */
+/* Packets sent by one kick in copy mode (TX_BATCH_SIZE in the kernel's xsk.c), unless a newer
+ * kernel lets us set more. */
 #define KICK_MIN 32u
 #ifndef XDP_MAX_TX_SKB_BUDGET
 #define XDP_MAX_TX_SKB_BUDGET 9
@@ -47,8 +44,8 @@ uint32_t umem_slots(const struct steer_hub *h, uint32_t burst)
 				n += hub_owner(h, q) == w;
 		most = n > most ? n : most;
 	}
-	/* Bursts for the ordinary sockets; full receive rings; as much again for one of them, in
-	 * work and being sent. */
+	/* Slots for: bursts of the ordinary sockets; full receive rings; as many again for one
+	 * socket, being processed and sent. */
 	return burst + (most + 1) * UMEM_RING + burst;
 }
 
@@ -68,8 +65,8 @@ void umem_put(struct umem *u, uint32_t slot)
 	u->free[u->frees++] = slot;
 }
 
-/* Whether [p, p + len) is on huge pages: then only their borders matter. Needs to see page frame
- * numbers, which only a privileged process does. */
+/* Whether [p, p + len) is on huge pages, so that only their borders matter. Reads page frame
+ * numbers, which needs privileges. */
 static bool on_huge_pages(const uint8_t *p, size_t len)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -98,7 +95,7 @@ static bool crosses(const uint8_t *p, size_t len)
 static void slots_free(struct umem *u)
 {
 	memset(u->state, SLOT_USER, u->a->slots);
-	/* The last first: it is a stack. */
+	/* Last one first: it is a stack. */
 	for (uint32_t slot = u->a->slots; slot > u->first; slot--) {
 		size_t at = (size_t)(slot - 1) * ARENA_SLOT_LEN;
 
@@ -122,7 +119,8 @@ static void options(struct umem_sock *k)
 {
 	int len = SEND_BUFFER, budget = UMEM_RING;
 
-	/* Copied packets count against the send buffer until the card has them. All are wishes. */
+	/* Copied packets count against the send buffer until the card has sent them. Failures of
+	 * all these are ignored. */
 	if (setsockopt(k->fd, SOL_SOCKET, SO_SNDBUFFORCE, &len, sizeof(len)))
 		(void)setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &len, sizeof(len));
 	(void)setsockopt(k->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
@@ -172,7 +170,7 @@ static void socks_close(struct umem_dev *d)
 	d->umem = NULL;
 }
 
-/* All sockets of the interface in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = as it likes), or none.
+/* Opens all sockets of the interface in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = any), or none.
  * *failed: the queue. */
 static int socks_open(struct umem_dev *d, const struct hub_dev *hd, const struct arena *a,
 	uint16_t mode, uint32_t *failed)
@@ -272,7 +270,7 @@ void umem_dev_close(struct umem_dev *d)
 	free(d);
 }
 
-/* Packets come by the sockets from now on, if there is a program. */
+/* Directs packets to the sockets, if a program is attached. */
 static int dev_begin(struct umem_dev *d)
 {
 	int res = 0;
@@ -407,8 +405,8 @@ void umem_turn(struct umem *u)
 		fill(u, u->sock[i]);
 }
 
-/* The kernel unbinds sockets and waits until their interface has let go of them before it says that
- * the interface is gone. */
+/* The kernel unbinds sockets, and waits until the interface has released them, before it announces
+ * the removal. */
 struct umem_dev *umem_replace(struct umem *u, struct umem_dev *fresh)
 {
 	struct umem_dev *old = u->dev[fresh->dev];
@@ -421,7 +419,7 @@ struct umem_dev *umem_replace(struct umem *u, struct umem_dev *fresh)
 	u->dev[fresh->dev] = fresh;
 	collect(u);
 	umem_turn(u);
-	/* Behind the slots: a socket without any would lose what comes. */
+	/* Slots first: a socket without slots would lose packets. */
 	res = dev_begin(fresh);
 	if (res)
 		log_err("xdp: map of sockets: %s: falling back to ordinary sockets",
@@ -454,7 +452,7 @@ bool umem_send(struct umem *u, struct umem_sock *k, uint32_t slot, uint32_t off,
 {
 	uint32_t at;
 
-	/* The completion ring must have room for all that is with the kernel. */
+	/* The completion ring must have room for all slots that the kernel has. */
 	if (k->sending == UMEM_RING || xsk_ring_prod__reserve(&k->tx, 1, &at) != 1)
 		return false;
 	*xsk_ring_prod__tx_desc(&k->tx, at) = (struct xdp_desc){.addr = u->out + off, .len = len};
@@ -469,9 +467,9 @@ static uint32_t kernel_took(const struct umem_sock *k)
 	return __atomic_load_n(k->tx.consumer, __ATOMIC_ACQUIRE);
 }
 
-/* In copy mode a kick takes some of what is there; in zero-copy mode the driver says whether it
- * needs one. What stays in the ring (an interface that is down, a full device queue) goes with the
- * next kick: polling the descriptor is one, too. */
+/* In copy mode, a kick sends some of the ring; in zero-copy mode the driver shows whether it needs
+ * one. The rest (interface down, device queue full) goes with the next kick. Polling the descriptor
+ * is a kick, too. */
 static void kick(struct umem *u, struct umem_sock *k)
 {
 	uint32_t tries = k->unsent / KICK_MIN + 2;

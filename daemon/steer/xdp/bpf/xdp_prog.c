@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The XDP program of steering "xdp", run by the kernel for every packet of an interface, before its
- * own stack: a plain UDP datagram to a local address and port that is in use goes to the AF_XDP
- * socket of the queue it came by. Everything else passes, untouched: fragments, IP options,
- * extension headers, more than two VLAN tags, lengths that contradict each other. What passes
- * wrongly is served by the ordinary sockets, so in doubt a packet passes. Nothing is computed from
- * pointers but what is known when it is loaded: the rest would need CAP_PERFMON. One instance per
- * interface (its own "xsks"); "ports" and "locals" are shared by all. Checksums are the reader's
- * business: a packet from this very machine may not have one yet. */
+/* The XDP program of "xdp" steering. The kernel runs it for every packet of an interface, before
+ * its own stack. Plain UDP datagrams to a local address and port in use go to the AF_XDP socket of
+ * their receive queue. Everything else passes unchanged: fragments, IP options, extension headers,
+ * more than two VLAN tags, contradictory lengths. The ordinary sockets serve passed packets, so a
+ * packet passes in doubt. All pointer offsets are known when the program is loaded: others would
+ * need CAP_PERFMON. One instance per interface (its own "xsks"); "ports" and "locals" are shared by
+ * all. The reader handles checksums: packets of this machine may not have one yet. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -28,7 +27,7 @@ struct {
 	__type(value, __u32);
 } xsks SEC(".maps");
 
-struct { /* by port: bit n is set when it is in use on local address n */
+struct { /* by port: bit n is set if it is used on local address n */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 65536);
 	__type(key, __u32);
@@ -60,7 +59,7 @@ static __always_inline int in_use(const struct xdp_local *local, __be16 port)
 	return used && (*used >> (*number & 31) & 1);
 }
 
-/* p: a whole IPv4 packet of at most room bytes. */
+/* p: a complete IPv4 packet of at most room bytes. */
 static __always_inline int ours_v4(void *p, void *end, __u64 room)
 {
 	struct xdp_local local = {};
@@ -101,7 +100,7 @@ static __always_inline void put_stamp(struct xdp_md *ctx)
 {
 	struct xdp_stamp *stamp;
 
-	/* Not every driver has room for metadata; then the reader takes its own time. */
+	/* Some drivers have no room for metadata; the reader then uses its own time. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*stamp)))
 		return;
 	stamp = (void *)(long)ctx->data_meta;
