@@ -3,8 +3,8 @@
  * reads no clock: the caller passes packets and monotonic time, and sends the packets it makes.
  *
  * Use: zrtp_create(), zrtp_start(), zrtp_take() for each packet, zrtp_tick() at zrtp_deadline().
- * After each of these: zrtp_next() until it returns 0, then zrtp_state() and zrtp_keys(). An exchange
- * belongs to one thread at a time.
+ * After each of these: zrtp_next() until it returns 0, then zrtp_state() and zrtp_keys(). An
+ * exchange belongs to one thread at a time.
  *
  * Packets are believed by their hash chain (RFC 6189 9), not by their source. Whatever does not fit
  * the chain is dropped and counted, and changes nothing. A Hello fits always, because it begins the
@@ -146,9 +146,9 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns); /* early calls do nothing */
 
 enum zrtp_state zrtp_state(const struct zrtp *z);
 enum zrtp_failure zrtp_failure(const struct zrtp *z);
-/* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. With
- * ZRTP_OPEN, and for an initiator already with the Confirm1 that proves the peer, since media of the
- * peer can overtake its Conf2ACK. 0, or -EAGAIN: none (yet). The caller wipes them. */
+/* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. There
+ * are keys in ZRTP_OPEN. An initiator has them with the Confirm1, because media of the peer can
+ * overtake its Conf2ACK. 0, or -EAGAIN: none (yet). The caller wipes them. */
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx);
 /* As people read it: four letters, or two words with a colon between them. "": none yet. */
 const char *zrtp_sas(const struct zrtp *z);
