@@ -19,6 +19,7 @@
 #include "call/table.h"
 #include "call/trace.h"
 #include "call/unsaved.h"
+#include "keying/keying.h"
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
@@ -83,6 +84,7 @@ void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t n
 	summary_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
 	session_places_change(c, call, NULL);
+	keying_call_ended(c->policy.mikey, call->id);
 	call_table_remove(&c->table, call);
 	/* Before its ports are free, so that no call sends to their next owner. */
 	links_end(c, call);

@@ -254,6 +254,9 @@ bool keying_is_announced(const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);
 bool keying_is_sound(const struct keying_state *s);
 
+/* Forgets what a keying keeps outside of the call's legs. m may be NULL. */
+void keying_call_ended(struct mikey_host *m, struct str call_id);
+
 /* --- Keys that are not in force, and may be again --------------------------------------------- */
 
 /* NULL: it is not ours, or forgotten. */

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/secmem.h"
+#include "keying/keying.h"
 
 int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mikey_use use,
 	uint64_t (*now_ns)(void))
@@ -11,7 +13,8 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 	int err;
 
 	*h = (struct mikey_host){.config = config, .use = use, .now_ns = now_ns};
-	err = mikey_replay_create(&h->replay, MIKEY_REPLAYS);
+	err = secmem_random(h->hash_key, sizeof(h->hash_key));
+	err = err ? err : mikey_replay_create(&h->replay, MIKEY_REPLAYS);
 	/* A message from before the start may be one that was answered then. */
 	if (!err)
 		mikey_replay_since(h->replay, mikey_ntp(now_ns()));
@@ -46,17 +49,48 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config)
 	h->config = config;
 }
 
-struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len)
+static uint64_t hash_of(const struct mikey_host *h, struct str call_id)
 {
-	uint64_t now = h->now_ns();
-	size_t size = sizeof(struct mikey_talk) + len;
-	struct mikey_talk *t = secmem_alloc(size);
+	return hash_siphash(h->hash_key, call_id.s, call_id.len);
+}
 
+static void forget_oldest_of(struct mikey_host *h, uint64_t call)
+{
+	struct mikey_talk *first = NULL;
+	uint32_t n = 0;
+
+	for (struct mikey_talk *t = h->oldest; t; t = t->newer)
+		if (t->call == call) {
+			first = first ? first : t;
+			n++;
+		}
+	if (n >= MIKEY_TALKS_CALL)
+		forget(h, first);
+}
+
+void keying_call_ended(struct mikey_host *h, struct str call_id)
+{
+	uint64_t call = h && h->talks ? hash_of(h, call_id) : 0;
+
+	for (struct mikey_talk *t = call ? h->oldest : NULL, *newer; t; t = newer) {
+		newer = t->newer;
+		if (t->call == call)
+			forget(h, t);
+	}
+}
+
+struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, struct str call_id, size_t len)
+{
+	uint64_t now = h->now_ns(), call = hash_of(h, call_id);
+	size_t size = sizeof(struct mikey_talk) + len;
+	struct mikey_talk *t;
+
+	forget_oldest_of(h, call);
+	t = h->talks < MIKEY_TALKS_MAX ? secmem_alloc(size) : NULL;
 	if (!t)
 		return NULL;
-	while (h->talks >= MIKEY_TALKS_MAX)
-		forget(h, h->oldest);
 	t->id = id;
+	t->call = call;
 	t->size = size;
 	t->len = len;
 	t->born_ns = now;

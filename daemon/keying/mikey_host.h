@@ -8,7 +8,8 @@
 
 #include "keying/mikey_config.h"
 
-#define MIKEY_TALKS_MAX    4096u  /* waiting exchanges; the oldest is forgotten */
+#define MIKEY_TALKS_MAX    4096u  /* exchanges of all calls; further ones are refused */
+#define MIKEY_TALKS_CALL   128u   /* of one call; its oldest is forgotten */
 #define MIKEY_REPLAYS      65536u /* messages remembered: 218 a second with a skew of 300 s */
 #define MIKEY_TALK_SECONDS 3600u  /* that an exchange waits for its answer */
 #define MIKEY_KEEP_SECONDS 180u   /* that its keys are kept after that: answers are repeated */
@@ -19,6 +20,7 @@ enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQ
 struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
 	uint64_t id, born_ns;
+	uint64_t call; /* hash of its Call-ID */
 	/* 0: not yet. As a responder: a leg has used the keys, and no other may. */
 	uint64_t answered_ns;
 	bool responder;
@@ -39,6 +41,7 @@ struct mikey_host {
 	uint64_t (*now_ns)(void); /* wall clock since 1970 */
 	/* Exchanges that ended, by [MIKEY_MODE_COUNT: unknown][initiator][enum mikey_failure]. */
 	uint64_t count[MIKEY_MODE_COUNT + 1][2][MIKEY_FAIL_COUNT];
+	uint8_t hash_key[16];
 	struct mikey_talk *bucket[256], *oldest, *newest;
 	uint32_t talks;
 };
@@ -50,8 +53,10 @@ void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 
-/* A new exchange with room for the response; id is not 0. NULL without memory. */
-struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len);
+/* A new exchange of a call with room for the response; id is not 0. NULL: no memory, or there are
+ * too many. Exchanges of other calls are never forgotten for it. */
+struct mikey_talk *mikey_talk_add(
+	struct mikey_host *h, uint64_t id, struct str call_id, size_t len);
 /* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
 void mikey_host_tick(struct mikey_host *h);
 /* NULL: none, or forgotten. */

@@ -211,7 +211,7 @@ static struct mikey_talk *talk_of(const struct said *said, uint32_t suites, uint
 	mikey_host_count(
 		h, f == MIKEY_FAIL_MALFORMED ? MIKEY_MODE_COUNT : made->run.mode, false, f);
 	if (!f) {
-		t = mikey_talk_add(h, id, out.len);
+		t = mikey_talk_add(h, id, in->r->call_id, out.len);
 		f = t ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
 	}
 	if (t) {
@@ -388,7 +388,7 @@ static enum mikey_failure initiate(struct keying_offer *o, const struct mikey_pa
 	struct mikey_out out = {
 		.buf = pool_alloc(in->p, MIKEY_MESSAGE_MAX), .cap = MIKEY_MESSAGE_MAX};
 	uint64_t id = draw_number(in);
-	struct mikey_talk *t = out.buf && id ? mikey_talk_add(h, id, 0) : NULL;
+	struct mikey_talk *t = out.buf && id ? mikey_talk_add(h, id, in->r->call_id, 0) : NULL;
 	enum mikey_failure f;
 	struct str line;
 

@@ -184,3 +184,19 @@ def test_a_rejected_m_line_returns(net):
             speak(b, fill=2)
             time.sleep(0.2)
         assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+
+
+def test_other_calls_keep_their_exchange(net):
+    """A caller without a key offers many m-lines to a party of MIKEY, again and again. The answer of another call still fits its offer."""
+    with rig(net, "--max-medias=64") as world:
+        b = terminal(world, net, Mikey, "callee").use(bob(world))
+        asked = {"transport_protocol": "RTP/SAVP", "flags": ["MIKEY-peer=" + BOB], "MIKEY": ["require", "psk"]}
+        call = Call(world.daemon, terminal(world, net, dtls.Plain), b, **asked).offer()
+        line = call.a.sdp()
+        many = line + line[line.index("m=audio"):] * 63
+        for i in range(80):
+            # Some calls stay, the others end at once.
+            world.daemon.client.call("offer", call_id=f"x{i % 40}", from_tag="x", sdp=many, ICE="remove", **asked)
+            if i % 3:
+                world.daemon.client.call("delete", call_id=f"x{i % 40}", from_tag="x")
+        call.answer().exchange()

@@ -3,9 +3,11 @@
  * answer. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "keying/keying.h"
 #include "keying/mikey_host.h"
 #include "keying/mikey_int.h"
 
@@ -16,18 +18,35 @@ static uint64_t now_ns(void)
 	return now_s * 1000000000ull;
 }
 
-static void the_oldest_is_forgotten(void **state)
+/* A caller who makes exchanges without end costs other calls none of theirs. */
+static void no_call_costs_another_its_exchange(void **state)
 {
+	const uint64_t many = MIKEY_TALKS_MAX + 100;
 	struct mikey_host h;
+	char name[32];
 
 	(void)state;
 	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
-	for (uint64_t i = 1; i <= MIKEY_TALKS_MAX + 2; i++)
-		assert_non_null(mikey_talk_add(&h, i, 3));
-	assert_int_equal(h.talks, MIKEY_TALKS_MAX);
+	assert_non_null(mikey_talk_add(&h, 1, STR("victim"), 3));
+	for (uint64_t i = 2; i < many; i++)
+		assert_non_null(mikey_talk_add(&h, i, STR("attacker"), 0));
+	assert_int_equal(h.talks, 1 + MIKEY_TALKS_CALL);
+	assert_int_equal(mikey_talk_find(&h, 1)->len, 3);
 	assert_null(mikey_talk_find(&h, 2));
-	assert_int_equal(mikey_talk_find(&h, 3)->id, 3);
-	assert_int_equal(mikey_talk_find(&h, MIKEY_TALKS_MAX + 2)->len, 3);
+	assert_non_null(mikey_talk_find(&h, many - 1));
+	for (uint64_t i = 0; h.talks < MIKEY_TALKS_MAX; i++) {
+		snprintf(name, sizeof(name), "call %u", (unsigned)(i / 64));
+		assert_non_null(mikey_talk_add(&h, many + i, str_from(name), 0));
+	}
+	assert_null(mikey_talk_add(&h, many * 3, STR("late"), 0));
+	assert_non_null(mikey_talk_find(&h, 1));
+	/* Calls that end make room. */
+	keying_call_ended(&h, STR("attacker"));
+	assert_int_equal(h.talks, MIKEY_TALKS_MAX - MIKEY_TALKS_CALL);
+	assert_non_null(mikey_talk_add(&h, many * 3, STR("late"), 0));
+	keying_call_ended(&h, STR("victim"));
+	assert_null(mikey_talk_find(&h, 1));
+	keying_call_ended(NULL, STR("victim"));
 	mikey_host_fini(&h);
 }
 
@@ -39,9 +58,9 @@ static void keys_do_not_stay(void **state)
 
 	(void)state;
 	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
-	assert_non_null(mikey_talk_add(&h, 1, 0)); /* never answered */
-	r = mikey_talk_add(&h, 2, 1);
-	i = mikey_talk_add(&h, 3, 0);
+	assert_non_null(mikey_talk_add(&h, 1, STR("a"), 0)); /* never answered */
+	r = mikey_talk_add(&h, 2, STR("a"), 1);
+	i = mikey_talk_add(&h, 3, STR("a"), 0);
 	r->responder = true;
 	memset(&r->keys, 5, sizeof(r->keys));
 	r->answered_ns = i->answered_ns = now_ns();
@@ -81,7 +100,7 @@ static void a_start_refuses_what_is_older(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_oldest_is_forgotten),
+		cmocka_unit_test(no_call_costs_another_its_exchange),
 		cmocka_unit_test(keys_do_not_stay),
 		cmocka_unit_test(a_start_refuses_what_is_older),
 	};
