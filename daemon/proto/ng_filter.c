@@ -3,8 +3,7 @@
  * ("codec-strip-PCMA", "sdp-attr-remove-audio-ptime"). Pure. */
 #include "proto/ng_int.h"
 
-/* These mean something only where media is transcoded: the second kind is missed, and the reply
- * says so. */
+/* Flags for transcoding. They have no effect here; for the second kind the reply warns. */
 enum { CODEC_NOTHING = -1, CODEC_MISSED = -2 };
 
 static bool codec_op(int *op, struct str name)
@@ -180,7 +179,7 @@ static void take_attr(struct ng_parser *x, void *arg, const struct ngval *v)
 		ng_unknown(x, pool_printf(x->p, "sdp-attr=" STR_FMT, STR_ARG(attr)));
 }
 
-/* ["from", "to"] is one pair, too. */
+/* ["from", "to"] is a single pair. */
 static bool is_pair(const struct ngval *v)
 {
 	const struct ngval *a = v->type == NGVAL_LIST ? v->first : NULL, *b = a ? a->next : NULL;

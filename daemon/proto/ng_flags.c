@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The raw flag string that a script wrote ("rtpp-flags"): words, k=v, lists [a b], dictionaries
- * [k=v k=v]. It comes from people, so nothing in it is an error: a missing bracket closes at the
- * end, one too many is skipped. Only cuts; meanings are ng_keys.c's. */
+/* Splits the raw flag string of a script ("rtpp-flags"): words, k=v, lists [a b], dictionaries [k=v
+ * k=v]. People write it, so nothing is an error: missing brackets close at the end, surplus ones
+ * are skipped. ng_keys.c interprets the words. */
 #include "proto/ng_int.h"
 
 static bool is_space(char c)
@@ -36,7 +36,7 @@ static void read_value(struct reader *r, struct ngval *parent, struct str key, u
 {
 	if (next_is(r, '[')) {
 		r->at++;
-		/* Deeper than anything means: the items land in the list that is already open. */
+		/* Nested deeper than any valid value: items go to the list already open. */
 		if (depth < NGVAL_MAX_DEPTH)
 			read_items(r, ngval_add_list(r->p, parent, key), depth + 1);
 		return;

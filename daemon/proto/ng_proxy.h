@@ -12,16 +12,16 @@
 #define NG_PROXY_LINE_MAX  128u /* with its end */
 #define NG_PROXY_REPLY_MAX (1u << 20)
 
-/* What the daemon says first on a connection. */
+/* The daemon's first line on a connection. */
 #define NG_PROXY_HELLO "xcipher-ng 1 "
 
 struct ng_proxy_hello {
-	bool keys; /* commands must be signed or come with a token */
+	bool keys; /* commands need a signature or a token */
 };
 
 struct ng_proxy_request {
 	bool plain;             /* a dictionary without a cookie */
-	bool token;             /* the client said the token */
+	bool token;             /* the client sent the token */
 	struct endpoint client; /* family 0: the proxy itself asks */
 	size_t len;             /* of the message */
 };
@@ -29,7 +29,7 @@ struct ng_proxy_request {
 enum ng_proxy_status {
 	NG_PROXY_OK,
 	NG_PROXY_DROPPED, /* the message has no cookie */
-	NG_PROXY_DENIED,  /* commands must be signed, and the client said no token */
+	NG_PROXY_DENIED,  /* commands need a signature, and the client sent no token */
 	NG_PROXY_FAILED,  /* no memory */
 	NG_PROXY_STATUS_COUNT
 };

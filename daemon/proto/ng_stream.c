@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Walking a stream of ng messages byte by byte, each byte once, however it is cut into pieces.
- * Bencode: what opens and closes is counted, strings are skipped by their length, so that any
- * nesting costs no memory. JSON: brackets outside strings are counted. Both are looser than the
- * parsers, which see the message afterwards and complain. Pure. */
+/* Finds message ends in a stream, reading each byte once. Bencode: counts openings and closings,
+ * and skips strings by length, so nesting costs no memory. JSON: counts brackets outside strings.
+ * Both are laxer than the parsers, which check the message afterwards. Pure. */
 #include "proto/ng_stream.h"
 
 #include <errno.h>

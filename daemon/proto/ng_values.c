@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the words of an ng request mean: flags, the values of keys that have several, transport
- * words. Each meaning is known here once, whichever of the ways it was written in (ng_keys.c finds
- * out which). Pure. */
+/* Interprets the words of an ng request: flags, values of keys, transport words. ng_keys.c maps all
+ * spellings to these functions. Pure. */
 #include "proto/ng_int.h"
 
 #include <sys/socket.h>
@@ -82,8 +81,8 @@ static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
 	return known;
 }
 
-/* Given but of unknown suites only it still stands: then nothing will do, and the warning says why.
- */
+/* A list of unknown suites only still counts: no suite is acceptable, and the warning gives the
+ * reason. */
 static bool set_require(struct ng_sdes *s, struct str names)
 {
 	uint8_t order[SUITE_COUNT];
@@ -200,7 +199,7 @@ bool ng_set_replace(struct ng_parser *x, struct str value)
 #define X(id, name) WORD(name, 1u << NG_REPLACE_##id),
 		NG_REPLACES(X)
 #undef X
-		/* from times when c= was not always rewritten; scripts still say it */
+		/* from versions that did not always rewrite c=; scripts still use it */
 		WORD("session-connection", 0),
 	};
 	const struct word_bit *w = FIND(t, value);
@@ -354,7 +353,7 @@ bool ng_set_traffic(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
-/* Media that reach nobody are blocked media. */
+/* Media without any receiver count as blocked. */
 bool ng_set_echo(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit nobody[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};

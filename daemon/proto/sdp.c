@@ -122,8 +122,7 @@ const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name)
 	return NULL;
 }
 
-/* From the right, so that a user name with blanks in it does no harm. Empty when nothing is left.
- */
+/* Parses from the right, so that blanks in a user name do no harm. Empty at the end. */
 static struct str last_word(struct str *rest)
 {
 	size_t end;
@@ -155,8 +154,7 @@ static enum sdp_err parse_origin(struct sdp *s, const struct sdp_line *l)
 	s->origin_version = last_word(&rest);
 	s->origin_id = last_word(&rest);
 	s->origin_user = str_trim(rest);
-	/* An empty user name is seen in the wild, but then its blank is there: else a word is
-	 * missing. */
+	/* Some phones send an empty user name, but keep its blank; otherwise a word is missing. */
 	if (s->origin_id.len == 0 || (s->origin_user.len == 0 && l->value.s[0] != ' '))
 		return SDP_ERR_ORIGIN;
 	parse_addr(&s->origin_addr, net, addr);
@@ -219,7 +217,7 @@ static void parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
 	m->has_rtcp = true;
 }
 
-/* What the attributes of one section say; for the session the same struct holds the defaults. */
+/* Attributes of one section; for the session, the defaults of all media. */
 struct section {
 	struct sdp_media *media; /* NULL at session level */
 	enum sdp_dir dir;
@@ -426,7 +424,7 @@ static enum sdp_err parse_lines(struct parser *ps, struct sdp_line *l)
 		err = split_line(l, text);
 		if (err)
 			break;
-		if (l->type != 'm') /* an m= line begins a list of its own */
+		if (l->type != 'm') /* an m= line starts a new list */
 			*link = l;
 		link = &l->next;
 		err = any_line(ps, l++);
