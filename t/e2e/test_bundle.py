@@ -106,11 +106,26 @@ class Browser:
     """Chromium, with the commands of bundle_peer.py."""
 
     def __init__(self, net, policy):
-        self.browser = chromium.Browser(net, net.terminal["a"], ("--autoplay-policy=no-user-gesture-required",))
-        self.browser.js(f"{PAGE}\nwindow.peer = new Bundled({json.dumps(policy)}); 0")
+        self.net, self.policy = net, policy
+        self.start()
+
+    def start(self):
+        self.browser = chromium.Browser(self.net, self.net.terminal["a"], ("--autoplay-policy=no-user-gesture-required",))
+        self.browser.js(f"{PAGE}\nwindow.peer = new Bundled({json.dumps(self.policy)}); 0")
 
     def do(self, what, sdp=""):
         return self.browser.js(f"peer.{what}({json.dumps(sdp)})")
+
+    def offer(self):
+        """Some instances of the browser never complete their first offer, before anything of ours is asked."""
+        for _ in range(3):
+            self.browser.ws.s.settimeout(20)
+            try:
+                return self.do("offer")
+            except TimeoutError:
+                self.browser.close()
+                self.start()
+        raise Skip("Chromium makes no offer")
 
     def close(self):
         self.browser.close()
@@ -207,7 +222,7 @@ class Call:
         return reply["sdp"]
 
     def from_bundled(self, max_bundle=False):
-        sdp = self.a.do("offer")["sdp"]
+        sdp = (self.a.offer() if isinstance(self.a, Browser) else self.a.do("offer"))["sdp"]
         if max_bundle:  # as browsers write it: RFC 9143 7.2
             head, audio, video = re.split(r"(?m)^(?=m=)", sdp)
             video = re.sub(r"(?m)^m=video \d+", "m=video 0", video)
