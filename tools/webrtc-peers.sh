@@ -63,7 +63,7 @@ fetch_pion() {
 fetch_str0m() {
 	cp -r t/webrtc/str0m/. "$dir/str0m.src/" || return 1
 	cd "$dir/str0m.src" || return 1
-	CARGO_TARGET_DIR=$dir/str0m.src/target cargo build --release --locked || return 1
+	CARGO_TARGET_DIR=$dir/str0m.src/target cargo build --release || return 1
 	cp target/release/str0m-peer ../str0m || return 1
 	rm -rf target
 }
@@ -80,7 +80,7 @@ for name; do
 	str0m)
 		[ -e t/webrtc/str0m/Cargo.toml ] || continue
 		mkdir -p "$dir/str0m.src"
-		fetch str0m "$(cat t/webrtc/str0m/Cargo.* t/webrtc/str0m/src/* | cksum | cut -d' ' -f1)" cargo
+		fetch str0m "$(cat t/webrtc/str0m/Cargo.toml t/webrtc/str0m/src/* | cksum | cut -d' ' -f1)" cargo
 		;;
 	*)
 		echo "webrtc-peers.sh: unknown peer \"$name\"" >&2

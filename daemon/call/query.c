@@ -278,7 +278,7 @@ static void add_keying_words(struct query *q, struct ngval *list, const struct l
 	add_word(q, list, l->ice.on && l->ice.remote_lite, "ICE-lite peer");
 }
 
-/* The SAS is compared by people, and is no secret. */
+/* The SAS is not secret: people read it to each other. */
 static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 {
 	const struct keying_zrtp *z = keying_sas(&l->keying);

@@ -143,7 +143,7 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
-	/* Close a recording that was opened in vain, or has ended. */
+	/* Close the recording: this request ended it, or opened it and then failed. */
 	if (err ? opened : what == CALL_RECORD_STOP)
 		c->rec->ops->stop(
 			c->rec->arg, tap, opened || ng_flag(r, NG_FLAG_DISCARD_RECORDING));

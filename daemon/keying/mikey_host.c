@@ -49,9 +49,9 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config)
 	h->config = config;
 }
 
-static uint64_t hash_of(const struct mikey_host *h, struct str call_id)
+uint64_t mikey_host_hash(const struct mikey_host *h, struct str text)
 {
-	return hash_siphash(h->hash_key, call_id.s, call_id.len);
+	return hash_siphash(h->hash_key, text.s, text.len);
 }
 
 static void forget_oldest_of(struct mikey_host *h, uint64_t call)
@@ -70,7 +70,7 @@ static void forget_oldest_of(struct mikey_host *h, uint64_t call)
 
 void keying_call_ended(struct mikey_host *h, struct str call_id)
 {
-	uint64_t call = h && h->talks ? hash_of(h, call_id) : 0;
+	uint64_t call = h && h->talks ? mikey_host_hash(h, call_id) : 0;
 
 	for (struct mikey_talk *t = call ? h->oldest : NULL, *newer; t; t = newer) {
 		newer = t->newer;
@@ -81,7 +81,7 @@ void keying_call_ended(struct mikey_host *h, struct str call_id)
 
 struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, struct str call_id, size_t len)
 {
-	uint64_t now = h->now_ns(), call = hash_of(h, call_id);
+	uint64_t now = h->now_ns(), call = mikey_host_hash(h, call_id);
 	size_t size = sizeof(struct mikey_talk) + len;
 	struct mikey_talk *t;
 

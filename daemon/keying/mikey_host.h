@@ -53,6 +53,10 @@ void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 
+/* A number for text that terminals choose. It holds until the process ends, and nobody else can
+ * compute it, so nobody can make another text with the same number. */
+uint64_t mikey_host_hash(const struct mikey_host *h, struct str text);
+
 /* A new exchange of a call with room for the response; id is not 0. NULL: no memory, or there are
  * too many. Exchanges of other calls are never forgotten for it. */
 struct mikey_talk *mikey_talk_add(

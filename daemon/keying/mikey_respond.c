@@ -174,7 +174,7 @@ static enum mikey_failure proof(struct work *w)
 	f = by_psk(w->run) ? proof_by_psk(w) : proof_by_cert(w);
 	if (f)
 		return f;
-	/* With certificates there is no common key yet that could authenticate an Error message. */
+	/* With certificates, no common key can authenticate an Error message yet. */
 	w->run->believed = by_psk(w->run);
 	memcpy(w->run->auth_key, w->t.auth, sizeof(w->run->auth_key));
 	return mikey_replay_add(w->a->replay, &s);

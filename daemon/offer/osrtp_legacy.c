@@ -102,7 +102,8 @@ bool osrtp_legacy_edit(struct sdp_media_edit *e, const struct side *to, uint32_t
 	*twin = *e;
 	twin->keep = false;
 	twin->reject = e->reject || !pm->both;
-	/* Media that is no longer RTP takes the first place. */
+	/* Media that is no longer RTP, such as fax, is the first of the two m-lines. The twin then
+	 * keeps the profile of the second. */
 	twin->proto = sdp_proto_make(sdp_proto_is_rtp(is) ? !sdp_proto_is_secure(is) : plain_first,
 		sdp_proto_is_feedback(is));
 	twin->keying = NULL;

@@ -176,8 +176,8 @@ static void burst_end(struct worker *w)
 	w->flying--;
 }
 
-/* Completes finished bursts in order of arrival. Completes all if commands wait, because commands
- * must not change state under a burst. Completes one if there is no room for another. */
+/* Completes bursts in order of arrival: those that are finished; all of them if commands wait,
+ * because a command must find no burst in flight; and at least one if all places are taken. */
 static void bursts_end(struct worker *w)
 {
 	bool all = w->flying && !ring_empty(&w->cmds);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The terminal's response to our message, and our response to the terminal's. */
+#include "keying/mikey_row_int.h"
+
+#include "base/secmem.h"
+
+static void into(struct keying_answer *a, const struct mikey_medium *m)
+{
+	a->rx = (struct srtp_params){.keys = 1};
+	a->tx = a->rx;
+	a->rx.key[0] = m->rx;
+	a->tx.key[0] = m->tx;
+}
+
+static void in_force(struct keying_state *s, const struct mikey_run *run)
+{
+
+	s->in_force = KEYING_MIKEY;
+	s->mikey.mode = run->mode;
+	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
+	memcpy(s->mikey.peer, run->peer.name, run->peer.len);
+}
+
+static enum keying_result refuse(struct keying_answer *a, struct str detail)
+{
+	a->error = mikey_row_error(detail);
+	return KEYING_REFUSES;
+}
+
+/* The message that we sent stays as it is: answers may be repeated, and come of forks. */
+static enum mikey_failure finish(struct keying_answer *a, struct mikey_talk *t,
+	const struct said *said, const struct keying_in *in, struct str *why)
+{
+	struct mikey_host *h = in->host->mikey;
+	struct mikey_party party = {0};
+	struct mikey_run run = t->run;
+	struct mikey_keys keys;
+	enum mikey_failure f = MIKEY_FAIL_IDENTITY; /* a reload removed it */
+
+	memset(&keys, 0, sizeof(keys));
+	if (mikey_config_find(h->config, &party, &run.peer) == 0) {
+		const struct mikey_end end = {.mine = &party.mine,
+			.peer = &party.peer,
+			.skew_s = mikey_config_limits(h->config)->skew_s,
+			.env = mikey_row_env(h)};
+
+		f = mikey_finish(&run, &end, said->message, &keys);
+	}
+	mikey_host_count(h, (enum mikey_mode)t->run.mode, true, f);
+	if (!f && !mikey_row_note_key(&a->answerer.state->mikey, &keys.medium[0].tx, t->id))
+		f = MIKEY_FAIL_STATE;
+	if (!f && !t->answered_ns)
+		t->answered_ns = h->now_ns();
+	if (f) {
+		*why = mikey_row_failure(in->p, f, &run);
+	} else {
+		in_force(a->answerer.state, &run);
+		a->answerer.state->mikey.used = a->answerer.state->mikey.used_hash = 0;
+		into(a, &keys.medium[0]);
+	}
+	secmem_wipe(&party, sizeof(party));
+	secmem_wipe(&run, sizeof(run));
+	secmem_wipe(&keys, sizeof(keys));
+	return f;
+}
+
+enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	const struct keying_mikey *s = &a->answerer.state->mikey;
+	struct mikey_talk *t;
+	struct said said;
+	struct str why;
+
+	if (!s->asked || !in->host->mikey)
+		return KEYING_PASSES;
+	if (!mikey_row_said(&said, a->media, in)) {
+		if (!s->asked_only || !sdp_proto_is_secure(a->media->proto))
+			return KEYING_PASSES;
+		return refuse(a, STR("the answer has no a=key-mgmt line of MIKEY"));
+	}
+	t = mikey_talk_find(in->host->mikey, s->asked);
+	if (!t)
+		return refuse(a, STR("the exchange of this offer was forgotten"));
+	return finish(a, t, &said, in, &why) ? refuse(a, why) : KEYING_AGREES;
+}
+
+static bool write_response(
+	struct keying_answer *a, const struct mikey_talk *t, const struct keying_in *in)
+{
+	const struct keying_mikey *s = &a->offerer.state->mikey;
+	struct str line;
+
+	if (!t->len)
+		return true; /* none was asked for */
+	line = sdp_keymgmt_write(
+		in->p, MIKEY_PROTOCOL, (struct str){(const char *)t->response, t->len});
+	if (!line.s)
+		return false;
+	if (s->offered_session)
+		a->lines->session = line;
+	else if (a->lines->n < KEYING_LINES)
+		a->lines->line[a->lines->n++] = line;
+	return true;
+}
+
+enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	struct keying_mikey *s = &a->offerer.state->mikey;
+	struct mikey_talk *t;
+
+	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
+		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
+		return KEYING_PASSES;
+	if (s->offered == MIKEY_KEPT) { /* its response was forgotten: the keys stay, without one */
+		a->rx = *a->offerer.rx;
+		a->tx = *a->offerer.tx;
+		return KEYING_AGREES;
+	}
+	t = mikey_talk_find(in->host->mikey, s->offered);
+	if (!t || (t->spent && s->used != s->offered))
+		return refuse(a, STR("the exchange of this offer was forgotten"));
+	if (!write_response(a, t, in)) {
+		a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
+		return KEYING_REFUSES;
+	}
+	if (t->spent) {
+		a->rx = *a->offerer.rx;
+		a->tx = *a->offerer.tx;
+		return KEYING_AGREES;
+	}
+	if (!mikey_row_note_key(s, &t->keys.medium[s->offered_place].tx, s->offered))
+		return refuse(a, str_from(mikey_failure_text(MIKEY_FAIL_STATE)));
+	in_force(a->offerer.state, &t->run);
+	if (!t->answered_ns)
+		t->answered_ns = in->host->mikey->now_ns();
+	s->used = s->offered;
+	s->used_hash = s->offered_hash;
+	into(a, &t->keys.medium[s->offered_place]);
+	return KEYING_AGREES;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of MIKEY's row. mikey_row.c has the operations and reads offers,
+ * mikey_row_said.c reads what terminals say and answers their messages, mikey_row_offer.c writes
+ * offers, mikey_row_answer.c reads and writes answers. */
+#ifndef KEYING_MIKEY_ROW_INT_H
+#define KEYING_MIKEY_ROW_INT_H
+
+#include "keying/mikey_host.h"
+#include "keying/rows.h"
+#include "proto/sdp_keymgmt.h"
+
+#define MIKEY_PROTOCOL STR("mikey")
+/* Values of keying_mikey.offered and asked that name no exchange. */
+#define MIKEY_KEPT 1u /* offered: the message in force, whose exchange was forgotten */
+#define MIKEY_GONE 2u /* its keys were forgotten, and must not return */
+
+/* --- mikey_row.c ------------------------------------------------------------------------------ */
+
+/* Notes a key of ours before its first use, so that indexes go on when it returns. A place is free
+ * again when its exchange can no longer be answered. False: no place is free. */
+bool mikey_row_note_key(struct keying_mikey *s, const struct srtp_master *key, uint64_t of);
+
+/* --- mikey_row_said.c ------------------------------------------------------------------------- */
+
+struct said {
+	struct sdp_keymgmt_lines lines;
+	struct str text;    /* the line's base64 */
+	struct str message; /* in the request's pool */
+};
+
+/* False: no line of MIKEY, or media that it has no keys for. A line that is no base64 leaves the
+ * message empty. */
+bool mikey_row_said(struct said *out, const struct sdp_media *m, const struct keying_in *in);
+/* Of a line, for is_same_offer() and what is saved. */
+uint64_t mikey_row_hash(struct str text);
+/* The number of a message's exchange. The same message in the same dialog is the same offer:
+ * repeated, forked, or another of its m-lines. In another dialog it is a replay, and in the same one
+ * after the call has ended. 0: no memory. */
+uint64_t mikey_row_number(struct str message, const struct keying_in *in);
+/* The response to a message, made now or before. NULL: see *why. */
+struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint64_t id,
+	const struct keying_in *in, struct keying_error *why);
+struct mikey_env mikey_row_env(const struct mikey_host *h);
+struct str mikey_row_failure(struct pool *p, enum mikey_failure f, const struct mikey_run *run);
+struct keying_error mikey_row_error(struct str detail);
+/* Our suites among the allowed ones, in the order of --sdes-offer; suites that it does not name
+ * follow. Returns their number. */
+uint8_t mikey_row_suites(
+	uint8_t out[MIKEY_SUITES_MAX], uint32_t allowed, const struct keying_in *in);
+
+/* --- mikey_row_offer.c, mikey_row_answer.c: operations of the row ------------------------------ */
+
+enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct keying_in *in);
+enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct keying_in *in);
+enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct keying_in *in);
+
+#endif
