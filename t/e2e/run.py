@@ -3,10 +3,11 @@
 """Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...].
 
 A test is a function test_* of a file test_*.py. It runs in its own process with fresh
-namespaces, and fails by raising. Tests mostly wait, so -jN runs several at a time (default:
-processors + 1, at most 5). Tests with the attribute alone measure something and run last, one by
-one. BUILD is the folder of the programs, default build. --also repeats these tests with another
-folder. Last line: N passed, N failed, and how many were skipped or unsteady."""
+namespaces, and fails by raising. Tests wait for four fifths of their time, so -jN runs several at
+a time (default: four per processor, at most 12). Tests with the attribute alone measure something
+and run last, one by one. BUILD is the folder of the programs, default build. --also repeats these
+tests with another folder. Each line tells how long a test took and how much of that a processor
+worked for it. Last line: N passed, N failed, and how many were skipped or unsteady."""
 import importlib
 import inspect
 import os
@@ -140,7 +141,7 @@ def collect(wanted, build=None):
 
 def arguments(words):
     """Jobs, tests."""
-    jobs, wanted, also = min(5, (os.cpu_count() or 1) + 1), [], []
+    jobs, wanted, also = min(12, 4 * (os.cpu_count() or 1)), [], []
     for w in words:
         if w.startswith("-j"):
             jobs = int(w[2:])
@@ -154,17 +155,18 @@ def arguments(words):
 
 
 def in_turn(tests, jobs):
-    """Runs the tests, several at a time, and yields each with its outcome and duration."""
+    """Runs the tests, several at a time, and yields each with its outcome, its duration and its
+    processor time, both in seconds."""
     running, waiting = {}, [t for t in tests if not t.alone] + [t for t in tests if t.alone]
     try:
         while waiting or running:
             while waiting and len(running) < (1 if waiting[0].alone else jobs) and not any(r.test.alone for r in running.values()):
                 r = Running(waiting.pop(0))
                 running[r.pid] = r
-            pid, status = os.wait()
+            pid, status, used = os.wait4(-1, 0)
             r = running.pop(pid, None)
             if r:
-                yield (r.test, *r.over(status), time.monotonic() - r.start)
+                yield (r.test, *r.over(status), time.monotonic() - r.start, used.ru_utime + used.ru_stime)
     finally:
         for pid in running:
             os.kill(pid, signal.SIGTERM)
@@ -182,11 +184,11 @@ def main():
     count = {"passed": 0, "failed": 0, "skipped": 0, "unsteady": 0}
     jobs, tests = arguments(sys.argv[1:])
     failed = []
-    for number, (test, outcome, word, text, seconds) in enumerate(in_turn(tests, jobs), 1):
+    for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1
         if outcome == "failed":
             failed.append(test)
-        print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s)", flush=True)
+        print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s, {cpu:.1f} of a processor)", flush=True)
     # Tests use real phones, daemons and clocks on a shared machine. A single failure that then
     # passes twice in a row is reported as unsteady and does not fail the run.
     for test in failed if len(failed) <= UNSTEADY_MAX else []:
