@@ -20,9 +20,8 @@ struct prf {
 	uint64_t r; /* index DIV key_derivation_rate, 48 bits */
 };
 
-/* x = label || r XOR master_salt, both as 112-bit numbers; the keystream starts at x
- *
- * 2^16 (RFC 3711 4.3.1, 4.3.3). A 12-byte salt is extended by two zero bytes (RFC 7714 11). SRTCP
+/* x = label || r XOR master_salt, both as 112-bit numbers; the keystream starts at x times 2^16
+ * (RFC 3711 4.3.1, 4.3.3). A 12-byte salt is extended by two zero bytes (RFC 7714 11). SRTCP
  * (4.3.2) keeps the position of the label, so r is as wide as for SRTP. All implementations derive
  * SRTCP keys so with r = 0. */
 static void prf(const struct prf *p, unsigned label, uint8_t *out, unsigned len)
