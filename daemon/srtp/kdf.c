@@ -77,6 +77,23 @@ int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rt
 	return 0;
 }
 
+int srtp_kdf_label(uint8_t *out, unsigned len, const struct srtp_master *m, uint8_t label)
+{
+	const struct srtp_suite *s = srtp_suite_get(m->suite);
+	uint8_t rk[240];
+
+	memset(out, 0, len);
+	if (!s || s->key_len == 0)
+		return -EINVAL;
+	srtp_ref_aes_expand(rk, m->key, s->key_len);
+	prf(
+		&(struct prf){
+			.rk = rk, .salt = m->salt, .rounds = rounds_of(s), .salt_len = s->salt_len},
+		label, out, len);
+	secmem_wipe(rk, sizeof(rk));
+	return 0;
+}
+
 /* The states after HMAC's two key blocks (RFC 2104), computed once per key instead of per packet.
  */
 static void hmac_states(struct xc_key *slot, const uint8_t auth[20])

@@ -15,6 +15,7 @@ int bench_gpu(int argc, char **argv);
 int bench_ice(int argc, char **argv);
 int bench_mikey(int argc, char **argv);
 int bench_path(int argc, char **argv);
+int bench_preauth(int argc, char **argv);
 int bench_zrtp(int argc, char **argv);
 
 /* Settings shared by all variants of a run. */

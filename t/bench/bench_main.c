@@ -17,6 +17,7 @@ static const struct {
 	{"ice", "nanoseconds per STUN packet of the ICE agent", bench_ice},
 	{"mikey", "MIKEY exchanges per second, beside the primitives of OpenSSL", bench_mikey},
 	{"path", "the whole worker loop on packets from memory", bench_path},
+	{"preauth", "nanoseconds per tag of SRTP+, beside SRTP's own check", bench_preauth},
 	{"zrtp", "ZRTP exchanges per second, beside the key agreements alone", bench_zrtp},
 };
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Moves a window of SRTP+ tags. Pure. */
+#include "srtp/preauth_window.h"
+
+#include <string.h>
+
+void preauth_window_init(struct preauth_window *w, __u64 index, unsigned bits)
+{
+	memset(w, 0, sizeof(*w));
+	w->first = index;
+	w->mask = bits < 32 ? (1u << bits) - 1 : ~0u;
+}
+
+__u32 preauth_window_room(const struct preauth_window *w, __u64 *index)
+{
+	*index = w->first + w->known;
+	return PREAUTH_WINDOW - w->known;
+}
+
+void preauth_window_add(struct preauth_window *w, const __u32 *tag, __u32 n)
+{
+	for (__u32 i = 0; i < n && w->known < PREAUTH_WINDOW; i++, w->known++)
+		w->tag[(w->first + w->known) % PREAUTH_WINDOW] = tag[i];
+}
+
+static __u64 bit_of(__u64 index)
+{
+	return 1ull << (index % 64);
+}
+
+static __u64 *word_of(struct preauth_window *w, __u64 index)
+{
+	return &w->used[index % PREAUTH_WINDOW / 64];
+}
+
+/* Places of dropped packets serve later ones, which are unused. */
+static void drop_before(struct preauth_window *w, __u64 first)
+{
+	__u64 n = first - w->first;
+
+	for (__u64 i = 0; i < n && i < PREAUTH_WINDOW; i++)
+		*word_of(w, w->first + i) &= ~bit_of(w->first + i);
+	w->known = n < w->known ? w->known - (__u32)n : 0;
+	w->first = first;
+}
+
+void preauth_window_take(struct preauth_window *w, __u64 index)
+{
+	if (index < w->first)
+		return; /* the replay window of SRTP has decided */
+	if (index >= w->first + PREAUTH_BEHIND)
+		drop_before(w, index - PREAUTH_BEHIND);
+	*word_of(w, index) |= bit_of(index);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTP+: tags of each scheme as t/preauth/reference.py prints them, and the window against a simple
+ * model with loss, reordering, jumps, replays and forged tags. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/secmem.h"
+#include "hex.h"
+#include "srtp/preauth.h"
+#include "srtp/preauth_window.h"
+#include "srtp/replay.h"
+
+enum { SSRC = 0xcafebabe };
+
+static struct preauth_key key_of(enum preauth_scheme s)
+{
+	struct srtp_master m = {.suite = SUITE_AES_CM_128_80};
+	struct preauth_key k;
+
+	unhex(m.key, sizeof(m.key), "e1f97a0d3e018be0d64fa32c06de4139");
+	unhex(m.salt, sizeof(m.salt), "0ec675ad498afeebb6960b3aabe6");
+	assert_int_equal(preauth_key_init(&k, s, &m), 0);
+	return k;
+}
+
+/* --- Tags ------------------------------------------------------------------------------------- */
+
+static void generator_of_fips_agrees_with_the_reference(void **state)
+{
+	static const struct {
+		uint32_t bytes, tag[7]; /* from the sixth on */
+	} T[] = {
+		{20,
+			{0xd71e50f3, 0xe131d9ae, 0xf966b030, 0x3be92a9e, 0xb736a95b, 0x76caf422,
+				0x6470a951}},
+		{55,
+			{0x1eb2aad9, 0xa8647d3e, 0x52e2772e, 0x267b9794, 0xb653a063, 0xdbf69372,
+				0x1b36df4f}},
+		{56,
+			{0xb5186948, 0xce39107b, 0x9835a371, 0x56704264, 0x98033c2e, 0xb56c9e4e,
+				0xed5f259b}},
+		{64,
+			{0x652cdd71, 0x40f812ee, 0x21da3d11, 0x65a888d5, 0xe9e64a64, 0xad2a3e70,
+				0x2f3fc0d9}},
+	};
+	struct preauth_key k = key_of(PREAUTH_SEQUENCE_FIPS);
+	struct preauth_fips g;
+	uint32_t tag[12];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		preauth_fips_init(&g, &k, SSRC, T[i].bytes);
+		preauth_fips_next(&g, tag, 3); /* in pieces that are no multiple of five */
+		preauth_fips_next(&g, tag + 3, 9);
+		assert_memory_equal(tag + 5, T[i].tag, sizeof(T[i].tag));
+		assert_int_equal(g.index, 12);
+	}
+	secmem_wipe(&g, sizeof(g));
+	preauth_key_fini(&k);
+}
+
+static void generator_of_aes_agrees_with_the_reference(void **state)
+{
+	static const struct {
+		uint64_t index;
+		uint32_t tag;
+	} T[] = {{0, 0x9b8ba347}, {3, 0x8875df51}, {4, 0x2ce8cb2e}, {1023, 0x8d40c058},
+		{SRTP_INDEX_MAX, 0x1d6fdb2c}};
+	struct preauth_key k = key_of(PREAUTH_SEQUENCE_AES);
+	uint32_t all[1024], tag;
+
+	(void)state;
+	preauth_sequence(&k, SSRC, 0, all, ARRAY_LEN(all));
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		preauth_sequence(&k, SSRC, T[i].index, &tag, 1);
+		assert_int_equal(tag, T[i].tag);
+		if (T[i].index < ARRAY_LEN(all))
+			assert_int_equal(all[T[i].index], tag);
+	}
+	preauth_sequence(&k, SSRC, 7, all, 400); /* begins and ends within a block */
+	preauth_sequence(&k, SSRC, 406, &tag, 1);
+	assert_int_equal(all[399], tag);
+	preauth_sequence(&k, SSRC + 1, 406, &tag, 1);
+	assert_int_not_equal(all[399], tag);
+	preauth_key_fini(&k);
+}
+
+static void macs_of_headers_agree_with_the_reference(void **state)
+{
+	struct preauth_key hmac = key_of(PREAUTH_HEADER_HMAC), sip = key_of(PREAUTH_HEADER_SIPHASH);
+	uint8_t hdr[PREAUTH_HEADER_LEN];
+
+	(void)state;
+	unhex(hdr, sizeof(hdr), "8000abcd00012345cafebabe");
+	assert_int_equal(preauth_header(&hmac, hdr), 0x60c33bc0);
+	assert_int_equal(preauth_header(&sip, hdr), 0x63a2a752);
+	for (unsigned bit = 0; bit < 8 * PREAUTH_HEADER_LEN; bit++) {
+		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_not_equal(preauth_header(&hmac, hdr), 0x60c33bc0);
+		assert_int_not_equal(preauth_header(&sip, hdr), 0x63a2a752);
+		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	preauth_key_fini(&hmac);
+	preauth_key_fini(&sip);
+}
+
+static void a_chain_block_holds_32_tags(void **state)
+{
+	uint32_t tag[PREAUTH_CHAIN_NEXT], got[PREAUTH_CHAIN_NEXT];
+	uint8_t block[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < PREAUTH_CHAIN_NEXT; i++)
+		tag[i] = (i * 7 + 3) & 15;
+	preauth_chain_write(block, tag);
+	assert_int_equal(block[0], 0x3a);
+	preauth_chain_read(got, block);
+	assert_memory_equal(got, tag, sizeof(tag));
+}
+
+static void a_suite_without_encryption_has_no_key(void **state)
+{
+	struct srtp_master m = {.suite = SUITE_PLAIN};
+	struct preauth_key k;
+
+	(void)state;
+	assert_int_equal(preauth_key_init(&k, PREAUTH_SEQUENCE_AES, &m), -EINVAL);
+}
+
+/* --- Window ----------------------------------------------------------------------------------- */
+
+struct model {
+	struct preauth_window w;
+	struct preauth_key k;
+	uint64_t newest, taken[PREAUTH_WINDOW]; /* index + 1 of the last packet in this place */
+	uint64_t rng;
+	unsigned count[PREAUTH_OUTSIDE + 1];
+};
+
+static uint32_t draw(struct model *m, uint32_t below)
+{
+	m->rng ^= m->rng << 13;
+	m->rng ^= m->rng >> 7;
+	m->rng ^= m->rng << 17;
+	return (uint32_t)(m->rng >> 33) % below;
+}
+
+static void fill(struct model *m)
+{
+	uint32_t tag[PREAUTH_WINDOW];
+	__u64 index;
+	uint32_t n = preauth_window_room(&m->w, &index);
+
+	preauth_sequence(&m->k, SSRC, index, tag, n);
+	preauth_window_add(&m->w, tag, n / 2); /* in pieces */
+	preauth_window_add(&m->w, tag + n / 2, n - n / 2);
+	assert_int_equal(preauth_window_room(&m->w, &index), 0);
+}
+
+static bool was_taken(const struct model *m, uint64_t index)
+{
+	return m->taken[index % PREAUTH_WINDOW] == index + 1;
+}
+
+/* What the model says of the true packet of this index. */
+static enum preauth_result expected(const struct model *m, uint64_t index)
+{
+	uint64_t first = m->newest < PREAUTH_BEHIND ? 0 : m->newest - PREAUTH_BEHIND;
+
+	if (index < first || index >= first + PREAUTH_WINDOW)
+		return PREAUTH_OUTSIDE;
+	return was_taken(m, index) ? PREAUTH_USED : PREAUTH_TRUE;
+}
+
+static void one_packet(struct model *m, uint64_t index)
+{
+	enum preauth_result want = expected(m, index), got;
+	uint32_t tag;
+
+	preauth_sequence(&m->k, SSRC, index, &tag, 1);
+	assert_int_equal(preauth_window_check(&m->w, (uint16_t)index, tag ^ 1u << draw(m, 32)),
+		want == PREAUTH_OUTSIDE ? PREAUTH_OUTSIDE : PREAUTH_FORGED);
+	got = preauth_window_check(&m->w, (uint16_t)index, tag);
+	assert_int_equal(got, want);
+	m->count[got]++;
+	if (got == PREAUTH_USED || index + PREAUTH_BEHIND < m->newest)
+		return;
+	preauth_window_take(&m->w, index); /* SRTP has authenticated it */
+	m->taken[index % PREAUTH_WINDOW] = index + 1;
+	m->newest = index > m->newest ? index : m->newest;
+	fill(m);
+}
+
+static void the_window_follows_loss_reordering_and_jumps(void **state)
+{
+	struct model m = {.k = key_of(PREAUTH_SEQUENCE_AES), .rng = 88172645463325252ull};
+	uint64_t next = 65000; /* near the end of the first cycle */
+
+	(void)state;
+	preauth_window_init(&m.w, 0, preauth_bits(PREAUTH_SEQUENCE_AES));
+	fill(&m);
+	for (unsigned i = 0; i < 300000; i++) {
+		uint32_t what = draw(&m, 1000);
+
+		if (what < 50)
+			next++; /* lost */
+		else if (what == 50)
+			next += draw(&m, 30000); /* a jump, often beyond the window */
+		one_packet(&m, what < 150 && next > 200 ? next - draw(&m, 200) : next++);
+	}
+	/* No class was left out. */
+	for (unsigned r = 0; r <= PREAUTH_OUTSIDE; r++)
+		assert_true(r == PREAUTH_FORGED || m.count[r] > 100);
+	preauth_key_fini(&m.k);
+}
+
+static void forged_tags_pass_as_often_as_their_width_says(void **state)
+{
+	enum { TRIES = 1 << 20 };
+	struct model m = {.k = key_of(PREAUTH_SEQUENCE_AES), .rng = 1234567};
+	unsigned passed = 0;
+
+	(void)state;
+	preauth_window_init(&m.w, 0, preauth_bits(PREAUTH_CHAIN));
+	fill(&m);
+	for (unsigned i = 0; i < TRIES; i++)
+		passed += preauth_window_check(&m.w, (uint16_t)draw(&m, PREAUTH_WINDOW),
+				  draw(&m, 16)) == PREAUTH_TRUE;
+	/* 1 of 16, within six standard deviations. */
+	assert_in_range(passed, TRIES / 16 - 1500, TRIES / 16 + 1500);
+	preauth_key_fini(&m.k);
+}
+
+static void tags_that_are_not_known_yet_are_outside(void **state)
+{
+	struct preauth_window w;
+	__u64 index;
+
+	(void)state;
+	preauth_window_init(&w, 100, 32);
+	assert_int_equal(preauth_window_check(&w, 100, 0), PREAUTH_OUTSIDE);
+	preauth_window_add(&w, &(uint32_t){7}, 1);
+	assert_int_equal(preauth_window_check(&w, 100, 7), PREAUTH_TRUE);
+	assert_int_equal(preauth_window_check(&w, 101, 0), PREAUTH_OUTSIDE);
+	assert_int_equal(preauth_window_check(&w, 99, 0), PREAUTH_OUTSIDE);
+	assert_int_equal(preauth_window_room(&w, &index), PREAUTH_WINDOW - 1);
+	assert_int_equal(index, 101);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(generator_of_fips_agrees_with_the_reference),
+		cmocka_unit_test(generator_of_aes_agrees_with_the_reference),
+		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
+		cmocka_unit_test(a_chain_block_holds_32_tags),
+		cmocka_unit_test(a_suite_without_encryption_has_no_key),
+		cmocka_unit_test(the_window_follows_loss_reordering_and_jumps),
+		cmocka_unit_test(forged_tags_pass_as_often_as_their_width_says),
+		cmocka_unit_test(tags_that_are_not_known_yet_are_outside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
