@@ -15,14 +15,14 @@ typedef uint32_t lanes __attribute__((vector_size(32)));
 #define AS_LANES(x) ((lanes)(x))
 #define AS_M256(x)  ((__m256i)(x))
 
-#define PAIR32(i, j)                                                        \
+#define PAIR32(i, j)                                                          \
 	t[i] = AS_LANES(_mm256_unpacklo_epi32(AS_M256(r[i]), AS_M256(r[j]))); \
 	t[j] = AS_LANES(_mm256_unpackhi_epi32(AS_M256(r[i]), AS_M256(r[j])));
-#define PAIR64(to, i, j)                                                             \
-	r[to] = AS_LANES(_mm256_unpacklo_epi64(AS_M256(t[i]), AS_M256(t[j])));       \
+#define PAIR64(to, i, j)                                                       \
+	r[to] = AS_LANES(_mm256_unpacklo_epi64(AS_M256(t[i]), AS_M256(t[j]))); \
 	r[(to) + 1] = AS_LANES(_mm256_unpackhi_epi64(AS_M256(t[i]), AS_M256(t[j])));
-#define HALVES(to, i)                                                                              \
-	w[to] = AS_LANES(_mm256_permute2x128_si256(AS_M256(r[i]), AS_M256(r[(i) + 4]), 0x20));     \
+#define HALVES(to, i)                                                                          \
+	w[to] = AS_LANES(_mm256_permute2x128_si256(AS_M256(r[i]), AS_M256(r[(i) + 4]), 0x20)); \
 	w[(to) + 4] = AS_LANES(_mm256_permute2x128_si256(AS_M256(r[i]), AS_M256(r[(i) + 4]), 0x31));
 
 /* Loads 32 bytes of each message, as eight words of all lanes in host order. */
@@ -50,26 +50,26 @@ __attribute__((target("avx2"))) static inline void gather(
 	HALVES(3, 3)
 }
 
-#define W(i) w[(i) & 15]
+#define W(i) w[(i)&15]
 /* Renames the state words in round i instead of moving a to b to c. */
 #define S(i, at) s[(80 - (i) + (at)) % 5]
-#define WORD(i) W(i) = ROL(W((i) + 13) ^ W((i) + 8) ^ W((i) + 2) ^ W(i), 1);
+#define WORD(i)  W(i) = ROL(W((i) + 13) ^ W((i) + 8) ^ W((i) + 2) ^ W(i), 1);
 /* A round waits for the word a of the one before, so that a is added last. */
-#define STEP(i, f, k)                                   \
-	S(i, 4) += W(i) + (k);                          \
-	IN_ORDER(S(i, 4))                               \
-	S(i, 4) += f(S(i, 1), S(i, 2), S(i, 3));        \
-	IN_ORDER(S(i, 4))                               \
-	S(i, 4) += ROL(S(i, 0), 5);                     \
+#define STEP(i, f, k)                            \
+	S(i, 4) += W(i) + (k);                   \
+	IN_ORDER(S(i, 4))                        \
+	S(i, 4) += f(S(i, 1), S(i, 2), S(i, 3)); \
+	IN_ORDER(S(i, 4))                        \
+	S(i, 4) += ROL(S(i, 0), 5);              \
 	S(i, 1) = ROL(S(i, 1), 30);
 #define STEP_NEXT(i, f, k) \
 	WORD(i)            \
 	STEP(i, f, k)
 #define FOUR(m, i, f, k) m(i, f, k) m((i) + 1, f, k) m((i) + 2, f, k) m((i) + 3, f, k)
-#define TWENTY(i, f, k)                                                                 \
-	FOUR(STEP_NEXT, i, f, k) FOUR(STEP_NEXT, (i) + 4, f, k)                         \
-	FOUR(STEP_NEXT, (i) + 8, f, k) FOUR(STEP_NEXT, (i) + 12, f, k)                  \
-	FOUR(STEP_NEXT, (i) + 16, f, k)
+#define TWENTY(i, f, k)                                               \
+	FOUR(STEP_NEXT, i, f, k)                                      \
+	FOUR(STEP_NEXT, (i) + 4, f, k) FOUR(STEP_NEXT, (i) + 8, f, k) \
+		FOUR(STEP_NEXT, (i) + 12, f, k) FOUR(STEP_NEXT, (i) + 16, f, k)
 /* clang-format off */
 #define ROUNDS                                                                          \
 	FOUR(STEP, 0, CH, 0x5a827999u) FOUR(STEP, 4, CH, 0x5a827999u)                   \
@@ -81,21 +81,21 @@ __attribute__((target("avx2"))) static inline void gather(
 /* clang-format on */
 
 /* The body of both functions below: they differ in their instructions. */
-#define BLOCKS                                                          \
-	lanes s[5], o[5], w[16];                                        \
-                                                                        \
-	for (int i = 0; i < 5; i++)                                     \
-		memcpy(&s[i], h[i], sizeof(s[i]));                      \
-	for (uint32_t b = 0; b < n; b++) {                              \
-		for (int i = 0; i < 5; i++)                             \
-			o[i] = s[i];                                    \
-		gather(w, p, 64 * (size_t)b);                           \
-		gather(w + 8, p, 64 * (size_t)b + 32);                  \
-		ROUNDS                                                  \
-		for (int i = 0; i < 5; i++)                             \
-			s[i] += o[i];                                   \
-	}                                                               \
-	for (int i = 0; i < 5; i++)                                     \
+#define BLOCKS                                         \
+	lanes s[5], o[5], w[16];                       \
+                                                       \
+	for (int i = 0; i < 5; i++)                    \
+		memcpy(&s[i], h[i], sizeof(s[i]));     \
+	for (uint32_t b = 0; b < n; b++) {             \
+		for (int i = 0; i < 5; i++)            \
+			o[i] = s[i];                   \
+		gather(w, p, 64 * (size_t)b);          \
+		gather(w + 8, p, 64 * (size_t)b + 32); \
+		ROUNDS                                 \
+		for (int i = 0; i < 5; i++)            \
+			s[i] += o[i];                  \
+	}                                              \
+	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
 
 #define IN_ORDER(x)     __asm__("" : "+x"(x));
@@ -116,7 +116,7 @@ __attribute__((target("avx2"))) static void lanes_avx2(
 #undef PARITY
 #undef MAJ
 #define IN_ORDER(x) __asm__("" : "+v"(x));
-#define ROL(x, c) AS_LANES(_mm256_rol_epi32(AS_M256(x), c))
+#define ROL(x, c)   AS_LANES(_mm256_rol_epi32(AS_M256(x), c))
 #define OF_THREE(b, c, d, table) \
 	AS_LANES(_mm256_ternarylogic_epi32(AS_M256(b), AS_M256(c), AS_M256(d), table))
 #define CH(b, c, d)     OF_THREE(b, c, d, 0xca)
@@ -133,45 +133,44 @@ __attribute__((target("avx2,avx512f,avx512vl"))) static void lanes_vl(
 
 /* Four rounds of one message. e: abcd before the previous four rounds, from which the instruction
  * takes the e of these. */
-#define NI_FOUR(x, i)                                                           \
-	x##e = _mm_sha1nexte_epu32(x##e, x##w[(i) % 4]);                        \
-	x##t = x##s;                                                            \
-	x##s = _mm_sha1rnds4_epu32(x##s, x##e, (i) / 5);                        \
+#define NI_FOUR(x, i)                                    \
+	x##e = _mm_sha1nexte_epu32(x##e, x##w[(i) % 4]); \
+	x##t = x##s;                                     \
+	x##s = _mm_sha1rnds4_epu32(x##s, x##e, (i) / 5); \
 	x##e = x##t;
-#define NI_WORDS(x, i)                                                                 \
-	x##w[(i) % 4] = _mm_sha1msg2_epu32(                                            \
-		_mm_xor_si128(_mm_sha1msg1_epu32(x##w[(i) % 4], x##w[((i) + 1) % 4]),  \
-			x##w[((i) + 2) % 4]),                                          \
+#define NI_WORDS(x, i)                                                                \
+	x##w[(i) % 4] = _mm_sha1msg2_epu32(                                           \
+		_mm_xor_si128(_mm_sha1msg1_epu32(x##w[(i) % 4], x##w[((i) + 1) % 4]), \
+			x##w[((i) + 2) % 4]),                                         \
 		x##w[((i) + 3) % 4]);
-#define NI_NEXT(i)             \
-	NI_WORDS(a, i)         \
-	NI_WORDS(b, i)         \
-	NI_FOUR(a, i)          \
+#define NI_NEXT(i)     \
+	NI_WORDS(a, i) \
+	NI_WORDS(b, i) \
+	NI_FOUR(a, i)  \
 	NI_FOUR(b, i)
-#define NI_BOTH(i)             \
-	NI_FOUR(a, i)          \
+#define NI_BOTH(i)    \
+	NI_FOUR(a, i) \
 	NI_FOUR(b, i)
-#define NI_LOAD(x, from)                                                                  \
-	for (int l = 0; l < 4; l++)                                                       \
-		x##w[l] = _mm_shuffle_epi8(                                               \
-			_mm_loadu_si128((const __m128i *)(const void *)((from) + 16 * l)), \
-			swap);
+#define NI_LOAD(x, from)                    \
+	for (int l = 0; l < 4; l++)         \
+		x##w[l] = _mm_shuffle_epi8( \
+			_mm_loadu_si128((const __m128i *)(const void *)((from) + 16 * l)), swap);
 /* The first four rounds take e itself. */
-#define NI_FIRST(x)                                           \
-	x##s0 = x##s;                                         \
-	x##e0 = x##e;                                         \
-	x##e = _mm_add_epi32(x##e, x##w[0]);                  \
-	x##t = x##s;                                          \
-	x##s = _mm_sha1rnds4_epu32(x##s, x##e, 0);            \
+#define NI_FIRST(x)                                \
+	x##s0 = x##s;                              \
+	x##e0 = x##e;                              \
+	x##e = _mm_add_epi32(x##e, x##w[0]);       \
+	x##t = x##s;                               \
+	x##s = _mm_sha1rnds4_epu32(x##s, x##e, 0); \
 	x##e = x##t;
-#define NI_LAST(x)                                \
-	x##e = _mm_sha1nexte_epu32(x##e, x##e0);  \
+#define NI_LAST(x)                               \
+	x##e = _mm_sha1nexte_epu32(x##e, x##e0); \
 	x##s = _mm_add_epi32(x##s, x##s0);
-#define NI_STATE(x, h)                                                                      \
+#define NI_STATE(x, h)                                                                       \
 	x##s = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)(h)), 0x1b); \
 	x##e = _mm_set_epi32((int)(h)[4], 0, 0, 0);
-#define NI_RESULT(x, h)                                                                 \
-	_mm_storeu_si128((__m128i *)(void *)(h), _mm_shuffle_epi32(x##s, 0x1b));        \
+#define NI_RESULT(x, h)                                                          \
+	_mm_storeu_si128((__m128i *)(void *)(h), _mm_shuffle_epi32(x##s, 0x1b)); \
 	(h)[4] = (uint32_t)_mm_extract_epi32(x##e, 3);
 
 __attribute__((target("sha,sse4.1"))) static void two_ni(
