@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The serial engine: every suite, in the worker's own thread, without a device. AES-CM with
  * HMAC-SHA1 is done several packets at once by the processor's instructions (quick.c), everything
- * else packet by packet by OpenSSL's libcrypto (serial_job.c). For batches too small for a dispatch,
- * and for batches that a device failed at. Allocates only when keys change. A job that exceeds its
- * packet slots, or names unannounced keys, does not authenticate, and nothing is written for it. */
-
+ * else packet by packet by OpenSSL's libcrypto (serial_job.c). For batches too small for a
+ * dispatch, and for batches that a device failed at. Allocates only when keys change. A job that
+ * exceeds its packet slots, or names unannounced keys, does not authenticate, and nothing is
+ * written for it. */
 #include "batch/engine.h"
 
 #include <errno.h>

@@ -25,7 +25,7 @@ struct sha1_way {
 	const char *name;
 	uint32_t least; /* messages; below this number libcrypto is faster */
 	bool over_two;  /* full lanes are faster than two by the SHA extensions */
-	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l] and reads at p[l]. */
+	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
 	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
 	/* n blocks of two messages; NULL: lanes() is used. */
 	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
