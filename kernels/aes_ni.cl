@@ -2,8 +2,8 @@
 /* AES counter mode (RFC 3711 4.1.1) with the processor's AES instructions. Decrypts and encrypts in
  * one pass: out = in XOR keystream(rx) XOR keystream(tx), five blocks under both keys in flight.
  * Loads round keys where they are used: copying them first would take longer than the encryption
- * (NOTES.md). Selected by feature macro, never by vendor. */
-#if !defined(XC_PORTABLE_AES) && defined(__AES__) && XC_HAS(__builtin_ia32_aesenc128)
+ * (NOTES.md). Selected by feature macro or by the host (lanes.cl), never by vendor. */
+#ifdef XC_AES_FUNCTION
 #define XC_HAVE_AES 1
 
 typedef long xc_block __attribute__((__vector_size__(16)));
@@ -21,7 +21,7 @@ XC_INLINE xc_block xc_rk(const __global struct xc_key *k, uint r)
 }
 
 /* One block under one key. */
-XC_INLINE ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
+XC_AES_FUNCTION ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
 {
 	const __global xc_block *k = (const __global xc_block *)rk;
 	xc_block x = __builtin_astype(in, xc_block) ^ k[0];
@@ -33,7 +33,7 @@ XC_INLINE ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
 
 /* Blocks under as many keys of ten rounds, all in flight. */
 #define XC_AES_MANY 8
-XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
+XC_AES_FUNCTION void xc_f8_blocks(ulong2 *x, const xc_in *rk)
 {
 	xc_block b[XC_AES_MANY];
 
@@ -190,7 +190,7 @@ XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, st
 }
 #else
 /* Both keys with ten rounds: the common case, unrolled. */
-XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+XC_AES_FUNCTION void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
 {
 	for (uint j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
 		xc_block x0, x1, x2, x3, x4, y0, y1, y2, y3, y4;
@@ -208,7 +208,7 @@ XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, st
 #endif
 
 /* Any number of rounds on either side, one side after the other. */
-XC_INLINE void xc_cm_any(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+XC_AES_FUNCTION void xc_cm_any(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
 {
 	for (uint j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
 		xc_block x0 = {0, 0}, x1 = x0, x2 = x0, x3 = x0, x4 = x0;

@@ -27,6 +27,16 @@
 #endif
 #define XC_INLINE static inline __attribute__((always_inline))
 
+/* PoCL 3.1 treats any CPU with AVX2 but no AVX-512 as haswell, which has no AES instructions
+ * either. The host checks for them and sets XC_AES. Functions with AES instructions then have a
+ * target of their own and are not inlined, for the same reason as those with VAES. */
+#if defined(XC_PORTABLE_AES)
+#elif defined(__AES__) && XC_HAS(__builtin_ia32_aesenc128)
+#define XC_AES_FUNCTION XC_INLINE
+#elif defined(XC_AES)
+#define XC_AES_FUNCTION static __attribute__((noinline, target("aes")))
+#endif
+
 #if XC_LANES == 16
 typedef uint16 xc_lanes;
 #elif XC_LANES == 1

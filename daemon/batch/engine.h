@@ -42,6 +42,9 @@ struct engine_config {
 	0x100 /* with ENGINE_OWN_MEMORY: split batches of 32 packets or more (tests) */
 #define ENGINE_TWO_GROUPS \
 	0x8 /* compute a packet's two hashes in parallel, not in sequence (tests, comparison) */
+#define ENGINE_LIBCRYPTO 0x10 /* serial engine: libcrypto for everything (tests, comparison) */
+/* serial engine: hash in the way at this place of sha1_lanes.h (tests, comparison) */
+#define ENGINE_WAY(place) (((place) + 1u) << 12)
 
 struct engine;       /* an opened engine */
 struct engine_queue; /* one worker's queue of it */
@@ -82,7 +85,7 @@ struct engine_ops {
 	int (*collect)(struct engine_queue *q, uint64_t until_ns);
 };
 
-extern const struct engine_ops engine_serial; /* OpenSSL's libcrypto, one packet at a time */
+extern const struct engine_ops engine_serial; /* no device: in the worker's own thread */
 extern const struct engine_ops engine_opencl; /* one dispatch per batch */
 
 #endif

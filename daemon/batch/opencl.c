@@ -104,23 +104,27 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 static void shape_choose(struct engine *e, uint32_t flags)
 {
 	bool scalar = e->dev.scalar;
-	bool aes = !scalar && !(flags & ENGINE_PORTABLE_AES) && opencl_has_aes(&e->dev);
+	bool portable = scalar || flags & ENGINE_PORTABLE_AES;
 
 	e->shape = (struct opencl_shape){.lanes = scalar ? 1 : 16,
 		.groups = flags & ENGINE_TWO_GROUPS ? 2 : 1,
 		.words = e->dev.words,
 		.flags = flags,
+		.aes = portable ? OPENCL_AES_PORTABLE : opencl_aes(&e->dev),
 		.by_address = !scalar && e->dev.zero_copy && opencl_by_address(&e->dev)};
-	if (aes) {
-		e->shape.vaes = vaes_usable(&e->dev);
-		if (!opencl_probe(&e->dev, &e->src, &e->shape, 1))
+	if (e->shape.aes != OPENCL_AES_PORTABLE) {
+		e->shape.vaes = e->shape.aes == OPENCL_AES_COMPILER && vaes_usable(&e->dev);
+		if (!opencl_probe(&e->dev, &e->src, &e->shape, 1)) {
 			e->shape.vaes = false;
+			if (e->shape.aes == OPENCL_AES_PROCESSOR)
+				e->shape.aes = OPENCL_AES_PORTABLE;
+		}
 	}
 	snprintf(e->name, sizeof(e->name), "%s, %u lane%s%s%s", e->dev.name, e->shape.lanes,
 		e->shape.lanes > 1 ? "s" : "", e->shape.groups > 1 ? ", two hashes at once" : "",
-		!aes                    ? ", portable AES"
-			: e->shape.vaes ? ", VAES"
-					: ", AES-NI");
+		e->shape.aes == OPENCL_AES_PORTABLE ? ", portable AES"
+			: e->shape.vaes             ? ", VAES"
+						    : ", AES-NI");
 }
 
 static void opencl_close(struct engine *e)

@@ -30,9 +30,15 @@ int opencl_source_load(
 	struct opencl_source *out, const char *kernel_dir, char *err, size_t err_len);
 void opencl_source_free(struct opencl_source *s);
 
+enum opencl_aes {
+	OPENCL_AES_PORTABLE,
+	OPENCL_AES_COMPILER,  /* instructions: the compiler offers them everywhere */
+	OPENCL_AES_PROCESSOR, /* instructions: only in functions with a target of their own */
+};
 struct opencl_shape {
 	uint32_t lanes, groups, words;
-	uint32_t flags;  /* ENGINE_* */
+	uint32_t flags; /* ENGINE_* */
+	enum opencl_aes aes;
 	bool vaes;       /* the device is this processor, and the processor has VAES */
 	bool by_address; /* xc_recrypt_place(), not xc_recrypt_batch() (layout.h) */
 };
@@ -55,9 +61,11 @@ struct opencl_build {
 };
 int opencl_build(cl_program *out, const struct opencl_build *how, char *err, size_t err_len);
 
-/* Whether the device's compiler offers the processor's AES instructions to kernels (aes_ni.cl tests
- * the same way). */
-bool opencl_has_aes(const struct opencl_device *dev);
+/* How kernels can use AES instructions: by the compiler's macros, as lanes.cl tests them, and else
+ * by the processor itself if the device is this processor. PoCL 3.1 compiles for haswell, without
+ * AES, on every processor with AVX2 but no AVX-512. OPENCL_AES_PROCESSOR must be tried with
+ * opencl_probe(). */
+enum opencl_aes opencl_aes(const struct opencl_device *dev);
 
 /* Whether kernels share this process's addresses, by the device's properties and by trial: a buffer
  * made of our memory has our address in a kernel, and a kernel can write to memory given only as an

@@ -149,7 +149,9 @@ int opencl_build(cl_program *out, const struct opencl_build *how, char *err, siz
 	snprintf(options, sizeof(options),
 		"-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u -DXC_PLANE_WORDS=%u%s%s%s",
 		shape->lanes, shape->groups, shape->words,
-		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "",
+		shape->aes == OPENCL_AES_PORTABLE            ? " -DXC_PORTABLE_AES"
+			: shape->aes == OPENCL_AES_PROCESSOR ? " -DXC_AES"
+							     : "",
 		shape->vaes ? " -DXC_VAES" : "", shape->by_address ? " -DXC_BY_ADDRESS" : "");
 	res = clBuildProgram(p, 1, &how->dev, options, NULL, NULL);
 	if (res) {
@@ -163,23 +165,54 @@ int opencl_build(cl_program *out, const struct opencl_build *how, char *err, siz
 	return 0;
 }
 
-bool opencl_has_aes(const struct opencl_device *dev)
+static bool has_kernel(cl_program p, const char *name)
 {
-	static const char *const text = "#if !defined(__AES__) || !defined(__has_builtin)\n"
-					"#error none\n"
-					"#elif !__has_builtin(__builtin_ia32_aesenc128)\n"
-					"#error none\n"
-					"#endif\n"
-					"__kernel void none(void)\n{\n}\n";
+	cl_int res;
+	cl_kernel k = clCreateKernel(p, name, &res);
+
+	if (!res)
+		clReleaseKernel(k);
+	return !res;
+}
+
+static bool processor_has_aes(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_supports("aes");
+#else
+	return false;
+#endif
+}
+
+enum opencl_aes opencl_aes(const struct opencl_device *dev)
+{
+	/* __has_builtin is false for instructions that the named processor lacks, but the pause
+	 * instruction shows whether the compiler knows x86 builtins. */
+	static const char *const text =
+		"#if !defined(__has_builtin)\n"
+		"__kernel void xc_none(void)\n{\n}\n"
+		"#elif defined(__AES__) && __has_builtin(__builtin_ia32_aesenc128)\n"
+		"__kernel void xc_everywhere(void)\n{\n}\n"
+		"#elif __has_builtin(__builtin_ia32_pause)\n"
+		"__kernel void xc_by_target(void)\n{\n}\n"
+		"#else\n"
+		"__kernel void xc_none(void)\n{\n}\n"
+		"#endif\n";
+	enum opencl_aes found = OPENCL_AES_PORTABLE;
 	cl_int res;
 	cl_context ctx = clCreateContext(NULL, 1, &dev->id, NULL, NULL, &res);
 	cl_program p =
 		ctx ? clCreateProgramWithSource(ctx, 1, (const char **)&text, NULL, &res) : NULL;
-	bool has = p && clBuildProgram(p, 1, &dev->id, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS;
 
+	if (p && clBuildProgram(p, 1, &dev->id, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS) {
+		if (has_kernel(p, "xc_everywhere"))
+			found = OPENCL_AES_COMPILER;
+		else if (dev->zero_copy && processor_has_aes() && has_kernel(p, "xc_by_target"))
+			found = OPENCL_AES_PROCESSOR;
+	}
 	if (p)
 		clReleaseProgram(p);
 	if (ctx)
 		clReleaseContext(ctx);
-	return has;
+	return found;
 }

@@ -3,6 +3,7 @@
  * untrusted. Unusual packets are refused, so that the kernel handles them. */
 #include "steer/dgram.h"
 
+#include <endian.h>
 #include <errno.h>
 
 #define ETHER_LEN 14u
@@ -12,29 +13,36 @@
 
 /* --- Checksum --------------------------------------------------------------------------------- */
 
-/* Adds words in memory order, on any machine: RFC 1071 2 (B). 32-bit halves in 64-bit sums cannot
- * overflow. */
-static uint64_t sum_add(uint64_t sum, const uint8_t *p, size_t len)
+/* Adds words in memory order, on any machine: RFC 1071 2 (B). Words of 64 bits with their carries,
+ * because larger words fold to the same sum (2 (C)). Inline, because most lengths are constants. */
+static inline __attribute__((always_inline)) uint64_t sum_add(
+	uint64_t sum, const uint8_t *p, size_t len)
 {
-	uint64_t a = 0, b = 0, v[2];
-	uint16_t last = 0;
+	uint64_t carry = 0, w[2];
+	uint32_t word;
+	uint16_t half = 0;
 
 	for (; len >= 16; p += 16, len -= 16) {
-		memcpy(v, p, 16);
-		a += (v[0] & 0xffffffff) + (v[0] >> 32);
-		b += (v[1] & 0xffffffff) + (v[1] >> 32);
+		memcpy(w, p, 16);
+		carry += __builtin_add_overflow(sum, w[0], &sum);
+		carry += __builtin_add_overflow(sum, w[1], &sum);
 	}
-	for (; len >= 2; p += 2, len -= 2) {
-		uint16_t w;
-
-		memcpy(&w, p, 2);
-		a += w;
+	sum = (sum & 0xffffffff) + (sum >> 32) + carry; /* far below 64 bits */
+	for (; len >= 4; p += 4, len -= 4) {
+		memcpy(&word, p, 4);
+		sum += word;
 	}
-	if (len) {
-		memcpy(&last, p, 1); /* a zero byte follows */
-		a += last;
+	if (len & 2) {
+		memcpy(&half, p, 2);
+		sum += half;
+		p += 2;
 	}
-	return sum + a + b;
+	if (len & 1) {
+		half = 0;
+		memcpy(&half, p, 1); /* a zero byte follows */
+		sum += half;
+	}
+	return sum;
 }
 
 static uint16_t sum_fold(uint64_t sum)
@@ -47,10 +55,7 @@ static uint16_t sum_fold(uint64_t sum)
 /* The pseudo-header of either family: addresses, length, protocol. */
 static uint64_t sum_pseudo(const uint8_t *addrs, size_t addrs_len, uint16_t udp_len)
 {
-	uint8_t rest[4] = {0, PROTO};
-
-	put_be16(rest + 2, udp_len);
-	return sum_add(sum_add(0, addrs, addrs_len), rest, sizeof(rest));
+	return sum_add((uint64_t)htobe16(PROTO) + htobe16(udp_len), addrs, addrs_len);
 }
 
 /* --- Read ------------------------------------------------------------------------------------- */

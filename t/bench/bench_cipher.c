@@ -280,6 +280,8 @@ static const char help[] =
 	"  --portable-aes          OpenCL without the processor's AES instructions\n"
 	"  --scalar-lanes          OpenCL with one packet per work-item\n"
 	"  --two-groups            OpenCL with a packet's two hashes side by side\n"
+	"  --way=N                 serial: 0 = libcrypto alone; 1, 2, 3 = hash by SHA-NI,\n"
+	"                          AVX-512VL, AVX2; otherwise as xcipherd chooses\n"
 	"  --peers=DIR             libraries built for comparison (peers/ beside this program)\n"
 	"  --time=MS               for each figure (200)\n"
 	"  --cpu=N                 the core to stay on (where it happens to be)\n"
@@ -413,6 +415,10 @@ static int option(struct options *o, int c, const char *arg, uint32_t *cpu)
 	case 'G':
 		o->env.flags |= ENGINE_TWO_GROUPS;
 		return 0;
+	case 'w':
+		o->env.flags |= *arg >= '1' && *arg <= '3' ? ENGINE_WAY((uint32_t)(*arg - '1'))
+							   : ENGINE_LIBCRYPTO;
+		return 0;
 	case 'm':
 		o->mix = true;
 		return 0;
@@ -451,7 +457,7 @@ int bench_cipher(int argc, char **argv)
 		{"impl", 1, NULL, 'i'}, {"mix", 0, NULL, 'm'}, {"together", 0, NULL, 'g'},
 		{"header", 1, NULL, 'H'}, {"no-auth", 0, NULL, 'n'}, {"device", 1, NULL, 'd'},
 		{"kernel-dir", 1, NULL, 'k'}, {"portable-aes", 0, NULL, 'P'},
-		{"scalar-lanes", 0, NULL, 'S'}, {"two-groups", 0, NULL, 'G'},
+		{"scalar-lanes", 0, NULL, 'S'}, {"two-groups", 0, NULL, 'G'}, {"way", 1, NULL, 'w'},
 		{"peers", 1, NULL, 'q'}, {"time", 1, NULL, 'T'}, {"cpu", 1, NULL, 'c'},
 		{"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'}, {0}};
 	struct options o = {

@@ -140,7 +140,7 @@ int load_restock(struct load *l)
 
 static int maker_create(struct load *l, struct bench_env *env)
 {
-	struct engine_config cfg = {.device = ""};
+	struct engine_config cfg = {.device = "", .flags = env->flags};
 	uint64_t rnd = 1;
 	char err[128];
 	int res = env->serial ? 0 : engine_serial.open(&env->serial, &cfg, err, sizeof(err));

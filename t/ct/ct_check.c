@@ -311,6 +311,8 @@ int main(int argc, char **argv)
 		engine(&engine_mock, 0);
 	else if (strcmp(what, "serial") == 0)
 		engine(&engine_serial, 0);
+	else if (strcmp(what, "serial-libcrypto") == 0)
+		engine(&engine_serial, ENGINE_LIBCRYPTO);
 	else
 		known = false;
 	for (size_t i = 0; i < ARRAY_LEN(opencl); i++)

@@ -482,3 +482,44 @@ void engine_case_selftest_passes(void **state)
 	if (batch_selftest(f->ops, f->e, err, sizeof(err)))
 		fail_msg("%s", err);
 }
+
+/* --- Batches ---------------------------------------------------------------------------------- */
+
+/* Every number of packets up to more than two work-items, all of different lengths, one forged per
+ * batch. The batch starts at the arena's start or later. */
+void engine_case_every_batch_size_is_right(void **state)
+{
+	struct engine_fixture *f = *state;
+	struct srtp_master m;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		sample_master(&m, i ? SUITE_AES_CM_128_32 : SUITE_AES_CM_128_80, i);
+		assert_int_equal(srtp_key_fill(&f->a.key[2 + 2 * i], &m), 0);
+		assert_int_equal(f->ops->key_changed(f->q, 2 + 2 * i), 0);
+	}
+	for (uint32_t i = 0; i < 72; i++) {
+		struct sample s = {
+			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 19 * i % 257};
+
+		s.rx_index = s.tx_index = s.seed = i;
+		sample_make(&f->a.job[i], &f->a, i, &s);
+	}
+	for (uint32_t n = 1; n <= 70; n++) {
+		uint32_t first = n % 3;
+		struct batch b = {.job = f->a.job + first, .status = f->a.status + first, .n = n};
+		uint32_t forged = n * 7 / 3 % n;
+
+		for (uint32_t i = 0; i < n; i++)
+			b.status[i] = XC_NOT_DONE;
+		f->a.in[b.job[forged].in_off + 3] ^= 1;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(b.status[i], i == forged ? XC_BAD_TAG : XC_OK);
+			if (i == forged)
+				continue;
+			(void)srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->want);
+			assert_true(sample_equal(&b.job[i], &f->a, f->a.out, f->want));
+		}
+		f->a.in[b.job[forged].in_off + 3] ^= 1;
+	}
+}

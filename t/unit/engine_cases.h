@@ -38,6 +38,7 @@ void engine_case_keys_can_change(void **state);
 void engine_case_a_wiped_slot_is_refused(void **state);
 void engine_case_srtp_without_authentication(void **state);
 void engine_case_selftest_passes(void **state);
+void engine_case_every_batch_size_is_right(void **state);
 
 #define ENGINE_CASES                                                       \
 	cmocka_unit_test(engine_case_vectors_to_srtp),                     \
@@ -49,6 +50,7 @@ void engine_case_selftest_passes(void **state);
 		cmocka_unit_test(engine_case_keys_can_change),             \
 		cmocka_unit_test(engine_case_a_wiped_slot_is_refused),     \
 		cmocka_unit_test(engine_case_srtp_without_authentication), \
-		cmocka_unit_test(engine_case_selftest_passes)
+		cmocka_unit_test(engine_case_selftest_passes),             \
+		cmocka_unit_test(engine_case_every_batch_size_is_right)
 
 #endif

@@ -75,6 +75,33 @@ static void the_checksum_is_the_one_of_rfc_1071(void **state)
 	assert_int_equal(be16(ip + 26), (uint16_t)~sum);
 }
 
+/* The same for all lengths, at any alignment, and with the words that carry most. */
+static void the_checksum_is_right_for_every_length(void **state)
+{
+	uint8_t room[DGRAM_HDR_MAX + 300];
+
+	(void)state;
+	for (size_t len = 0; len < 280; len++) {
+		const struct endpoint src = {
+			.family = AF_INET, .addr = {255, 255, 255, 255}, .port = 65535};
+		const struct endpoint dst = {
+			.family = AF_INET, .addr = {255, 255, 255, 254}, .port = 65535};
+		uint8_t *payload = room + DGRAM_HDR_MAX + len % 17, *ip = payload - DGRAM_HDR_V4;
+		uint32_t sum = 17 + 8 + (uint32_t)len;
+
+		for (size_t i = 0; i < len; i++)
+			payload[i] = len % 2 ? 0xff : (uint8_t)(i * 151 + len);
+		assert_int_equal(dgram_write(&src, &dst, 0, payload, len), DGRAM_HDR_V4);
+		for (size_t i = 12; i < 28 + len; i++)
+			if (i < 26 || i > 27)
+				sum += (uint32_t)ip[i] << (i % 2 ? 0 : 8);
+		while (sum >> 16)
+			sum = (sum & 0xffff) + (sum >> 16);
+		sum = ~sum & 0xffff;
+		assert_int_equal(be16(ip + 26), sum ? sum : 0xffff);
+	}
+}
+
 /* The partial checksum that a kernel leaves in local packets, and the complete one. */
 static void checksums_may_be_left_to_others(void **state)
 {
@@ -174,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(the_checksum_is_the_one_of_rfc_1071),
+		cmocka_unit_test(the_checksum_is_right_for_every_length),
 		cmocka_unit_test(checksums_may_be_left_to_others),
 		cmocka_unit_test(anything_unusual_is_left_to_the_kernel),
 		cmocka_unit_test(options_and_trailing_bytes_are_no_payload),

@@ -9,6 +9,7 @@
 #include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "batch/sha1_lanes.h"
 #include "base/log.h"
 #include "packet/arena.h"
 
@@ -16,6 +17,24 @@ static int serial_setup(void **state)
 {
 	return engine_setup(state, &engine_serial, &(struct engine_config){.device = ""});
 }
+
+static int libcrypto_setup(void **state)
+{
+	return engine_setup(
+		state, &engine_serial, &(struct engine_config){.flags = ENGINE_LIBCRYPTO});
+}
+
+/* Every way to hash that this processor has (sha1_lanes.h). */
+#define WAY_SETUP(place)                                                         \
+	static int way##place##_setup(void **state)                              \
+	{                                                                        \
+		return engine_setup(state, &engine_serial,                       \
+			&(struct engine_config){.flags = ENGINE_WAY(place##u)}); \
+	}
+WAY_SETUP(0)
+WAY_SETUP(1)
+WAY_SETUP(2)
+_Static_assert(SHA1_WAYS == 3, "a set-up for each");
 
 static int mock_setup(void **state)
 {
@@ -600,8 +619,16 @@ int main(void)
 		cmocka_unit_test(a_wiped_key_is_gone_everywhere),
 	};
 
+	static const CMFixtureFunction way[SHA1_WAYS] = {way0_setup, way1_setup, way2_setup};
+	int failed = 0;
+
 	log_open("test_engine", LOG_EMERG, 1);
-	return cmocka_run_group_tests(serial, serial_setup, engine_teardown) +
+	for (uint32_t i = 0; i < SHA1_WAYS; i++)
+		if (sha1_way(i))
+			failed += cmocka_run_group_tests_name(
+				sha1_way(i)->name, serial, way[i], engine_teardown);
+	failed += cmocka_run_group_tests(serial, libcrypto_setup, engine_teardown);
+	return failed + cmocka_run_group_tests(serial, serial_setup, engine_teardown) +
 		cmocka_run_group_tests(reference, mock_setup, engine_teardown) +
 		cmocka_run_group_tests(runner, NULL, NULL);
 }

@@ -66,45 +66,6 @@ static int setup_parts_scalar(void **state)
 	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
 }
 
-/* Every number of packets up to more than two work-items, all of different lengths, one forged per
- * batch. The batch starts at the arena's start or later. */
-static void every_batch_size_is_right(void **state)
-{
-	struct engine_fixture *f = *state;
-	struct srtp_master m;
-
-	for (uint32_t i = 0; i < 2; i++) {
-		sample_master(&m, i ? SUITE_AES_CM_128_32 : SUITE_AES_CM_128_80, i);
-		assert_int_equal(srtp_key_fill(&f->a.key[2 + 2 * i], &m), 0);
-		assert_int_equal(f->ops->key_changed(f->q, 2 + 2 * i), 0);
-	}
-	for (uint32_t i = 0; i < 72; i++) {
-		struct sample s = {
-			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 19 * i % 257};
-
-		s.rx_index = s.tx_index = s.seed = i;
-		sample_make(&f->a.job[i], &f->a, i, &s);
-	}
-	for (uint32_t n = 1; n <= 70; n++) {
-		uint32_t first = n % 3;
-		struct batch b = {.job = f->a.job + first, .status = f->a.status + first, .n = n};
-		uint32_t forged = n * 7 / 3 % n;
-
-		for (uint32_t i = 0; i < n; i++)
-			b.status[i] = XC_NOT_DONE;
-		f->a.in[b.job[forged].in_off + 3] ^= 1;
-		assert_int_equal(f->ops->run(f->q, &b), 0);
-		for (uint32_t i = 0; i < n; i++) {
-			assert_int_equal(b.status[i], i == forged ? XC_BAD_TAG : XC_OK);
-			if (i == forged)
-				continue;
-			(void)srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->want);
-			assert_true(sample_equal(&b.job[i], &f->a, f->a.out, f->want));
-		}
-		f->a.in[b.job[forged].in_off + 3] ^= 1;
-	}
-}
-
 static void plain_jobs_make(struct engine_fixture *f, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -222,13 +183,12 @@ int main(void)
 {
 	static const struct CMUnitTest cases[] = {
 		ENGINE_CASES,
-		cmocka_unit_test(every_batch_size_is_right),
 		cmocka_unit_test(a_job_that_points_elsewhere_fails_alone),
 		cmocka_unit_test(a_batch_of_nothing_that_fits_is_no_error),
 		cmocka_unit_test(batches_that_are_not_the_arenas_are_refused),
 	};
 	static const struct CMUnitTest sizes[] = {
-		cmocka_unit_test(every_batch_size_is_right),
+		cmocka_unit_test(engine_case_every_batch_size_is_right),
 	};
 	static const struct CMUnitTest opening[] = {
 		cmocka_unit_test(an_unknown_device_is_named_with_those_there_are),

@@ -6,6 +6,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -35,6 +38,65 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 		if (queue_parse(&p, msg, (size_t)random() % sizeof(msg)) == 0 && p.ip)
 			assert_true(p.ip + p.have <= msg + sizeof(msg));
 	}
+}
+
+/* The last payload and packet id by libmnl's own iteration. */
+static void read_by_libmnl(struct queue_packet *p, const struct nlmsghdr *h)
+{
+	const struct nlattr *a;
+
+	*p = (struct queue_packet){0};
+	mnl_attr_for_each(a, h, sizeof(struct nfgenmsg))
+	{
+		if (mnl_attr_get_type(a) == NFQA_PAYLOAD) {
+			p->ip = mnl_attr_get_payload(a);
+			p->have = mnl_attr_get_payload_len(a);
+		} else if (mnl_attr_get_type(a) == NFQA_PACKET_HDR) {
+			p->id = mnl_attr_get_payload_len(a) >= sizeof(struct nfqnl_msg_packet_hdr)
+				? be32(mnl_attr_get_payload(a))
+				: 0;
+		}
+	}
+}
+
+/* Whole messages, cut short, and with random bytes, in memory of their exact length. */
+static void attributes_are_read_as_libmnl_reads_them(void **state)
+{
+	static const uint16_t type[] = {NFQA_PACKET_HDR, NFQA_IFINDEX_INDEV, NFQA_HWADDR,
+		NFQA_TIMESTAMP, NFQA_SKB_INFO, NFQA_CAP_LEN, NFQA_PAYLOAD};
+	static const uint16_t len[] = {7, 4, 12, 16, 4, 4, 61};
+	uint8_t bytes[61] = {1, 2, 3, 4, 5, 6, 7};
+	uint32_t read = 0;
+
+	(void)state;
+	srandom(5);
+	for (int i = 0; i < 20000; i++) {
+		_Alignas(8) uint8_t buf[256] = {0};
+		struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
+		struct queue_packet p, want;
+		uint8_t *exact;
+
+		h->nlmsg_type = NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET;
+		mnl_nlmsg_put_extra_header(h, sizeof(struct nfgenmsg));
+		for (size_t k = 0; k < ARRAY_LEN(type); k++)
+			mnl_attr_put(h, type[k], len[k], bytes);
+		for (int k = i % 4; k > 0; k--)
+			buf[20 + (size_t)random() % (h->nlmsg_len - 20)] = (uint8_t)random();
+		if (i % 3 == 0)
+			h->nlmsg_len = 20 + (uint32_t)random() % (h->nlmsg_len - 20);
+		exact = malloc(h->nlmsg_len);
+		assert_non_null(exact);
+		memcpy(exact, buf, h->nlmsg_len);
+		if (queue_parse(&p, exact, h->nlmsg_len) == 0) {
+			read_by_libmnl(&want, (struct nlmsghdr *)(void *)exact);
+			assert_ptr_equal(p.ip, want.ip);
+			assert_int_equal(p.have, want.have);
+			assert_int_equal(p.id, want.id);
+			read++;
+		}
+		free(exact);
+	}
+	assert_true(read > 5000);
 }
 
 /* The parts the kernel reads: the verdict, its packet id, and the replacement packet. */
@@ -146,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
+		cmocka_unit_test(attributes_are_read_as_libmnl_reads_them),
 		cmocka_unit_test(a_replacing_verdict_carries_the_packet),
 		cmocka_unit_test(as_many_verdicts_as_a_burst_can_have_are_sent),
 		cmocka_unit_test(what_a_socket_does_not_take_together_it_gets_one_by_one),

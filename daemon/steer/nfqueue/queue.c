@@ -113,27 +113,34 @@ int queue_open(uint16_t num, uint32_t copy, bool closed)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-static uint32_t get_be32(const struct nlattr *a)
+/* An attribute's value. Inline, because libmnl's look at an attribute is four calls
+ * (notes/steering.md). */
+struct value {
+	const uint8_t *p;
+	uint32_t len;
+};
+
+static inline uint32_t get_be32(struct value v)
 {
-	return mnl_attr_get_payload_len(a) >= 4 ? be32(mnl_attr_get_payload(a)) : 0;
+	return v.len >= 4 ? be32(v.p) : 0;
 }
 
-static uint64_t get_time(const struct nlattr *a)
+static inline uint64_t get_time(struct value v)
 {
 	struct nfqnl_msg_packet_timestamp t;
 
-	if (mnl_attr_get_payload_len(a) < sizeof(t))
+	if (v.len < sizeof(t))
 		return 0;
-	memcpy(&t, mnl_attr_get_payload(a), sizeof(t));
+	memcpy(&t, v.p, sizeof(t));
 	return be64toh(t.sec) * NS_PER_SEC + be64toh(t.usec) * 1000;
 }
 
 int queue_parse(struct queue_packet *out, const void *msg, size_t len)
 {
 	const struct nlmsghdr *h = msg;
-	const struct nfqnl_msg_packet_hdr *head;
+	const uint8_t *at, *end;
+	struct nfqnl_msg_packet_hdr head;
 	struct queue_packet p = {0};
-	const struct nlattr *a;
 	uint32_t info = 0;
 	bool found = false;
 
@@ -141,30 +148,37 @@ int queue_parse(struct queue_packet *out, const void *msg, size_t len)
 		h->nlmsg_type != (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET) ||
 		h->nlmsg_len < NLMSG_HDRLEN + sizeof(struct nfgenmsg))
 		return -EBADMSG;
-	mnl_attr_for_each(a, h, sizeof(struct nfgenmsg))
-	{
-		switch (mnl_attr_get_type(a)) {
+	at = (const uint8_t *)msg + NLMSG_HDRLEN + sizeof(struct nfgenmsg);
+	end = (const uint8_t *)msg + h->nlmsg_len;
+	for (struct nlattr a; end - at >= (ptrdiff_t)sizeof(a); at += NLA_ALIGN(a.nla_len)) {
+		struct value v;
+
+		memcpy(&a, at, sizeof(a));
+		if (a.nla_len < sizeof(a) || a.nla_len > end - at)
+			break;
+		v = (struct value){at + sizeof(a), (uint32_t)(a.nla_len - sizeof(a))};
+		switch (a.nla_type & NLA_TYPE_MASK) {
 		case NFQA_PACKET_HDR:
-			found = mnl_attr_get_payload_len(a) >= sizeof(*head);
-			head = mnl_attr_get_payload(a);
-			p.id = found ? get_be32(a) : 0;
-			p.routed = found && head->hook != NF_INET_PRE_ROUTING;
+			found = v.len >= sizeof(head);
+			memcpy(&head, v.p, found ? sizeof(head) : 0);
+			p.id = found ? get_be32(v) : 0;
+			p.routed = found && head.hook != NF_INET_PRE_ROUTING;
 			break;
 		case NFQA_IFINDEX_INDEV:
-			p.dev = get_be32(a);
+			p.dev = get_be32(v);
 			break;
 		case NFQA_PAYLOAD:
-			p.ip = mnl_attr_get_payload(a);
-			p.have = mnl_attr_get_payload_len(a);
+			p.ip = v.p;
+			p.have = v.len;
 			break;
 		case NFQA_CAP_LEN:
-			p.whole = get_be32(a);
+			p.whole = get_be32(v);
 			break;
 		case NFQA_SKB_INFO:
-			info = get_be32(a);
+			info = get_be32(v);
 			break;
 		case NFQA_TIMESTAMP:
-			p.t_ns = get_time(a);
+			p.t_ns = get_time(v);
 			break;
 		}
 	}

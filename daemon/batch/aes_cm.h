@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* AES counter mode of both sides of a packet in one pass (RFC 3711 4.1.1), by the processor's
+ * instructions. For the serial engine. */
+#ifndef BATCH_AES_CM_H
+#define BATCH_AES_CM_H
+
+#include <endian.h>
+
+#include "base/bytes.h"
+#include "layout.h"
+
+struct aes_cm_side {
+	const struct xc_key *key;
+	uint64_t low, high; /* the first counter block, as it lies in memory */
+	uint32_t rounds;    /* 0: this side is not encrypted */
+};
+
+/* Whether this processor has the instructions. */
+bool aes_cm_usable(void);
+
+static inline void aes_cm_side(
+	struct aes_cm_side *s, const struct xc_key *key, uint64_t index, uint32_t ssrc, bool clear)
+{
+	uint64_t low, high;
+
+	memcpy(&low, key->salt, 8);
+	memcpy(&high, key->salt + 8, 8);
+	s->key = key;
+	s->rounds = key->cipher == XC_CIPHER_AES_CM && !clear ? key->rounds : 0;
+	/* SSRC in bytes 4 to 7, the 48-bit index in bytes 8 to 13. */
+	s->low = low ^ (uint64_t)htobe32(ssrc) << 32;
+	s->high = high ^ htobe64(index) >> 16;
+}
+
+/* dst = src XOR keystream(rx) XOR keystream(tx). Reads and writes up to 79 bytes more (XC_SLACK).
+ * Packets are shorter than 256 blocks. Only if aes_cm_usable(). */
+void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
+	const struct aes_cm_side *tx);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* HMAC-SHA1 (RFC 2104, FIPS 180-4) of several messages at once, by the processor's instructions.
+ * For the serial engine, which asks cpuid once. No branch or address depends on a message's content
+ * or a key. */
+#ifndef BATCH_SHA1_LANES_H
+#define BATCH_SHA1_LANES_H
+
+#include "base/bytes.h"
+#include "layout.h"
+
+#define SHA1_LANES 8u
+
+/* One HMAC to compute: of len bytes at msg, then word. Up to 63 bytes behind the message are read
+ * and ignored (XC_SLACK). */
+struct hmac_job {
+	const struct xc_key *key; /* has the two states that HMAC starts from */
+	const uint8_t *msg;
+	uint32_t len;
+	uint8_t word[4];
+	uint8_t mac[20]; /* the result */
+};
+
+/* A way to compute them. */
+struct sha1_way {
+	const char *name;
+	uint32_t least; /* messages; below this number libcrypto is faster */
+	bool over_two;  /* full lanes are faster than two by the SHA extensions */
+	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
+	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
+	/* n blocks of two messages; NULL: lanes() is used. */
+	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
+};
+
+/* The way at this place, or NULL if this processor lacks its instructions. Places from 0 to
+ * SHA1_WAYS - 1; the best is first. */
+#define SHA1_WAYS 3u
+const struct sha1_way *sha1_way(uint32_t place);
+
+/* For messages that fill all lanes, and for fewer. NULL: libcrypto. */
+struct sha1_ways {
+	const struct sha1_way *many, *few;
+};
+void hmac_sha1_all(const struct sha1_ways *ways, struct hmac_job *job, uint32_t n);
+/* One, by libcrypto: of len bytes at msg, then word. */
+void hmac_sha1_one(uint8_t mac[20], const struct xc_key *k, const uint8_t *msg, size_t len,
+	const uint8_t word[4]);
+
+#endif
