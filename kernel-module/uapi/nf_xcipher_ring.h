@@ -48,8 +48,8 @@
  *
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
  * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone) or
- * ENOENT. Packets not yet taken are valid; sends are lost. The module can be unloaded at any time
- * except during a bell. The ring ends when the owner's netlink socket is closed, so also when the
+ * ENOENT. Packets not yet taken are valid; sends are lost. A ring does not prevent that the module
+ * is unloaded. The ring ends when the owner's netlink socket is closed, so also when the
  * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
@@ -71,7 +71,7 @@
 #define NFX_RING_MAX_SLOTS 65536u
 #define NFX_RING_MAX_SENDS 65536u
 #define NFX_RING_MAX_STRIDE 65536u
-#define NFX_RING_MAX_LENGTH (1ull << 30)    /* bytes of packet memory */
+#define NFX_RING_MAX_LENGTH (1ull << 28)    /* bytes of packet memory */
 #define NFX_RING_MAX_WINDOW_NS 1000000000u
 #define NFX_RING_MAX_SEND_LEN 65507u        /* payload */
 #define NFX_RING_ALIGN 64u
@@ -147,7 +147,8 @@ struct nfx_send {
 	__u16 result;
 	__u8 addr[16];   /* source: the target's local address */
 	__u8 to[16];
-	__u64 reserved[2];
+	__u32 ifindex;   /* interface to leave by, for link-local destinations; else unused */
+	__u32 reserved[3];
 };
 
 enum nfx_bell_flag {
