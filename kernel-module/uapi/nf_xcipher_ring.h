@@ -10,7 +10,7 @@
  *
  * Control area (NFX_A_RING_CONTROL), page-aligned, of nfx_ring_control_len() bytes and the rest of
  * the last page:
- *	struct nfx_ring_control	written by the kernel
+ *	struct nfx_ring_control	written by the kernel, except bell
  *	struct nfx_recv[slots]	written by the kernel; the index is the packet's number mod slots
  *	struct nfx_send[sends]	written by the worker before it rings; the kernel writes result
  *
@@ -22,7 +22,7 @@
  *
  * Receiving. Packets have numbers 0, 1, 2... modulo 2^32. The kernel writes payload and descriptor,
  * then increments control.published (release). The worker reads published (acquire), and may use
- * all packets before it. It returns slots in order by nfx_bell.released. A packet that finds no free
+ * all packets before it. It returns slots in order by bell.released. A packet that finds no free
  * slot is dropped and counted. Ordinary packets may not use the last eighth of the slots, so those
  * of targets with NFX_FLAG_EMERGENCY are dropped last.
  *
@@ -30,8 +30,9 @@
  * with NFX_FLAG_UNREAD), the host would accept its source at that interface, rates, and the UDP
  * checksum. Coalesced packets are split, fragments joined.
  *
- * Doorbell. setsockopt(bell_fd, IPPROTO_IP, NFX_SO_BELL, &bell, sizeof(bell)), one per burst, in
- * this order:
+ * Doorbell. The worker writes control.bell, then calls setsockopt(bell_fd, IPPROTO_IP, NFX_SO_BELL +
+ * ring, NULL, 0) with the number from NFX_A_RING. The kernel copies control.bell once. One call per
+ * burst suffices. It does, in this order:
  *  1. It sends the descriptors 0 to sends - 1. Each is copied once, then checked. The source must
  *     be a target of this owner. Each descriptor's result is written. When the call returns, the
  *     kernel needs the packet memory of these packets no longer.
@@ -53,7 +54,7 @@
  * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
- * shared memory. It reads send descriptors and payloads once. Whatever a process writes to shared
+ * shared memory. It reads bell, send descriptors and payloads once, and checks the copies. Whatever a process writes to shared
  * memory affects only its own packets. The areas are pinned until the ring ends: unmapping them
  * detaches them from the ring, and a child of fork() gets a copy of them that is not shared.
  *
@@ -64,8 +65,10 @@
 
 #include <linux/types.h>
 
-/* A socket option of IPPROTO_IP, to set only. */
+/* The first of NFX_RING_MAX socket options of IPPROTO_IP, to set only. Their value is not read. */
 #define NFX_SO_BELL 7744
+
+#define NFX_RING_MAX 64 /* rings of a network namespace */
 
 #define NFX_RING_MIN_SLOTS 16u
 #define NFX_RING_MAX_SLOTS 65536u
@@ -104,13 +107,32 @@ enum nfx_ring_state {
 	NFX_RING_GONE,   /* the module or the namespace ends */
 };
 
-/* 256 bytes. Each group has its own cache line. */
+enum nfx_bell_flag {
+	NFX_BELL_ARM = 1 << 0,
+	NFX_BELL_FLAGS_ALL = NFX_BELL_ARM
+};
+
+/* Errors of the doorbell: EINVAL: a field is out of range (nothing was done); ENOENT: no such ring;
+ * EPERM: another socket is its doorbell; ENOPROTOOPT: no module; EINTR: killed. 32 bytes. */
+struct nfx_bell {
+	__u32 flags;        /* enum nfx_bell_flag */
+	__u32 sends;        /* number of send descriptors, from the first on */
+	__u32 released;     /* number of the first packet whose slot is still used; never decreases */
+	__u32 taken;        /* number of the first packet that the worker has not seen */
+	__u32 wake_packets; /* 1 to slots; more than can wait count as that number */
+	__u32 window_ns;    /* 0 to NFX_RING_MAX_WINDOW_NS; 0: wake at the first packet */
+	__u32 reserved[2];
+};
+
+/* 320 bytes. Each group has its own cache line. Written by the kernel, except bell. */
 struct nfx_ring_control {
 	__u32 published; /* number of the next packet: all before it are complete */
 	__u32 pad0[15];
 	__u32 armed; /* 1: the kernel will wake the worker */
 	__u32 state; /* enum nfx_ring_state */
 	__u32 pad1[14];
+	struct nfx_bell bell; /* written by the worker before it rings */
+	__u32 pad2[8];
 	__u64 stats[16]; /* NFX_R_COUNT of them are used */
 };
 
@@ -149,24 +171,6 @@ struct nfx_send {
 	__u8 to[16];
 	__u32 ifindex;   /* interface to leave by, for link-local destinations; else unused */
 	__u32 reserved[3];
-};
-
-enum nfx_bell_flag {
-	NFX_BELL_ARM = 1 << 0,
-	NFX_BELL_FLAGS_ALL = NFX_BELL_ARM
-};
-
-/* 32 bytes. Errors: EINVAL: a field is out of range (nothing was done); ENOENT: no such ring;
- * EPERM: another socket is its doorbell; ENOPROTOOPT: no module. */
-struct nfx_bell {
-	__u32 ring;         /* NFX_A_RING */
-	__u32 flags;        /* enum nfx_bell_flag */
-	__u32 sends;        /* number of send descriptors, from the first on */
-	__u32 released;     /* number of the first packet whose slot is still used; never decreases */
-	__u32 taken;        /* number of the first packet that the worker has not seen */
-	__u32 wake_packets; /* 1 to slots; more than can wait count as that number */
-	__u32 window_ns;    /* 0 to NFX_RING_MAX_WINDOW_NS; 0: wake at the first packet */
-	__u32 reserved;
 };
 
 /* Offsets in the control area. */
