@@ -2,9 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packet rings on one processor: what arrives, what is sent, full rings, wake-ups, and requests that
 must be refused."""
+import socket
+
 import rig
 from rig import equal, tap
 import netns
+import ng
+
+UDP_SEGMENT = 103
+# Of five packets each, what reaches the ring. "any": kinds that have no payload to speak of.
+KINDS = {
+    False: {"good": 5, "options": 5, "bad-checksum": 0, "no-checksum": 5, "udp-long": 0, "udp-short": 0, "udp-zero": 0, "cut": 0, "cut-ip": 0, "cut-all": 0,
+            "ihl-4": 0, "ihl-15": 0, "total-long": 0, "total-short": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
+    True: {"good": 5, "bad-checksum": 0, "no-checksum": 0, "udp-long": 0, "udp-short": 0, "udp-zero": "any", "cut": 0, "cut-ip": 0, "cut-all": 0,
+           "hop": 5, "dest": 5, "ext-long": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
+}
 
 
 def brief(r):
@@ -97,6 +109,38 @@ def full(nfx, w):
     nfx.ok("ring close")
 
 
+def malformed(nfx, w):
+    nfx.ok("ring open 256 16")
+    targets(nfx, w)
+    mac = rig.run(["ip", "netns", "exec", w.net.gateway, "cat", "/sys/class/net/g1/address"]).strip()
+    published, wrong = 0, []
+    for kind, wanted in KINDS[w.v6].items():
+        rig.run(["/build/t/pktx", "raw", "--dev", f"{w.net.terminal['caller']},t1,{mac}", "--from", f"{w.a},4000", "--to", f"{w.g},30000",
+                 "--kind", kind, "--count", 5])
+        rig.settled()
+        got, published = nfx.ok("ring state")[0]["published"] - published, nfx.ok("ring state")[0]["published"]
+        if wanted not in (got, "any"):
+            wrong.append((kind, got, wanted))
+    equal(f"{w.name}: {len(KINDS[w.v6])} kinds of malformed packets", wrong, [])
+    nfx.ok("ring close")
+
+
+def coalesced(nfx, w):
+    """One system call sends four datagrams, which veth passes on as one."""
+    nfx.ok("ring open 16 16")
+    targets(nfx, w)
+    counters = lambda: [nfx.ok(f"get addr={w.g} port=30000")[0][name] for name in ("RTP_PACKETS", "QUEUED", "RING_DROPS")]
+    before = counters()
+    with ng.socket_in(w.net.terminal["caller"], socket.AF_INET6 if w.v6 else socket.AF_INET) as s:
+        s.bind((w.a, 4000))
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
+        s.sendto(b"".join(bytes([0x80, 0]) + bytes(97) + bytes([n]) for n in range(4)), (w.g, 30000))
+    nfx.ok("ring wait 4")
+    equal(f"{w.name}: coalesced packets are split", [(x["len"], x["first"], x["last"]) for x in nfx.ok("ring look")], [(100, 128, n) for n in range(4)])
+    equal(f"{w.name}: and counted", [a - b for a, b in zip(counters(), before)], [4, 4, 0])
+    nfx.ok("ring close")
+
+
 def refused(nfx, w):
     for said in ("slots=48", "slots=8", "slots=131072", "first=32", "stride=96", "stride=0", "room=0", "room=4096", "length=4096", "length=0", "length=999999999",
                  "memory=4097", "control=4097", "sends=0", "sends=99999999", "event=0", "bell=0", "shared=1", "unmapped=1", "readonly=1",
@@ -130,6 +174,9 @@ def sends(nfx, w, other):
         equal(f"{w.name}: a bell with {bad} is refused", nfx(f"ring bell {bad}")[0], -22)
     equal(f"{w.name}: another ring's bell", (nfx("ring bell number=5")[0], nfx("ring bell number=63")[0]), (-2, -2))
     equal(f"{w.name}: no bell", nfx("ring bell number=64")[0], -92)
+    other.ok("ring open 16 16")
+    equal(f"{w.name}: another owner's ring", (other("ring bell number=0")[0], nfx("ring bell number=1")[0], other("ring bell")[0]), (-1, -1, 0))
+    other.ok("ring close")
     nfx.ok("ring bell")
     s = nfx.ok("ring state")[0]
     equal(f"{w.name}: all are counted", (s["SENT"], s["SENT_BYTES"], s["BAD_SENDS"], s["FAILED_SENDS"]), (2, 30100, 12, 1 if w.v6 else 2))
@@ -152,6 +199,10 @@ with netns.Net(("caller", "callee")) as net:
         rig.test(lambda: wakes(nfx, w))
         nfx("ring close")
         rig.test(lambda: sends(nfx, w, other))
+        nfx("ring close")
+        rig.test(lambda: malformed(nfx, w))
+        nfx("ring close")
+        rig.test(lambda: coalesced(nfx, w))
         nfx("ring close")
     rig.test(lambda: refused(nfx, w))
     nfx.close()
