@@ -104,13 +104,14 @@ static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32
 	return check ? check : CSUM_MANGLED_0;
 }
 
-/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route. */
+/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route, and
+ * has bottom halves off, for the processor's cache of packets. */
 static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
 			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
 {
 	u32 room = LL_RESERVED_SPACE(dst->dev) + dst->header_len + sizeof(struct ipv6hdr);
 	u32 len = sizeof(struct udphdr) + d->len;
-	struct sk_buff *skb = alloc_skb(room + len + dst->trailer_len, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *skb = nfx_alloc_skb(room + len + dst->trailer_len);
 	struct udphdr *udp;
 	__wsum sum;
 

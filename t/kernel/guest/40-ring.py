@@ -67,6 +67,16 @@ def workers(net, w):
     two.close()
 
 
+def sixteen(net, w):
+    rings = [worker(w, n + 1, 30000 + 10 * n, 5000 + 10 * n, slots=64) for n in range(16)]
+    floods = [flood(w, 30000 + 10 * n, 4000 + n, 5000 + 10 * n, ("--count", "100", "--window", "8")) for n in range(16)]
+    got = [brief({k: int(v) if v.isdigit() else v for k, v in (x.split("=", 1) for x in p.communicate()[0].split())}) for p in floods]
+    equal(f"{w.name}: sixteen workers", got, [(100, 0, 0, 0)] * 16)
+    equal(f"{w.name}: each its packets", [r.ring_stop()[0]["got"] for r in rings], [100] * 16)
+    for r in rings:
+        r.close()
+
+
 def namespaces(net, w):
     """The callee's namespace has a ring of its own, which sends to a socket of the gateway."""
     one, two = worker(w, 1), rig.Nfx(net.terminal["callee"])
@@ -227,6 +237,7 @@ with netns.Net(("caller", "callee")) as net:
     for w in (rig.Way(net, False), rig.Way(net, True)):
         for part in (workers, namespaces, ends, forked, hostile):
             rig.test(lambda: part(net, w))
+    rig.test(lambda: sixteen(net, w))
     rig.test(lambda: memory(net, w))
 rig.test(gone)
 rig.test(unload)
