@@ -8,7 +8,6 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
-static struct genl_family family;
 
 static const struct nla_policy dest_policy[NFX_D_COUNT] = {
 	[NFX_D_ADDR] = NLA_POLICY_RANGE(NLA_BINARY, 4, 16),
@@ -57,12 +56,6 @@ static const struct nla_policy name_policy[] = {
 	[NFX_A_PORT] = {.type = NLA_BE16},
 	[NFX_A_ACTION] = NLA_POLICY_MAX(NLA_U8, NFX_ACTION_COUNT - 1),
 };
-
-#define REFUSE(extack, err, text)                     \
-	({                                            \
-		NL_SET_ERR_MSG(extack, "nf_xcipher: " text); \
-		-(err);                               \
-	})
 
 /* --- Reading ------------------------------------------------------------------------------------ */
 
@@ -152,6 +145,7 @@ static int plan_check(const struct nfx_plan *p, u32 features, struct netlink_ext
 	need |= p->rate || p->source_rate ? NFX_FEATURE_RATE : 0;
 	need |= p->with_ssrc ? NFX_FEATURE_SSRC : 0;
 	need |= p->flags & NFX_FLAG_UNREAD ? NFX_FEATURE_UNREAD : 0;
+	need |= p->flags & NFX_FLAG_EMERGENCY ? NFX_FEATURE_RING : 0;
 	if (need & ~features)
 		return REFUSE(extack, EOPNOTSUPP, "uses a feature that was not agreed on at HELLO");
 	return 0;
@@ -251,7 +245,7 @@ static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 /* Call under RCU, or with the namespace's lock. */
 static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32 seq, int flags)
 {
-	void *head = genlmsg_put(skb, portid, seq, &family, flags, NFX_CMD_TARGET_GET);
+	void *head = genlmsg_put(skb, portid, seq, &nfx_family, flags, NFX_CMD_TARGET_GET);
 	unsigned long seen = READ_ONCE(t->seen);
 	u64 stats[NFX_S_COUNT] = {};
 	int err;
@@ -285,7 +279,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	void *head;
 	u64 cookie;
 
-	if (!genl_has_listeners(&family, nn->net, 0) ||
+	if (!genl_has_listeners(&nfx_family, nn->net, 0) ||
 	    !nfx_bucket_take(&nn->events, EVENTS_PER_SECOND, 1))
 		return;
 	skb = genlmsg_new(256, GFP_ATOMIC);
@@ -294,7 +288,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	rcu_read_lock();
 	cookie = rcu_dereference(t->plan)->cookie;
 	rcu_read_unlock();
-	head = genlmsg_put(skb, 0, 0, &family, 0, NFX_CMD_EVENT);
+	head = genlmsg_put(skb, 0, 0, &nfx_family, 0, NFX_CMD_EVENT);
 	if (!head || nla_put_u8(skb, NFX_A_EVENT, event) ||
 	    nla_put_u32(skb, NFX_A_OWNER, t->owner_id) ||
 	    nla_put_u8(skb, NFX_A_FAMILY, t->key.family) ||
@@ -306,7 +300,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 		return;
 	}
 	genlmsg_end(skb, head);
-	genlmsg_multicast_netns(&family, nn->net, skb, 0, 0, GFP_ATOMIC);
+	genlmsg_multicast_netns(&nfx_family, nn->net, skb, 0, 0, GFP_ATOMIC);
 }
 
 /* --- Commands ------------------------------------------------------------------------------------- */
@@ -318,7 +312,7 @@ static int hello_reply(struct nfx_net *nn, const struct nfx_owner *o, struct gen
 
 	if (!skb)
 		return -ENOMEM;
-	head = genlmsg_put_reply(skb, info, &family, 0, NFX_CMD_HELLO);
+	head = genlmsg_put_reply(skb, info, &nfx_family, 0, NFX_CMD_HELLO);
 	if (!head || nla_put_u32(skb, NFX_A_VERSION, NFX_VERSION) ||
 	    nla_put_u32(skb, NFX_A_FEATURES, o->features) || nla_put_u32(skb, NFX_A_MARK, nn->mark) ||
 	    nla_put_u32(skb, NFX_A_TARGETS, o->n) ||
@@ -537,7 +531,7 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&nn->lock);
 	nfx_table_totals(nn, stats);
 	mutex_unlock(&nn->lock);
-	head = genlmsg_put_reply(reply, info, &family, 0, NFX_CMD_STATS_GET);
+	head = genlmsg_put_reply(reply, info, &nfx_family, 0, NFX_CMD_STATS_GET);
 	if (!head || nla_put_u32(reply, NFX_A_TARGETS, atomic_read(&nn->targets.nelems)) ||
 	    put_stats(reply, stats)) {
 		nlmsg_free(reply);
@@ -655,6 +649,8 @@ static const struct genl_ops ops[] = {
 	},
 	OP(FLUSH, do_flush, no_policy),
 	OP(STATS_GET, do_stats, no_policy),
+	OP(RING_OPEN, nfx_do_ring_open, nfx_ring_policy),
+	OP(RING_CLOSE, nfx_do_ring_close, no_policy),
 };
 
 /* Events reveal addresses, so only those who may change targets receive them. */
@@ -662,7 +658,7 @@ static const struct genl_multicast_group groups[] = {
 	{.name = NFX_MCGRP_EVENTS, .flags = NFX_MCAST_ADMIN},
 };
 
-static struct genl_family family __ro_after_init = {
+struct genl_family nfx_family __ro_after_init = {
 	.name = NFX_FAMILY_NAME,
 	.version = NFX_VERSION,
 	.maxattr = NFX_A_COUNT - 1,
@@ -678,10 +674,10 @@ static struct genl_family family __ro_after_init = {
 
 int nfx_genl_init(void)
 {
-	return genl_register_family(&family);
+	return genl_register_family(&nfx_family);
 }
 
 void nfx_genl_exit(void)
 {
-	genl_unregister_family(&family);
+	genl_unregister_family(&nfx_family);
 }
