@@ -48,6 +48,7 @@ struct keying_in { /* an exchange */
 	const struct sdes_policy *policy;
 	struct pool *p;
 	struct keying_random *random;
+	bool emergency; /* no limit of effort refuses it */
 	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal
 	 * may use it, too. */
 	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);

@@ -13,6 +13,10 @@
 
 #define ROWS     32u /* peers of a block of secure memory */
 #define SKEW_MAX 86400u
+#define RATE_MAX 100000u
+/* Defaults. An exchange takes up to 4 ms: a fifth of the thread for all, a 25th for one peer. */
+#define RATE_ALL  50u
+#define RATE_PEER 10u
 
 struct row {
 	char name[MIKEY_ID_MAX + 1];
@@ -21,6 +25,8 @@ struct row {
 	uint8_t mode[MIKEY_MODE_COUNT];
 	uint32_t modes;
 	bool may_initiate, may_respond;
+	uint32_t rate;
+	bool has_rate;
 };
 
 struct block {
@@ -107,6 +113,18 @@ static bool set_may(struct row *row, const char *value)
 	return true;
 }
 
+static bool set_rate(struct reading *r, uint32_t *rate, const char *name, const char *value)
+{
+	uint64_t n;
+
+	if (str_to_u64(&n, str_from(value), RATE_MAX))
+		return mikey_complain(&r->files,
+			"--mikey-config: %s is 0 to %u exchanges per second, 0 = no limit", name,
+			RATE_MAX);
+	*rate = (uint32_t)n;
+	return true;
+}
+
 static bool peer_entry(struct reading *r, const char *name, const char *value)
 {
 	if (strcmp(name, "psk-file") == 0)
@@ -121,6 +139,10 @@ static bool peer_entry(struct reading *r, const char *name, const char *value)
 		return set_may(r->row, value) ||
 			mikey_complain(
 				&r->files, "--mikey-config: may is initiate, respond, or both");
+	if (strcmp(name, "rate") == 0) {
+		r->row->has_rate = true;
+		return set_rate(r, &r->row->rate, name, value);
+	}
 	return mikey_complain(
 		&r->files, "--mikey-config: %s is not a name of a [peer] section", name);
 }
@@ -147,6 +169,10 @@ static bool self_entry(struct reading *r, const char *name, const char *value)
 		return mikey_file_place(&r->files, r->roots, value);
 	if (strcmp(name, "crl") == 0)
 		return mikey_file_place(&r->files, r->crl, value);
+	if (strcmp(name, "rate") == 0)
+		return set_rate(r, &c->limits.rates.all, name, value);
+	if (strcmp(name, "peer-rate") == 0)
+		return set_rate(r, &c->limits.rates.peer, name, value);
 	if (strcmp(name, "weak-dh") == 0)
 		return set_flag(r, &c->limits.weak_dh, name, value);
 	if (strcmp(name, "null-encryption") == 0)
@@ -282,6 +308,7 @@ int mikey_config_load(struct mikey_config **out, const char *path, char *err, si
 	}
 	err[0] = 0;
 	r.c->limits.skew_s = MIKEY_SKEW_S;
+	r.c->limits.rates = (struct mikey_rates){.all = RATE_ALL, .peer = RATE_PEER};
 	line = read_file(&r);
 	if (!line && !r.c->mine.id.len)
 		mikey_complain(
@@ -351,6 +378,10 @@ int mikey_config_find(
 		.may_initiate = row->may_initiate,
 		.may_respond = row->may_respond};
 	memcpy(out->mode, row->mode, sizeof(out->mode));
+	out->peer.rate = row->has_rate ? row->rate : c->limits.rates.peer;
+	/* All who have the key of the section can use any of its names. */
+	if (row->name[0] == '*' && (row->psk.len || row->cert))
+		(void)mikey_id_from_text(&out->peer.owner, str_from(row->name));
 	return 0;
 }
 

@@ -89,6 +89,9 @@ static enum mikey_failure initiate(struct keying_offer *o, const struct mikey_pa
 		offer.suite, in->policy->accept & (flags->only ? flags->only : ~flags->no), in);
 	if (!t)
 		return MIKEY_FAIL_INTERNAL;
+	/* The answer is not limited again: the callee rings. */
+	if (mode != MIKEY_PSK && !mikey_host_afford(h, &party->peer, in->emergency))
+		return MIKEY_FAIL_RATE;
 	f = mikey_initiate(&t->run, &start, &out);
 	if (f)
 		return f;

@@ -14,6 +14,7 @@ static struct keying_in keying_in(const struct neg_in *in, struct keying_random 
 		.policy = &in->policy->sdes,
 		.p = in->p,
 		.random = random,
+		.emergency = ng_flag(in->r, NG_FLAG_EMERGENCY) || in->call->emergency,
 		.refusal = reflect_refusal,
 		.arg = in};
 }

@@ -154,6 +154,41 @@ static void a_section_needs_no_entries(void **state)
 	mikey_config_destroy(c);
 }
 
+/* Limits are of a peer, or of all names that one key serves. */
+static void rates_and_owners(void **state)
+{
+	static const struct {
+		const char *id, *owner;
+		uint32_t rate;
+	} T[] = {
+		{"sip:bob@example.org", "", 7},
+		{"sip:eve@example.org", "*@example.org", 3},
+		{"sip:eve@example.net", "", 3},
+	};
+	struct mikey_config *c = NULL;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(load(&c,
+				 SELF "rate = 0\npeer-rate = 3\n[peer *]\n"
+				      "[peer *@example.org]\npsk-file = text\n"
+				      "[peer sip:bob@example.org]\npsk-file = hex\nrate = 7\n",
+				 err, sizeof(err)),
+		0);
+	assert_int_equal(mikey_config_limits(c)->rates.all, 0);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_party p;
+		struct mikey_id id;
+
+		assert_int_equal(mikey_id_from_text(&id, str_from(T[i].id)), 0);
+		assert_int_equal(mikey_config_find(c, &p, &id), 0);
+		assert_int_equal(p.peer.rate, T[i].rate);
+		assert_true(str_eq(
+			(struct str){p.peer.owner.name, p.peer.owner.len}, str_from(T[i].owner)));
+	}
+	mikey_config_destroy(c);
+}
+
 /* A named pipe would block the control thread until somebody writes to it. */
 static void pipes_are_refused(void **state)
 {
@@ -188,6 +223,8 @@ static void mistakes_have_one_complaint(void **state)
 		{SELF "color = red\n", "color is not a name"},
 		{SELF "[peer a@b]\n[peer a@c]\n[peer a@B]\n", "two sections [peer a@"},
 		{SELF "[peer a@b]\ncolor = red\n", "color is not a name"},
+		{SELF "rate = many\n", "rate is 0 to 100000"},
+		{SELF "[peer a@b]\nrate = -1\n", "rate is 0 to 100000"},
 		{SELF "skew = 0\n", "skew is 1 to 86400"},
 		{SELF "weak-dh = maybe\n", "weak-dh is yes or no"},
 		{SELF "crl = rubbish.pem\n", "crl needs roots"},
@@ -235,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers_are_found),
 		cmocka_unit_test(a_section_needs_no_entries),
+		cmocka_unit_test(rates_and_owners),
 		cmocka_unit_test(pipes_are_refused),
 		cmocka_unit_test(mistakes_have_one_complaint),
 		cmocka_unit_test(a_file_that_is_absent),
