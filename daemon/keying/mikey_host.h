@@ -26,10 +26,13 @@ struct mikey_talk { /* in secure memory */
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
+	/* As the initiator: the response that gave the keys, and whose it is. */
+	uint64_t got; /* hash, 0: none */
+	struct mikey_id answerer;
 	/* Number of the m-line, from 1, that has the keys of each place; 0: none yet. */
 	uint8_t line[MIKEY_MEDIA_MAX];
 	struct mikey_run run;
-	struct mikey_keys keys; /* as a responder */
+	struct mikey_keys keys;
 	size_t len, size;
 	uint8_t response[]; /* R_MESSAGE */
 };

@@ -88,6 +88,7 @@ struct keying_mikey {
 	uint8_t offered_place;
 	bool offered_session; /* the message is of the session level */
 	uint64_t asked;       /* our last offer to the terminal */
+	uint8_t asked_place;  /* which of the m-lines of our message this is */
 	bool asked_only;      /* and that had no other keys */
 	/* Keys that may return: the same answer may come again. Not saved, as exchanges are not. */
 	struct mikey_key ours[KEYING_MIKEY_KEYS];

@@ -252,6 +252,34 @@ def test_one_message_for_two_m_lines(net):
         talk.end()
 
 
+@cases(("psk",), ("dh",))
+def test_one_message_of_ours_for_two_m_lines(net, mode):
+    """One exchange for all m-lines, at session level, with keys for each. Not if one of them is rejected."""
+    with rig(net) as world:
+        a = [terminal(world, net, dtls.Plain) for _ in range(2)]
+        b = [terminal(world, net, Mikey, "callee", session=True).use(bob(world)), terminal(world, net, Secure, "callee")]
+        talk = Call(world.daemon, None, None)
+        order = {"transport_protocol": "RTP/SAVP", "flags": ["MIKEY-peer=" + BOB], "MIKEY": ["require", mode], **Call.flags}
+        offered = talk.ask("offer", sdp=two(*a), from_tag="a", **order)
+        assert len(LINE.findall(offered)) == len(LINE.findall(offered.split("m=")[0])) == 1, offered
+        b[0].believe(offered)
+        keys = b[0].side.keys
+        b[1].take_keys(keys.suite, b"".join(keys.master(4)), b"".join(keys.master(3)))
+        answer = two(*b)
+        for _ in range(2):  # the second one is a repetition
+            answered = talk.ask("answer", sdp=answer, from_tag="a", to_tag="b")
+        assert world.daemon.statistics()["MIKEY"][f"{mode} initiator completed"] == 1
+        for i in range(2):
+            a[i].to, b[i].to = (("10.200.2.1", int(re.findall(r"^m=audio (\d+)", text, re.M)[i])) for text in (answered, offered))
+            talk.a, talk.b = a[i], b[i]
+            talk.exchange()
+        talk.end()
+        port = a[1].port
+        other = Call(world.daemon, None, None)
+        offered = other.ask("offer", sdp=two(*a).replace(f"m=audio {port} ", "m=audio 0 "), from_tag="a", **order)
+        assert len(LINE.findall(offered)) == 1 and "key-mgmt" not in offered.split("m=")[0], offered
+
+
 def test_with_sdes_in_the_offer(net):
     """MIKEY goes first; SDES serves if it is preferred, or if the daemon has no key for the peer."""
     with rig(net) as world:
