@@ -14,7 +14,8 @@
  * - Tickets (RFC 6043). They need a key management server that both parties trust. Peers with such
  *   a server are those of IMS (3GPP TS 33.328), whose gateways belong to the server's operator. A
  *   pre-shared key per domain gives the same trust without a third party.
- * - Updates of a running exchange (RFC 3830 4.5): SIP makes a new offer, with a new exchange.
+ * - Updates of a running exchange (RFC 3830 4.5): SIP makes a new offer, with a new exchange. An
+ *   update without RAND fails with MISSING, and the keys in force stay.
  * - Certificates by URL: the daemon opens no connections for a peer. */
 #ifndef KEYING_MIKEY_H
 #define KEYING_MIKEY_H

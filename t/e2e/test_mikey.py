@@ -224,6 +224,43 @@ def test_mikey_to_mikey_at_session_level(net):
         call.end()
 
 
+@cases(("psk",), ("dh",))
+def test_reinvites_change_the_keys(net, mode):
+    """A re-INVITE has a new message, with or without the CSB ID of the first. Our offers to the other side have new keys each time."""
+    with rig(net) as world:
+        a = terminal(world, net, Mikey).use(initiator(world, mode))
+        b = terminal(world, net, Mikey, "callee").use(bob(world))
+        call = Call(world.daemon, a, b, transport_protocol="RTP/SAVP", MIKEY=["require", mode], flags=["MIKEY-peer=" + BOB]).begin()
+        call.exchange()
+        first = a.side
+        for same in (False, True):
+            before = a.side.keys.master(1), b.side.keys.master(1)
+            a.use(initiator(world, mode))
+            a.side.csb_id = first.csb_id if same else a.side.csb_id
+            call.offer(to_tag="b").answer()
+            assert a.side.keys.master(1) != before[0] and b.side.keys.master(1) != before[1]
+            call.exchange()
+        call.end()
+
+
+def test_a_csb_update_is_refused(net):
+    """RFC 3830 4.5 lets a message without RAND update the keys of an exchange. We do not keep exchanges for that: the re-INVITE is refused, and
+    the call goes on."""
+    with rig(net) as world:
+        a = terminal(world, net, Mikey).use(initiator(world, "psk"))
+        call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").begin()
+        call.exchange()
+        first = a.side
+        a.use(initiator(world, "psk", before=first))
+        why = call.refused("offer", sdp=a.sdp(), from_tag="a", to_tag="b", transport_protocol="RTP/AVP")
+        assert "a payload that the mode demands is absent" in why, why
+        call.exchange()
+        a.use(initiator(world, "psk"))
+        call.offer(to_tag="b").answer()
+        call.exchange()
+        call.end()
+
+
 def two(first, second):
     """One SDP of two terminals, which are the two m-lines of a party."""
     return first.sdp() + second.sdp()[second.sdp().index("m=audio"):]
