@@ -325,7 +325,8 @@ struct mikey_end {
 enum mikey_failure mikey_finish(struct mikey_run *run, const struct mikey_end *e,
 	struct str message, struct mikey_keys *keys);
 
-/* Writes an Error message (RFC 3830 5.1.2, 6.12) for a failed mikey_respond(). It is authenticated
+/* Writes an Error message (RFC 3830 5.1.2, 6.12) for a failed mikey_respond(). The daemon does not
+ * send it: SIP refuses the offer without SDP. Tests do, as peers may. It is authenticated
  * if the peer had proven itself before the failure. 0 or -EMSGSIZE, -EINVAL (nothing failed). */
 int mikey_error(const struct mikey_run *run, struct mikey_out *out);
 
