@@ -265,6 +265,9 @@ const struct keying_zrtp *keying_sas(const struct keying_state *s);
 bool keying_go_clear(struct keying_state *s);
 /* The terminal does not speak ZRTP. True: its media may go on in clear. */
 bool keying_may_clear(const struct keying_state *s);
+/* The terminal declined the DTLS handshake. True: its media may go on in clear, because the call is
+ * an emergency call, and the request allows RTP. */
+bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */
 bool keying_is_announced(const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);
