@@ -59,11 +59,11 @@ struct keying_dtls {
 	bool asked;                       /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
 	bool passive;                     /* we leave the terminal the client's role */
-	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
-	uint32_t association; /* counts them */
-	uint32_t suites;      /* bit per suite: SRTP profiles that may be agreed on */
-	bool may_clear; /* media may be in clear if the terminal declines the handshake; not saved */
-	bool nena;      /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
+	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
+	uint32_t association;       /* counts them */
+	uint32_t suites;            /* bit per suite: SRTP profiles that may be agreed on */
+	bool may_clear;             /* in clear if the terminal declines the handshake; not saved */
+	bool nena;                  /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
 	uint64_t our_cert;          /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
