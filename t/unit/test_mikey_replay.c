@@ -198,7 +198,7 @@ static void test_a_fast_clock_and_a_restart(void **state)
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
 	s.time += 2;
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
-	/* Within a run messages may arrive in any order, and other peers have marks of their own. */
+	/* Within a run messages may arrive in any order. Other peers have other marks. */
 	s.message = STR("c");
 	s.time = NOW + 200 * S + 1;
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
