@@ -10,7 +10,7 @@ build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-openc
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev libwebsockets-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: a dependency that rtpengine-utils omits
-peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
+peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
 module="kamailio dpkg-dev binutils"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
 gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice gir1.2-gst-plugins-bad-1.0 python3-gi"

@@ -89,6 +89,10 @@ static void session_notice(void *arg, const struct call_session_notice *n)
 	case SESSION_FAILED:
 		log_call(LOG_WARNING, &about, "no media: %s", n->why);
 		break;
+	case SESSION_ABSENT:
+		log_call(LOG_WARNING, &about,
+			"%s: media of this emergency call are in clear (allow-RTP-answer)", n->why);
+		break;
 	case SESSION_LOST:
 		log_call(LOG_NOTICE, &about, "ICE consent lost: nothing is sent to the terminal");
 		break;

@@ -40,6 +40,9 @@ int daemon_mikey_start(struct daemon *d)
 	err = mikey_host_init(&d->mikey, config, use, clock_real_ns);
 	if (err)
 		return daemon_fail(d, err, "mikey-config");
+	err = d->o.mikey_state[0] ? mikey_host_keep(&d->mikey, d->o.mikey_state) : 0;
+	if (err)
+		return daemon_fail(d, err, "mikey-state");
 	log_info("MIKEY: %u peers in %s", mikey_config_peers(config), d->o.mikey_config);
 	return 0;
 }

@@ -131,6 +131,8 @@
 		"identities and keys for MIKEY; default: MIKEY is off")                             \
 	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
 		"MIKEY towards terminals where no flag says: only in answers, offered, demanded")   \
+	X("mikey-state", START, STRING, mikey_state, "", "FILE",                                    \
+		"latest times of MIKEY messages by peer, kept over restarts; default: none")        \
 	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
 		"ZRTP (RFC 6189): pass end to end, or end here if one side only speaks it")         \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
@@ -210,7 +212,7 @@ struct options {
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *listen_ng_unix, *ng_unix_group;
-	const char *ng_key_file, *b2b_url, *templates, *mikey_config, *mikey;
+	const char *ng_key_file, *b2b_url, *templates, *mikey_config, *mikey, *mikey_state;
 	struct ng_templates ng_templates; /* templates of that section; strings are ours */
 	struct call_nets b2b_allow, media_allow, media_deny;
 	struct endpoint listen_ng, listen_tcp_ng, homer; /* family 0 = off */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct reading {
-	ini_entry *entry;
+	const struct ini_reader *how;
 	void *arg;
 	char *section, *name, *value; /* heap; of the entry that the next line may continue */
 	int line, begun; /* numbers of the current line, and of the entry's first line */
@@ -42,7 +42,7 @@ static void cut_comment(char *value)
 /* Ends the entry: later lines do not continue it. Returns 0, or its line number if it is wrong. */
 static int entry_end(struct reading *r)
 {
-	bool good = !r->name || r->entry(r->arg, r->section, r->name, r->value);
+	bool good = !r->name || r->how->entry(r->arg, r->section, r->name, r->value);
 
 	free(r->name);
 	free(r->value);
@@ -90,7 +90,7 @@ static int section_begin(struct reading *r, char *text)
 		return -ENOMEM;
 	free(r->section);
 	r->section = name;
-	return 0;
+	return !r->how->section || r->how->section(r->arg, name) ? 0 : r->line;
 }
 
 static int read_line(struct reading *r, char *line)
@@ -111,15 +111,14 @@ static int read_line(struct reading *r, char *line)
 	return *text == '[' ? section_begin(r, text) : entry_begin(r, text);
 }
 
-int ini_read(const char *path, ini_entry *entry, void *arg)
+int ini_read_stream(FILE *f, const struct ini_reader *how, void *arg)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	struct reading r = {.entry = entry, .arg = arg, .section = strdup("")};
-	FILE *f = fopen(path, "re");
+	struct reading r = {.how = how, .arg = arg, .section = strdup("")};
 	char *line = NULL;
 	size_t cap = 0;
 	ssize_t n;
-	int err = f ? r.section ? 0 : -ENOMEM : -errno;
+	int err = r.section ? 0 : -ENOMEM;
 
 	errno = 0;
 	while (!err && (n = getline(&line, &cap, f)) >= 0) {
@@ -137,6 +136,15 @@ int ini_read(const char *path, ini_entry *entry, void *arg)
 	free(r.value);
 	free(r.section);
 	free(line);
+	return err;
+}
+
+int ini_read(const char *path, ini_entry *entry, void *arg)
+{
+	const struct ini_reader how = {.entry = entry};
+	FILE *f = fopen(path, "re");
+	int err = f ? ini_read_stream(f, &how, arg) : -errno;
+
 	if (f)
 		fclose(f);
 	return err;

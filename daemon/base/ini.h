@@ -4,6 +4,7 @@
 #define BASE_INI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* One entry. Lines that begin with a blank continue it, and are joined to it by a blank. Returns
  * false if it is wrong. */
@@ -11,5 +12,13 @@ typedef bool ini_entry(void *arg, const char *section, const char *name, const c
 
 /* 0, the number of the first wrong line (by syntax, or because entry() refused it), or -errno. */
 int ini_read(const char *path, ini_entry *entry, void *arg);
+
+/* The same from an open stream, which stays open. section (may be NULL) is called for each line
+ * [name], so that sections without entries are seen. False if the name is wrong. */
+struct ini_reader {
+	ini_entry *entry;
+	bool (*section)(void *arg, const char *name);
+};
+int ini_read_stream(FILE *f, const struct ini_reader *how, void *arg);
 
 #endif

@@ -51,6 +51,20 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 	return true;
 }
 
+/* An emergency call goes on in clear, where the operator allows that. Never after a forged
+ * handshake. */
+static bool do_without(struct leg *l, const struct session_event *e)
+{
+	struct keying_association a;
+
+	if (!e->declined || e->rtcp || !l->rx.awaited || !keying_association(&a, &l->keying) ||
+		a.number != e->association || !keying_may_do_without(&l->keying))
+		return false;
+	leg_set_rx(l, NULL);
+	leg_set_tx(l, NULL);
+	return true;
+}
+
 /* Whether the leg changed. */
 static bool change(struct leg *l, const struct session_event *e)
 {
@@ -67,6 +81,8 @@ static bool change(struct leg *l, const struct session_event *e)
 		if (l->mux)
 			l->rtcp_remote = l->remote;
 		return true;
+	case SESSION_FAILED:
+		return do_without(l, e);
 	case SESSION_LOST:
 		if (!l->ice.on)
 			return false;
@@ -110,6 +126,10 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 	case SESSION_LOST:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
 			"ICE consent was lost: nothing is sent until a check succeeds");
+		break;
+	case SESSION_ABSENT:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"%s: media of this emergency call are in clear", e->why);
 		break;
 	case SESSION_CLOSED:
 		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
@@ -178,6 +198,7 @@ int calls_session_event(
 		.kind = SESSION_FAILED, .zrtp = true, .why = "the terminal does not answer"};
 	static const struct session_event no_way = {
 		.kind = SESSION_FAILED, .why = "ICE selected an address that media may not go to"};
+	struct session_event in_clear = {.kind = SESSION_ABSENT, .why = e->why};
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *call = at.call;
@@ -191,6 +212,8 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
+	else if (changed && e->kind == SESSION_FAILED)
+		e = &in_clear;
 	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))
 		e = &absent;
 	else if (!changed && !says_all)

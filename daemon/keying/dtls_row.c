@@ -225,7 +225,13 @@ static void agree(struct keying_answer *a, const struct keying_leg *l,
 	s->in_force = *said;
 	s->in_force.transport = transport;
 	s->role = (uint8_t)role;
+	s->may_clear = in->emergency && ng_flag(in->r, NG_FLAG_ALLOW_RTP_ANSWER) && !s->nena;
 	l->state->in_force = KEYING_DTLS;
+}
+
+bool keying_may_do_without(const struct keying_state *s)
+{
+	return s->in_force == KEYING_DTLS && s->dtls.may_clear;
 }
 
 static enum keying_result refuse(struct keying_answer *a, enum dtls_role_err err)

@@ -78,6 +78,18 @@ bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 	return !o->error.reason;
 }
 
+bool keying_end_offer(struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->end_offer)
+			rows[i]->end_offer(w, n, whole, in);
+	for (uint32_t i = 0; i < n; i++)
+		ok = ok && !w[i].error.reason;
+	return ok;
+}
+
 /* Ends what the other keyings had in force. One that is agreed on later starts from the
  * beginning. */
 static void end_others(enum keying_result r, struct keying_state *s)

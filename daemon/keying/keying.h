@@ -48,6 +48,7 @@ struct keying_in { /* an exchange */
 	const struct sdes_policy *policy;
 	struct pool *p;
 	struct keying_random *random;
+	bool emergency; /* no limit of effort refuses it */
 	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal
 	 * may use it, too. */
 	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);
@@ -85,9 +86,18 @@ struct keying_offer {
 	const struct sdp_media *media; /* the offerer's */
 	enum sdp_proto proto;          /* of the m-line that is written */
 
+	bool later; /* keying_end_offer() follows */
+
 	struct keying_lines *lines; /* result */
 	struct str warning;         /* "media 1 " comes before it */
 	bool weaker; /* a keying that was wished for is left out: the log has the warning, too */
+	struct keying_error error;
+};
+
+struct keying_written { /* an m-line of our offer, for keying_end_offer() */
+	struct keying_state *to;
+	struct keying_lines *lines;
+	struct str warning; /* result, as of keying_offer; it weakens the offer */
 	struct keying_error error;
 };
 
@@ -187,6 +197,9 @@ struct keying_ops {
 	/* --- What only some keyings have: NULL without ---------------------------------------- */
 	/* The keying draws keys for offers, and one may come into force again. */
 	const struct keying_key_ops *keys;
+	/* After write_offer of all m-lines. */
+	void (*end_offer)(
+		struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in);
 	/* Its keys come in packets. The DTLS association that the leg needs; false: none. */
 	bool (*association)(struct keying_association *out, const struct keying_state *s);
 	/* Likewise, the exchange of ZRTP. It begins with the answer. */
@@ -210,6 +223,9 @@ bool keying_is_same_offer(
 	const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m);
 /* The m-line that goes to o->to. Fails if it is in SRTP and nothing can be offered. */
 bool keying_write_offer(struct keying_offer *o, const struct keying_in *in);
+/* After all m-lines of an offer, which w lists: writes what is for several of them. whole: w has
+ * all m-lines of the SDP. False: one of them has an error. */
+bool keying_end_offer(struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in);
 /* KEYING_AGREES: rx and tx of the answerer. KEYING_PASSES: it answers in RTP, or with keys of no
  * offer; detail says why if the m-line had some. KEYING_REFUSES: see error. */
 enum keying_result keying_read_answer(struct keying_answer *a, const struct keying_in *in);
@@ -249,6 +265,9 @@ const struct keying_zrtp *keying_sas(const struct keying_state *s);
 bool keying_go_clear(struct keying_state *s);
 /* The terminal does not speak ZRTP. True: its media may go on in clear. */
 bool keying_may_clear(const struct keying_state *s);
+/* The terminal declined the DTLS handshake. True: its media may go on in clear, because the call is
+ * an emergency call, and the request allows RTP. */
+bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */
 bool keying_is_announced(const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);

@@ -14,7 +14,8 @@
  * - Tickets (RFC 6043). They need a key management server that both parties trust. Peers with such
  *   a server are those of IMS (3GPP TS 33.328), whose gateways belong to the server's operator. A
  *   pre-shared key per domain gives the same trust without a third party.
- * - Updates of a running exchange (RFC 3830 4.5): SIP makes a new offer, with a new exchange.
+ * - Updates of a running exchange (RFC 3830 4.5): SIP makes a new offer, with a new exchange. An
+ *   update without RAND fails with MISSING, and the keys in force stay.
  * - Certificates by URL: the daemon opens no connections for a peer. */
 #ifndef KEYING_MIKEY_H
 #define KEYING_MIKEY_H
@@ -54,7 +55,8 @@
 	X(KEYS, "keys", AUTH, "key data does not decrypt to keys") \
 	X(TIME, "time", TS, "timestamp is outside of the allowed clock skew") \
 	X(REPLAY, "replay", TS, "message was received before") \
-	X(REPLAY_FULL, "replay_full", TS, "replay memory is full") \
+	X(REPLAY_FULL, "replay_full", TS, "replay memory of this peer is full") \
+	X(RATE, "rate", UNSPECIFIED, "too many exchanges with public keys: try again later") \
 	X(CERT, "cert", CERT, "certificate is absent, malformed, or its key is not accepted") \
 	X(CERT_CHAIN, "cert_chain", CERT, "certificate has no chain to a trusted root") \
 	X(CERT_EXPIRED, "cert_expired", CERT, "certificate is expired or not yet valid") \
@@ -123,6 +125,10 @@ struct mikey_identity {
 /* The other party. */
 struct mikey_peer {
 	struct mikey_id id;
+	/* Whose share of bounded things its messages use; len 0: that of id. A key that several
+	 * identities use needs one of its own, as its holder can choose among them. */
+	struct mikey_id owner;
+	uint32_t rate; /* exchanges with public keys per second, see mikey_budget.h; 0: no limit */
 	struct mikey_psk psk;      /* PSK, DHHMAC */
 	struct mikey_cert *cert;   /* borrowed. PKE: whose key encrypts. NULL = none */
 	struct mikey_trust *trust; /* borrowed. DH, RSAR, and PKE as a responder */
@@ -251,14 +257,20 @@ struct mikey_out {
 
 /* Remembers I_MESSAGEs that were believed, until their timestamps leave the allowed skew (RFC 3830
  * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
- * is accepted. Full: messages are refused. One thread at a time. */
+ * is accepted. A peer may use half of what others leave free, so none can use up the memory; its
+ * further messages are refused. One thread at a time. */
 struct mikey_replay;
-/* entries: messages and peers remembered, 48 bytes each. 0 or -ENOMEM, -EINVAL. */
+/* entries: messages and peers remembered, 40 bytes each. 0 or -ENOMEM, -EINVAL. */
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
 void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 /* Refuses messages with timestamps before this time: for the start of the daemon, which remembers
  * nothing of the time before. A peer whose clock is late is refused for as long as it is late. */
 void mikey_replay_since(struct mikey_replay *r, uint64_t ntp);
+/* Keeps the latest timestamp of each peer in a file, and refuses messages that are not later than
+ * those that the file has now. Without it, a peer's message from before the start is accepted
+ * again if its clock was ahead. The file is made if it is absent. 0 or -errno: -EINVAL: not a file
+ * of ours; -EPERM: others may change it. */
+int mikey_replay_keep(struct mikey_replay *r, const char *path);
 
 /* --- Exchange -------------------------------------------------------------------------------*/
 
@@ -285,6 +297,9 @@ struct mikey_ask {
 struct mikey_store {
 	int (*find)(void *arg, const struct mikey_ask *ask, struct mikey_identity *mine,
 		struct mikey_peer *peer);
+	/* Whether operations with public keys may be done now for a peer that proved itself. NULL:
+	 * always. */
+	bool (*afford)(void *arg, const struct mikey_peer *peer);
 	void *arg;
 };
 
@@ -310,7 +325,8 @@ struct mikey_end {
 enum mikey_failure mikey_finish(struct mikey_run *run, const struct mikey_end *e,
 	struct str message, struct mikey_keys *keys);
 
-/* Writes an Error message (RFC 3830 5.1.2, 6.12) for a failed mikey_respond(). It is authenticated
+/* Writes an Error message (RFC 3830 5.1.2, 6.12) for a failed mikey_respond(). The daemon does not
+ * send it: SIP refuses the offer without SDP. Tests do, as peers may. It is authenticated
  * if the peer had proven itself before the failure. 0 or -EMSGSIZE, -EINVAL (nothing failed). */
 int mikey_error(const struct mikey_run *run, struct mikey_out *out);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the file of identities, and finds peers in it. Keys are never logged: complaints name files
- * and sections. */
+/* Reads the file of identities, and finds peers in it. */
 #include "keying/mikey_config.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/ini.h"
 #include "base/secmem.h"
-#include "base/secret_file.h"
+#include "keying/mikey_files.h"
 
-#define FILE_MAX  (1u << 20) /* certificates, revocation lists */
-#define ROWS      32u        /* peers of a block of secure memory */
-#define SKEW_MAX  86400u
-#define PATH_SIZE 1024u
+#define ROWS     32u /* peers of a block of secure memory */
+#define SKEW_MAX 86400u
+#define RATE_MAX 100000u
+/* Defaults. An exchange takes up to 4 ms: a fifth of the thread for all, a 25th for one peer. */
+#define RATE_ALL  50u
+#define RATE_PEER 10u
 
 struct row {
 	char name[MIKEY_ID_MAX + 1];
@@ -25,6 +25,8 @@ struct row {
 	uint8_t mode[MIKEY_MODE_COUNT];
 	uint32_t modes;
 	bool may_initiate, may_respond;
+	uint32_t rate;
+	bool has_rate;
 };
 
 struct block {
@@ -43,23 +45,10 @@ struct mikey_config {
 
 struct reading {
 	struct mikey_config *c;
-	const char *path;
-	char roots[PATH_SIZE], crl[PATH_SIZE];
+	struct mikey_files files;
+	char roots[MIKEY_PATH], crl[MIKEY_PATH];
 	struct row *row; /* of the section */
-	char *err;
-	size_t err_len;
 };
-
-static bool complain(struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static bool complain(struct reading *r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(r->err, r->err_len, fmt, ap);
-	va_end(ap);
-	return false;
-}
 
 int mikey_id_from_text(struct mikey_id *out, struct str text)
 {
@@ -68,127 +57,6 @@ int mikey_id_from_text(struct mikey_id *out, struct str text)
 	if (!text.len)
 		return -EINVAL;
 	return mikey_id_set(out, uri ? MIKEY_ID_URI : MIKEY_ID_NAI, text);
-}
-
-/* --- Files ------------------------------------------------------------------------------------ */
-
-/* Relative names are relative to the folder of the ini file. */
-static bool place(struct reading *r, char out[PATH_SIZE], const char *name)
-{
-	const char *slash = strrchr(r->path, '/');
-	int dir = *name != '/' && slash ? (int)(slash - r->path) + 1 : 0;
-	int n = snprintf(out, PATH_SIZE, "%.*s%s", dir, r->path, name);
-
-	return (n > 0 && n < (int)PATH_SIZE) || complain(r, "--mikey-config: path too long");
-}
-
-/* A file without secrets, whole. *text is on the heap. */
-static bool read_open(struct reading *r, const char *path, struct str *text)
-{
-	FILE *f = fopen(path, "re");
-	char *buf = f ? malloc(FILE_MAX) : NULL;
-	size_t n = buf ? fread(buf, 1, FILE_MAX, f) : 0;
-	bool whole = buf && n < FILE_MAX && !ferror(f);
-
-	if (f)
-		fclose(f);
-	*text = (struct str){buf, n};
-	if (!whole) {
-		free(buf);
-		*text = STR_NONE;
-		return complain(
-			r, "--mikey-config: cannot read %s, or it is longer than 1 MiB", path);
-	}
-	return true;
-}
-
-static bool load_cert(struct reading *r, struct mikey_cert **out, const char *name, bool key)
-{
-	char path[PATH_SIZE], *text;
-	int n, err;
-
-	if (!place(r, path, name))
-		return false;
-	text = secmem_alloc(FILE_MAX);
-	if (!text)
-		return complain(r, "out of memory");
-	if (key) {
-		n = secret_file_read(
-			"--mikey-config: certificate", path, text, FILE_MAX, r->err, r->err_len);
-	} else {
-		struct str open;
-
-		n = read_open(r, path, &open) ? (int)open.len : -EIO;
-		if (n > 0)
-			memcpy(text, open.s, open.len);
-		free((char *)(uintptr_t)open.s);
-	}
-	if (n < 0) {
-		secmem_free(text, FILE_MAX);
-		return false;
-	}
-	mikey_cert_put(*out);
-	*out = NULL;
-	err = mikey_cert_load(out, (struct str){text, (size_t)n}, key);
-	secmem_free(text, FILE_MAX);
-	if (err == -EKEYREJECTED)
-		return complain(r,
-			"--mikey-config: %s: needs RSA of 2,048 bits or more, and a key that fits",
-			path);
-	return !err ||
-		complain(r, "--mikey-config: %s: no usable PEM certificate%s", path,
-			key ? " with its private key" : "");
-}
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'    ? c - '0'
-		: c >= 'a' && c <= 'f' ? c - 'a' + 10
-		: c >= 'A' && c <= 'F' ? c - 'A' + 10
-				       : -1;
-}
-
-/* The first line: text, or hex digits after "0x". */
-static bool psk_from(struct mikey_psk *out, struct str line)
-{
-	size_t len = line.len;
-
-	if (!str_starts(line, STR("0x"))) {
-		if (len < MIKEY_PSK_MIN || len > MIKEY_PSK_MAX)
-			return false;
-		memcpy(out->key, line.s, len);
-		out->len = (uint8_t)len;
-		return true;
-	}
-	if (len % 2 || len / 2 - 1 < MIKEY_PSK_MIN || len / 2 - 1 > MIKEY_PSK_MAX)
-		return false;
-	for (size_t i = 2; i < len; i += 2) {
-		int high = hex_digit(line.s[i]), low = hex_digit(line.s[i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		out->key[i / 2 - 1] = (uint8_t)(high << 4 | low);
-	}
-	out->len = (uint8_t)(len / 2 - 1);
-	return true;
-}
-
-static bool load_psk(struct reading *r, struct mikey_psk *out, const char *name)
-{
-	char path[PATH_SIZE], text[512];
-	int n;
-	bool good;
-
-	if (!place(r, path, name))
-		return false;
-	n = secret_file_read(
-		"--mikey-config: psk-file", path, text, sizeof(text), r->err, r->err_len);
-	if (n < 0)
-		return false;
-	good = psk_from(out, secret_file_line(text, (size_t)n));
-	secmem_wipe(text, sizeof(text));
-	return good ||
-		complain(r, "--mikey-config: %s: needs 16 to 64 characters, or hex after 0x", path);
 }
 
 /* --- Entries ---------------------------------------------------------------------------------- */
@@ -245,26 +113,45 @@ static bool set_may(struct row *row, const char *value)
 	return true;
 }
 
+static bool set_rate(struct reading *r, uint32_t *rate, const char *name, const char *value)
+{
+	uint64_t n;
+
+	if (str_to_u64(&n, str_from(value), RATE_MAX))
+		return mikey_complain(&r->files,
+			"--mikey-config: %s is 0 to %u exchanges per second, 0 = no limit", name,
+			RATE_MAX);
+	*rate = (uint32_t)n;
+	return true;
+}
+
 static bool peer_entry(struct reading *r, const char *name, const char *value)
 {
 	if (strcmp(name, "psk-file") == 0)
-		return load_psk(r, &r->row->psk, value);
+		return mikey_file_psk(&r->files, &r->row->psk, value);
 	if (strcmp(name, "certificate") == 0)
-		return load_cert(r, &r->row->cert, value, false);
+		return mikey_file_cert(&r->files, &r->row->cert, value, false);
 	if (strcmp(name, "modes") == 0)
 		return set_modes(r->row, value) ||
-			complain(r, "--mikey-config: modes are psk, pke, dh, dhhmac, rsa-r");
+			mikey_complain(
+				&r->files, "--mikey-config: modes are psk, pke, dh, dhhmac, rsa-r");
 	if (strcmp(name, "may") == 0)
 		return set_may(r->row, value) ||
-			complain(r, "--mikey-config: may is initiate, respond, or both");
-	return complain(r, "--mikey-config: %s is not a name of a [peer] section", name);
+			mikey_complain(
+				&r->files, "--mikey-config: may is initiate, respond, or both");
+	if (strcmp(name, "rate") == 0) {
+		r->row->has_rate = true;
+		return set_rate(r, &r->row->rate, name, value);
+	}
+	return mikey_complain(
+		&r->files, "--mikey-config: %s is not a name of a [peer] section", name);
 }
 
 static bool set_flag(struct reading *r, bool *flag, const char *name, const char *value)
 {
 	*flag = strcmp(value, "yes") == 0;
 	return *flag || strcmp(value, "no") == 0 ||
-		complain(r, "--mikey-config: %s is yes or no", name);
+		mikey_complain(&r->files, "--mikey-config: %s is yes or no", name);
 }
 
 static bool self_entry(struct reading *r, const char *name, const char *value)
@@ -274,13 +161,18 @@ static bool self_entry(struct reading *r, const char *name, const char *value)
 
 	if (strcmp(name, "identity") == 0)
 		return mikey_id_from_text(&c->mine.id, str_from(value)) == 0 ||
-			complain(r, "--mikey-config: identity has 1 to 255 characters");
+			mikey_complain(
+				&r->files, "--mikey-config: identity has 1 to 255 characters");
 	if (strcmp(name, "certificate") == 0)
-		return load_cert(r, &c->mine.cert, value, true);
+		return mikey_file_cert(&r->files, &c->mine.cert, value, true);
 	if (strcmp(name, "roots") == 0)
-		return place(r, r->roots, value);
+		return mikey_file_place(&r->files, r->roots, value);
 	if (strcmp(name, "crl") == 0)
-		return place(r, r->crl, value);
+		return mikey_file_place(&r->files, r->crl, value);
+	if (strcmp(name, "rate") == 0)
+		return set_rate(r, &c->limits.rates.all, name, value);
+	if (strcmp(name, "peer-rate") == 0)
+		return set_rate(r, &c->limits.rates.peer, name, value);
 	if (strcmp(name, "weak-dh") == 0)
 		return set_flag(r, &c->limits.weak_dh, name, value);
 	if (strcmp(name, "null-encryption") == 0)
@@ -289,25 +181,66 @@ static bool self_entry(struct reading *r, const char *name, const char *value)
 		bool good = str_to_u64(&n, str_from(value), SKEW_MAX) == 0 && n;
 
 		c->limits.skew_s = good ? (uint32_t)n : 0;
-		return good || complain(r, "--mikey-config: skew is 1 to 86400 seconds");
+		return good ||
+			mikey_complain(&r->files, "--mikey-config: skew is 1 to 86400 seconds");
 	}
-	return complain(r, "--mikey-config: %s is not a name of section [self]", name);
+	return mikey_complain(
+		&r->files, "--mikey-config: %s is not a name of section [self]", name);
+}
+
+/* A section without entries has the defaults. Its peer must not get what a wider section allows. */
+static bool section(void *arg, const char *name)
+{
+	struct reading *r = arg;
+
+	r->row = NULL;
+	if (strcmp(name, "self") == 0)
+		return true;
+	if (strncmp(name, "peer ", 5) != 0)
+		return mikey_complain(
+			&r->files, "--mikey-config: sections are [self] and [peer IDENTITY]");
+	return row_add(r, name + 5) ||
+		mikey_complain(
+			&r->files, "--mikey-config: more than 4096 peers, or a name is too long");
 }
 
 static bool entry(void *arg, const char *section, const char *name, const char *value)
 {
 	struct reading *r = arg;
 
+	if (r->row)
+		return peer_entry(r, name, value);
 	if (strcmp(section, "self") == 0)
 		return self_entry(r, name, value);
-	if (strncmp(section, "peer ", 5) != 0)
-		return complain(r, "--mikey-config: sections are [self] and [peer IDENTITY]");
-	if ((!r->row || strcmp(r->row->name, section + 5) != 0) && !row_add(r, section + 5))
-		return complain(r, "--mikey-config: more than 4096 peers, or a name is too long");
-	return peer_entry(r, name, value);
+	return mikey_complain(&r->files, "--mikey-config: sections are [self] and [peer IDENTITY]");
 }
 
 /* --- The whole file --------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcasecmp((*(struct row *const *)a)->name, (*(struct row *const *)b)->name);
+}
+
+/* Of two sections of one peer only one could be used. */
+static bool check_unique(struct reading *r)
+{
+	const struct row **row = calloc(r->c->peers + 1, sizeof(*row));
+	const char *twice = NULL;
+	uint32_t n = 0;
+
+	if (!row)
+		return mikey_complain(&r->files, "out of memory");
+	for (const struct block *b = r->c->blocks; b; b = b->next)
+		for (uint32_t i = 0; i < b->n; i++)
+			row[n++] = &b->row[i];
+	qsort(row, n, sizeof(*row), by_name);
+	for (uint32_t i = 1; i < n; i++)
+		if (mikey_name_eq(str_from(row[i - 1]->name), str_from(row[i]->name)))
+			twice = row[i]->name;
+	free(row);
+	return !twice || mikey_complain(&r->files, "--mikey-config: two sections [peer %s]", twice);
+}
 
 /* Without the entry, the modes that the peer has keys for. PSK and PKE are those that every
  * implementation has (RFC 3830 3.1, 3.2). */
@@ -334,38 +267,53 @@ static bool load_trust(struct reading *r)
 	int err;
 
 	if (!r->roots[0])
-		return !r->crl[0] || complain(r, "--mikey-config: crl needs roots");
-	if (!read_open(r, r->roots, &roots))
+		return !r->crl[0] || mikey_complain(&r->files, "--mikey-config: crl needs roots");
+	if (!mikey_file_read(&r->files, r->roots, &roots))
 		return false;
-	if (r->crl[0] && !read_open(r, r->crl, &crl)) {
+	if (r->crl[0] && !mikey_file_read(&r->files, r->crl, &crl)) {
 		free((char *)(uintptr_t)roots.s);
 		return false;
 	}
 	err = mikey_trust_load(&r->c->trust, roots, crl);
 	free((char *)(uintptr_t)roots.s);
 	free((char *)(uintptr_t)crl.s);
-	return !err || complain(r, "--mikey-config: roots or crl: not PEM");
+	return !err || mikey_complain(&r->files, "--mikey-config: roots or crl: not PEM");
+}
+
+/* 0, -errno, or the number of a wrong line. */
+static int read_file(struct reading *r)
+{
+	static const struct ini_reader how = {.entry = entry, .section = section};
+	FILE *f = mikey_file_open(r->files.path);
+	int line = f ? ini_read_stream(f, &how, r) : -errno;
+
+	if (f)
+		fclose(f);
+	if (line && !r->files.err[0])
+		mikey_complain(&r->files, "--mikey-config: %s: %s", r->files.path,
+			line == -EINVAL    ? "not a regular file"
+				: line < 0 ? strerror(-line)
+					   : "syntax error");
+	return line;
 }
 
 int mikey_config_load(struct mikey_config **out, const char *path, char *err, size_t err_len)
 {
-	struct reading r = {
-		.c = calloc(1, sizeof(*r.c)), .path = path, .err = err, .err_len = err_len};
+	struct reading r = {.c = calloc(1, sizeof(*r.c)), .files = {path, err, err_len}};
 	int line;
 
 	if (!r.c) {
-		complain(&r, "out of memory");
+		mikey_complain(&r.files, "out of memory");
 		return -ENOMEM;
 	}
 	err[0] = 0;
 	r.c->limits.skew_s = MIKEY_SKEW_S;
-	line = ini_read(path, entry, &r);
-	if (line && !err[0])
-		complain(&r, "--mikey-config: %s: %s", path,
-			line < 0 ? strerror(-line) : "syntax error");
+	r.c->limits.rates = (struct mikey_rates){.all = RATE_ALL, .peer = RATE_PEER};
+	line = read_file(&r);
 	if (!line && !r.c->mine.id.len)
-		complain(&r, "--mikey-config: %s: set identity in section [self]", path);
-	if (err[0] || !load_trust(&r)) {
+		mikey_complain(
+			&r.files, "--mikey-config: %s: set identity in section [self]", path);
+	if (err[0] || !check_unique(&r) || !load_trust(&r)) {
 		mikey_config_destroy(r.c);
 		return line < 0 ? line : -EINVAL;
 	}
@@ -430,6 +378,10 @@ int mikey_config_find(
 		.may_initiate = row->may_initiate,
 		.may_respond = row->may_respond};
 	memcpy(out->mode, row->mode, sizeof(out->mode));
+	out->peer.rate = row->has_rate ? row->rate : c->limits.rates.peer;
+	/* All who have the key of the section can use any of its names. */
+	if (row->name[0] == '*' && (row->psk.len || row->cert))
+		(void)mikey_id_from_text(&out->peer.owner, str_from(row->name));
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #define KEYING_MIKEY_CONFIG_H
 
 #include "keying/mikey.h"
+#include "keying/mikey_budget.h"
 
 #define MIKEY_PEERS_MAX 4096u /* sections of peers in the file */
 
@@ -32,6 +33,7 @@ int mikey_config_find(
 struct mikey_limits {
 	uint32_t skew_s;
 	bool null_key_encryption, weak_dh;
+	struct mikey_rates rates; /* peer: of peers whose section does not say */
 };
 const struct mikey_limits *mikey_config_limits(const struct mikey_config *c);
 /* Sections of peers. */

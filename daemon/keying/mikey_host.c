@@ -21,6 +21,21 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 	return err;
 }
 
+int mikey_host_keep(struct mikey_host *h, const char *path)
+{
+	return mikey_replay_keep(h->replay, path);
+}
+
+bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency)
+{
+	const struct mikey_id *name = peer->owner.len ? &peer->owner : &peer->id;
+	const struct mikey_rates rates = {
+		.all = mikey_config_limits(h->config)->rates.all, .peer = peer->rate};
+
+	return mikey_budget_take(&h->budget, &rates,
+		mikey_host_hash(h, (struct str){name->name, name->len}), emergency, h->now_ns());
+}
+
 static void forget(struct mikey_host *h, struct mikey_talk *t)
 {
 	struct mikey_talk **at = &h->bucket[t->id & 255];

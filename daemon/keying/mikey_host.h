@@ -8,11 +8,11 @@
 
 #include "keying/mikey_config.h"
 
-#define MIKEY_TALKS_MAX    4096u  /* exchanges of all calls; further ones are refused */
-#define MIKEY_TALKS_CALL   128u   /* of one call; its oldest is forgotten */
-#define MIKEY_REPLAYS      65536u /* messages remembered: 218 a second with a skew of 300 s */
-#define MIKEY_TALK_SECONDS 3600u  /* that an exchange waits for its answer */
-#define MIKEY_KEEP_SECONDS 180u   /* that its keys are kept after that: answers are repeated */
+#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones are refused */
+#define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
+#define MIKEY_REPLAYS      131072u /* messages remembered: a peer has a third, 127 a second */
+#define MIKEY_TALK_SECONDS 3600u   /* that an exchange waits for its answer */
+#define MIKEY_KEEP_SECONDS 180u    /* that its keys are kept after that: answers are repeated */
 
 /* What the operator wants where a request does not say. */
 enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQUIRE };
@@ -26,10 +26,13 @@ struct mikey_talk { /* in secure memory */
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
+	/* As the initiator: the response that gave the keys, and whose it is. */
+	uint64_t got; /* hash, 0: none */
+	struct mikey_id answerer;
 	/* Number of the m-line, from 1, that has the keys of each place; 0: none yet. */
 	uint8_t line[MIKEY_MEDIA_MAX];
 	struct mikey_run run;
-	struct mikey_keys keys; /* as a responder */
+	struct mikey_keys keys;
 	size_t len, size;
 	uint8_t response[]; /* R_MESSAGE */
 };
@@ -44,6 +47,7 @@ struct mikey_host {
 	uint8_t hash_key[16];
 	struct mikey_talk *bucket[256], *oldest, *newest;
 	uint32_t talks;
+	struct mikey_budget budget;
 };
 
 /* Takes config over. 0 or -ENOMEM. */
@@ -52,6 +56,12 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
+
+/* Keeps timestamps over restarts: mikey_replay_keep(). */
+int mikey_host_keep(struct mikey_host *h, const char *path);
+
+/* Whether an exchange with public keys may be computed for the peer now (mikey_budget.h). */
+bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency);
 
 /* A number for text that terminals choose. It holds until the process ends, and nobody else can
  * compute it, so nobody can make another text with the same number. */

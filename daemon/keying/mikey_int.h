@@ -3,7 +3,7 @@
  *   mikey_names.c   names, time
  *   mikey_crypto.c  PRF, MAC, encryption, Diffie-Hellman
  *   mikey_cert.c    certificates, RSA; mikey_trust.c  chains and names
- *   mikey_policy.c  suites; mikey_keys.c  keys of the media; mikey_replay.c
+ *   mikey_policy.c  suites; mikey_keys.c  keys of the media; mikey_replay.c; mikey_marks.c
  *   mikey_in.c      a received message; mikey_out.c  what all messages of ours share
  *   mikey_initiate.c, mikey_respond.c, mikey_finish.c, mikey_error.c */
 #ifndef KEYING_MIKEY_INT_H
@@ -128,6 +128,7 @@ enum mikey_failure mikey_keys_make(
 
 struct mikey_stamp {
 	struct str from, to; /* names of the parties */
+	struct str owner;    /* whose share of the memory it uses */
 	struct str message;  /* the part that MAC or signature cover */
 	uint8_t ts_type;
 	uint64_t time;
@@ -135,9 +136,20 @@ struct mikey_stamp {
 	uint64_t now_ntp;
 };
 /* TIME, REPLAY or 0. Changes nothing. */
-enum mikey_failure mikey_replay_check(const struct mikey_replay *r, const struct mikey_stamp *s);
+enum mikey_failure mikey_replay_check(struct mikey_replay *r, const struct mikey_stamp *s);
 /* The same, and remembers the message. REPLAY_FULL. */
 enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_stamp *s);
+
+/* --- mikey_marks.c --------------------------------------------------------------------------*/
+
+/* The latest timestamp of each peer, in a file that is mapped: a killed process loses nothing. A
+ * peer has a place by a keyed hash of its name. Two of the same place share their mark. */
+struct mikey_marks;
+int mikey_marks_open(struct mikey_marks **out, const char *path); /* mikey_replay_keep() */
+void mikey_marks_close(struct mikey_marks *m);                    /* NULL is fine */
+/* As it was when the file was opened; 0: none. */
+uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner);
+void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time);
 
 /* --- mikey_in.c -----------------------------------------------------------------------------*/
 

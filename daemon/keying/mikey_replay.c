@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Messages that were believed (RFC 3830 5.4). A table of small buckets, by a keyed hash: nobody can
- * choose messages that fall into the same one. */
+ * choose messages that fall into the same one. A message has two buckets, and takes the emptier. */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/hmac.h"
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
 #define BUCKET      16u
 #define DIGEST      24u
+#define OWNERS      4096u /* counts of entries, by a hash of the owner */
 #define ENTRIES_MAX (1u << 22)
 
 struct entry {
 	uint8_t digest[DIGEST];
 	uint64_t time;   /* of the message, or the highest counter */
 	uint32_t skew_s; /* that was allowed for it */
+	uint16_t owner;  /* index of its count */
 	uint8_t kind;    /* enum kind */
 };
 
@@ -23,13 +26,24 @@ enum kind { FREE, MESSAGE, COUNTER };
 
 struct mikey_replay {
 	uint8_t key[32];
-	uint32_t buckets;
+	uint32_t buckets, used;
 	bool limited;
-	uint64_t since; /* if limited */
+	uint64_t since;     /* if limited */
+	uint64_t swept_ntp; /* when old entries were last removed */
+	struct mikey_marks *marks;
+	uint32_t count[OWNERS];
 	struct entry entry[];
 };
 
-_Static_assert(sizeof(struct entry) <= 48, "the header promises 48 bytes");
+/* Where a message is, or may be. */
+struct place {
+	struct entry *bucket[2];
+	struct entry *found; /* NULL: new */
+	uint16_t owner;
+	uint8_t digest[DIGEST];
+};
+
+_Static_assert(sizeof(struct entry) <= 40, "the header promises 40 bytes");
 
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries)
 {
@@ -53,7 +67,14 @@ int mikey_replay_create(struct mikey_replay **out, uint32_t entries)
 
 void mikey_replay_destroy(struct mikey_replay *r)
 {
+	if (r)
+		mikey_marks_close(r->marks);
 	free(r);
+}
+
+int mikey_replay_keep(struct mikey_replay *r, const char *path)
+{
+	return mikey_marks_open(&r->marks, path);
 }
 
 void mikey_replay_since(struct mikey_replay *r, uint64_t ntp)
@@ -89,6 +110,16 @@ static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp 
 		!outside(r->since, s->now_ntp, 2 * skew(s));
 }
 
+/* The last run accepted it, or a later one. */
+static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner) : 0;
+
+	return mark && (s->time == mark || (s->time - mark) >> 63);
+}
+
+/* --- Places -----------------------------------------------------------------------------------*/
+
 static bool digest_of(
 	uint8_t out[HMAC_SHA256_LEN], const struct mikey_replay *r, const struct mikey_stamp *s)
 {
@@ -100,76 +131,137 @@ static bool digest_of(
 	return hmac_sha256(out, r->key, sizeof(r->key), parts, ARRAY_LEN(parts));
 }
 
-static uint32_t bucket_of(const struct mikey_replay *r, const uint8_t *digest)
+static struct entry *find(struct entry *bucket, const uint8_t *digest)
 {
-	return be32(digest + DIGEST) % r->buckets * BUCKET;
+	for (uint32_t i = 0; i < BUCKET; i++)
+		if (bucket[i].kind != FREE && memcmp(bucket[i].digest, digest, DIGEST) == 0)
+			return &bucket[i];
+	return NULL;
 }
 
-/* The entry of this digest, or BUCKET. */
-static uint32_t find(const struct entry *e, const uint8_t *digest)
-{
-	uint32_t i = 0;
-
-	while (i < BUCKET && (e[i].kind == FREE || memcmp(e[i].digest, digest, DIGEST) != 0))
-		i++;
-	return i;
-}
-
-static enum mikey_failure judge(const struct mikey_replay *r, const struct entry *e, uint32_t i,
-	const struct mikey_stamp *s)
-{
-	if (s->ts_type == MIKEY_TS_COUNTER)
-		return i < BUCKET && s->time <= e[i].time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
-	if (outside(s->time, s->now_ntp, skew(s)))
-		return MIKEY_FAIL_TIME;
-	if (is_forgotten(r, s))
-		return MIKEY_FAIL_TIME;
-	return i < BUCKET ? MIKEY_FAIL_REPLAY : MIKEY_OK;
-}
-
-enum mikey_failure mikey_replay_check(const struct mikey_replay *r, const struct mikey_stamp *s)
+static bool look(struct place *p, struct mikey_replay *r, const struct mikey_stamp *s)
 {
 	uint8_t digest[HMAC_SHA256_LEN];
-	const struct entry *e;
 
 	if (!digest_of(digest, r, s))
-		return MIKEY_FAIL_INTERNAL;
-	e = r->entry + bucket_of(r, digest);
-	return judge(r, e, find(e, digest), s);
+		return false;
+	memcpy(p->digest, digest, DIGEST);
+	p->owner = (uint16_t)(hash_siphash(r->key, s->owner.s, s->owner.len) % OWNERS);
+	p->found = NULL;
+	for (uint32_t i = 0; i < 2; i++) {
+		p->bucket[i] = r->entry + be32(digest + DIGEST + 4 * i) % r->buckets * BUCKET;
+		p->found = p->found ? p->found : find(p->bucket[i], digest);
+	}
+	return true;
 }
 
-/* A place that is free, or whose message would be refused by its timestamp. */
-static uint32_t place(const struct entry *e, uint64_t now_ntp)
+static bool is_old(const struct entry *e, uint64_t now_ntp)
 {
-	uint32_t i = 0;
+	return e->kind == MESSAGE && outside(e->time, now_ntp, e->skew_s);
+}
 
-	while (i < BUCKET && e[i].kind != FREE &&
-		(e[i].kind == COUNTER || !outside(e[i].time, now_ntp, e[i].skew_s)))
-		i++;
-	return i;
+static void release(struct mikey_replay *r, struct entry *e)
+{
+	r->count[e->owner]--;
+	r->used--;
+	e->kind = FREE;
+}
+
+/* Costs a millisecond, so at most once a second. */
+static void sweep(struct mikey_replay *r, uint64_t now_ntp)
+{
+	if (r->swept_ntp && distance_s(r->swept_ntp, now_ntp) < 2)
+		return;
+	r->swept_ntp = now_ntp;
+	for (uint32_t i = 0; i < r->buckets * BUCKET; i++)
+		if (is_old(&r->entry[i], now_ntp))
+			release(r, &r->entry[i]);
+}
+
+/* Half of what is free. An eighth of the table is not counted, so that buckets have room. */
+static bool has_share(const struct mikey_replay *r, uint16_t owner)
+{
+	uint32_t limit = r->buckets * (BUCKET - BUCKET / 8);
+
+	return r->used < limit && r->count[owner] < (limit - r->used + 1) / 2;
+}
+
+static struct entry *take(struct mikey_replay *r, const struct place *p, uint64_t now_ntp)
+{
+	struct entry *e = NULL;
+	uint32_t most = 0;
+
+	for (uint32_t b = 0; b < 2; b++) {
+		struct entry *first = NULL;
+		uint32_t room = 0;
+
+		for (uint32_t i = 0; i < BUCKET; i++) {
+			struct entry *x = &p->bucket[b][i];
+
+			if (is_old(x, now_ntp))
+				release(r, x);
+			first = !first && x->kind == FREE ? x : first;
+			room += x->kind == FREE;
+		}
+		e = room > most ? first : e;
+		most = room > most ? room : most;
+	}
+	return e;
+}
+
+/* --- Messages ---------------------------------------------------------------------------------*/
+
+static enum mikey_failure judge(
+	const struct mikey_replay *r, const struct entry *found, const struct mikey_stamp *s)
+{
+	if (s->ts_type == MIKEY_TS_COUNTER)
+		return found && s->time <= found->time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
+	if (outside(s->time, s->now_ntp, skew(s)) || is_forgotten(r, s))
+		return MIKEY_FAIL_TIME;
+	return found || is_before_mark(r, s) ? MIKEY_FAIL_REPLAY : MIKEY_OK;
+}
+
+enum mikey_failure mikey_replay_check(struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	struct place p;
+
+	return look(&p, r, s) ? judge(r, p.found, s) : MIKEY_FAIL_INTERNAL;
+}
+
+static void fill(struct mikey_replay *r, struct entry *e, const struct place *p)
+{
+	memcpy(e->digest, p->digest, DIGEST);
+	e->owner = p->owner;
+	r->count[p->owner]++;
+	r->used++;
 }
 
 enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_stamp *s)
 {
-	uint8_t digest[HMAC_SHA256_LEN];
+	bool counter = s->ts_type == MIKEY_TS_COUNTER;
 	enum mikey_failure f;
 	struct entry *e;
-	uint32_t i;
+	struct place p;
 
-	if (!digest_of(digest, r, s))
+	if (!look(&p, r, s))
 		return MIKEY_FAIL_INTERNAL;
-	e = r->entry + bucket_of(r, digest);
-	i = find(e, digest);
-	f = judge(r, e, i, s);
+	f = judge(r, p.found, s);
 	if (f)
 		return f;
-	if (i == BUCKET)
-		i = place(e, s->now_ntp);
-	if (i == BUCKET)
+	if (!p.found && !has_share(r, p.owner)) {
+		sweep(r, s->now_ntp);
+		if (!has_share(r, p.owner))
+			return MIKEY_FAIL_REPLAY_FULL;
+	}
+	e = p.found ? p.found : take(r, &p, s->now_ntp);
+	if (!e)
 		return MIKEY_FAIL_REPLAY_FULL;
-	memcpy(e[i].digest, digest, DIGEST);
-	e[i].time = s->time;
-	e[i].skew_s = skew(s);
-	e[i].kind = s->ts_type == MIKEY_TS_COUNTER ? COUNTER : MESSAGE;
+	if (!p.found)
+		fill(r, e, &p);
+	e->time = s->time;
+	e->skew_s = skew(s);
+	e->kind = counter ? COUNTER : MESSAGE;
+	if (r->marks && !counter)
+		mikey_marks_note(r->marks, s->owner, s->time);
 	return MIKEY_OK;
 }

@@ -138,6 +138,7 @@ static struct mikey_stamp stamp(const struct work *w)
 	return (struct mikey_stamp){
 		.from = mikey_id_str(&w->run->peer),
 		.to = mikey_id_str(&w->run->mine),
+		.owner = mikey_id_str(w->peer.owner.len ? &w->peer.owner : &w->run->peer),
 		.message = w->in.covered,
 		.ts_type = w->run->ts_type,
 		.time = w->run->time,
@@ -164,6 +165,14 @@ static enum mikey_failure proof_by_cert(struct work *w)
 	return f ? f : mikey_in_sign(&w->in, w->peer.cert, NULL);
 }
 
+/* What follows the proof costs milliseconds in all modes but this one. */
+static bool afford(const struct work *w)
+{
+	const struct mikey_store *s = w->a->store;
+
+	return w->run->mode == MIKEY_PSK || !s->afford || s->afford(s->arg, &w->peer);
+}
+
 static enum mikey_failure proof(struct work *w)
 {
 	struct mikey_stamp s = stamp(w);
@@ -177,7 +186,8 @@ static enum mikey_failure proof(struct work *w)
 	/* With certificates, no common key can authenticate an Error message yet. */
 	w->run->believed = by_psk(w->run);
 	memcpy(w->run->auth_key, w->t.auth, sizeof(w->run->auth_key));
-	return mikey_replay_add(w->a->replay, &s);
+	/* Not remembered if refused: the same message may come again. */
+	return afford(w) ? mikey_replay_add(w->a->replay, &s) : MIKEY_FAIL_RATE;
 }
 
 /* --- Step 4: policy --------------------------------------------------------------------------*/

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* MIKEY in offers and answers (RFC 4567). A terminal's message is answered when its offer is read:
  * what does not verify is refused before the other party hears of the call. The response waits in
- * mikey_host.h until the answer. Messages of ours are at media level, one for each m-line.
+ * mikey_host.h until the answer. A message of ours is for all m-lines if all have MIKEY.
  *
  * With SDES in the same offer, MIKEY goes first. SDES takes its place only where we have no key for
  * the peer or do not allow the mode. A message that fails to verify refuses the offer: else an
@@ -213,6 +213,7 @@ const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.could_accept = could_accept,
 	.is_same_offer = is_same_offer,
 	.write_offer = mikey_row_write_offer,
+	.end_offer = mikey_row_end_offer,
 	.read_answer = mikey_row_read_answer,
 	.write_answer = mikey_row_write_answer,
 	.was_offered = was_offered,

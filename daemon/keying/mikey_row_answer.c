@@ -14,7 +14,6 @@ static void into(struct keying_answer *a, const struct mikey_medium *m)
 
 static void in_force(struct keying_state *s, const struct mikey_run *run)
 {
-
 	s->in_force = KEYING_MIKEY;
 	s->mikey.mode = run->mode;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
@@ -27,40 +26,65 @@ static enum keying_result refuse(struct keying_answer *a, struct str detail)
 	return KEYING_REFUSES;
 }
 
-/* The message that we sent stays as it is: answers may be repeated, and come of forks. */
-static enum mikey_failure finish(struct keying_answer *a, struct mikey_talk *t,
-	const struct said *said, const struct keying_in *in, struct str *why)
+/* The message that we sent stays as it is: other answers may come of forks. */
+static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
+	const struct keying_in *in, struct mikey_run *run)
 {
 	struct mikey_host *h = in->host->mikey;
 	struct mikey_party party = {0};
-	struct mikey_run run = t->run;
-	struct mikey_keys keys;
+	struct mikey_keys keys = {0};
 	enum mikey_failure f = MIKEY_FAIL_IDENTITY; /* a reload removed it */
 
-	memset(&keys, 0, sizeof(keys));
-	if (mikey_config_find(h->config, &party, &run.peer) == 0) {
+	if (mikey_config_find(h->config, &party, &run->peer) == 0) {
 		const struct mikey_end end = {.mine = &party.mine,
 			.peer = &party.peer,
 			.skew_s = mikey_config_limits(h->config)->skew_s,
 			.env = mikey_row_env(h)};
 
-		f = mikey_finish(&run, &end, said->message, &keys);
+		/* The offer paid for one answer. */
+		f = t->got && run->mode != MIKEY_PSK &&
+				!mikey_host_afford(h, &party.peer, in->emergency)
+			? MIKEY_FAIL_RATE
+			: mikey_finish(run, &end, said->message, &keys);
 	}
 	mikey_host_count(h, (enum mikey_mode)t->run.mode, true, f);
-	if (!f && !mikey_row_note_key(&a->answerer.state->mikey, &keys.medium[0].tx, t->id))
+	if (!f) {
+		t->keys = keys;
+		t->answerer = run->peer;
+	}
+	secmem_wipe(&party, sizeof(party));
+	secmem_wipe(&keys, sizeof(keys));
+	return f;
+}
+
+/* The keys of this response, which several m-lines and repeated answers may have. */
+static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
+	const struct said *said, const struct keying_in *in, struct str *why)
+{
+	uint64_t got = mikey_host_hash(in->host->mikey, said->message) | 1;
+	struct keying_mikey *s = &a->answerer.state->mikey;
+	struct mikey_run run = t->run;
+	enum mikey_failure f = MIKEY_OK;
+
+	if (t->got != got)
+		f = finish(t, said, in, &run);
+	if (!f)
+		t->got = got;
+	run.peer = t->answerer;
+	if (!f &&
+		(s->asked_place >= t->keys.media ||
+			!mikey_row_note_key(s, &t->keys.medium[s->asked_place].tx, t->id)))
 		f = MIKEY_FAIL_STATE;
 	if (!f && !t->answered_ns)
-		t->answered_ns = h->now_ns();
+		t->answered_ns = in->host->mikey->now_ns();
 	if (f) {
 		*why = mikey_row_failure(in->p, f, &run);
 	} else {
 		in_force(a->answerer.state, &run);
-		a->answerer.state->mikey.used = a->answerer.state->mikey.used_hash = 0;
-		into(a, &keys.medium[0]);
+		s->used = s->used_hash = 0;
+		into(a, &t->keys.medium[s->asked_place]);
 	}
-	secmem_wipe(&party, sizeof(party));
 	secmem_wipe(&run, sizeof(run));
-	secmem_wipe(&keys, sizeof(keys));
 	return f;
 }
 
@@ -81,7 +105,7 @@ enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct k
 	t = mikey_talk_find(in->host->mikey, s->asked);
 	if (!t)
 		return refuse(a, STR("the exchange of this offer was forgotten"));
-	return finish(a, t, &said, in, &why) ? refuse(a, why) : KEYING_AGREES;
+	return keys_of(a, t, &said, in, &why) ? refuse(a, why) : KEYING_AGREES;
 }
 
 static bool write_response(

@@ -13,6 +13,7 @@
 /* Values of keying_mikey.offered and asked that name no exchange. */
 #define MIKEY_KEPT 1u /* offered: the message in force, whose exchange was forgotten */
 #define MIKEY_GONE 2u /* its keys were forgotten, and must not return */
+#define MIKEY_NEXT 3u /* asked: the message follows at the end of the offer */
 
 /* --- mikey_row.c ------------------------------------------------------------------------------ */
 
@@ -34,8 +35,8 @@ bool mikey_row_said(struct said *out, const struct sdp_media *m, const struct ke
 /* Of a line, for is_same_offer() and what is saved. */
 uint64_t mikey_row_hash(struct str text);
 /* The number of a message's exchange. The same message in the same dialog is the same offer:
- * repeated, forked, or another of its m-lines. In another dialog it is a replay, and in the same one
- * after the call has ended. 0: no memory. */
+ * repeated, forked, or another of its m-lines. In another dialog it is a replay, and in the same
+ * one after the call has ended. 0: no memory. */
 uint64_t mikey_row_number(struct str message, const struct keying_in *in);
 /* The response to a message, made now or before. NULL: see *why. */
 struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint64_t id,
@@ -48,9 +49,11 @@ struct keying_error mikey_row_error(struct str detail);
 uint8_t mikey_row_suites(
 	uint8_t out[MIKEY_SUITES_MAX], uint32_t allowed, const struct keying_in *in);
 
-/* --- mikey_row_offer.c, mikey_row_answer.c: operations of the row ------------------------------ */
+/* --- mikey_row_offer.c, mikey_row_answer.c: operations of the row ----------------------------- */
 
 enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct keying_in *in);
+void mikey_row_end_offer(
+	struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in);
 enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct keying_in *in);
 enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct keying_in *in);
 

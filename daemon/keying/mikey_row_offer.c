@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Our message in an offer, at media level: one for each m-line. */
+/* Our message in an offer: of the session level if it is for all m-lines, which costs one exchange
+ * instead of many; of the media level otherwise, and for a single m-line. */
 #include "keying/mikey_row_int.h"
 
 #include <errno.h>
@@ -66,82 +67,169 @@ static uint64_t draw_number(const struct keying_in *in)
 	return n | 4;
 }
 
-/* A message of ours as a line; the failure otherwise. */
-static enum mikey_failure initiate(struct keying_offer *o, const struct mikey_party *party,
-	enum mikey_mode mode, const struct keying_in *in)
+/* Whom an m-line is for, and how. Wipe it. */
+struct wish {
+	struct mikey_party party;
+	enum mikey_mode mode;
+};
+
+/* False: why. */
+static bool wish_of(
+	struct wish *w, const struct keying_state *to, const struct keying_in *in, struct str *why)
+{
+	if (party_of(&w->party, to, in)) {
+		mikey_host_count(in->host->mikey, MIKEY_MODE_COUNT, true, MIKEY_FAIL_IDENTITY);
+		*why = STR("no section for MIKEY-peer");
+		return false;
+	}
+	if (mode_of(&w->mode, &w->party, in->r))
+		return true;
+	secmem_wipe(w, sizeof(*w));
+	*why = STR("the peer allows no such mode");
+	return false;
+}
+
+struct made { /* a message of ours */
+	uint64_t id;
+	struct str line;
+};
+
+static enum mikey_failure initiate(
+	struct made *m, const struct wish *w, uint32_t media, const struct keying_in *in)
 {
 	struct mikey_host *h = in->host->mikey;
 	const struct ng_sdes *flags = &in->r->sdes;
-	struct mikey_offer offer = {.media = 1, .sdp_ids = MIKEY_PROTOCOL};
-	const struct mikey_start start = {.mode = mode,
-		.mine = &party->mine,
-		.peer = &party->peer,
+	struct mikey_offer offer = {.media = (uint8_t)media, .sdp_ids = MIKEY_PROTOCOL};
+	const struct mikey_start start = {.mode = w->mode,
+		.mine = &w->party.mine,
+		.peer = &w->party.peer,
 		.offer = &offer,
 		.env = mikey_row_env(h)};
 	struct mikey_out out = {
 		.buf = pool_alloc(in->p, MIKEY_MESSAGE_MAX), .cap = MIKEY_MESSAGE_MAX};
-	uint64_t id = draw_number(in);
-	struct mikey_talk *t = out.buf && id ? mikey_talk_add(h, id, in->r->call_id, 0) : NULL;
+	struct mikey_talk *t;
 	enum mikey_failure f;
-	struct str line;
 
+	m->id = draw_number(in);
+	t = out.buf && m->id ? mikey_talk_add(h, m->id, in->r->call_id, 0) : NULL;
 	offer.suites = mikey_row_suites(
 		offer.suite, in->policy->accept & (flags->only ? flags->only : ~flags->no), in);
 	if (!t)
 		return MIKEY_FAIL_INTERNAL;
+	/* The answer is not limited again: the callee rings. */
+	if (w->mode != MIKEY_PSK && !mikey_host_afford(h, &w->party.peer, in->emergency))
+		return MIKEY_FAIL_RATE;
 	f = mikey_initiate(&t->run, &start, &out);
 	if (f)
 		return f;
-	line = sdp_keymgmt_write(
+	m->line = sdp_keymgmt_write(
 		in->p, MIKEY_PROTOCOL, (struct str){(const char *)out.buf, out.len});
-	if (!line.s || o->lines->n == KEYING_LINES)
-		return MIKEY_FAIL_INTERNAL;
-	o->lines->line[o->lines->n++] = line;
-	o->to.state->mikey.asked = id;
-	return MIKEY_OK;
+	return m->line.s ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
 }
 
 /* Where MIKEY is only wished for, a warning says why there is none. */
-static enum keying_result no_message(
-	struct keying_offer *o, enum mikey_use use, struct str why, const struct keying_in *in)
+static void no_message(struct keying_written *w, struct str why, const struct keying_in *in)
 {
-	if (use == MIKEY_USE_REQUIRE) {
-		o->error = mikey_row_error(why);
-		return KEYING_REFUSES;
+	struct keying_mikey *s = &w->to->mikey;
+
+	s->asked = 0;
+	if (s->asked_only) {
+		w->error = mikey_row_error(why);
+		return;
 	}
-	o->warning = pool_printf(in->p, "MIKEY not offered: " STR_FMT, STR_ARG(why));
-	o->weaker = true;
-	return KEYING_PASSES;
+	w->warning = pool_printf(in->p, "MIKEY not offered: " STR_FMT, STR_ARG(why));
+	if (!keying_asks(w->to))
+		w->error = mikey_row_error(why);
+}
+
+/* One message for n m-lines: of the session level if there are several. */
+static void write_message(
+	struct keying_written *w, uint32_t n, const struct wish *wish, const struct keying_in *in)
+{
+	struct made m = {0};
+	enum mikey_failure f = initiate(&m, wish, n, in);
+
+	if (f)
+		mikey_host_count(in->host->mikey, wish->mode, true, f);
+	for (uint32_t i = 0; i < n; i++) {
+		if (f || (n == 1 && w[i].lines->n == KEYING_LINES)) {
+			no_message(&w[i], str_from(mikey_failure_text(f ? f : MIKEY_FAIL_INTERNAL)),
+				in);
+			continue;
+		}
+		if (n == 1)
+			w[i].lines->line[w[i].lines->n++] = m.line;
+		else
+			w[i].lines->session = m.line;
+		w[i].to->mikey.asked = m.id;
+		w[i].to->mikey.asked_place = (uint8_t)i;
+	}
 }
 
 enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct keying_in *in)
 {
 	enum mikey_use use = use_of(o->to.state, in);
-	struct mikey_party party;
-	enum mikey_mode mode;
-	enum mikey_failure f;
+	struct keying_written w = {.to = o->to.state, .lines = o->lines};
+	struct wish wish;
 	struct str why;
 
 	if (use < MIKEY_USE_OFFER || !sdp_proto_is_secure(o->proto) || sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
-	if (party_of(&party, o->to.state, in)) {
-		/* The operator's default is for those who have a section. */
-		if (in->r->mikey == NG_MIKEY_DEFAULT)
-			return KEYING_PASSES;
-		mikey_host_count(in->host->mikey, MIKEY_MODE_COUNT, true, MIKEY_FAIL_IDENTITY);
-		return no_message(o, use, STR("no section for MIKEY-peer"), in);
+	/* The operator's default is for those who have a section. */
+	if (in->r->mikey == NG_MIKEY_DEFAULT && party_of(&wish.party, o->to.state, in))
+		return KEYING_PASSES;
+	w.to->mikey.asked = MIKEY_NEXT;
+	w.to->mikey.asked_only = use == MIKEY_USE_REQUIRE;
+	if (!wish_of(&wish, w.to, in, &why))
+		no_message(&w, why, in);
+	else if (!o->later)
+		write_message(&w, 1, &wish, in);
+	secmem_wipe(&wish, sizeof(wish));
+	o->warning = w.warning;
+	o->weaker = w.warning.s;
+	if (w.to->mikey.asked)
+		return w.to->mikey.asked_only ? KEYING_AGREES : KEYING_ADDS;
+	if (!w.to->mikey.asked_only) /* another keying may have lines */
+		return KEYING_PASSES;
+	o->error = w.error;
+	return KEYING_REFUSES;
+}
+
+/* RFC 4567 3.1: a line of the session level is for all m-lines. */
+static bool all_wish(const struct keying_written *w, uint32_t n, const struct wish *first,
+	const struct keying_in *in)
+{
+	bool same = n > 1 && n <= MIKEY_MEDIA_MAX;
+
+	for (uint32_t i = 0; same && i < n; i++) {
+		struct wish wish;
+		struct str why;
+
+		same = w[i].to->mikey.asked == MIKEY_NEXT && wish_of(&wish, w[i].to, in, &why) &&
+			wish.mode == first->mode &&
+			mikey_id_eq(&wish.party.peer.id, &first->party.peer.id);
+		secmem_wipe(&wish, sizeof(wish));
 	}
-	if (!mode_of(&mode, &party, in->r)) {
-		secmem_wipe(&party, sizeof(party));
-		return no_message(o, use, STR("the peer allows no such mode"), in);
+	return same;
+}
+
+void mikey_row_end_offer(
+	struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in)
+{
+	uint32_t step = 1;
+	struct wish wish;
+	struct str why;
+
+	for (uint32_t i = 0; i < n; i += step) {
+		if (w[i].to->mikey.asked != MIKEY_NEXT)
+			continue;
+		if (!wish_of(&wish, w[i].to, in, &why)) {
+			no_message(&w[i], why, in);
+			continue;
+		}
+		if (i == 0 && whole && all_wish(w, n, &wish, in))
+			step = n;
+		write_message(&w[i], step, &wish, in);
+		secmem_wipe(&wish, sizeof(wish));
 	}
-	f = initiate(o, &party, mode, in);
-	secmem_wipe(&party, sizeof(party));
-	if (f) {
-		mikey_host_count(in->host->mikey, mode, true, f);
-		why = str_from(mikey_failure_text(f));
-		return no_message(o, use, why, in);
-	}
-	o->to.state->mikey.asked_only = use == MIKEY_USE_REQUIRE;
-	return use == MIKEY_USE_REQUIRE ? KEYING_AGREES : KEYING_ADDS;
 }

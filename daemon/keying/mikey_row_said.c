@@ -85,8 +85,9 @@ static bool list_fits(const struct said *said, struct pool *p)
 /* --- Responses -------------------------------------------------------------------------------- */
 
 struct looked_up {
-	const struct mikey_host *host;
+	struct mikey_host *host;
 	struct mikey_party party;
+	bool emergency;
 };
 
 /* mikey_store.find */
@@ -105,6 +106,14 @@ static int find_party(void *arg, const struct mikey_ask *ask, struct mikey_ident
 	*mine = l->party.mine;
 	*peer = l->party.peer;
 	return allowed && l->party.may_initiate ? 0 : -EACCES;
+}
+
+/* mikey_store.afford */
+static bool afford(void *arg, const struct mikey_peer *peer)
+{
+	struct looked_up *l = arg;
+
+	return mikey_host_afford(l->host, peer, l->emergency);
 }
 
 uint8_t mikey_row_suites(
@@ -133,8 +142,8 @@ static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
 {
 	struct mikey_host *h = in->host->mikey;
 	const struct mikey_limits *limits = mikey_config_limits(h->config);
-	struct looked_up up = {.host = h};
-	const struct mikey_store store = {find_party, &up};
+	struct looked_up up = {.host = h, .emergency = in->emergency};
+	const struct mikey_store store = {find_party, afford, &up};
 	struct mikey_accept accept = {.modes = (1u << MIKEY_MODE_COUNT) - 1,
 		.media = (uint8_t)said->lines.places,
 		.null_key_encryption = limits->null_key_encryption,

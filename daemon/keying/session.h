@@ -90,6 +90,8 @@ struct session_event {
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */
 	const char *why;           /* constant */
+	/* FAILED: the peer did not take part in the handshake, or ended it. Nothing was forged. */
+	bool declined;
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;
 	char sas[SESSION_SAS_MAX]; /* as people read it */

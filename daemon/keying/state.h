@@ -62,6 +62,7 @@ struct keying_dtls {
 	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association;       /* counts them */
 	uint32_t suites;            /* bit per suite: SRTP profiles that may be agreed on */
+	bool may_clear;             /* in clear if the terminal declines the handshake; not saved */
 	bool nena;                  /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
 	uint64_t our_cert;          /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
@@ -88,6 +89,7 @@ struct keying_mikey {
 	uint8_t offered_place;
 	bool offered_session; /* the message is of the session level */
 	uint64_t asked;       /* our last offer to the terminal */
+	uint8_t asked_place;  /* which of the m-lines of our message this is */
 	bool asked_only;      /* and that had no other keys */
 	/* Keys that may return: the same answer may come again. Not saved, as exchanges are not. */
 	struct mikey_key ours[KEYING_MIKEY_KEYS];

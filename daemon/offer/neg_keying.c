@@ -14,6 +14,7 @@ static struct keying_in keying_in(const struct neg_in *in, struct keying_random 
 		.policy = &in->policy->sdes,
 		.p = in->p,
 		.random = random,
+		.emergency = ng_flag(in->r, NG_FLAG_EMERGENCY) || in->call->emergency,
 		.refusal = reflect_refusal,
 		.arg = in};
 }
@@ -97,6 +98,7 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 		.wanted = sdp_proto_is_secure(pm->proto) || how->opportunistic,
 		.media = m,
 		.proto = pm->proto,
+		.later = how->later,
 		.lines = &pm->lines};
 	bool written = keying_write_offer(&o, &k);
 
@@ -104,6 +106,45 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 	if (!written)
 		plan_fail(plan, o.error.reason, at_media(in->p, i, o.error.detail));
 	return written;
+}
+
+/* Whether an m-line of our offer is one of those that keying_end_offer() gets. */
+static bool is_written(const struct plan *plan, const struct side *to, uint32_t i)
+{
+	const struct plan_media *pm = &plan->media[i];
+
+	return !pm->reject && !pm->omit && !pm->keep && i < to->legs && to->leg[i] &&
+		to->leg[i]->used;
+}
+
+void neg_end_offer(struct plan *plan, struct side *to, struct neg_in *in)
+{
+	const struct keying_in k = keying_in(in, &in->random);
+	uint32_t n = 0, count = in->sdp->media_count;
+	struct keying_written *w = pool_alloc(in->p, (count + 1) * sizeof(*w));
+	uint32_t *of = pool_alloc(in->p, (count + 1) * sizeof(*of));
+	bool whole = true;
+
+	if (!w || !of) {
+		plan_fail(plan, NGE_NOMEM, STR("keys"));
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		/* A doubled m-line has two profiles, and a message would be for one of them. */
+		whole = whole && is_written(plan, to, i) && !plan->media[i].both;
+		if (!is_written(plan, to, i))
+			continue;
+		of[n] = i;
+		w[n++] = (struct keying_written){
+			.to = &to->leg[i]->keying, .lines = &plan->media[i].lines};
+	}
+	(void)keying_end_offer(w, n, whole, &k);
+	for (uint32_t i = 0; i < n && !plan->error; i++) {
+		warn(plan, in, of[i], w[i].warning, true);
+		if (w[i].error.reason)
+			plan_fail(
+				plan, w[i].error.reason, at_media(in->p, of[i], w[i].error.detail));
+	}
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */

@@ -17,10 +17,14 @@ struct neg_offer_keys {
 	bool paired;        /* these two sides were peers before */
 	bool ours_only;     /* see keying_offer */
 	bool opportunistic; /* keys are offered in RTP, too (RFC 8643) */
+	bool later;         /* neg_end_offer() follows */
 };
 /* Writes the m-line of our offer. False with plan->error. */
 bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in);
+
+/* After all m-lines of our offer to this side: writes what is for several of them. */
+void neg_end_offer(struct plan *plan, struct side *to, struct neg_in *in);
 
 /* Reads the answer to our offer: puts the answerer's keys, or RTP, into force. offerer may be NULL.
  * *joint: the keying spans both legs, so the offerer's SDP must carry its answer. */

@@ -126,7 +126,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	struct plan_media *pm = &plan->media[i];
 	uint32_t mux = in->r->rtcp_mux;
 	struct neg_offer_keys keys = {
-		.from = from, .to = to, .paired = paired, .ours_only = pm->both};
+		.from = from, .to = to, .paired = paired, .ours_only = pm->both, .later = true};
 
 	neg_said(from, m, in);
 	bundle_said(from, i, plan);
@@ -280,6 +280,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 			raw_offer(lf, lt, m, in);
 		}
 	}
+	if (!plan->error)
+		neg_end_offer(plan, to, in);
 	bundle_ask(plan, to, in);
 	error = osrtp_legacy_fits(to, in->sdp->media_count);
 	if (error && !plan->error)

@@ -427,9 +427,13 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 		return false;
 	c->end_told = true;
 	out->kind = state == DTLS_CLOSED ? SESSION_CLOSED : SESSION_FAILED;
-	if (state != DTLS_CLOSED)
-		out->why = dtls_failure_text(
-			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls));
+	if (state != DTLS_CLOSED) {
+		enum dtls_failure f =
+			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls);
+
+		out->why = dtls_failure_text(f);
+		out->declined = f == DTLS_FAIL_TIMEOUT || f == DTLS_FAIL_REFUSED;
+	}
 	return true;
 }
 

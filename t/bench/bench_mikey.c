@@ -193,7 +193,7 @@ static bool modes(const double us[PRIMITIVES], unsigned count)
 		struct mikey_replay *replay;
 		double floor[2] = {0, 0}, took[2];
 
-		if (mikey_replay_create(&replay, 2 * count + 1024))
+		if (mikey_replay_create(&replay, 4 * count + 1024))
 			return false;
 		memset(t.ns, 0, sizeof(t.ns));
 		for (unsigned i = 0; i < count; i++)

@@ -67,6 +67,22 @@ def test_dtls_that_is_not_answered(net):
             end.close()
 
 
+def test_dtls_that_is_not_answered_in_an_emergency(net):
+    """With allow-RTP-answer an emergency call goes on in clear."""
+    with relay_of(net) as daemon:
+        a, b = ends(net, "sdes", "dtls")
+        b.setup = "passive"
+        flags = {"flags": ["allow-RTP-answer", "emergency"]}
+        c = Call(daemon, a, b, KINDS["dtls"].offer_flags | flags, flags).begin()
+        nothing_arrives(c)
+        wait_for("it is logged", lambda: "media of this emergency call are in clear" in daemon.text())
+        assert daemon.statistics()["sessions"]["handshakes"]["timeout"] == 1
+        b.protect, b.hear = (lambda packet: packet), (lambda packet: b.heard.append(packet[12:]))
+        talk(c)
+        for end in (a, b):
+            end.close()
+
+
 @cases((True,), (False,))
 def test_dtls_that_is_refused_in_sdp(net, allowed):
     """The answer is in RTP."""

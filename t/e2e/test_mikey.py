@@ -386,6 +386,22 @@ def test_what_a_peer_may_do(net):
         call.end()
 
 
+def test_a_certificate_of_the_file(net):
+    """The message has none: the one in the peer's section proves it. A peer without one is refused."""
+    with rig(net) as world:
+        for mode in ("pke", "dh", "rsa-r"):
+            a = terminal(world, net, Mikey).use(initiator(world, mode, named=False))
+            call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").begin()
+            call.exchange()
+            call.end()
+        a.use(initiator(world, "dh", named=False, party=world.bob))
+        assert "MAC or signature" in Call(world.daemon, a, None).refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+        world.ini(f"[peer {ALICE}]\nmodes = dh\n")
+        assert world.daemon.client.call("reload")["result"] == "ok"
+        a.use(initiator(world, "dh", named=False))
+        assert "certificate is absent" in Call(world.daemon, a, None).refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+
+
 def test_a_revoked_certificate(net):
     with rig(net) as world:
         bad = world.root.party(ALICE)

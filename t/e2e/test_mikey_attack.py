@@ -2,10 +2,11 @@
 """Attacks on MIKEY by parties that need no key, or only one of their own."""
 import base64
 import re
+import tempfile
 import time
 
 import dtls
-from test_mikey import BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
+from test_mikey import ALICE, BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
 
 
 class Wire(Mikey):
@@ -127,6 +128,63 @@ def test_replay_after_a_restart(net):
         speak(b, fill=2)
         time.sleep(0.3)
         assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+
+
+def test_a_fast_clock_and_a_restart(net):
+    """The caller's clock is ahead, so its message is later than the restart."""
+    with tempfile.TemporaryDirectory() as folder, rig(net, f"--mikey-state={folder}/marks") as world:
+        a = terminal(world, net, Mikey).use(initiator(world, "psk", now=lambda: time.time() + 100))
+        b = terminal(world, net, dtls.Plain, "callee")
+        Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin()
+        assert world.daemon.stop() == 0
+        world.daemon = world.start()
+        why = Call(world.daemon, a, b).refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+        assert "received before" in why, why
+        a.use(initiator(world, "psk", now=lambda: time.time() + 100))
+        Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin().exchange()
+
+
+def test_exchanges_are_limited(net):
+    """Of one peer and of all, except emergency calls. Modes without public keys have no limit."""
+    every = "modes = psk dh\npsk-file = psk\n"
+    with rig(net, peers=f"[peer {ALICE}]\n{every}[peer {BOB}]\n{every}rate = 1\n", own="rate = 3\npeer-rate = 2\n") as world:
+        a = terminal(world, net, Mikey)
+
+        def offer(mode, **flags):
+            a.use(initiator(world, mode))
+            call = Call(world.daemon, a, None)
+            return world.daemon.client.call("offer", call_id=call.id, sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP", **flags)
+
+        def until_refused():
+            for n in range(100):
+                reply = offer("dh")
+                if reply["result"] == "error":
+                    return n, reply["error-reason"]
+            return n, "never"
+
+        n, why = until_refused()
+        assert n >= 2 and "MIKEY exchange failed" in why and "too many exchanges" in why, (n, why)
+        assert offer("psk")["result"] == "ok"
+        for _ in range(5):
+            assert offer("dh", flags=["emergency"])["result"] == "ok"
+        # Offers to a callee of MIKEY count for the callee.
+        line, reply = dtls.Plain.sdp(a), {}
+        for i in range(100):
+            reply = world.daemon.client.call("offer", call_id=f"x{i}", from_tag="x", sdp=line.replace("RTP/SAVP", "RTP/AVP"), ICE="remove",
+                                             transport_protocol="RTP/SAVP", flags=["MIKEY-peer=" + BOB], MIKEY=["require", "dh"])
+            if reply["result"] == "error":
+                break
+        assert "too many exchanges" in reply["error-reason"], reply
+        # A refused message was not taken for received.
+        a.use(initiator(world, "dh"))
+        call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP")
+        sdp, reply, end = a.sdp(), {}, time.monotonic() + 60
+        while reply.get("result") != "ok" and time.monotonic() < end:
+            reply = world.daemon.client.call("offer", call_id=call.id, sdp=sdp, from_tag="a", transport_protocol="RTP/AVP", **Call.flags)
+            assert reply["result"] == "ok" or "too many exchanges" in reply["error-reason"], reply
+            time.sleep(0.1)
+        assert reply["result"] == "ok", reply
+        assert world.daemon.statistics()["MIKEY"]["dh responder rate"] >= 1
 
 
 def test_answers_return_to_a_key(net):

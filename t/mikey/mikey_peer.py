@@ -191,14 +191,17 @@ def first_key(payloads):
 
 class Initiator(Side):
     """peer: identity of the responder. peer_cert: its certificate, which pke needs before. lines: m-lines of the exchange. sdp_ids: the
-    list that is authenticated. kind: type of T."""
+    list that is authenticated. kind: type of T. named: the message has our certificate. before: the
+    initiator whose CSB is updated (RFC 3830 4.5)."""
 
     def __init__(self, mode, me, peer, suite="AES_CM_128_HMAC_SHA1_80", peer_cert=None, lines=1, sdp_ids="mikey", verify=True,
-                 group=0, mki=b"", kind=wire.NTP_UTC, ssrc=0x11110000, **how):
+                 group=0, mki=b"", kind=wire.NTP_UTC, ssrc=0x11110000, named=True, before=None, **how):
         super().__init__(me, **how)
         self.mode, self.peer, self.suite, self.peer_cert, self.lines = mode, peer.encode(), suite, peer_cert, lines
+        self.named = named
         self.sdp_ids, self.verify, self.group, self.mki, self.kind, self.ssrc = sdp_ids, verify, group, mki, kind, ssrc
-        self.rand, self.csb_id = self.random("rand", 16), int.from_bytes(self.random("csb_id", 4), "big")
+        self.before = before
+        self.rand, self.csb_id = (before.rand, before.csb_id) if before else (self.random("rand", 16), int.from_bytes(self.random("csb_id", 4), "big"))
         stamp = ntp(self.now())
         self.stamp = stamp[:4] if kind == wire.COUNTER else stamp
         self.keys = self.sent = None
@@ -212,8 +215,8 @@ class Initiator(Side):
             sessions += [(0, self.ssrc + i if self.ssrc else 0, 0), (0, 0, 0)]
         verify = self.verify or self.mode == "rsa-r"
         header = wire.Header(MODES[self.mode][0], self.csb_id, sessions, verify)
-        start = [Payload(wire.T, type=self.kind, value=self.stamp), Payload(wire.RAND, data=self.rand), identity(self.me)]
-        if self.mode in ("pke", "dh", "rsa-r"):
+        start = [Payload(wire.T, type=self.kind, value=self.stamp), *([] if self.before else [Payload(wire.RAND, data=self.rand)]), identity(self.me)]
+        if self.named and self.mode in ("pke", "dh", "rsa-r"):
             start += certificates(self.party)
         start.append(identity(self.peer))
         if self.sdp_ids is not None:

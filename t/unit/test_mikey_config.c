@@ -131,6 +131,87 @@ static void peers_are_found(void **state)
 	mikey_config_destroy(c);
 }
 
+/* An empty section is one: the peer does not fall through to the section of its domain. */
+static void a_section_needs_no_entries(void **state)
+{
+	struct mikey_config *c = NULL;
+	struct mikey_party p;
+	struct mikey_id id;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(load(&c,
+				 SELF "[peer *@example.org]\npsk-file = text\n"
+				      "[peer sip:eve@example.org]\n"
+				      "[peer sip:bob@example.org]\npsk-file = hex\n",
+				 err, sizeof(err)),
+		0);
+	assert_int_equal(mikey_config_peers(c), 3);
+	assert_int_equal(mikey_id_from_text(&id, STR("sip:eve@example.org")), 0);
+	assert_int_equal(mikey_config_find(c, &p, &id), 0);
+	assert_int_equal(p.peer.psk.len, 0);
+	assert_int_equal(p.modes, 0);
+	mikey_config_destroy(c);
+}
+
+/* Limits are of a peer, or of all names that one key serves. */
+static void rates_and_owners(void **state)
+{
+	static const struct {
+		const char *id, *owner;
+		uint32_t rate;
+	} T[] = {
+		{"sip:bob@example.org", "", 7},
+		{"sip:eve@example.org", "*@example.org", 3},
+		{"sip:eve@example.net", "", 3},
+	};
+	struct mikey_config *c = NULL;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(load(&c,
+				 SELF "rate = 0\npeer-rate = 3\n[peer *]\n"
+				      "[peer *@example.org]\npsk-file = text\n"
+				      "[peer sip:bob@example.org]\npsk-file = hex\nrate = 7\n",
+				 err, sizeof(err)),
+		0);
+	assert_int_equal(mikey_config_limits(c)->rates.all, 0);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_party p;
+		struct mikey_id id;
+
+		assert_int_equal(mikey_id_from_text(&id, str_from(T[i].id)), 0);
+		assert_int_equal(mikey_config_find(c, &p, &id), 0);
+		assert_int_equal(p.peer.rate, T[i].rate);
+		assert_true(str_eq(
+			(struct str){p.peer.owner.name, p.peer.owner.len}, str_from(T[i].owner)));
+	}
+	mikey_config_destroy(c);
+}
+
+/* A named pipe would block the control thread until somebody writes to it. */
+static void pipes_are_refused(void **state)
+{
+	struct mikey_config *c = NULL;
+	char pipe[128], err[256];
+
+	(void)state;
+	alarm(60);
+	snprintf(pipe, sizeof(pipe), "%s/pipe", folder);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	assert_int_equal(mikey_config_load(&c, pipe, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "not a regular file"));
+	assert_int_equal(load(&c, SELF "roots = pipe\n", err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "cannot read"));
+	assert_int_equal(
+		load(&c, SELF "[peer a@b]\ncertificate = pipe\n", err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "cannot read"));
+	assert_int_equal(load(&c, SELF "[peer a@b]\npsk-file = pipe\n", err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "not a regular file"));
+	unlink(pipe);
+	alarm(0);
+}
+
 static void mistakes_have_one_complaint(void **state)
 {
 	static const struct {
@@ -140,6 +221,10 @@ static void mistakes_have_one_complaint(void **state)
 		{"[self]\nidentity =\n", "1 to 255 characters"},
 		{"[other]\na = b\n", "sections are"},
 		{SELF "color = red\n", "color is not a name"},
+		{SELF "[peer a@b]\n[peer a@c]\n[peer a@B]\n", "two sections [peer a@"},
+		{SELF "[peer a@b]\ncolor = red\n", "color is not a name"},
+		{SELF "rate = many\n", "rate is 0 to 100000"},
+		{SELF "[peer a@b]\nrate = -1\n", "rate is 0 to 100000"},
 		{SELF "skew = 0\n", "skew is 1 to 86400"},
 		{SELF "weak-dh = maybe\n", "weak-dh is yes or no"},
 		{SELF "crl = rubbish.pem\n", "crl needs roots"},
@@ -186,6 +271,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peers_are_found),
+		cmocka_unit_test(a_section_needs_no_entries),
+		cmocka_unit_test(rates_and_owners),
+		cmocka_unit_test(pipes_are_refused),
 		cmocka_unit_test(mistakes_have_one_complaint),
 		cmocka_unit_test(a_file_that_is_absent),
 	};

@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,6 +36,7 @@ static struct mikey_stamp stamp(const char *message, uint8_t type, uint64_t time
 {
 	return (struct mikey_stamp){.from = STR("alice"),
 		.to = STR("bob"),
+		.owner = STR("alice"),
 		.message = str_from(message),
 		.ts_type = type,
 		.time = time,
@@ -118,40 +122,102 @@ static void test_since(void **state)
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
 }
 
-/* Full: refused, and what is remembered stays. Old messages make room. */
+static uint32_t flood(const char *owner, uint32_t n, uint64_t time)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mikey_stamp s;
+		enum mikey_failure f;
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s %llx %u", owner, (unsigned long long)time, i);
+		s = stamp(name, MIKEY_TS_NTP, time);
+		s.now_ntp = time;
+		s.owner = str_from(owner);
+		f = mikey_replay_add(r, &s);
+		assert_true(f == MIKEY_OK || f == MIKEY_FAIL_REPLAY_FULL);
+		if (!f)
+			assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_REPLAY);
+		kept += !f;
+	}
+	return kept;
+}
+
+/* One peer gets a third, and the next ones half of what is left. Old messages make room. */
 static void test_full(void **state)
 {
-	uint32_t kept = 0, full = 0;
+	(void)state;
+	assert_int_equal(flood("a", 200, NOW), 19); /* of 56 */
+	assert_int_equal(flood("b", 200, NOW), 13);
+	assert_int_equal(flood("c", 200, NOW), 8);
+	assert_int_equal(flood("a", 200, NOW + 301 * S), 19);
+}
+
+/* Whatever some peers do, a further one has room. */
+static void test_no_peer_costs_another_its_share(void **state)
+{
+	struct mikey_replay *before = r;
 	char name[16];
 
 	(void)state;
-	for (uint32_t i = 0; i < 200; i++) {
-		struct mikey_stamp s;
-		enum mikey_failure f;
-
-		snprintf(name, sizeof(name), "%u", i);
-		s = stamp(name, MIKEY_TS_NTP, NOW);
-		f = mikey_replay_add(r, &s);
-		assert_true(f == MIKEY_OK || f == MIKEY_FAIL_REPLAY_FULL);
-		if (f)
-			full++;
-		else
-			kept++;
-		if (!f)
-			assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_REPLAY);
+	assert_int_equal(mikey_replay_create(&r, 65536), 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "evil %u", i);
+		assert_true(flood(name, 30000, NOW) < 20000);
 	}
-	assert_int_equal(kept, 64);
-	assert_int_equal(full, 136);
-	for (uint32_t i = 0; i < 64; i++) {
-		struct mikey_stamp s;
+	assert_int_equal(flood("victim", 200, NOW), 200);
+	mikey_replay_destroy(r);
+	r = before;
+}
 
-		snprintf(name, sizeof(name), "new %u", i);
-		s = stamp(name, MIKEY_TS_NTP, NOW + 301 * S);
-		s.now_ntp = NOW + 301 * S;
-		if (mikey_replay_add(r, &s) == MIKEY_OK)
-			kept++;
-	}
-	assert_true(kept > 64 + 32); /* buckets fill unevenly */
+static void restart(uint64_t now, const char *path)
+{
+	mikey_replay_destroy(r);
+	assert_int_equal(mikey_replay_create(&r, 64), 0);
+	mikey_replay_since(r, now);
+	assert_int_equal(mikey_replay_keep(r, path), 0);
+}
+
+/* A peer's clock is ahead of ours: its message from before the restart is later than that. */
+static void test_a_fast_clock_and_a_restart(void **state)
+{
+	struct mikey_stamp s = stamp("a", MIKEY_TS_NTP, NOW + 200 * S);
+	char path[] = "/tmp/test-mikey-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	restart(NOW, path);
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	restart(NOW + 10 * S, path);
+	s.now_ntp = NOW + 20 * S;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
+	s.message = STR("b");
+	s.time--;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
+	s.time += 2;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	/* Within a run messages may arrive in any order. Other peers have other marks. */
+	s.message = STR("c");
+	s.time = NOW + 200 * S + 1;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	s = stamp("d", MIKEY_TS_NTP, NOW + 20 * S);
+	s.now_ntp = NOW + 20 * S;
+	s.owner = STR("carol");
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	restart(NOW + 30 * S, path);
+	/* Not a file of ours, or one that others may change. */
+	assert_int_equal(fchmod(fd, 0666), 0);
+	assert_int_equal(mikey_replay_keep(r, path), -EPERM);
+	assert_int_equal(fchmod(fd, 0600), 0);
+	assert_int_equal(pwrite(fd, "other", 5, 0), 5);
+	assert_int_equal(mikey_replay_keep(r, path), -EINVAL);
+	assert_int_equal(ftruncate(fd, 100), 0);
+	assert_int_equal(mikey_replay_keep(r, path), -EINVAL);
+	assert_int_equal(mikey_replay_keep(r, "/tmp"), -EISDIR);
+	close(fd);
+	unlink(path);
 }
 
 /* --- Keys ------------------------------------------------------------------------------------*/
@@ -256,6 +322,8 @@ int main(void)
 		T(test_counters_only_rise),
 		T(test_since),
 		T(test_full),
+		T(test_no_peer_costs_another_its_share),
+		T(test_a_fast_clock_and_a_restart),
 #undef T
 		cmocka_unit_test(test_keys_that_are_sent_directly),
 		cmocka_unit_test(test_keys_of_wrong_length),

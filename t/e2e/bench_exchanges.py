@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Delay of running media while a thousand MIKEY exchanges arrive at once: bench_exchanges.py [--mode dh] [--count 1000] [--rounds 3]
+[--priority]. As root. Without limits in mikey-config, so that it is the worst case. Idle and busy rounds take turns."""
+import argparse
+import base64
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+import ng
+import relay
+import test_mikey
+from bench_measure import Elsewhere, judge, progress, quiet_terminal, setup, srtpload
+from netns import Net
+
+ADDRESS = "10.200.1.2"
+
+
+def offers(world, mode, count):
+    """SDP of as many callers, made beforehand."""
+    head = f"v=0\r\no=- 1 1 IN IP4 {ADDRESS}\r\ns=-\r\nc=IN IP4 {ADDRESS}\r\nt=0 0\r\nm=audio 6000 RTP/SAVP 0\r\n"
+    return [head + "a=key-mgmt:mikey " + base64.b64encode(test_mikey.initiator(world, mode).message()).decode() + "\r\n" for _ in range(count)]
+
+
+class Burst:
+    """Offers as fast as the daemon answers. took: seconds of all of them; slowest: of one."""
+
+    def __init__(self, daemon, made):
+        self.client, self.made = ng.Client(daemon.net.gateway), made
+        self.failed, self.took, self.slowest = 0, 0.0, 0.0
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        began = time.monotonic()
+        for i, sdp in enumerate(self.made):
+            before = time.monotonic()
+            reply = self.client.call("offer", call_id=f"burst-{i}", from_tag="a", sdp=sdp, ICE="remove", transport_protocol="RTP/AVP")
+            self.slowest = max(self.slowest, time.monotonic() - before)
+            self.failed += reply["result"] != "ok"
+        self.took = time.monotonic() - began
+
+
+def one(args, world, count):
+    """A daemon of its own, and media for some seconds; the burst begins after one."""
+    with Net(("caller",)) as net:
+        quiet_terminal(net)
+        options = ["--worker-priority=1"] if args.priority else []
+        daemon = relay.Xcipherd(net, "--steering=udp", "--engine=serial", "--log-level=4", "--port-min=2000", "--port-max=65535",
+                                f"--mikey-config={world.path}", *options).wait_ready()
+        spec = "".join(c.spec() for c in setup(daemon, args.calls, ("80", "32")))
+        made = offers(world, args.mode, count)  # not before the start, or they are refused
+        burst, elsewhere = Burst(daemon, made), Elsewhere(daemon.pid())
+        timer = threading.Timer(1, burst.thread.start)
+        timer.start()
+        r = judge(srtpload(net, spec, 2 * args.calls, 100 * args.calls, args.seconds))
+        timer.join()
+        burst.thread.join()
+        r.update(elsewhere.since(r["seconds"]))
+        daemon.stop()
+    if made:
+        progress(f"{len(made) - burst.failed} of {len(made)} exchanges in {burst.took:.1f} s, slowest reply {1e3 * burst.slowest:.0f} ms")
+    return r
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--mode", default="dh")
+    p.add_argument("--count", type=int, default=1000)
+    p.add_argument("--calls", type=int, default=20)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=6)
+    p.add_argument("--priority", action="store_true", help="real-time priority for workers")
+    args = p.parse_args()
+    if os.geteuid():
+        sys.exit("bench_exchanges.py: run it as root")
+    out = {"idle": [], "busy": []}
+    with tempfile.TemporaryDirectory() as folder:
+        world = test_mikey.World(folder, own="rate = 0\npeer-rate = 0\n")
+        for _ in range(args.rounds):
+            out["idle"].append(one(args, world, 0))
+            out["busy"].append(one(args, world, args.count))
+    for name, rows in out.items():
+        def row(key, rows=rows):
+            v = [r[key] for r in rows]
+            return f"{statistics.median(v):.0f} ({min(v):.0f}-{max(v):.0f})"
+        print(f"{name}: delay p50 {row('p50_us')}, p99 {row('p99_us')} us, lost {row('lost')}, else {row('else_percent')} %")
+
+
+if __name__ == "__main__":
+    main()
