@@ -128,9 +128,9 @@ static void report(
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
 
 	if (e->zrtp) {
-		n.sas = e->sas;
-		n.verified = e->verified;
-		n.mismatched = e->mismatched;
+		n.sas = e->said.sas;
+		n.verified = e->said.verified;
+		n.mismatched = e->said.mismatched;
 	}
 	if (e->kind == SESSION_KEYS)
 		n.why = srtp_suite_get(e->rx.suite)->name;

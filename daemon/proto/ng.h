@@ -59,6 +59,8 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(UNBLOCK_MEDIA, "unblock media") \
 	X(BLOCK_DTMF, "block DTMF") \
 	X(UNBLOCK_DTMF, "unblock DTMF") \
+	X(VERIFY_SAS, "verify SAS") \
+	X(UNVERIFY_SAS, "unverify SAS") \
 	X(CONNECT, "connect") \
 	X(START_RECORDING, "start recording") \
 	X(PAUSE_RECORDING, "pause recording") \
@@ -185,6 +187,7 @@ enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE
 #define NG_ZRTP_HOLD        0x10 /* no media before the keys */
 #define NG_ZRTP_CLEAR       0x20 /* media in the clear before the keys */
 #define NG_ZRTP_GOCLEAR     0x40 /* the terminal may end SRTP by GoClear */
+#define NG_ZRTP_ENROL       0x80 /* the terminal is asked to enrol with us */
 #define NG_ZRTP_MODES       0x0fu
 #define NG_ZRTP_BEFORE      0x30u
 enum ng_learning {
