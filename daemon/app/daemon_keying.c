@@ -129,8 +129,10 @@ int daemon_keying_create(struct daemon *d)
 		.event_arg = d};
 	int err;
 
-	if (!cfg.threads)
-		return 0;
+	err = daemon_zrtp_create(d);
+	if (err || !cfg.threads)
+		return err;
+	cfg.zrtp_store = d->zrtp.store;
 	if (cfg.threads > cfg.workers)
 		cfg.threads = cfg.workers; /* each worker's sessions use a single thread */
 	d->sessions_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import os
 import re
+import tempfile
 
 import bzrtp
 import dtls
@@ -235,3 +236,118 @@ def test_keys_survive_a_crash(net):
     b.close()
     assert daemon.stop() == 0
     redis.stop()
+
+
+def test_further_lines_use_the_secret_of_the_first(net):
+    """Multistream mode, as linphone needs it: one ZID, one exchange by public keys, one SAS."""
+    with daemon_of(net) as daemon:
+        one = zrtp.Zrtp(net, "caller", A)
+        two = zrtp.Zrtp(net, "caller", A, first=one)
+        far = [Sdes(net, "callee", B), Sdes(net, "callee", B)]
+        call = Call(daemon, zrtp.Lines(one, two), zrtp.Lines(*far), TERMINATE, {"transport_protocol": "RTP/SAVP"})
+        call.offer().answer()
+        one.begin().secured()
+        two.begin().secured()
+        for near, other in zip((one, two), far):
+            Call.exchange(Talk(near, other))
+        medias = daemon.client.call("query", call_id=call.id)["tags"]["a"]["medias"]
+        assert [m["ZRTP"]["SAS"] for m in medias] == [one.sas()] * 2, medias
+        for end in (two, one, *far):
+            end.close()
+
+
+class Talk:
+    """Two terminals, for Call.exchange()."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+@contextlib.contextmanager
+def cache_files():
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder:
+        key = os.path.join(folder, "key")
+        with open(key, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(os.urandom(32).hex())
+        yield (f"--zrtp-cache={folder}/secrets", f"--zrtp-cache-key={key}")
+
+
+def one_call(net, daemon, cache, verify=()):
+    a, b = zrtp.Zrtp(net, "caller", A, cache=cache), Sdes(net, "callee", B)
+    call = Call(daemon, a, b, TERMINATE, {"transport_protocol": "RTP/SAVP"})
+    call.offer().answer()
+    a.begin().secured()
+    call.exchange()
+    wait_for("the keys", lambda: "ZRTP" in call.query("a"))
+    found = call.query("a")["ZRTP"]
+    if "relay" in verify:
+        assert daemon.client.call("verify SAS", call_id=call.id, from_tag="a")["result"] == "ok"
+        assert call.query("a")["ZRTP"]["verified"] == "yes"
+    if "user" in verify:
+        with a.lock:
+            a.engine.verify()
+    call.end()
+    a.close()
+    b.close()
+    return found["verified"], found.get("retained secrets"), a.engine.verified
+
+
+def test_a_compared_sas_stays_verified(net):
+    """Both sides keep it: the terminal in libbzrtp's cache, the relay in its encrypted file, over a restart."""
+    with cache_files() as options:
+        cache = bzrtp.Cache() if bzrtp.have() else None
+        with daemon_of(net, *options) as daemon:
+            assert daemon.client.call("verify SAS", call_id="none")["error-reason"]
+            assert one_call(net, daemon, cache, ("relay", "user"))[:2] == ("no", None)
+            assert one_call(net, daemon, cache) == ("yes", None, 1)
+        path = options[0].partition("=")[2]
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        with daemon_of(net, *options) as daemon:
+            assert one_call(net, daemon, cache) == ("yes", None, 1)
+            # The terminal lost its secrets, and keeps its ZID: nothing is verified, and everybody is warned.
+            cache.sqlite.sqlite3_exec(cache.db, b"UPDATE zrtp SET rs1=randomblob(32), rs2=randomblob(32)", None, None, None)
+            assert one_call(net, daemon, cache)[:2] == ("no", "mismatch")
+            assert "retained secrets of the terminal do not match" in daemon.text()
+        with open(path, "r+b") as f:
+            f.seek(60)
+            f.write(b"damage")
+        daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", *options, addresses=("10.200.2.1",))
+        wait_for("it refuses to start", lambda: daemon.process.poll() is not None)
+        assert "damaged" in daemon.text() and daemon.process.returncode != 0
+        cache.close()
+
+
+def test_ssrc_change_and_hold(net):
+    """The far terminal changes its SSRC in mid-call; hold and resume keep the exchange."""
+    with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) as (daemon, call):
+        call.offer().answer()
+        call.a.begin().secured()
+        call.exchange()
+        sas, seen = call.a.sas(), call.a.count["zrtp"]
+        for end in (call.b, call.a):
+            end.ssrc ^= 0x5a5a5a5a
+            call.exchange()
+        sdp = call.a.sdp
+        for direction in ("sendonly", "sendrecv"):
+            call.a.sdp = lambda d=direction: sdp().replace("sendrecv", d)
+            call.offer().answer()
+        call.exchange()
+        assert sas_of(call, "a") == sas and call.a.count["zrtp"] == seen and call.a.bad == call.b.bad == 0
+
+
+def test_branches_have_hellos_of_their_own(net):
+    """Each offer with a via-branch announces another Hello; one branch cannot forge messages of another."""
+    with talking(net, Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}) as (daemon, call):
+        hashes = {re.search("a=zrtp-hash:(.*)", call.ask("offer", sdp=call.a.sdp(), from_tag="a", via_branch=f"z{i}", **call.to_b))[1] for i in range(3)}
+        assert len(hashes) == 3
+        call.end()
+
+
+@cases(("nfqueue",), ("xdp",))
+def test_other_steerings(net, steering):
+    """ZRTP packets come and go by every steering."""
+    with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}, (f"--steering={steering}",)) as (daemon, call):
+        call.offer().answer()
+        call.a.begin().secured()
+        call.exchange()
+        assert sas_of(call, "a") == call.a.sas() and call.a.bad == call.b.bad == 0
