@@ -162,11 +162,12 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);
 	if (c->policy.emergency)
-		n += (size_t)snprintf(out + n, size - n, " emergency%s%s %s",
+		n += (size_t)snprintf(out + n, size - n, " emergency%s%s%s %s",
 			c->rtp ? " RTP/AVP" : "",
 			c->job.op == OP_ANSWER && policy_allows(settings.emergency_fallback, "rtp")
 				? " " RTP_ANSWER
 				: "",
+			policy_allows(settings.emergency_fallback, "rtp") ? " ZRTP=fallback" : "",
 			settings.emergency_flags ? settings.emergency_flags : "");
 	return n < size ? n : 0;
 }

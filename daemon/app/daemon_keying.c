@@ -62,6 +62,11 @@ static void zrtp_notice(const struct call_session_notice *n, const struct log_ab
 		log_call(LOG_WARNING, about,
 			"the terminal does not answer ZRTP: its media are in clear");
 		break;
+	case SESSION_FALLBACK:
+		log_call(LOG_WARNING, about,
+			"ZRTP failed: %s; its media are in clear, as the request allows (ZRTP=fallback)",
+			n->why);
+		break;
 	case SESSION_CLEAR:
 		log_call(LOG_WARNING, about,
 			"the terminal ended SRTP by GoClear: its media are in clear");

@@ -28,8 +28,11 @@ bool leg_zrtp_event(struct leg *l, const struct session_event *e)
 	switch (e->kind) {
 	case SESSION_KEYS:
 		return x.suites >> e->rx.suite & 1 && set_keys(l, e);
+	case SESSION_FAILED:
 	case SESSION_ABSENT:
-		if (!l->rx.awaited || !keying_may_clear(&l->keying))
+		if (!l->rx.awaited ||
+			!(e->kind == SESSION_ABSENT ? keying_may_clear(&l->keying)
+						    : keying_falls_back(&l->keying)))
 			return false;
 		leg_set_rx(l, NULL);
 		leg_set_tx(l, NULL);
@@ -57,6 +60,11 @@ void leg_zrtp_note(struct call *c, struct str tag, const struct session_event *e
 	case SESSION_ABSENT:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
 			"the terminal does not answer ZRTP: its media are in clear");
+		break;
+	case SESSION_FALLBACK:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"ZRTP failed: %s; its media are in clear, as the request allows (fallback)",
+			e->why ? e->why : "the terminal does not answer");
 		break;
 	case SESSION_CLEAR:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,

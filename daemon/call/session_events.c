@@ -169,6 +169,14 @@ static bool is_awaited(const struct call *call, struct session_place at)
 	return call->side[at.side]->leg[at.media]->rx.awaited;
 }
 
+/* Its leg was put in clear only because the operator prefers that to no call. */
+static bool falls_back(
+	const struct call *call, struct session_place at, const struct session_event *e)
+{
+	return e->zrtp && (e->kind == SESSION_ABSENT || e->kind == SESSION_FAILED) &&
+		keying_falls_back(&call->side[at.side]->leg[at.media]->keying);
+}
+
 int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
@@ -182,6 +190,7 @@ int calls_session_event(
 		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *call = at.call;
 	bool says_all = e->kind == SESSION_FAILED || e->kind == SESSION_CLOSED;
+	struct session_event fell = {.kind = SESSION_FALLBACK, .zrtp = true};
 	int changed;
 
 	if (!call)
@@ -191,6 +200,11 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
+	if (changed > 0 && falls_back(call, at, e)) {
+		fell.why = e->why ? e->why : absent.why;
+		c->counters.keying_fallbacks++;
+		e = &fell;
+	}
 	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))
 		e = &absent;
 	else if (!changed && !says_all)

@@ -252,6 +252,9 @@ const struct keying_zrtp *keying_sas(const struct keying_state *s);
 void keying_share_party(struct keying_state *s, const struct keying_state *other);
 /* The terminal ended SRTP by GoClear; false: it may not. */
 bool keying_go_clear(struct keying_state *s);
+/* The operator prefers a call in clear to none (an emergency call): a failed exchange does not
+ * silence the leg. */
+bool keying_falls_back(const struct keying_state *s);
 /* The terminal does not speak ZRTP. True: its media may go on in clear. */
 bool keying_may_clear(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */

@@ -103,6 +103,8 @@ enum session_event_kind {
 	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
 	SESSION_ABSENT, /* the peer does not speak ZRTP */
 	SESSION_CLEAR,  /* the peer ended SRTP by GoClear */
+	/* By the model: the exchange failed, and the operator prefers media in clear to none. */
+	SESSION_FALLBACK,
 };
 
 struct session_event {

@@ -456,11 +456,17 @@ bool keying_go_clear(struct keying_state *s)
 	return true;
 }
 
-/* One that announced it in SDP does, and somebody drops its packets. */
+bool keying_falls_back(const struct keying_state *s)
+{
+	return s->in_force == KEYING_ZRTP && s->zrtp.flags & NG_ZRTP_FALLBACK;
+}
+
+/* A terminal that announced it in SDP does speak it, and somebody drops its packets. */
 bool keying_may_clear(const struct keying_state *s)
 {
-	return s->in_force == KEYING_ZRTP && !s->zrtp.theirs.given &&
-		!(s->zrtp.flags & (NG_ZRTP_REQUIRE | NG_ZRTP_HOLD));
+	return keying_falls_back(s) ||
+		(s->in_force == KEYING_ZRTP && !s->zrtp.theirs.given &&
+			!(s->zrtp.flags & (NG_ZRTP_REQUIRE | NG_ZRTP_HOLD)));
 }
 
 const struct keying_ops keying_zrtp = {.id = KEYING_ZRTP,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ZRTP exchanges of one terminal in a call. They run in one keying thread, because a call has one
- * worker. RFC 6189 4.4.3: one of them agrees on a secret by public keys, the others use it. */
+/* The ZRTP exchanges of one terminal in a call. They run in one keying thread, because a call has
+ * one worker. RFC 6189 4.4.3: one of them agrees on a secret by public keys, the others use it. */
 #include "side/session_int.h"
 
 static bool has_party(const struct session *s)
