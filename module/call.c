@@ -257,8 +257,8 @@ static void note_suites(struct context *c, const struct wire_reply *reply)
 	if (c->job.op == OP_QUERY) {
 		strcpy(last.suite_from, reply->from_suite);
 		strcpy(last.suite_to, reply->to_suite);
-		strcpy(last.sas_from, reply->from_sas);
-		strcpy(last.sas_to, reply->to_sas);
+		last.sas_from = reply->from_sas;
+		last.sas_to = reply->to_sas;
 		return;
 	}
 	if (!reply->sdp.len)

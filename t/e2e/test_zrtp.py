@@ -5,12 +5,15 @@ import contextlib
 import os
 import re
 import tempfile
+import threading
 
 import bzrtp
 import dtls
+import ng
 import redisrig
 import relay
 import srtp
+import test_module
 import test_redis
 import zrtp
 from baresip import wait_for
@@ -351,3 +354,111 @@ def test_other_steerings(net, steering):
         call.a.begin().secured()
         call.exchange()
         assert sas_of(call, "a") == call.a.sas() and call.a.bad == call.b.bad == 0
+
+
+ASK = """
+	if (is_method("BYE"))
+		xcipher_query("", "ASKED");
+	route(XCIPHER);
+}
+
+route[ASKED] {
+	xlog("L_WARN", "test: SAS $xcipher(sas_from) $xcipher(verified_from), $xcipher(sas_to) $xcipher(verified_to)\\n");
+	route(XCIPHER);
+}
+"""
+
+
+class Phone:
+    """The SIP of a terminal, for one call through the proxy."""
+
+    def __init__(self, terminal, port=5060):
+        self.terminal, self.tag = terminal, os.urandom(4).hex()
+        self.socket = ng.socket_in(terminal.ns)
+        self.socket.bind((terminal.address, port))
+        self.socket.settimeout(60)
+
+    @staticmethod
+    def fields(message, name):
+        return re.findall(rf"^{name}: *(.*?)\r$", message, re.M)
+
+    def send(self, first, headers, body, to):
+        kind = ["Content-Type: application/sdp"] if body else []
+        text = "\r\n".join([first, *headers, f"Contact: <sip:t@{self.terminal.address}:5060>", *kind, f"Content-Length: {len(body)}", "", body])
+        self.socket.sendto(text.encode(), (to, 5060))
+
+    def receive(self, want):
+        while True:
+            message = self.socket.recv(65536).decode()
+            if re.match(want, message):
+                return message
+
+    def request(self, method, target, remote, number, routes=(), body=""):
+        here = self.terminal.address
+        self.send(f"{method} {target} SIP/2.0", [f"Via: SIP/2.0/UDP {here}:5060;branch=z9hG4bK{os.urandom(6).hex()}", *[f"Route: {r}" for r in routes],
+                                                 f"From: <sip:a@{here}>;tag={self.tag}", f"To: {remote}", f"Call-ID: zrtp-{self.tag}", f"CSeq: {number} {method}",
+                                                 "Max-Forwards: 70"], body, "10.200.1.1")
+
+    def call(self, target):
+        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp())
+
+    def answered(self):
+        reply = self.receive("SIP/2.0 2")
+        self.routes, self.remote = self.fields(reply, "Record-Route")[::-1], self.fields(reply, "To")[0]
+        self.target = re.search(r"<([^>]+)>", self.fields(reply, "Contact")[0])[1]
+        self.terminal.believe(reply.partition("\r\n\r\n")[2])
+        self.request("ACK", self.target, self.remote, 1, self.routes)
+
+    def hang_up(self):
+        self.request("BYE", self.target, self.remote, 2, self.routes)
+        self.receive("SIP/2.0 200")
+
+    def reply(self, message, body=""):
+        copied = [f"{name}: {value}" for name in ("Via", "Record-Route", "From", "Call-ID", "CSeq") for value in self.fields(message, name)]
+        to = self.fields(message, "To")[0]
+        self.send("SIP/2.0 200 OK", [*copied, f"To: {to}" + ("" if "tag=" in to else f";tag={self.tag}")], body, "10.200.2.1")
+
+    def accept(self):
+        invite = self.receive("INVITE")
+        self.terminal.believe(invite.partition("\r\n\r\n")[2])
+        self.reply(invite, self.terminal.sdp())
+
+    def end(self):
+        self.reply(self.receive("BYE"))
+
+
+def test_both_sas_through_kamailio(net):
+    """Two terminals whose ZRTP ends here, one call by SIP: both SAS in the script's variables, the log and query."""
+    test_module.needs()
+    if not bzrtp.have():
+        raise Skip("no libbzrtp")
+    flags = "RTP/AVP ZRTP=terminate ICE=remove replace-origin"
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder:
+        daemon = relay.Xcipherd(net, "--engine=serial", addresses=test_module.BOTH).wait_ready()
+        kam = test_module.proxy(net, folder, swap=("\n\troute(XCIPHER);\n}\n", ASK), XC_OFFER_FLAGS=test_module.quoted(flags + " direction=caller direction=callee"),
+                                XC_ANSWER_FLAGS=test_module.quoted(flags))
+        a, b = zrtp.Zrtp(net, "caller", A), zrtp.Zrtp(net, "callee", B)
+        one, other = Phone(a), Phone(b)
+        one.call("sip:callee@10.200.2.2:5060")
+        other.accept()
+        one.answered()
+        other.receive("ACK")
+        for end in (a.begin(), b.begin()):
+            end.secured()
+        Call.exchange(Talk(a, b))
+        call_id = daemon.client.call("list")["calls"][0]
+        tags = daemon.client.call("query", call_id=call_id)["tags"]
+        assert {t["medias"][0]["ZRTP"]["SAS"] for t in tags.values()} == {a.sas(), b.sas()} and a.sas() != b.sas()
+        assert daemon.client.call("verify SAS", call_id=call_id, from_tag=one.tag)["result"] == "ok"
+        ended = threading.Thread(target=other.end)
+        ended.start()
+        one.hang_up()
+        ended.join()
+        wait_for("the variables", lambda: "test: SAS" in kam.text(), 10)
+        assert f"test: SAS {a.sas()} yes, {b.sas()} no" in kam.text(), kam.text()
+        assert f"SAS {a.sas()}" in daemon.text() and f"SAS {b.sas()}" in daemon.text()
+        assert kam.stop() == 0 and daemon.stop() == 0
+        for end in (a, b):
+            end.close()
+        for phone in (one, other):
+            phone.socket.close()
