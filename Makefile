@@ -164,9 +164,17 @@ $(BUILD)/zrtp/interop: $(BUILD)/obj/t/zrtp/interop.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lbzrtp
+$(BUILD)/zrtp/messages: $(BUILD)/obj/t/zrtp/messages.o $(BUILD)/obj/t/unit/zrtp_rig.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+# cargo fetches the crate; without cargo this part is left out.
 check-zrtp: deps-zrtp
-	$(MAKE) $(BUILD)/zrtp/interop
+	$(MAKE) $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages
 	$(BUILD)/zrtp/interop
+	@if command -v cargo >/dev/null; then mkdir -p $(BUILD)/zrtp/crate.src && cp -r t/zrtp/crate/. $(BUILD)/zrtp/crate.src && \
+		cd $(BUILD)/zrtp/crate.src && cargo build --release -q && \
+		../messages | target/release/zrtp-crate; else echo "no cargo: the crate zrtp was not tried"; fi
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
 FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
@@ -204,7 +212,7 @@ help:
 ##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   only the random attacks, with fixed seeds
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
-##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms
+##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts

@@ -162,11 +162,12 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);
 	if (c->policy.emergency)
-		n += (size_t)snprintf(out + n, size - n, " emergency%s%s %s",
+		n += (size_t)snprintf(out + n, size - n, " emergency%s%s%s %s",
 			c->rtp ? " RTP/AVP" : "",
 			c->job.op == OP_ANSWER && policy_allows(settings.emergency_fallback, "rtp")
 				? " " RTP_ANSWER
 				: "",
+			policy_allows(settings.emergency_fallback, "rtp") ? " ZRTP=fallback" : "",
 			settings.emergency_flags ? settings.emergency_flags : "");
 	return n < size ? n : 0;
 }
@@ -256,8 +257,8 @@ static void note_suites(struct context *c, const struct wire_reply *reply)
 	if (c->job.op == OP_QUERY) {
 		strcpy(last.suite_from, reply->from_suite);
 		strcpy(last.suite_to, reply->to_suite);
-		strcpy(last.sas_from, reply->from_sas);
-		strcpy(last.sas_to, reply->to_sas);
+		last.sas_from = reply->from_sas;
+		last.sas_to = reply->to_sas;
 		return;
 	}
 	if (!reply->sdp.len)

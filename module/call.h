@@ -42,7 +42,7 @@ struct last {
 	int code; /* for SIP */
 	char reason[WIRE_REASON], warning[WIRE_WARNING], node[NODE_ID_LEN];
 	char suite_from[WIRE_SUITES], suite_to[WIRE_SUITES];
-	char sas_from[WIRE_SAS], sas_to[WIRE_SAS];
+	struct wire_sas sas_from, sas_to;
 	char fallback[32];
 	bool emergency;
 	char *json; /* pkg; NULL = none */

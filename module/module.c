@@ -261,13 +261,16 @@ enum pv {
 	PV_SUITE_TO,
 	PV_SAS_FROM,
 	PV_SAS_TO,
+	PV_VERIFIED_FROM,
+	PV_VERIFIED_TO,
 	PV_EMERGENCY,
 	PV_FALLBACK,
 	PV_REPLY,
 	PV_COUNT
 };
 static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "warning",
-	"node", "suite_from", "suite_to", "sas_from", "sas_to", "emergency", "fallback", "reply"};
+	"node", "suite_from", "suite_to", "sas_from", "sas_to", "verified_from", "verified_to",
+	"emergency", "fallback", "reply"};
 
 static int pv_name(pv_spec_t *sp, str *in)
 {
@@ -290,8 +293,10 @@ static int pv_get(struct sip_msg *msg, pv_param_t *p, pv_value_t *res)
 		[PV_NODE] = last.node,
 		[PV_SUITE_FROM] = last.suite_from,
 		[PV_SUITE_TO] = last.suite_to,
-		[PV_SAS_FROM] = last.sas_from,
-		[PV_SAS_TO] = last.sas_to,
+		[PV_SAS_FROM] = last.sas_from.text,
+		[PV_SAS_TO] = last.sas_to.text,
+		[PV_VERIFIED_FROM] = last.sas_from.verified,
+		[PV_VERIFIED_TO] = last.sas_to.verified,
 		[PV_FALLBACK] = last.fallback};
 	int i = p->pvn.u.isname.name.n;
 	str s;

@@ -310,14 +310,18 @@ static void suites_of(char *out, struct pool *p, const struct ngval *tag)
 	}
 }
 
-/* Of the first media that has one. */
-static void sas_of(char *out, struct pool *p, const struct ngval *tag)
+/* The SAS of the first media that has one, and whether it is verified. */
+static void sas_of(struct wire_sas *out, struct pool *p, const struct ngval *tag)
 {
 	const struct ngval *medias = ngval_get_like(tag, STR("medias"));
 
-	for (const struct ngval *m = medias ? medias->first : NULL; m && !*out; m = m->next)
-		add_word(out, WIRE_SAS,
-			ngval_str(p, ngval_get_like(ngval_get_like(m, STR("ZRTP")), STR("SAS"))));
+	for (const struct ngval *m = medias ? medias->first : NULL; m && !*out->text; m = m->next) {
+		const struct ngval *z = ngval_get_like(m, STR("ZRTP"));
+
+		add_word(out->text, sizeof(out->text), ngval_str(p, ngval_get_like(z, STR("SAS"))));
+		add_word(out->verified, sizeof(out->verified),
+			ngval_str(p, ngval_get_like(z, STR("verified"))));
+	}
 }
 
 static const struct ngval *tag_of(const struct ngval *tags, struct text tag)
@@ -335,8 +339,8 @@ static void read_tags(
 		return;
 	suites_of(out->from_suite, out->pool, tag_of(tags, from));
 	suites_of(out->to_suite, out->pool, tag_of(tags, to));
-	sas_of(out->from_sas, out->pool, tag_of(tags, from));
-	sas_of(out->to_sas, out->pool, tag_of(tags, to));
+	sas_of(&out->from_sas, out->pool, tag_of(tags, from));
+	sas_of(&out->to_sas, out->pool, tag_of(tags, to));
 	sbuf_init(&b, 0);
 	json_write(&b, v, false);
 	if (!b.err) {

@@ -65,13 +65,18 @@ size_t wire_flags(char *out, size_t size, struct text datagram);
 
 enum wire_result { WIRE_OK, WIRE_PONG, WIRE_LOAD_LIMIT, WIRE_NO_CALL, WIRE_ERROR, WIRE_GARBAGE };
 
+struct wire_sas {
+	char text[WIRE_SAS];
+	char verified[8]; /* "yes", "no"; empty without SAS */
+};
+
 struct wire_reply {
 	enum wire_result result;
 	char reason[WIRE_REASON];   /* printable */
 	char warning[WIRE_WARNING]; /* printable */
 	struct text sdp;
 	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: of these tags */
-	char from_sas[WIRE_SAS], to_sas[WIRE_SAS];           /* likewise, of ZRTP */
+	struct wire_sas from_sas, to_sas;                    /* likewise, of ZRTP */
 	struct text json;                                    /* query: everything, for the script */
 	void *pool;
 };

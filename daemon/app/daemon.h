@@ -64,6 +64,13 @@ struct daemon {
 	struct bridge_sessions *sessions; /* NULL: no keying threads */
 	struct sessions sessions_border;
 	struct mikey_host mikey; /* config NULL: MIKEY is off */
+	struct daemon_zrtp {
+		struct zrtp_store *store; /* NULL: there is no cache of retained secrets */
+		struct redis_crypt *seal;
+		uint64_t saved;  /* its version in the file */
+		uint32_t wait_s; /* until it is saved again */
+		bool failed;     /* the last time, and that was logged */
+	} zrtp;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not saved */
 	struct handler *handler;
@@ -122,6 +129,15 @@ void daemon_mikey_take(struct daemon *d, struct mikey_config *config);
 void daemon_mikey_tick(struct daemon *d);
 /* After the calls ended. */
 void daemon_mikey_stop(struct daemon *d);
+
+/* --- daemon_zrtp.c ---------------------------------------------------------------------------- */
+
+/* Reads --zrtp-cache. Before the keying threads are created. */
+int daemon_zrtp_create(struct daemon *d);
+/* Each second: saves what changed. */
+void daemon_zrtp_tick(struct daemon *d);
+/* After the keying threads ended: saves the rest. */
+void daemon_zrtp_stop(struct daemon *d);
 
 /* --- daemon_keying.c -------------------------------------------------------------------------- */
 

@@ -364,6 +364,7 @@ int daemon_control_start(struct daemon *d)
 		return err;
 	if (d->mikey.config)
 		policy.mikey = &d->mikey;
+	policy.zrtp_store = d->zrtp.store;
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return daemon_fail(d, err, "calls");

@@ -62,6 +62,11 @@ static void zrtp_notice(const struct call_session_notice *n, const struct log_ab
 		log_call(LOG_WARNING, about,
 			"the terminal does not answer ZRTP: its media are in clear");
 		break;
+	case SESSION_FALLBACK:
+		log_call(LOG_WARNING, about,
+			"ZRTP failed: %s; its media are in clear, as the request allows (ZRTP=fallback)",
+			n->why);
+		break;
 	case SESSION_CLEAR:
 		log_call(LOG_WARNING, about,
 			"the terminal ended SRTP by GoClear: its media are in clear");
@@ -89,7 +94,7 @@ static void session_notice(void *arg, const struct call_session_notice *n)
 	case SESSION_FAILED:
 		log_call(LOG_WARNING, &about, "no media: %s", n->why);
 		break;
-	case SESSION_ABSENT:
+	case SESSION_FALLBACK:
 		log_call(LOG_WARNING, &about,
 			"%s: media of this emergency call are in clear (allow-RTP-answer)", n->why);
 		break;
@@ -133,8 +138,10 @@ int daemon_keying_create(struct daemon *d)
 		.event_arg = d};
 	int err;
 
-	if (!cfg.threads)
-		return 0;
+	err = daemon_zrtp_create(d);
+	if (err || !cfg.threads)
+		return err;
+	cfg.zrtp_store = d->zrtp.store;
 	if (cfg.threads > cfg.workers)
 		cfg.threads = cfg.workers; /* each worker's sessions use a single thread */
 	d->sessions_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -114,6 +114,7 @@ static void on_second(void *arg)
 	bridge_tick(d->relay, clock_mono_ns());
 	daemon_keying_tick(d);
 	daemon_mikey_tick(d);
+	daemon_zrtp_tick(d);
 	operate_second(&d->operate);
 	clock_watch(d);
 	pause_watch(d);
@@ -270,6 +271,7 @@ static void stop(struct daemon *d)
 		worker_stop(d->worker[i]);
 	/* Each wakes the other, so no descriptor is closed before both have stopped. */
 	daemon_keying_stop(d);
+	daemon_zrtp_stop(d);
 	homer_destroy(d->homer);
 	record_destroy(d->record);
 	for (uint32_t i = 0; i < d->workers; i++)

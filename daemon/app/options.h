@@ -135,6 +135,14 @@
 		"latest times of MIKEY messages by peer, kept over restarts; default: none")        \
 	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
 		"ZRTP (RFC 6189): pass end to end, or end here if one side only speaks it")         \
+	X("zrtp-cache", START, STRING, zrtp_cache, "", "FILE",                                      \
+		"encrypted file that keeps ZRTP's retained secrets of terminals; default: none")    \
+	X("zrtp-cache-key", START, STRING, zrtp_cache_key, "", "FILE",                              \
+		"key that encrypts --zrtp-cache, mode 0640 or stricter")                            \
+	X("zrtp-cache-size", START, UINT32, zrtp_cache_size, "10000", "N",                          \
+		"terminals in --zrtp-cache, 1 to 1000000; the least recently used is forgotten")    \
+	X("zrtp-cache-days", START, UINT32, zrtp_cache_days, "365", "DAYS",                         \
+		"forget a terminal so long after its last ZRTP call; 0 = never")                    \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -240,6 +248,8 @@ struct options {
 	const char *dtls_cert, *dtls_key;
 	bool dtls_sha1;
 	enum zrtp_policy zrtp;
+	const char *zrtp_cache, *zrtp_cache_key;
+	uint32_t zrtp_cache_size, zrtp_cache_days;
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;
 	int log_level;

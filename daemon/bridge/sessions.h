@@ -21,7 +21,8 @@ struct bridge_sessions_config {
 	int event_fd;      /* eventfd; readable: call bridge_sessions_poll() */
 	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
 	uint8_t profile[SUITE_COUNT];
-	bool sha1; /* accept SHA-1 in a=fingerprint */
+	bool sha1;                     /* accept SHA-1 in a=fingerprint */
+	struct zrtp_store *zrtp_store; /* outlives the sessions; NULL: none */
 	/* The operator's certificate; takes a reference. NULL: creates one, and renews it by
 	 * age. */
 	struct dtls_cert *cert;

@@ -310,6 +310,7 @@ void calls_set_policy(struct calls *c, const struct call_policy *policy)
 
 	memcpy(next.loop_key, c->policy.loop_key, sizeof(next.loop_key));
 	next.mikey = c->policy.mikey;
+	next.zrtp_store = c->policy.zrtp_store;
 	c->policy = next;
 }
 

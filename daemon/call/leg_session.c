@@ -89,7 +89,25 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 		out->prints = *a.prints;
 }
 
-static void zrtp_of(struct session_zrtp *out, const struct leg *l)
+/* Of the terminal that this one talks to. */
+static void far_sas(
+	struct session_sas *out, const struct call *c, const struct side *s, const struct leg *l)
+{
+	const struct side *far = s->peer < c->sides ? c->side[s->peer] : NULL;
+	const struct keying_zrtp *z = NULL;
+
+	for (uint32_t i = 0; far && i < s->legs && i < far->legs; i++)
+		if (s->leg[i] == l && far->leg[i])
+			z = keying_sas(&far->leg[i]->keying);
+	if (!z || !z->proven)
+		return;
+	out->known = true;
+	out->kind = z->sas_kind;
+	memcpy(out->hash, z->sas_hash, sizeof(out->hash));
+}
+
+static void zrtp_of(
+	struct session_zrtp *out, const struct call *c, const struct side *s, const struct leg *l)
 {
 	struct keying_exchange x;
 
@@ -98,10 +116,14 @@ static void zrtp_of(struct session_zrtp *out, const struct leg *l)
 		return;
 	out->exchange = x.number;
 	memcpy(out->seed, x.seed, sizeof(out->seed));
+	memcpy(out->zid, x.zid, sizeof(out->zid));
+	memcpy(out->party, x.party, sizeof(out->party));
 	out->bound = x.theirs->given;
 	if (out->bound)
 		memcpy(out->hash, x.theirs->hash, sizeof(out->hash));
-	out->goclear = x.flags & NG_ZRTP_GOCLEAR;
+	out->goclear = x.flags & NG_ZRTP_GOCLEAR && !(x.flags & NG_ZRTP_REQUIRE);
+	out->enrol = x.flags & NG_ZRTP_ENROL;
+	far_sas(&out->far, c, s, l);
 	out->established = l->session_resumed && l->rx.keys && x.keyed;
 }
 
@@ -124,7 +146,7 @@ int leg_session_set(
 	}
 	ice_of(&cfg.ice, l);
 	dtls_of(&cfg.dtls, l);
-	zrtp_of(&cfg.zrtp, l);
+	zrtp_of(&cfg.zrtp, c, s, l);
 	err = r->sessions->ops->set(r->sessions->arg, l->session, c->worker, &l->port, &cfg);
 	secmem_wipe(&cfg, sizeof(cfg));
 	return err;

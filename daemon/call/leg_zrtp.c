@@ -10,12 +10,10 @@
 static bool set_keys(struct leg *l, const struct session_event *e)
 {
 	struct srtp_params rx = {.keys = 1, .key[0] = e->rx}, tx = {.keys = 1, .key[0] = e->tx};
-	const struct keying_exchanged what = {
-		.sas = e->sas, .verified = e->verified, .mismatched = e->mismatched};
 
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
-	keying_exchanged(&l->keying, &what);
+	keying_exchanged(&l->keying, &e->said);
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));
 	return true;
@@ -30,8 +28,11 @@ bool leg_zrtp_event(struct leg *l, const struct session_event *e)
 	switch (e->kind) {
 	case SESSION_KEYS:
 		return x.suites >> e->rx.suite & 1 && set_keys(l, e);
+	case SESSION_FAILED:
 	case SESSION_ABSENT:
-		if (!l->rx.awaited || !keying_may_clear(&l->keying))
+		if (!l->rx.awaited ||
+			!(e->kind == SESSION_ABSENT ? keying_may_clear(&l->keying)
+						    : keying_falls_back(&l->keying)))
 			return false;
 		leg_set_rx(l, NULL);
 		leg_set_tx(l, NULL);
@@ -52,13 +53,18 @@ void leg_zrtp_note(struct call *c, struct str tag, const struct session_event *e
 	case SESSION_KEYS:
 		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
 			"ZRTP exchange completed: %s, SAS %s, %s%s",
-			srtp_suite_get(e->rx.suite)->name, e->sas,
-			e->verified ? "verified" : "not verified",
-			e->mismatched ? ", retained secrets do not match" : "");
+			srtp_suite_get(e->rx.suite)->name, e->said.sas,
+			e->said.verified ? "verified" : "not verified",
+			e->said.mismatched ? ", retained secrets do not match" : "");
 		break;
 	case SESSION_ABSENT:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
 			"the terminal does not answer ZRTP: its media are in clear");
+		break;
+	case SESSION_FALLBACK:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"ZRTP failed: %s; its media are in clear, as the request allows (fallback)",
+			e->why ? e->why : "the terminal does not answer");
 		break;
 	case SESSION_CLEAR:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,

@@ -291,6 +291,8 @@ static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 	add_text(q, x, "verified", z->verified ? "yes" : "no");
 	if (z->mismatched)
 		add_text(q, x, "retained secrets", "mismatch");
+	if (z->enrolled)
+		add_text(q, x, "enrolled", "yes");
 }
 
 static void add_media(

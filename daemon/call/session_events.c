@@ -127,7 +127,7 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
 			"ICE consent was lost: nothing is sent until a check succeeds");
 		break;
-	case SESSION_ABSENT:
+	case SESSION_FALLBACK:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
 			"%s: media of this emergency call are in clear", e->why);
 		break;
@@ -148,9 +148,9 @@ static void report(
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
 
 	if (e->zrtp) {
-		n.sas = e->sas;
-		n.verified = e->verified;
-		n.mismatched = e->mismatched;
+		n.sas = e->said.sas;
+		n.verified = e->said.verified;
+		n.mismatched = e->said.mismatched;
 	}
 	if (e->kind == SESSION_KEYS)
 		n.why = srtp_suite_get(e->rx.suite)->name;
@@ -189,6 +189,17 @@ static bool is_awaited(const struct call *call, struct session_place at)
 	return call->side[at.side]->leg[at.media]->rx.awaited;
 }
 
+/* The event changed its leg: it was put in clear only because the operator prefers that to no call.
+ */
+static bool falls_back(
+	const struct call *call, struct session_place at, const struct session_event *e)
+{
+	if (!e->zrtp)
+		return e->kind == SESSION_FAILED;
+	return (e->kind == SESSION_ABSENT || e->kind == SESSION_FAILED) &&
+		keying_falls_back(&call->side[at.side]->leg[at.media]->keying);
+}
+
 int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
@@ -198,11 +209,11 @@ int calls_session_event(
 		.kind = SESSION_FAILED, .zrtp = true, .why = "the terminal does not answer"};
 	static const struct session_event no_way = {
 		.kind = SESSION_FAILED, .why = "ICE selected an address that media may not go to"};
-	struct session_event in_clear = {.kind = SESSION_ABSENT, .why = e->why};
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *call = at.call;
 	bool says_all = e->kind == SESSION_FAILED || e->kind == SESSION_CLOSED;
+	struct session_event fell = {.kind = SESSION_FALLBACK, .zrtp = e->zrtp};
 	int changed;
 
 	if (!call)
@@ -212,8 +223,11 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
-	else if (changed && e->kind == SESSION_FAILED)
-		e = &in_clear;
+	if (changed > 0 && falls_back(call, at, e)) {
+		fell.why = e->why ? e->why : absent.why;
+		c->counters.keying_fallbacks++;
+		e = &fell;
+	}
 	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))
 		e = &absent;
 	else if (!changed && !says_all)

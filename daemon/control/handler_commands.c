@@ -91,6 +91,16 @@ static void do_unsilence_media(struct job *j)
 	gate(j, MEDIA_GATE_QUIET, false);
 }
 
+static void do_verify_sas(struct job *j)
+{
+	calls_verify_sas(j->h->calls, j->p, &j->r, true, j->now_ns, &j->reply);
+}
+
+static void do_unverify_sas(struct job *j)
+{
+	calls_verify_sas(j->h->calls, j->p, &j->r, false, j->now_ns, &j->reply);
+}
+
 static void do_connect(struct job *j)
 {
 	calls_connect(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
@@ -280,6 +290,8 @@ static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID | CHANGES},
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID | CHANGES},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_VERIFY_SAS] = {do_verify_sas, NEED_CALL_ID | CHANGES},
+	[NG_UNVERIFY_SAS] = {do_unverify_sas, NEED_CALL_ID | CHANGES},
 	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG | CHANGES},
 	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID | CHANGES},
 	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID | CHANGES},

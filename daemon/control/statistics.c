@@ -58,6 +58,7 @@ static void fill_total(const struct statistics *s, struct pool *p, struct ngval 
 	add_seconds(p, d, "totalcallsduration", e->duration_ns);
 	add(p, d, "srtptortpbyflags", c->weaker_by_order);
 	add(p, d, "srtptortpbyterminal", c->weaker_by_terminal);
+	add(p, d, "keyingfallbacks", c->keying_fallbacks);
 	add(p, d, "offers", c->offers);
 	add(p, d, "answers", c->answers);
 	add(p, d, "deletes", c->deletes);

@@ -83,7 +83,7 @@ void args_help(void)
 	       "  --json               print the reply as JSON, for scripts\n"
 	       "  --watch[=SECONDS]    repeat the command (every 2)\n"
 	       "  --call-id=TEXT       for offer, answer, delete, query\n"
-	       "  --from-tag=TEXT      for offer, answer, delete, query, record\n"
+	       "  --from-tag=TEXT      for offer, answer, delete, query, record, verify\n"
 	       "  --to-tag=TEXT        for answer, delete, query\n"
 	       "  --via-branch=TEXT    for offer, answer, delete, query\n"
 	       "  --sdp=FILE           body for offer and answer, - for standard input\n"

@@ -94,6 +94,16 @@ static int fill_record(struct pool *p, struct ngval *req, const struct args *a)
 	return 0;
 }
 
+static int fill_verify(struct pool *p, struct ngval *req, const struct args *a)
+{
+	const char *what = a->words ? a->word[0] : "yes";
+
+	if (strcmp(what, "yes") != 0 && strcmp(what, "no") != 0)
+		return usage("verify takes yes or no", what);
+	req->first->str = pool_printf(p, "%s SAS", what[0] == 'y' ? "verify" : "unverify");
+	return 0;
+}
+
 /* "call CALL-ID debug on" */
 static int fill_call(struct pool *p, struct ngval *req, const struct args *a)
 {
@@ -243,6 +253,8 @@ static const struct command commands[] = {
 		"reload", NULL, show_reload},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
+	{"verify", "CALL-ID [yes|no]", "the ZRTP SAS was compared with what the terminal shows",
+		"cw", "verify SAS", fill_verify, show_tree},
 	{"terminate", "[CALL-ID]", "end a call at once, or all calls that the filters select", "C",
 		"delete", fill_end, show_end},
 	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_end},

@@ -13,6 +13,7 @@
 #define KEYING_KEYING_H
 
 #include "keying/policy.h"
+#include "keying/session.h"
 #include "keying/state.h"
 #include "proto/ng.h"
 #include "proto/sdp.h"
@@ -26,9 +27,10 @@ struct keying_random { /* each byte is used once and wiped */
 /* What one m-line can need at most: a fresh key for each suite. */
 #define KEYING_RANDOM_PER_MEDIA                                                           \
 	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + \
-		KEYING_ZRTP_SEED + 8)
+		KEYING_ZRTP_SEED + KEYING_ZRTP_ZID + 8)
 
 struct mikey_host;
+struct zrtp_store;
 
 /* What keyings need of this host. */
 struct keying_host {
@@ -39,6 +41,7 @@ struct keying_host {
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 	bool zrtp;                     /* there are keying threads */
 	enum zrtp_policy zrtp_policy;  /* where the request does not say it */
+	const uint8_t *zid; /* [KEYING_ZRTP_ZID], of the cache of retained secrets; NULL: none */
 };
 
 struct keying_in { /* an exchange */
@@ -122,7 +125,8 @@ struct keying_exchange { /* of ZRTP, see session_zrtp */
 	uint32_t number;
 	uint32_t flags;                /* NG_ZRTP_* */
 	uint32_t suites;               /* bit per suite: what may be agreed on */
-	const uint8_t *seed;           /* [KEYING_ZRTP_SEED]: our Hello follows from it */
+	const uint8_t *seed;           /* [KEYING_ZRTP_SEED]: our Hello follows from it and: */
+	const uint8_t *zid, *party;    /* [KEYING_ZRTP_ZID] */
 	const struct sdp_zrtp *theirs; /* of the terminal's Hello */
 	bool keyed;                    /* its keys are in force */
 };
@@ -253,16 +257,20 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 bool keying_association(struct keying_association *out, const struct keying_state *s);
 /* The exchange of ZRTP that the leg needs; false: none. */
 bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
-/* Keys of the exchange are in force. sas: as people read it. */
-struct keying_exchanged {
-	const char *sas;
-	bool verified, mismatched;
-};
-void keying_exchanged(struct keying_state *s, const struct keying_exchanged *what);
+/* Keys of the exchange are in force. */
+void keying_exchanged(struct keying_state *s, const struct session_said *what);
+/* The operator has compared the SAS, or takes that back. The entry of the cache follows. False:
+ * there is no exchange with an SAS. */
+bool keying_verify(struct keying_state *s, struct zrtp_store *store, bool verified);
 /* What people may know of the exchange whose keys are in force; NULL: there is none. */
 const struct keying_zrtp *keying_sas(const struct keying_state *s);
+/* Two m-lines of one terminal: their exchanges of ZRTP belong together. */
+void keying_share_party(struct keying_state *s, const struct keying_state *other);
 /* The terminal ended SRTP by GoClear; false: it may not. */
 bool keying_go_clear(struct keying_state *s);
+/* The operator prefers a call in clear to none (an emergency call): a failed exchange does not
+ * silence the leg. */
+bool keying_falls_back(const struct keying_state *s);
 /* The terminal does not speak ZRTP. True: its media may go on in clear. */
 bool keying_may_clear(const struct keying_state *s);
 /* The terminal declined the DTLS handshake. True: its media may go on in clear, because the call is

@@ -46,15 +46,37 @@ struct session_dtls {
 };
 
 #define SESSION_ZRTP_SEED 32u
+#define SESSION_ZRTP_ZID  12u
 #define SESSION_SAS_MAX   64u
+
+struct session_sas { /* as one terminal is told the other's (RFC 6189 7.3) */
+	bool known;
+	uint8_t kind; /* enum zrtp_sas */
+	uint8_t hash[32];
+};
+
+struct session_said {              /* what people may know of an exchange of ZRTP */
+	char sas[SESSION_SAS_MAX]; /* as people read it */
+	struct session_sas proof;
+	bool verified;                 /* the SAS was confirmed before, by both sides */
+	bool mismatched;               /* the peer's retained secrets are not ours */
+	bool enrolled;                 /* the peer trusts us to relay SAS */
+	uint8_t zid[SESSION_ZRTP_ZID]; /* its entry in the cache; zero: there is no cache */
+};
 
 struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189 4.5.3) */
 	bool on;
 	uint32_t exchange;               /* another number is another exchange */
-	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello follows from it (zrtp_self.h) */
-	bool bound;                      /* the peer's Hello must have this hash */
+	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello follows from both (zrtp_self.h) */
+	uint8_t zid[SESSION_ZRTP_ZID];
+	/* Sessions of one terminal in a call. The first exchange agrees on a secret, the others use
+	 * it (RFC 6189 4.4.3). Zero: alone. */
+	uint8_t party[SESSION_ZRTP_ZID];
+	bool bound; /* the peer's Hello must have this hash */
 	uint8_t hash[32];
-	bool goclear; /* the peer may end SRTP */
+	bool goclear;           /* the peer may end SRTP */
+	bool enrol;             /* the peer is asked to enrol with us */
+	struct session_sas far; /* that of the other terminal */
 	/* Restored: its keys are known, and the exchange is over. */
 	bool established;
 };
@@ -81,6 +103,8 @@ enum session_event_kind {
 	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
 	SESSION_ABSENT, /* the peer does not speak ZRTP */
 	SESSION_CLEAR,  /* the peer ended SRTP by GoClear */
+	/* By the model: the exchange failed, and the operator prefers media in clear to none. */
+	SESSION_FALLBACK,
 };
 
 struct session_event {
@@ -94,9 +118,7 @@ struct session_event {
 	bool declined;
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;
-	char sas[SESSION_SAS_MAX]; /* as people read it */
-	bool verified;             /* the SAS was confirmed, in this exchange or before */
-	bool mismatched;           /* the peer's retained secrets are not ours */
+	struct session_said said;
 };
 
 #endif

@@ -102,6 +102,7 @@ struct keying_mikey {
 };
 
 #define KEYING_ZRTP_SEED 32u
+#define KEYING_ZRTP_ZID  12u
 #define KEYING_SAS_MAX   64u /* bytes of the longest SAS as text, with the terminating 0 */
 
 struct keying_zrtp {
@@ -118,10 +119,18 @@ struct keying_zrtp {
 	/* Our Hello messages follow from it. unused: no exchange was agreed on with it. */
 	uint8_t seed[KEYING_ZRTP_SEED];
 	bool unused;
+	/* Random, the same for all m-lines of a terminal in a call: their exchanges belong
+	 * together. Zero: not drawn. */
+	uint8_t party[KEYING_ZRTP_ZID];
+	uint8_t zid[KEYING_ZRTP_ZID]; /* ours towards it: party, or that of the host's cache */
 	/* What came of the exchange: the SAS as people read it, what both terminals compare by
 	 * SASrelay, and what is known of it. */
 	char sas[KEYING_SAS_MAX];
-	bool verified;   /* a person confirmed the SAS in this exchange or an earlier one */
+	bool verified; /* a person confirmed the SAS in this exchange or an earlier one */
+	bool enrolled; /* the terminal shows the far party's SAS */
+	bool proven;   /* the next two are known */
+	uint8_t sas_kind, sas_hash[32];    /* what the far terminal's SASrelay has */
+	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* in the cache; zero: it is not */
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
 	bool cleared;    /* the terminal ended SRTP by GoClear */
 };

@@ -415,7 +415,7 @@ const char *zrtp_sas(const struct zrtp *z)
 
 const uint8_t *zrtp_sas_hash(const struct zrtp *z)
 {
-	return z->phase == PH_OPEN ? z->s.sas_hash : NULL;
+	return has_keys(z) ? z->s.sas_hash : NULL;
 }
 
 bool zrtp_sas_verified(const struct zrtp *z)

@@ -117,8 +117,9 @@ struct zrtp_config {
 	bool not_mitm; /* leave out the M flag, by which a gateway says what it is */
 	bool bound;    /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
-	bool may_clear;             /* the peer may end SRTP by GoClear */
-	bool cache;                 /* ask by ZRTP_WANTS_SECRETS */
+	bool may_clear; /* the peer may end SRTP by GoClear */
+	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
+	bool enrol; /* with the cache: ask the peer to enrol with us as its trusted MitM (7.3.1) */
 	struct zrtp_counts *counts; /* NULL = not counted */
 };
 
@@ -158,6 +159,8 @@ bool zrtp_sas_verified(const struct zrtp *z);
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind);
 bool zrtp_initiated(const struct zrtp *z);
 const uint8_t *zrtp_peer_zid(const struct zrtp *z); /* NULL: no Hello yet */
+/* The peer is enrolled with us, or we with it: it shares the secret of an enrolment. */
+bool zrtp_enrolled(const struct zrtp *z);
 /* The peer says that it is a trusted man in the middle itself. */
 bool zrtp_peer_is_mitm(const struct zrtp *z);
 
@@ -188,7 +191,13 @@ int zrtp_clear(struct zrtp *z, uint64_t now_ns);
 int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns);
 /* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */
 const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
-/* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: not open. */
+/* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: no keys. */
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
+/* How it is shown. */
+enum zrtp_sas zrtp_sas_kind(const struct zrtp *z);
+/* The peer allows that we end SRTP by GoClear. */
+bool zrtp_peer_allows_clear(const struct zrtp *z);
+/* This stream has the secret of another one, and no SAS of its own. */
+bool zrtp_is_multi(const struct zrtp *z);
 
 #endif

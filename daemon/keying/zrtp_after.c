@@ -129,6 +129,26 @@ const uint8_t *zrtp_relayed_sas(const struct zrtp *z)
 	return z->was_relayed ? z->relayed : NULL;
 }
 
+bool zrtp_enrolled(const struct zrtp *z)
+{
+	return (z->phase == PH_OPEN || z->phase == PH_CONFIRM2) && z->matched_pbx;
+}
+
+enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)
+{
+	return (enum zrtp_sas)z->alg[ZRTP_K_SAS];
+}
+
+bool zrtp_peer_allows_clear(const struct zrtp *z)
+{
+	return z->phase == PH_OPEN && z->peer_allows_clear;
+}
+
+bool zrtp_is_multi(const struct zrtp *z)
+{
+	return z->multi && z->alg[ZRTP_K_AGREEMENT] == ZRTP_MULT;
+}
+
 bool zrtp_peer_is_mitm(const struct zrtp *z)
 {
 	return z->peer_known && z->peer.hello.b[HELLO_FLAGS] & 0x20;

@@ -101,21 +101,28 @@ bool zrtp_mismatched(const struct zrtp *z)
 	return z->mismatched;
 }
 
+/* The peer may make this exchange its enrolment: we asked it to, or it asked us. */
+static bool enrols(const struct zrtp *z)
+{
+	return z->cfg.enrol || z->peer_enrols;
+}
+
 int zrtp_new_secrets(const struct zrtp *z, struct zrtp_secrets *out, uint32_t *seconds)
 {
 	enum zrtp_agreement a = (enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT];
+	bool keeps = z->secrets.has_pbx && (z->matched_pbx || !enrols(z));
 
 	if (z->phase != PH_OPEN || a == ZRTP_MULT)
 		return -EAGAIN;
 	*out = (struct zrtp_secrets){.has_rs1 = true,
 		.has_rs2 = z->secrets.has_rs1,
 		.has_aux = z->secrets.has_aux,
-		.has_pbx = true,
+		.has_pbx = keeps || enrols(z),
 		.verified = z->secrets.verified && z->matched >= 0};
 	memcpy(out->rs1, z->s.rs1, ZRTP_SECRET);
 	memcpy(out->rs2, z->secrets.rs1, ZRTP_SECRET);
 	memcpy(out->aux, z->secrets.aux, ZRTP_SECRET);
-	memcpy(out->pbx, z->secrets.has_pbx ? z->secrets.pbx : z->s.pbx, ZRTP_SECRET);
+	memcpy(out->pbx, keeps ? z->secrets.pbx : z->s.pbx, ZRTP_SECRET);
 	*seconds = z->expires;
 	return 0;
 }

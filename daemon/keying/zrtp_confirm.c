@@ -36,7 +36,7 @@ int zrtp_confirm_make(struct zrtp *z)
 
 	if (z->matched >= 0 && z->secrets.verified)
 		flags |= FLAG_VERIFIED;
-	if (!z->cfg.not_mitm && z->cfg.cache && !z->matched_pbx)
+	if (!z->cfg.not_mitm && z->cfg.cache && z->cfg.enrol && !z->matched_pbx)
 		flags |= FLAG_ENROL;
 	memcpy(body, z->image[0], ZRTP_IMAGE);
 	put_be32(body + BODY_FLAGS, flags);
@@ -91,6 +91,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 
 	z->peer_verified = flags & FLAG_VERIFIED;
 	z->peer_allows_clear = flags & FLAG_CLEAR;
+	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
 		z->phase = PH_OPEN;

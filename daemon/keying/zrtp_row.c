@@ -9,6 +9,7 @@
 #include "base/secmem.h"
 #include "keying/rows.h"
 #include "keying/zrtp_self.h"
+#include "keying/zrtp_store.h"
 
 /* --- What the request and the operator want --------------------------------------------------- */
 
@@ -85,19 +86,42 @@ static bool add_ours(
 {
 	struct sdp_zrtp z = {.given = true};
 
-	return zrtp_self_hash(z.hash, s->seed) == 0 && add_hash(to, &z, in);
+	return zrtp_self_hash(z.hash, &(struct zrtp_self){s->seed, s->zid}) == 0 &&
+		add_hash(to, &z, in);
+}
+
+static bool draw(uint8_t *out, size_t len, struct keying_random *random)
+{
+	if (random->len < len)
+		return false;
+	memcpy(out, random->at, len);
+	secmem_wipe(random->at, len);
+	random->at += len;
+	random->len -= len;
+	return true;
+}
+
+static bool has_party(const struct keying_zrtp *s)
+{
+	static const uint8_t none[KEYING_ZRTP_ZID];
+
+	return memcmp(s->party, none, sizeof(none)) != 0;
 }
 
 static bool draw_seed(struct keying_zrtp *s, const struct keying_in *in)
 {
-	if (in->random->len < KEYING_ZRTP_SEED)
+	if (!draw(s->seed, sizeof(s->seed), in->random) ||
+		(!has_party(s) && !draw(s->party, sizeof(s->party), in->random)))
 		return false;
-	memcpy(s->seed, in->random->at, KEYING_ZRTP_SEED);
-	secmem_wipe(in->random->at, KEYING_ZRTP_SEED);
-	in->random->at += KEYING_ZRTP_SEED;
-	in->random->len -= KEYING_ZRTP_SEED;
+	memcpy(s->zid, in->host->zid ? in->host->zid : s->party, sizeof(s->zid));
 	s->unused = true;
 	return true;
+}
+
+void keying_share_party(struct keying_state *s, const struct keying_state *other)
+{
+	if (!has_party(&s->zrtp))
+		memcpy(s->zrtp.party, other->zrtp.party, sizeof(s->zrtp.party));
 }
 
 static struct keying_error nomem(void)
@@ -199,6 +223,14 @@ static bool is_new(const struct keying_state *state, const struct sdp_zrtp *now,
 	return !now->given && s->transport && transport && s->transport != transport;
 }
 
+static void forget_said(struct keying_zrtp *s)
+{
+	s->sas[0] = 0;
+	s->verified = s->mismatched = s->enrolled = s->proven = s->cleared = false;
+	memset(s->sas_hash, 0, sizeof(s->sas_hash));
+	memset(s->peer_zid, 0, sizeof(s->peer_zid));
+}
+
 /* A new exchange comes into force; the keys of the one before stay until it has some. */
 static void begin(struct keying_state *state)
 {
@@ -207,8 +239,7 @@ static void begin(struct keying_state *state)
 	if (!s->unused)
 		s->exchange++;
 	s->unused = false;
-	s->sas[0] = 0;
-	s->verified = s->mismatched = s->cleared = false;
+	forget_said(s);
 }
 
 static void agree(struct keying_answer *a, const struct keying_leg *l,
@@ -340,8 +371,7 @@ static void end(struct keying_state *s)
 	s->zrtp.theirs = (struct sdp_zrtp){0};
 	s->zrtp.transport = 0;
 	s->zrtp.keyed = 0;
-	s->zrtp.sas[0] = 0;
-	s->zrtp.verified = s->zrtp.mismatched = s->zrtp.cleared = false;
+	forget_said(&s->zrtp);
 }
 
 static bool is_of(const struct srtp_params *rx, uint32_t suites)
@@ -375,12 +405,14 @@ static bool exchange(struct keying_exchange *out, const struct keying_state *sta
 		.flags = s->flags,
 		.suites = s->suites,
 		.seed = s->seed,
+		.zid = s->zid,
+		.party = s->party,
 		.keyed = s->keyed && s->keyed == s->exchange,
 		.theirs = &s->theirs};
 	return true;
 }
 
-void keying_exchanged(struct keying_state *state, const struct keying_exchanged *what)
+void keying_exchanged(struct keying_state *state, const struct session_said *what)
 {
 	struct keying_zrtp *s = &state->zrtp;
 
@@ -388,7 +420,25 @@ void keying_exchanged(struct keying_state *state, const struct keying_exchanged 
 	snprintf(s->sas, sizeof(s->sas), "%s", what->sas);
 	s->verified = what->verified;
 	s->mismatched = what->mismatched;
+	s->enrolled = what->enrolled;
+	s->proven = what->proof.known;
+	s->sas_kind = what->proof.kind;
+	memcpy(s->sas_hash, what->proof.hash, sizeof(s->sas_hash));
+	memcpy(s->peer_zid, what->zid, sizeof(s->peer_zid));
 	s->cleared = false;
+}
+
+bool keying_verify(struct keying_state *state, struct zrtp_store *store, bool verified)
+{
+	struct keying_zrtp *s = &state->zrtp;
+
+	if (!keying_sas(state))
+		return false;
+	s->verified = verified;
+	s->mismatched = s->mismatched && !verified;
+	if (store)
+		(void)zrtp_store_verify(store, s->peer_zid, verified);
+	return true;
 }
 
 const struct keying_zrtp *keying_sas(const struct keying_state *s)
@@ -406,11 +456,17 @@ bool keying_go_clear(struct keying_state *s)
 	return true;
 }
 
-/* One that announced it in SDP does, and somebody drops its packets. */
+bool keying_falls_back(const struct keying_state *s)
+{
+	return s->in_force == KEYING_ZRTP && s->zrtp.flags & NG_ZRTP_FALLBACK;
+}
+
+/* A terminal that announced it in SDP does speak it, and somebody drops its packets. */
 bool keying_may_clear(const struct keying_state *s)
 {
-	return s->in_force == KEYING_ZRTP && !s->zrtp.theirs.given &&
-		!(s->zrtp.flags & (NG_ZRTP_REQUIRE | NG_ZRTP_HOLD));
+	return keying_falls_back(s) ||
+		(s->in_force == KEYING_ZRTP && !s->zrtp.theirs.given &&
+			!(s->zrtp.flags & (NG_ZRTP_REQUIRE | NG_ZRTP_HOLD)));
 }
 
 const struct keying_ops keying_zrtp = {.id = KEYING_ZRTP,

@@ -21,28 +21,37 @@ static uint32_t ssrc_of(const uint8_t seed[ZRTP_SEED])
 	return ssrc ? ssrc : 1;
 }
 
+static bool has_zid(const struct zrtp_self *self)
+{
+	static const uint8_t none[ZRTP_ZID];
+
+	return memcmp(self->zid, none, sizeof(none)) != 0;
+}
+
 void zrtp_self_config(
-	struct zrtp_config *out, struct zrtp_prefs *prefs, const uint8_t seed[ZRTP_SEED])
+	struct zrtp_config *out, struct zrtp_prefs *prefs, const struct zrtp_self *self)
 {
 	uint8_t n = 0, *list;
 
 	zrtp_prefs_all(prefs);
 	list = prefs->list[ZRTP_K_AGREEMENT];
 	for (uint8_t i = 0; i < prefs->n[ZRTP_K_AGREEMENT]; i++)
-		if (list[i] != ZRTP_PRSH && list[i] != ZRTP_MULT)
+		if (list[i] != ZRTP_PRSH && (list[i] != ZRTP_MULT || has_zid(self)))
 			list[n++] = list[i];
 	prefs->n[ZRTP_K_AGREEMENT] = n;
-	*out = (struct zrtp_config){.ssrc = ssrc_of(seed), .prefs = prefs};
-	memcpy(out->seed, seed, ZRTP_SEED);
+	*out = (struct zrtp_config){.ssrc = ssrc_of(self->seed),
+		.zid = has_zid(self) ? self->zid : NULL,
+		.prefs = prefs};
+	memcpy(out->seed, self->seed, ZRTP_SEED);
 }
 
-int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const uint8_t seed[ZRTP_SEED])
+int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_self *self)
 {
 	struct zrtp_prefs prefs;
 	struct zrtp_config c;
 	int err;
 
-	zrtp_self_config(&c, &prefs, seed);
+	zrtp_self_config(&c, &prefs, self);
 	err = zrtp_hello_hash(hash, &c);
 	secmem_wipe(&c, sizeof(c));
 	return err;

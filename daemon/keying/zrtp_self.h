@@ -7,13 +7,20 @@
 #include "base/bytes.h"
 #include "keying/zrtp.h"
 
-/* The ZID and the SSRC of our packets follow from the seed, too: without a cache of retained
- * secrets a ZID that stays would make terminals miss theirs. Multistream and preshared mode are not
- * offered. prefs is referred to, and outlives the configuration. */
+struct zrtp_self {
+	const uint8_t *seed; /* [ZRTP_SEED] */
+	/* [ZRTP_ZID], the same for all m-lines of a terminal. All zero: of a call that an older
+	 * version saved; it follows from the seed, and Multistream mode is not offered. */
+	const uint8_t *zid;
+};
+
+/* The SSRC of our packets follows from the seed, too. Preshared mode is not offered: a stolen cache
+ * of retained secrets would reveal later calls. prefs and self are referred to, and outlive the
+ * configuration. */
 void zrtp_self_config(
-	struct zrtp_config *out, struct zrtp_prefs *prefs, const uint8_t seed[ZRTP_SEED]);
+	struct zrtp_config *out, struct zrtp_prefs *prefs, const struct zrtp_self *self);
 /* The value of our a=zrtp-hash. 0 or -EINVAL. */
-int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const uint8_t seed[ZRTP_SEED]);
+int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_self *self);
 /* The packet is a Hello with this hash. */
 bool zrtp_self_is_hello(const uint8_t *p, size_t len, const uint8_t hash[ZRTP_HASH]);
 

@@ -62,6 +62,9 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 		"Streams that changed from SRTP to RTP during a call, by cause.");
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"flags\"", c.weaker_by_order);
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"terminal\"", c.weaker_by_terminal);
+	metrics_one(b, "keying_fallbacks_total", COUNTER,
+		"Streams in clear because ZRTP or DTLS failed, as the request allows.",
+		c.keying_fallbacks);
 	metrics_one(b, "emergency_sessions_total", COUNTER, "Calls marked as emergencies.",
 		c.emergencies);
 	metrics_family(b, "media", GAUGE, "Streams of calls, by side and crypto suite.");

@@ -12,6 +12,7 @@
 #include "call/recording.h"
 #include "call/session.h"
 #include "call/table.h"
+#include "keying/zrtp_store.h"
 #include "offer/edit.h"
 #include "offer/neg_answer.h"
 #include "offer/neg_ice.h"
@@ -84,6 +85,7 @@ static void look_at_host(struct exchange *x)
 	in->sessions = s;
 	in->host.mikey = x->c->policy.mikey;
 	in->host.zrtp_policy = x->c->policy.zrtp;
+	in->host.zid = x->c->policy.zrtp_store ? zrtp_store_zid(x->c->policy.zrtp_store) : NULL;
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
 		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
 			hash = (enum dtls_hash)h;

@@ -29,6 +29,21 @@ static struct keying_leg keying_leg(struct leg *l)
 		 : (struct keying_leg){0};
 }
 
+/* Of the leg's side: its other legs are those of the same terminal. */
+static void share_party(const struct neg_in *in, struct leg *l)
+{
+	for (uint32_t s = 0; s < in->call->sides; s++)
+		for (uint32_t i = 0; i < in->call->side[s]->legs; i++) {
+			if (in->call->side[s]->leg[i] != l)
+				continue;
+			for (uint32_t k = 0; k < in->call->side[s]->legs; k++)
+				if (in->call->side[s]->leg[k])
+					keying_share_party(
+						&l->keying, &in->call->side[s]->leg[k]->keying);
+			return;
+		}
+}
+
 static struct str at_media(struct pool *p, uint32_t i, struct str what)
 {
 	return pool_printf(
@@ -100,7 +115,10 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 		.proto = pm->proto,
 		.later = how->later,
 		.lines = &pm->lines};
-	bool written = keying_write_offer(&o, &k);
+	bool written;
+
+	share_party(in, how->to);
+	written = keying_write_offer(&o, &k);
 
 	warn(plan, in, i, o.warning, o.weaker);
 	if (!written)
@@ -216,6 +234,7 @@ void neg_write_answer(
 {
 	const struct keying_in k = keying_in(in, &in->random);
 
+	share_party(in, l);
 	a->offerer = keying_leg(l);
 	a->lines = &plan->media[i].lines;
 	switch (keying_write_answer(a, &k)) {

@@ -303,7 +303,7 @@ int redis_create(struct redis **out, const struct redis_config *cfg, char *err, 
 	sbuf_init(&r->plain, 0);
 	sbuf_init(&r->sealed, 0);
 	redis_owner_init(r);
-	res = redis_crypt_create(&r->seal, cfg->key_file, err, err_len);
+	res = redis_crypt_create(&r->seal, "--redis-key-file", cfg->key_file, err, err_len);
 	res = res ? res : servers_prepare(r, err, err_len);
 	res = res ? res : links_create(r);
 	res = res ? res : redis_listen(r);

@@ -82,25 +82,27 @@ static bool read_hex(uint8_t key[KEY], const char *text, size_t len)
 	return true;
 }
 
-static int read_key(uint8_t key[KEY], const char *path, char *err, size_t err_len)
+static int read_key(
+	uint8_t key[KEY], const char *option, const char *path, char *err, size_t err_len)
 {
 	char text[128];
-	int len = secret_file_read("--redis-key-file", path, text, sizeof(text), err, err_len);
+	int len = secret_file_read(option, path, text, sizeof(text), err, err_len);
 	int res = len < 0 ? len : 0;
 
 	if (len == KEY) {
 		memcpy(key, text, KEY);
 	} else if (len >= 0 && !read_hex(key, text, (size_t)len)) {
 		snprintf(err, err_len,
-			"--redis-key-file=%s must hold 32 bytes or 64 hexadecimal digits, as of: openssl rand -hex 32",
-			path);
+			"%s=%s must hold 32 bytes or 64 hexadecimal digits, as of: openssl rand -hex 32",
+			option, path);
 		res = -EINVAL;
 	}
 	secmem_wipe(text, sizeof(text));
 	return res;
 }
 
-int redis_crypt_create(struct redis_crypt **out, const char *key_file, char *err, size_t err_len)
+int redis_crypt_create(struct redis_crypt **out, const char *option, const char *key_file,
+	char *err, size_t err_len)
 {
 	struct redis_crypt *s = secmem_alloc(sizeof(*s));
 	int res = s ? 0 : -ENOMEM;
@@ -109,7 +111,7 @@ int redis_crypt_create(struct redis_crypt **out, const char *key_file, char *err
 		return res;
 	s->plain = strcmp(key_file, "none") == 0;
 	if (!s->plain) {
-		res = read_key(s->master, key_file, err, err_len);
+		res = read_key(s->master, option, key_file, err, err_len);
 		res = res ? res : secmem_random(s->own.salt, SALT);
 		res = res ? res : derive(s, s->own.salt, s->own.key);
 		s->ctx = EVP_CIPHER_CTX_new();

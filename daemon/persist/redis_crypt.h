@@ -8,10 +8,11 @@
 
 struct redis_crypt;
 
-/* key_file: 32 bytes, or 64 hexadecimal digits. "none": records are readable and only marked. A
+/* option: that of key_file, for the message. key_file: 32 bytes, or 64 hexadecimal digits. "none": records are readable and only marked. A
  * node with a key refuses them, and a node without one refuses sealed records. err: one line. 0 or
  * -errno. */
-int redis_crypt_create(struct redis_crypt **out, const char *key_file, char *err, size_t err_len);
+int redis_crypt_create(struct redis_crypt **out, const char *option, const char *key_file,
+	char *err, size_t err_len);
 void redis_crypt_destroy(struct redis_crypt *s);
 /* Appends to out. Errors stay in out, too: 0 or -errno. */
 int redis_crypt_close(struct redis_crypt *s, struct sbuf *out, struct str name, struct str plain);

@@ -133,9 +133,16 @@ static const struct field keying_zrtp_fields[] = {
 	NUM("k", keying_zrtp, keyed, UINT32_MAX),
 	BYTES_ROW("s", keying_zrtp, seed),
 	FLAG("u", keying_zrtp, unused),
+	BYTES_ROW("pa", keying_zrtp, party),
+	BYTES_ROW("z", keying_zrtp, zid),
 	BYTES_ROW("sas", keying_zrtp, sas),
 	FLAG("v", keying_zrtp, verified),
 	FLAG("mm", keying_zrtp, mismatched),
+	FLAG("en", keying_zrtp, enrolled),
+	FLAG("pr", keying_zrtp, proven),
+	NUM("sk", keying_zrtp, sas_kind, 255),
+	BYTES_ROW("sh", keying_zrtp, sas_hash),
+	BYTES_ROW("pz", keying_zrtp, peer_zid),
 	FLAG("c", keying_zrtp, cleared),
 };
 static const struct record keying_zrtp_record = RECORD_OF(keying_zrtp_fields);

@@ -59,6 +59,8 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(UNBLOCK_MEDIA, "unblock media") \
 	X(BLOCK_DTMF, "block DTMF") \
 	X(UNBLOCK_DTMF, "unblock DTMF") \
+	X(VERIFY_SAS, "verify SAS") \
+	X(UNVERIFY_SAS, "unverify SAS") \
 	X(CONNECT, "connect") \
 	X(START_RECORDING, "start recording") \
 	X(PAUSE_RECORDING, "pause recording") \
@@ -178,13 +180,15 @@ enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
 enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE };
 #define NG_MIKEY_MODES 5u
 /* ZRTP with the receiver of the SDP. Of the first four at most one is set, and of the next two. */
-#define NG_ZRTP_OFF         0x01 /* no ZRTP; a=zrtp-hash of the sender is not forwarded */
-#define NG_ZRTP_PASSTHROUGH 0x02 /* between the terminals, where both legs speak RTP */
-#define NG_ZRTP_TERMINATE   0x04 /* between the terminal and us */
-#define NG_ZRTP_REQUIRE     0x08 /* the same, and never falls back to RTP in the clear */
-#define NG_ZRTP_HOLD        0x10 /* no media before the keys */
-#define NG_ZRTP_CLEAR       0x20 /* media in the clear before the keys */
-#define NG_ZRTP_GOCLEAR     0x40 /* the terminal may end SRTP by GoClear */
+#define NG_ZRTP_OFF         0x01  /* no ZRTP; a=zrtp-hash of the sender is not forwarded */
+#define NG_ZRTP_PASSTHROUGH 0x02  /* between the terminals, where both legs speak RTP */
+#define NG_ZRTP_TERMINATE   0x04  /* between the terminal and us */
+#define NG_ZRTP_REQUIRE     0x08  /* the same, and never falls back to RTP in the clear */
+#define NG_ZRTP_HOLD        0x10  /* no media before the keys */
+#define NG_ZRTP_CLEAR       0x20  /* media in the clear before the keys */
+#define NG_ZRTP_GOCLEAR     0x40  /* the terminal may end SRTP by GoClear */
+#define NG_ZRTP_ENROL       0x80  /* the terminal is asked to enrol with us */
+#define NG_ZRTP_FALLBACK    0x100 /* media in the clear if the exchange fails, whatever else says */
 #define NG_ZRTP_MODES       0x0fu
 #define NG_ZRTP_BEFORE      0x30u
 enum ng_learning {

@@ -92,6 +92,8 @@
 		"Try another node; xcipherctl drain off ends it.") \
 	X(STANDBY, "This node is on standby", \
 		"Send the request to the active node.") \
+	X(NO_SAS, "No ZRTP exchange of the call has a SAS", \
+		"query shows the SAS of terminals whose ZRTP ends at the relay.") \
 	X(NOT_RECORDED, "The call is not being recorded", \
 		"Send start recording first.") \
 	X(RECORDING_OFF, "Recording is off: xcipherd was started without --recording-dir", \

@@ -17,6 +17,9 @@ bool ng_set_zrtp(struct ng_parser *x, struct str value)
 		{{"hold", 4}, NG_ZRTP_HOLD, NG_ZRTP_BEFORE},
 		{{"clear", 5}, NG_ZRTP_CLEAR, NG_ZRTP_BEFORE},
 		{{"goclear", 7}, NG_ZRTP_GOCLEAR, 0},
+		{{"fallback", 8}, NG_ZRTP_FALLBACK, 0},
+		{{"enrol", 5}, NG_ZRTP_ENROL, 0},
+		{{"enroll", 6}, NG_ZRTP_ENROL, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)

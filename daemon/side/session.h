@@ -14,7 +14,9 @@
 #include "keying/dtls_gate.h"
 #include "keying/session.h"
 #include "keying/zrtp.h"
+#include "keying/zrtp_store.h"
 
+#define SESSION_PARTIES    256u
 #define SESSION_PACKET_MAX 1500u
 
 /* Written by the thread of the sessions, read by any. */
@@ -31,6 +33,8 @@ struct session_counts {
 	_Atomic uint64_t zrtp_drop[ZRTP_DROP_COUNT], zrtp_retransmitted;
 };
 
+struct session;
+
 struct session_env { /* what the sessions of a thread share */
 	struct dtls_gate *gate;
 	struct dtls_counts counts;
@@ -39,10 +43,10 @@ struct session_env { /* what the sessions of a thread share */
 	/* SRTP profiles, the first is preferred. */
 	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
 	uint32_t profiles;
-	bool sha1; /* accept sha-1 in fingerprints */
+	bool sha1;                /* accept sha-1 in fingerprints */
+	struct zrtp_store *store; /* of retained secrets, shared by all threads; NULL: none */
+	struct session *party[SESSION_PARTIES]; /* of ZRTP, by hash of session_zrtp.party */
 };
-
-struct session;
 
 /* 0 or -ENOMEM. The environment outlives it. */
 int session_create(struct session **out, struct session_env *env);

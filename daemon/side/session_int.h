@@ -38,6 +38,11 @@ struct exchange {               /* of ZRTP, for RTP */
 	uint8_t told;           /* enum zrtp_state that was reported */
 	uint64_t began_ns;      /* the first packet of the peer; 0: none */
 	bool counted;           /* its result was */
+	/* It waits for another one of the same party until then; 0: it does not. */
+	uint64_t wait_ns;
+	struct session_said first; /* of the exchange that it has its secret of */
+	bool kept;                 /* the cache has its secrets */
+	uint8_t relayed[32];       /* the SAS hash that was sent by SASrelay */
 };
 
 struct session {
@@ -51,11 +56,13 @@ struct session {
 	uint32_t ice_counts[ICE_COUNT_N];  /* what was counted */
 	struct component part[COMPONENTS];
 	struct exchange exchange;
-	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
-	uint32_t over;             /* a restored association: its handshake was in another life */
-	uint8_t rtp_suite;         /* of it, if RTCP's handshake has to be made again */
-	uint32_t zrtp_over;        /* likewise, a restored exchange */
-	bool broken, broken_told;  /* no memory for a part */
+	struct session_out verify;  /* one HelloVerifyRequest that waits; len 0: none */
+	uint32_t over;              /* a restored association: its handshake was in another life */
+	uint8_t rtp_suite;          /* of it, if RTCP's handshake has to be made again */
+	uint32_t zrtp_over;         /* likewise, a restored exchange */
+	bool broken, broken_told;   /* no memory for a part */
+	struct session *party_next; /* in its bucket of the environment */
+	bool in_party;
 };
 
 static inline uint32_t session_components(const struct session *s)
@@ -80,6 +87,14 @@ void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
+
+struct session_said session_zrtp_said(const struct session *s);
+
+/* session_party.c: exchanges of one terminal in a call find each other (RFC 6189 4.4.3). */
+void session_party_join(struct session *s);
+void session_party_leave(struct session *s);
+/* The exchange whose secret this one can use, or has to wait for. NULL: none. */
+const struct session *session_party_first(const struct session *s);
 
 /* session_count.c: adds to the counters of the environment what happened since. */
 void session_count(struct session *s, uint64_t now_ns);

@@ -11,27 +11,42 @@
 
 /* Least time between two changes of the source, before there are keys. */
 #define TURN_NS 1000000000ull
+/* How often an exchange looks whether the terminal's first one has ended. */
+#define WAIT_NS 20000000ull
 
 void session_zrtp_drop(struct session *s)
 {
+	session_party_leave(s);
 	zrtp_destroy(s->exchange.zrtp);
 	s->exchange = (struct exchange){0};
+}
+
+/* An exchange with another ZID than the cache's began before there was this cache. */
+static bool has_cache(const struct session *s)
+{
+	return s->env->store &&
+		memcmp(zrtp_store_zid(s->env->store), s->cfg.zrtp.zid, ZRTP_ZID) == 0;
 }
 
 static int make(struct session *s)
 {
 	const struct session_zrtp *cfg = &s->cfg.zrtp;
+	const struct zrtp_self self = {.seed = cfg->seed, .zid = cfg->zid};
 	struct zrtp_prefs prefs;
 	struct zrtp_config c;
 	int err;
 
-	zrtp_self_config(&c, &prefs, cfg->seed);
+	zrtp_self_config(&c, &prefs, &self);
 	c.counts = &s->env->zrtp_counts;
+	c.cache = has_cache(s);
+	c.enrol = cfg->enrol;
 	c.may_clear = cfg->goclear;
 	c.bound = cfg->bound;
 	memcpy(c.bound_hash, cfg->hash, sizeof(c.bound_hash));
 	err = zrtp_create(&s->exchange.zrtp, &c);
 	secmem_wipe(&c, sizeof(c));
+	if (!err)
+		session_party_join(s);
 	return err;
 }
 
@@ -57,6 +72,59 @@ static struct endpoint destination(const struct session *s)
 	return s->exchange.proven.family ? s->exchange.proven : s->cfg.remote[0];
 }
 
+/* One exchange of a terminal agrees on a secret, the others wait for it and use it (4.4.3). */
+static void start(struct session *s, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+	const struct session *first = session_party_first(s);
+
+	if (first && zrtp_state(first->exchange.zrtp) != ZRTP_OPEN) {
+		x->wait_ns = now_ns + WAIT_NS;
+		return;
+	}
+	x->wait_ns = 0;
+	if (first && zrtp_multi(x->zrtp, first->exchange.zrtp) == 0)
+		x->first = session_zrtp_said(first);
+	zrtp_start(x->zrtp, now_ns);
+}
+
+/* --- Retained secrets ------------------------------------------------------------------------- */
+
+static void ask_cache(struct session *s, uint64_t now_ns)
+{
+	struct zrtp *z = s->exchange.zrtp;
+	struct zrtp_secrets secrets = {0};
+	bool has = zrtp_store_get(s->env->store, zrtp_peer_zid(z), now_ns, &secrets);
+
+	zrtp_secrets(z, has ? &secrets : NULL, now_ns);
+	secmem_wipe(&secrets, sizeof(secrets));
+}
+
+static void keep_secrets(struct session *s, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+	struct zrtp_kept kept = {.mismatched = zrtp_mismatched(x->zrtp)};
+
+	if (x->kept || !has_cache(s) || zrtp_new_secrets(x->zrtp, &kept.secrets, &kept.seconds))
+		return;
+	x->kept = true;
+	zrtp_store_put(s->env->store, zrtp_peer_zid(x->zrtp), now_ns, &kept);
+	secmem_wipe(&kept, sizeof(kept));
+}
+
+/* The far terminal's SAS, once for each. Only an enrolled terminal is told. */
+static void relay_sas(struct session *s, uint64_t now_ns)
+{
+	const struct session_sas *far = &s->cfg.zrtp.far;
+	struct exchange *x = &s->exchange;
+
+	if (!far->known || zrtp_is_multi(x->zrtp) ||
+		memcmp(x->relayed, far->hash, sizeof(x->relayed)) == 0 ||
+		zrtp_relay_sas(x->zrtp, far->hash, (enum zrtp_sas)far->kind, now_ns))
+		return;
+	memcpy(x->relayed, far->hash, sizeof(x->relayed));
+}
+
 /* What may begin, begins. */
 void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 {
@@ -66,7 +134,13 @@ void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 		return;
 	x->dst = destination(s);
 	if (x->dst.family && x->dst.port && zrtp_state(x->zrtp) == ZRTP_IDLE)
-		zrtp_start(x->zrtp, now_ns);
+		start(s, now_ns);
+	if (zrtp_state(x->zrtp) == ZRTP_WANTS_SECRETS)
+		ask_cache(s, now_ns);
+	if (zrtp_state(x->zrtp) == ZRTP_OPEN) {
+		keep_secrets(s, now_ns);
+		relay_sas(s, now_ns);
+	}
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -113,7 +187,9 @@ void session_zrtp_tick(struct session *s, uint64_t now_ns)
 
 uint64_t session_zrtp_deadline(const struct session *s)
 {
-	return s->exchange.zrtp ? zrtp_deadline(s->exchange.zrtp) : UINT64_MAX;
+	uint64_t at = s->exchange.zrtp ? zrtp_deadline(s->exchange.zrtp) : UINT64_MAX;
+
+	return s->exchange.wait_ns && s->exchange.wait_ns < at ? s->exchange.wait_ns : at;
 }
 
 bool session_zrtp_next(struct session *s, struct session_out *out)
@@ -135,6 +211,27 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
+struct session_said session_zrtp_said(const struct session *s)
+{
+	const struct zrtp *z = s->exchange.zrtp;
+	const uint8_t *hash = zrtp_sas_hash(z), *zid = zrtp_peer_zid(z);
+	struct session_said out = {.verified = zrtp_sas_verified(z),
+		.mismatched = zrtp_mismatched(z),
+		.enrolled = zrtp_enrolled(z)};
+
+	if (zrtp_is_multi(z))
+		return s->exchange.first;
+	snprintf(out.sas, sizeof(out.sas), "%s", zrtp_sas(z));
+	if (zid && has_cache(s))
+		memcpy(out.zid, zid, sizeof(out.zid));
+	if (hash) {
+		out.proof.known = true;
+		out.proof.kind = (uint8_t)zrtp_sas_kind(z);
+		memcpy(out.proof.hash, hash, sizeof(out.proof.hash));
+	}
+	return out;
+}
+
 static bool keys_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
@@ -143,9 +240,7 @@ static bool keys_event(struct session *s, struct session_event *out)
 		return false;
 	x->keys_told = true;
 	out->kind = SESSION_KEYS;
-	snprintf(out->sas, sizeof(out->sas), "%s", zrtp_sas(x->zrtp));
-	out->verified = zrtp_sas_verified(x->zrtp);
-	out->mismatched = zrtp_mismatched(x->zrtp);
+	out->said = session_zrtp_said(s);
 	return true;
 }
 

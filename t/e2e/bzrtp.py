@@ -37,22 +37,53 @@ def have():
     return load() is not None
 
 
-class End:
-    """One terminal; send gets each packet that is to leave."""
+class Cache:
+    """Retained secrets of a terminal, in a database in memory: what it keeps from one call to the next."""
 
-    def __init__(self, send, ssrc, start=True, agreements=()):
-        """agreements: the key agreements that it knows, by their numbers in bzrtp.h; none: those of the library."""
+    def __init__(self):
+        self.sqlite, self.db = c.CDLL("libsqlite3.so.0"), c.c_void_p()
+        assert self.sqlite.sqlite3_open(b":memory:", c.byref(self.db)) == 0
+        load().bzrtp_initCache(self.db)
+
+    def close(self):
+        self.sqlite.sqlite3_close(self.db)
+
+
+class End:
+    """One stream of a terminal; send gets each packet that is to leave."""
+    ends, number = {}, 0
+
+    def __init__(self, send, ssrc, start=True, agreements=(), cache=None, first=None):
+        """agreements: the key agreements that it knows, by their numbers in bzrtp.h; none: those of the library. first: another stream of the
+        same terminal, which has to be secure before this one is started."""
         self.lib, self.send, self.ssrc = load(), send, c.c_uint32(ssrc)
-        self.secure, self.sas, self.keys = False, None, {}
-        # Kept: the library calls them as long as it lives.
-        self.callbacks = Callbacks(STATUS(), 0, SEND(self._sends), SECRETS(self._keys), START(self._starts), EXPORT())
-        self.context = c.c_void_p(self.lib.bzrtp_createBzrtpContext())
-        assert self.lib.bzrtp_setCallbacks(self.context, c.byref(self.callbacks)) == 0
-        if agreements:
-            self.lib.bzrtp_setSupportedCryptoTypes(self.context, c.c_uint8(KEY_AGREEMENTS), (c.c_uint8 * 7)(*agreements), c.c_uint8(len(agreements)))
-        assert self.lib.bzrtp_initBzrtpContext(self.context, self.ssrc) == 0
+        self.secure, self.sas, self.keys, self.verified = False, None, {}, None
+        End.number += 1
+        self.number = End.number
+        End.ends[self.number] = self
+        self.context = first.context if first else self._make(agreements, cache)
+        if first:
+            assert self.lib.bzrtp_addChannel(self.context, self.ssrc) == 0
+        assert self.lib.bzrtp_setClientData(self.context, self.ssrc, c.c_void_p(self.number)) == 0
         if start:
             self.start()
+
+    def _make(self, agreements, cache):
+        # Kept: the library calls them as long as it lives.
+        self.callbacks = Callbacks(STATUS(), 0, SEND(lambda d, p, n: End.ends[d]._sends(p, n)), SECRETS(lambda d, s, part: End.ends[d]._keys(s, part)),
+                                   START(lambda d, s, v: End.ends[d]._starts(s, v)), EXPORT())
+        context = c.c_void_p(self.lib.bzrtp_createBzrtpContext())
+        assert self.lib.bzrtp_setCallbacks(context, c.byref(self.callbacks)) == 0
+        if cache:
+            assert self.lib.bzrtp_setZIDCache(context, cache.db, b"sip:terminal@example.org", b"sip:relay@example.org") == 0
+        if agreements:
+            self.lib.bzrtp_setSupportedCryptoTypes(context, c.c_uint8(KEY_AGREEMENTS), (c.c_uint8 * 7)(*agreements), c.c_uint8(len(agreements)))
+        assert self.lib.bzrtp_initBzrtpContext(context, self.ssrc) == 0
+        return context
+
+    def verify(self):
+        """Its user has compared the SAS."""
+        self.lib.bzrtp_SASVerified(self.context)
 
     def start(self):
         assert self.lib.bzrtp_startChannelEngine(self.context, self.ssrc) == 0
@@ -68,7 +99,7 @@ class End:
         text = value.encode()
         assert self.lib.bzrtp_setPeerHelloHash(self.context, self.ssrc, c.c_char_p(text), c.c_size_t(len(text))) == 0
 
-    def _keys(self, _data, secrets, part):
+    def _keys(self, secrets, part):
         s = secrets.contents
         if part == 1:
             self.keys["tx"] = c.string_at(s.key, s.key_len) + c.string_at(s.salt, s.salt_len)
@@ -77,12 +108,12 @@ class End:
         self.suite = CIPHERS[s.cipher] + TAGS[s.auth_tag]
         return 0
 
-    def _sends(self, _data, packet, length):
+    def _sends(self, packet, length):
         self.send(bytes(packet[:length]))
         return 0
 
-    def _starts(self, _data, secrets, _verified):
-        self.secure, self.sas = True, secrets.contents.sas
+    def _starts(self, secrets, verified):
+        self.secure, self.sas, self.verified = True, secrets.contents.sas, verified
         return 0
 
     def tick(self, now_ms):
@@ -93,4 +124,6 @@ class End:
         self.lib.bzrtp_processMessage(self.context, self.ssrc, room, c.c_uint16(len(packet)))
 
     def close(self):
+        """The first stream goes last."""
         self.lib.bzrtp_destroyBzrtpContext(self.context, self.ssrc)
+        del End.ends[self.number]

@@ -4,12 +4,16 @@ import base64
 import contextlib
 import os
 import re
+import tempfile
+import threading
 
 import bzrtp
 import dtls
+import ng
 import redisrig
 import relay
 import srtp
+import test_module
 import test_redis
 import zrtp
 from baresip import wait_for
@@ -235,3 +239,226 @@ def test_keys_survive_a_crash(net):
     b.close()
     assert daemon.stop() == 0
     redis.stop()
+
+
+def test_further_lines_use_the_secret_of_the_first(net):
+    """Multistream mode, as linphone needs it: one ZID, one exchange by public keys, one SAS."""
+    with daemon_of(net) as daemon:
+        one = zrtp.Zrtp(net, "caller", A)
+        two = zrtp.Zrtp(net, "caller", A, first=one)
+        far = [Sdes(net, "callee", B), Sdes(net, "callee", B)]
+        call = Call(daemon, zrtp.Lines(one, two), zrtp.Lines(*far), TERMINATE, {"transport_protocol": "RTP/SAVP"})
+        call.offer().answer()
+        one.begin().secured()
+        two.begin().secured()
+        for near, other in zip((one, two), far):
+            Call.exchange(Talk(near, other))
+        medias = daemon.client.call("query", call_id=call.id)["tags"]["a"]["medias"]
+        assert [m["ZRTP"]["SAS"] for m in medias] == [one.sas()] * 2, medias
+        for end in (two, one, *far):
+            end.close()
+
+
+class Talk:
+    """Two terminals, for Call.exchange()."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+@contextlib.contextmanager
+def cache_files():
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder:
+        key = os.path.join(folder, "key")
+        with open(key, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(os.urandom(32).hex())
+        yield (f"--zrtp-cache={folder}/secrets", f"--zrtp-cache-key={key}")
+
+
+def one_call(net, daemon, cache, verify=()):
+    a, b = zrtp.Zrtp(net, "caller", A, cache=cache), Sdes(net, "callee", B)
+    call = Call(daemon, a, b, TERMINATE, {"transport_protocol": "RTP/SAVP"})
+    call.offer().answer()
+    a.begin().secured()
+    call.exchange()
+    wait_for("the keys", lambda: "ZRTP" in call.query("a"))
+    found = call.query("a")["ZRTP"]
+    if "relay" in verify:
+        assert daemon.client.call("verify SAS", call_id=call.id, from_tag="a")["result"] == "ok"
+        assert call.query("a")["ZRTP"]["verified"] == "yes"
+    if "user" in verify:
+        with a.lock:
+            a.engine.verify()
+    call.end()
+    a.close()
+    b.close()
+    return found["verified"], found.get("retained secrets"), a.engine.verified
+
+
+def test_a_compared_sas_stays_verified(net):
+    """Both sides keep it: the terminal in libbzrtp's cache, the relay in its encrypted file, over a restart."""
+    with cache_files() as options:
+        cache = bzrtp.Cache() if bzrtp.have() else None
+        with daemon_of(net, *options) as daemon:
+            assert daemon.client.call("verify SAS", call_id="none")["error-reason"]
+            assert one_call(net, daemon, cache, ("relay", "user"))[:2] == ("no", None)
+            assert one_call(net, daemon, cache) == ("yes", None, 1)
+        path = options[0].partition("=")[2]
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        with daemon_of(net, *options) as daemon:
+            assert one_call(net, daemon, cache) == ("yes", None, 1)
+            # The terminal lost its secrets, and keeps its ZID: nothing is verified, and everybody is warned.
+            cache.sqlite.sqlite3_exec(cache.db, b"UPDATE zrtp SET rs1=randomblob(32), rs2=randomblob(32)", None, None, None)
+            assert one_call(net, daemon, cache)[:2] == ("no", "mismatch")
+            assert "retained secrets of the terminal do not match" in daemon.text()
+        with open(path, "r+b") as f:
+            f.seek(60)
+            f.write(b"damage")
+        daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", *options, addresses=("10.200.2.1",))
+        wait_for("it refuses to start", lambda: daemon.process.poll() is not None)
+        assert "damaged" in daemon.text() and daemon.process.returncode != 0
+        cache.close()
+
+
+def test_ssrc_change_and_hold(net):
+    """The far terminal changes its SSRC in mid-call; hold and resume keep the exchange."""
+    with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) as (daemon, call):
+        call.offer().answer()
+        call.a.begin().secured()
+        call.exchange()
+        sas, seen = call.a.sas(), call.a.count["zrtp"]
+        for end in (call.b, call.a):
+            end.ssrc ^= 0x5a5a5a5a
+            call.exchange()
+        sdp = call.a.sdp
+        for direction in ("sendonly", "sendrecv"):
+            call.a.sdp = lambda d=direction: sdp().replace("sendrecv", d)
+            call.offer().answer()
+        call.exchange()
+        assert sas_of(call, "a") == sas and call.a.count["zrtp"] == seen and call.a.bad == call.b.bad == 0
+
+
+def test_branches_have_hellos_of_their_own(net):
+    """Each offer with a via-branch announces another Hello; one branch cannot forge messages of another."""
+    with talking(net, Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}) as (daemon, call):
+        hashes = {re.search("a=zrtp-hash:(.*)", call.ask("offer", sdp=call.a.sdp(), from_tag="a", via_branch=f"z{i}", **call.to_b))[1] for i in range(3)}
+        assert len(hashes) == 3
+        call.end()
+
+
+@cases(("nfqueue",), ("xdp",))
+def test_other_steerings(net, steering):
+    """ZRTP packets come and go by every steering."""
+    with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}, (f"--steering={steering}",)) as (daemon, call):
+        call.offer().answer()
+        call.a.begin().secured()
+        call.exchange()
+        assert sas_of(call, "a") == call.a.sas() and call.a.bad == call.b.bad == 0
+
+
+ASK = """
+	if (is_method("BYE"))
+		xcipher_query("", "ASKED");
+	route(XCIPHER);
+}
+
+route[ASKED] {
+	xlog("L_WARN", "test: SAS $xcipher(sas_from) $xcipher(verified_from), $xcipher(sas_to) $xcipher(verified_to)\\n");
+	route(XCIPHER);
+}
+"""
+
+
+class Phone:
+    """The SIP of a terminal, for one call through the proxy."""
+
+    def __init__(self, terminal, port=5060):
+        self.terminal, self.tag = terminal, os.urandom(4).hex()
+        self.socket = ng.socket_in(terminal.ns)
+        self.socket.bind((terminal.address, port))
+        self.socket.settimeout(60)
+
+    @staticmethod
+    def fields(message, name):
+        return re.findall(rf"^{name}: *(.*?)\r$", message, re.M)
+
+    def send(self, first, headers, body, to):
+        kind = ["Content-Type: application/sdp"] if body else []
+        text = "\r\n".join([first, *headers, f"Contact: <sip:t@{self.terminal.address}:5060>", *kind, f"Content-Length: {len(body)}", "", body])
+        self.socket.sendto(text.encode(), (to, 5060))
+
+    def receive(self, want):
+        while True:
+            message = self.socket.recv(65536).decode()
+            if re.match(want, message):
+                return message
+
+    def request(self, method, target, remote, number, routes=(), body=""):
+        here = self.terminal.address
+        self.send(f"{method} {target} SIP/2.0", [f"Via: SIP/2.0/UDP {here}:5060;branch=z9hG4bK{os.urandom(6).hex()}", *[f"Route: {r}" for r in routes],
+                                                 f"From: <sip:a@{here}>;tag={self.tag}", f"To: {remote}", f"Call-ID: zrtp-{self.tag}", f"CSeq: {number} {method}",
+                                                 "Max-Forwards: 70"], body, "10.200.1.1")
+
+    def call(self, target):
+        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp())
+
+    def answered(self):
+        reply = self.receive("SIP/2.0 2")
+        self.routes, self.remote = self.fields(reply, "Record-Route")[::-1], self.fields(reply, "To")[0]
+        self.target = re.search(r"<([^>]+)>", self.fields(reply, "Contact")[0])[1]
+        self.terminal.believe(reply.partition("\r\n\r\n")[2])
+        self.request("ACK", self.target, self.remote, 1, self.routes)
+
+    def hang_up(self):
+        self.request("BYE", self.target, self.remote, 2, self.routes)
+        self.receive("SIP/2.0 200")
+
+    def reply(self, message, body=""):
+        copied = [f"{name}: {value}" for name in ("Via", "Record-Route", "From", "Call-ID", "CSeq") for value in self.fields(message, name)]
+        to = self.fields(message, "To")[0]
+        self.send("SIP/2.0 200 OK", [*copied, f"To: {to}" + ("" if "tag=" in to else f";tag={self.tag}")], body, "10.200.2.1")
+
+    def accept(self):
+        invite = self.receive("INVITE")
+        self.terminal.believe(invite.partition("\r\n\r\n")[2])
+        self.reply(invite, self.terminal.sdp())
+
+    def end(self):
+        self.reply(self.receive("BYE"))
+
+
+def test_both_sas_through_kamailio(net):
+    """Two terminals whose ZRTP ends here, one call by SIP: both SAS in the script's variables, the log and query."""
+    test_module.needs()
+    if not bzrtp.have():
+        raise Skip("no libbzrtp")
+    flags = "RTP/AVP ZRTP=terminate ICE=remove replace-origin"
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder:
+        daemon = relay.Xcipherd(net, "--engine=serial", addresses=test_module.BOTH).wait_ready()
+        kam = test_module.proxy(net, folder, swap=("\n\troute(XCIPHER);\n}\n", ASK), XC_OFFER_FLAGS=test_module.quoted(flags + " direction=caller direction=callee"),
+                                XC_ANSWER_FLAGS=test_module.quoted(flags))
+        a, b = zrtp.Zrtp(net, "caller", A), zrtp.Zrtp(net, "callee", B)
+        one, other = Phone(a), Phone(b)
+        one.call("sip:callee@10.200.2.2:5060")
+        other.accept()
+        one.answered()
+        other.receive("ACK")
+        for end in (a.begin(), b.begin()):
+            end.secured()
+        Call.exchange(Talk(a, b))
+        call_id = daemon.client.call("list")["calls"][0]
+        tags = daemon.client.call("query", call_id=call_id)["tags"]
+        assert {t["medias"][0]["ZRTP"]["SAS"] for t in tags.values()} == {a.sas(), b.sas()} and a.sas() != b.sas()
+        assert daemon.client.call("verify SAS", call_id=call_id, from_tag=one.tag)["result"] == "ok"
+        ended = threading.Thread(target=other.end)
+        ended.start()
+        one.hang_up()
+        ended.join()
+        wait_for("the variables", lambda: "test: SAS" in kam.text(), 10)
+        assert f"test: SAS {a.sas()} yes, {b.sas()} no" in kam.text(), kam.text()
+        assert f"SAS {a.sas()}" in daemon.text() and f"SAS {b.sas()}" in daemon.text()
+        assert kam.stop() == 0 and daemon.stop() == 0
+        for end in (a, b):
+            end.close()
+        for phone in (one, other):
+            phone.socket.close()

@@ -14,12 +14,13 @@ class Zrtp(dtls.Plain):
     """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear."""
     suite = None
 
-    def __init__(self, net, place, address, announces=True, agreements=()):
+    def __init__(self, net, place, address, announces=True, agreements=(), cache=None, first=None):
         srtp.lib()  # it is not started by two threads at once
         super().__init__(net, place, address)
-        self.announces, self.lock = announces, threading.RLock()
+        self.announces, self.lock = announces, first.lock if first else threading.RLock()
         self.rx = self.tx = None
-        self.engine = bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements)
+        self.engine = bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements, cache=cache,
+                                first=first and first.engine)
         self.hello = self.engine.hello_hash()
         self.running, self.ticker = False, None
 
@@ -85,3 +86,19 @@ class Zrtp(dtls.Plain):
         if self.ticker:
             self.ticker.join()
         self.engine.close()
+
+
+class Lines:
+    """A terminal with several m-lines, each of which is a terminal of its own kind."""
+
+    def __init__(self, *lines):
+        self.lines = lines
+
+    def sdp(self):
+        rest = [line.sdp().partition("m=")[2] for line in self.lines[1:]]
+        return self.lines[0].sdp() + "".join(f"m={text}" for text in rest)
+
+    def believe(self, sdp):
+        head, *medias = re.split(r"^(?=m=)", sdp, flags=re.M)
+        for line, media in zip(self.lines, medias):
+            line.believe(head + media)

@@ -41,9 +41,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	must(fd >= 0 && fchmod(fd, 0600) == 0 &&
 		write(fd, "0123456789abcdef0123456789abcdef", 32) == 32);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	must(redis_crypt_create(&ours, path, err, sizeof(err)) == 0);
-	must(redis_crypt_create(&others, path, err, sizeof(err)) == 0);
-	must(redis_crypt_create(&none, "none", err, sizeof(err)) == 0);
+	must(redis_crypt_create(&ours, "--redis-key-file", path, err, sizeof(err)) == 0);
+	must(redis_crypt_create(&others, "--redis-key-file", path, err, sizeof(err)) == 0);
+	must(redis_crypt_create(&none, "--redis-key-file", "none", err, sizeof(err)) == 0);
 	close(fd);
 	return atexit(end);
 }

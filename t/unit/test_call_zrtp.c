@@ -29,7 +29,7 @@ struct rig {
 	bool taken[LEGS];
 	struct session_cfg cfg[LEGS];
 	uint16_t port[LEGS];
-	uint32_t told[SESSION_CLEAR + 1];
+	uint32_t told[SESSION_FALLBACK + 1];
 	char sas[SESSION_SAS_MAX];
 };
 
@@ -190,7 +190,8 @@ static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
 
 	e.rx.key[0] = 9;
 	e.tx.key[0] = 10;
-	snprintf(e.sas, sizeof(e.sas), "%s", sas);
+	snprintf(e.said.sas, sizeof(e.said.sas), "%s", sas);
+	e.said.proof.known = sas[0];
 	return calls_session_event(r->t.c, (uint32_t)(cfg - r->cfg), &e, r->t.now);
 }
 
@@ -373,6 +374,56 @@ static void an_answerer_is_offered_zrtp(void **state)
 	}
 }
 
+/* An emergency call has media in clear rather than none, if the operator says so. */
+static void a_failed_exchange_falls_back_where_that_is_allowed(void **state)
+{
+	static const struct {
+		uint32_t zrtp;
+		uint8_t kind;
+		bool clears;
+	} T[] = {{NG_ZRTP_TERMINATE, SESSION_FAILED, false},
+		{NG_ZRTP_TERMINATE, SESSION_ABSENT, false},
+		{NG_ZRTP_TERMINATE | NG_ZRTP_FALLBACK, SESSION_FAILED, true},
+		{NG_ZRTP_TERMINATE | NG_ZRTP_FALLBACK, SESSION_ABSENT, true},
+		{NG_ZRTP_REQUIRE | NG_ZRTP_FALLBACK, SESSION_FAILED, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls_counters counters;
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		b = offer(&r,
+			SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = T[i].zrtp,
+				.transport = "RTP/AVP"));
+		answer(&r, SAID("RTP/AVP", HASH_B)); /* it announced ZRTP */
+		tell(&r, b, T[i].kind, "");
+		assert_int_equal(is_clear(&r, b), T[i].clears);
+		assert_int_equal(r.told[SESSION_FALLBACK], T[i].clears);
+		calls_counters(r.t.c, &counters);
+		assert_int_equal(counters.keying_fallbacks, T[i].clears);
+		end(&r);
+	}
+}
+
+/* Each terminal's session is told the other's SAS, for SASrelay. */
+static void the_far_sas_is_told(void **state)
+{
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	b = offer(&r, SAID("RTP/AVP", HASH_A, .zrtp = NG_ZRTP_TERMINATE));
+	answer(&r, SAID("RTP/AVP", HASH_B, .zrtp = NG_ZRTP_TERMINATE));
+	tell(&r, b, SESSION_KEYS, "ab2c");
+	for (uint32_t i = 0; i < LEGS; i++)
+		if (r.taken[i])
+			assert_int_equal(r.cfg[i].zrtp.far.known, r.port[i] != b);
+	end(&r);
+}
+
 /* Keys of another exchange, and a terminal that ends SRTP. */
 static void events_that_do_not_fit_change_nothing(void **state)
 {
@@ -400,7 +451,7 @@ static void events_that_do_not_fit_change_nothing(void **state)
 		tell(&r, b, SESSION_KEYS, "ab2c");
 		tell(&r, b, SESSION_ABSENT, "");
 		assert_int_equal(first_key(&r, b), 9);
-		assert_int_equal(session(&r, b)->zrtp.goclear, !!(T[i].zrtp & NG_ZRTP_GOCLEAR));
+		assert_int_equal(session(&r, b)->zrtp.goclear, T[i].clears);
 		tell(&r, b, SESSION_CLEAR, "");
 		assert_int_equal(is_clear(&r, b), T[i].clears);
 		assert_int_equal(r.told[SESSION_CLEAR], T[i].clears);
@@ -487,6 +538,8 @@ int main(void)
 		cmocka_unit_test(an_offerer_of_zrtp_meets_one_of_sdes),
 		cmocka_unit_test(the_policy_ends_zrtp_where_one_side_speaks_it),
 		cmocka_unit_test(an_answerer_is_offered_zrtp),
+		cmocka_unit_test(a_failed_exchange_falls_back_where_that_is_allowed),
+		cmocka_unit_test(the_far_sas_is_told),
 		cmocka_unit_test(events_that_do_not_fit_change_nothing),
 		cmocka_unit_test(demanded_suites_bind_zrtp),
 		cmocka_unit_test(each_branch_has_its_exchange),

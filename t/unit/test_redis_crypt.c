@@ -32,7 +32,7 @@ static struct redis_crypt *seal_with(const void *key, size_t len)
 	char err[256] = "";
 
 	write_key(key, len);
-	if (redis_crypt_create(&s, path, err, sizeof(err)))
+	if (redis_crypt_create(&s, "--redis-key-file", path, err, sizeof(err)))
 		fail_msg("%s", err);
 	return s;
 }
@@ -68,7 +68,8 @@ static void it_opens_under_its_name_and_key_only(void **state)
 	b = seal_with(raw, sizeof(raw)); /* the same key, another process */
 	raw[31] ^= 1;
 	other = seal_with(raw, sizeof(raw));
-	assert_int_equal(redis_crypt_create(&plain, "none", err, sizeof(err)), 0);
+	assert_int_equal(
+		redis_crypt_create(&plain, "--redis-key-file", "none", err, sizeof(err)), 0);
 	sbuf_init(&x, 0);
 	assert_int_equal(redis_crypt_close(a, &x, STR("call/c"), STR("secret")), 0);
 	assert_null(memmem(x.p, x.len, "secret", 6));
@@ -123,7 +124,8 @@ static void it_tells_who_sealed_it_and_when(void **state)
 	assert_memory_equal(first.salt, second.salt, sizeof(first.salt));
 	assert_memory_not_equal(first.salt, other.salt, sizeof(first.salt));
 	assert_true(second.counter > first.counter);
-	assert_int_equal(redis_crypt_create(&plain, "none", err, sizeof(err)), 0);
+	assert_int_equal(
+		redis_crypt_create(&plain, "--redis-key-file", "none", err, sizeof(err)), 0);
 	assert_true(redis_crypt_is_plain(plain) && !redis_crypt_is_plain(a));
 	x.len = 0;
 	assert_int_equal(redis_crypt_close(plain, &x, STR("n"),
@@ -166,10 +168,13 @@ static void a_file_that_holds_no_key_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		write_key(bad[i], strlen(bad[i]));
-		assert_int_equal(redis_crypt_create(&s, path, err, sizeof(err)), -EINVAL);
+		assert_int_equal(redis_crypt_create(&s, "--redis-key-file", path, err, sizeof(err)),
+			-EINVAL);
 		assert_non_null(strstr(err, "openssl rand -hex 32"));
 	}
-	assert_int_equal(redis_crypt_create(&s, "/nowhere/key", err, sizeof(err)), -ENOENT);
+	assert_int_equal(
+		redis_crypt_create(&s, "--redis-key-file", "/nowhere/key", err, sizeof(err)),
+		-ENOENT);
 }
 
 static int make_file(void **state)

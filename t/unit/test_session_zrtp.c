@@ -39,7 +39,10 @@ static void hear_hash(int who)
 	struct session_zrtp *z = &rig.e[who].order.cfg.zrtp;
 
 	z->bound = true;
-	assert_int_equal(zrtp_self_hash(z->hash, rig.e[!who].order.cfg.zrtp.seed), 0);
+	assert_int_equal(zrtp_self_hash(z->hash,
+				 &(struct zrtp_self){rig.e[!who].order.cfg.zrtp.seed,
+					 rig.e[!who].order.cfg.zrtp.zid}),
+		0);
 }
 
 static void start(void)
@@ -148,9 +151,9 @@ static void have_fitting_keys(uint32_t exchange)
 	assert_memory_equal(a->rx.key, b->tx.key, sizeof(a->rx.key));
 	assert_memory_equal(a->tx.key, b->rx.key, sizeof(a->rx.key));
 	assert_int_not_equal(a->rx.suite, SUITE_PLAIN);
-	assert_string_equal(a->sas, b->sas);
-	assert_true(a->sas[0]);
-	assert_false(a->verified);
+	assert_string_equal(a->said.sas, b->said.sas);
+	assert_true(a->said.sas[0]);
+	assert_false(a->said.verified);
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */

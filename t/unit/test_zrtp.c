@@ -433,6 +433,8 @@ static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 
 	(void)state;
 	zrtp_rig_init(&r);
+	r.cfg[US].enrol = true;
+	r.cfg[THEM].not_mitm = true;
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), -EPERM);

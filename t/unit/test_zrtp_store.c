@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cache of retained secrets: its bound, expiry, what a mismatch changes, saving. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "keying/zrtp_store.h"
+
+#define REAL 1700000000u
+
+static struct zrtp_store *make(uint32_t max, uint64_t life_s)
+{
+	const struct zrtp_store_config c = {.max = max, .life_s = life_s, .real_s = REAL};
+	struct zrtp_store *s;
+
+	assert_int_equal(zrtp_store_create(&s, &c), 0);
+	return s;
+}
+
+static const uint8_t *zid(uint8_t n)
+{
+	static uint8_t z[ZRTP_ZID];
+
+	memset(z, n, sizeof(z));
+	return z;
+}
+
+static uint64_t at(uint64_t s)
+{
+	return s * NS_PER_SEC;
+}
+
+static void put(
+	struct zrtp_store *s, uint8_t who, uint8_t secret, uint64_t when_s, uint32_t seconds)
+{
+	struct zrtp_kept k = {.secrets.has_rs1 = true, .seconds = seconds};
+
+	memset(k.secrets.rs1, secret, ZRTP_SECRET);
+	zrtp_store_put(s, zid(who), at(when_s), &k);
+}
+
+static int get(struct zrtp_store *s, uint8_t who, uint64_t when_s)
+{
+	struct zrtp_secrets x;
+
+	return zrtp_store_get(s, zid(who), at(when_s), &x) ? x.rs1[31] : -1;
+}
+
+static void the_least_recently_used_entry_makes_room(void **state)
+{
+	struct zrtp_store *s = make(3, 0);
+
+	(void)state;
+	for (uint8_t i = 1; i <= 3; i++)
+		put(s, i, i, i, UINT32_MAX);
+	put(s, 1, 11, 4, UINT32_MAX);
+	put(s, 4, 4, 5, UINT32_MAX);
+	assert_int_equal(zrtp_store_count(s), 3);
+	assert_int_equal(get(s, 2, 6), -1);
+	assert_int_equal(get(s, 1, 6), 11);
+	assert_int_equal(get(s, 3, 6), 3);
+	assert_int_equal(get(s, 4, 6), 4);
+	for (uint32_t i = 0; i < 1000; i++)
+		put(s, (uint8_t)i, (uint8_t)i, 7, UINT32_MAX);
+	assert_int_equal(zrtp_store_count(s), 3);
+	zrtp_store_destroy(s);
+}
+
+static void entries_expire(void **state)
+{
+	struct zrtp_store *s = make(8, 100);
+
+	(void)state;
+	put(s, 1, 1, 10, UINT32_MAX); /* our bound */
+	put(s, 2, 2, 10, 50);         /* the terminal's */
+	assert_int_equal(get(s, 1, 109), 1);
+	assert_int_equal(get(s, 2, 59), 2);
+	assert_int_equal(get(s, 2, 60), -1);
+	assert_int_equal(get(s, 1, 110), -1);
+	assert_int_equal(zrtp_store_count(s), 0);
+	put(s, 1, 1, 10, UINT32_MAX);
+	put(s, 1, 1, 11, 0); /* it wants to be forgotten */
+	assert_int_equal(zrtp_store_count(s), 0);
+	zrtp_store_destroy(s);
+}
+
+/* Anybody can use a ZID that is sent in clear. */
+static void a_mismatch_replaces_nothing_before_it_is_verified(void **state)
+{
+	struct zrtp_store *s = make(8, 100);
+	struct zrtp_kept other = {.secrets.has_rs1 = true, .mismatched = true, .seconds = 0};
+	struct zrtp_secrets x;
+
+	(void)state;
+	memset(other.secrets.rs1, 66, ZRTP_SECRET);
+	put(s, 1, 1, 10, UINT32_MAX);
+	assert_true(zrtp_store_verify(s, zid(1), true));
+	zrtp_store_put(s, zid(1), at(20), &other);
+	assert_int_equal(get(s, 1, 30), 1);
+	assert_int_equal(get(s, 1, 109), 1);
+	assert_true(zrtp_store_verify(s, zid(1), true));
+	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
+	assert_int_equal(x.rs1[0], 66);
+	assert_true(x.verified);
+	assert_true(zrtp_store_verify(s, zid(1), false));
+	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
+	assert_false(x.verified);
+	assert_false(zrtp_store_verify(s, zid(9), true));
+	zrtp_store_destroy(s);
+}
+
+static void it_is_saved_and_read(void **state)
+{
+	struct zrtp_store *a = make(8, 0), *b = make(2, 0);
+	uint64_t version = zrtp_store_version(a);
+	struct sbuf out;
+
+	(void)state;
+	put(a, 1, 1, 1, UINT32_MAX);
+	put(a, 2, 2, 2, 1000);
+	put(a, 3, 3, 3, UINT32_MAX);
+	assert_true(zrtp_store_version(a) != version);
+	sbuf_init(&out, 0);
+	assert_int_equal(zrtp_store_write(a, &out), 0);
+	assert_int_equal(zrtp_store_read(b, sbuf_view(&out), at(5)), 0);
+	assert_memory_equal(zrtp_store_zid(a), zrtp_store_zid(b), ZRTP_ZID);
+	/* A smaller cache keeps the newest. */
+	assert_int_equal(get(b, 1, 6), -1);
+	assert_int_equal(get(b, 2, 6), 2);
+	assert_int_equal(get(b, 3, 6), 3);
+	assert_int_equal(zrtp_store_read(b, sbuf_view(&out), at(5)), 0); /* again: the same */
+	assert_int_equal(zrtp_store_count(b), 2);
+	for (size_t len = 0; len < out.len; len++)
+		assert_int_equal(zrtp_store_read(b, (struct str){out.p, len}, at(5)), -EBADMSG);
+	out.p[16] = 0x7f; /* the number of entries */
+	assert_int_equal(zrtp_store_read(b, sbuf_view(&out), at(5)), -EBADMSG);
+	sbuf_fini(&out);
+	zrtp_store_destroy(a);
+	zrtp_store_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_least_recently_used_entry_makes_room),
+		cmocka_unit_test(entries_expire),
+		cmocka_unit_test(a_mismatch_replaces_nothing_before_it_is_verified),
+		cmocka_unit_test(it_is_saved_and_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
