@@ -75,7 +75,8 @@ static void start_end(int who)
 	assert_int_equal(dtls_cert_create(&e->order.cert, 1700000000, 86400), 0);
 	assert_int_equal(session_create(&e->s, &e->env), 0);
 	for (int k = 0; k < 2; k++)
-		e->order.cfg.local[k] = net_at(at[who][k]);
+		e->order.cfg.local[0][k] = net_at(at[who][k]);
+	e->order.cfg.locals = 1;
 	e->order.cfg.dtls = (struct session_dtls){.on = true, .association = 1};
 	e->order.cfg.mux = true;
 	identify(&e->order.cfg.ice, who, 1);
@@ -190,7 +191,7 @@ static void arrive(const struct packet *p, const struct endpoint *src)
 		.len = p->out.len};
 
 	for (int k = 0; k < 2; k++)
-		if (endpoint_eq(&p->out.dst, &e->order.cfg.local[k])) {
+		if (endpoint_eq(&p->out.dst, &e->order.cfg.local[0][k])) {
 			in.rtcp = k;
 			session_take(e->s, &in, now_ns);
 		}
@@ -204,7 +205,7 @@ static void deliver(void)
 	for (uint32_t i = 0; i < rig.n; i++) {
 		struct packet p = rig.wire[i];
 
-		arrive(&p, &rig.e[p.from].order.cfg.local[p.out.rtcp]);
+		arrive(&p, &rig.e[p.from].order.cfg.local[0][p.out.rtcp]);
 	}
 	rig.n = 0;
 }

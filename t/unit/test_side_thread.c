@@ -20,7 +20,8 @@ enum { MAX = 16, CHANNELS = 2 };
 struct session {
 	uint64_t deadline_ns;
 	uint32_t stun, dtls, ticks, events, answers;
-	bool rtcp, ended;
+	uint32_t port;
+	bool ended;
 	struct side_packet last;
 };
 static struct session *opened[64];
@@ -75,26 +76,26 @@ static void s_cfg_free(void *cfg)
 }
 
 /* Replies to each packet. */
-static void s_take(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns)
+static void s_take(void *session, uint32_t port, const struct side_packet *p, uint64_t now_ns)
 {
 	struct session *s = session;
 
 	(void)now_ns;
-	s->rtcp = rtcp;
+	s->port = port;
 	s->last = *p;
 	s->stun += p->kind == SIDE_STUN;
 	s->dtls += p->kind == SIDE_DTLS;
 	s->answers++;
 }
 
-static bool s_next(void *session, bool *rtcp, struct side_packet *out)
+static bool s_next(void *session, uint32_t *port, struct side_packet *out)
 {
 	struct session *s = session;
 
 	if (!s->answers)
 		return false;
 	s->answers--;
-	*rtcp = s->rtcp;
+	*port = s->port;
 	*out = s->last;
 	return true;
 }
@@ -183,7 +184,8 @@ static void tell(struct rig *r, enum side_cmd_kind kind, uint32_t serial, struct
 	struct side_cmd c = {.kind = kind,
 		.serial = serial,
 		.channel = serial % CHANNELS,
-		.stream = {10 * serial, 10 * serial + 1}};
+		.stream = {10 * serial, 10 * serial + 1},
+		.streams = 2};
 
 	if (kind != SIDE_CLOSE) {
 		c.cfg = malloc(sizeof(say));
@@ -223,7 +225,7 @@ static void packets_reach_their_session_and_answers_their_stream(void **state)
 		;
 	assert_int_equal(opened[0]->stun, 1);
 	assert_int_equal(opened[1]->dtls, 1);
-	assert_true(opened[1]->rtcp);
+	assert_int_equal(opened[1]->port, 1);
 	assert_int_equal(side_thread_counts(r->t).strays, 2);
 	assert_true(side_next(r->channel[1], &p));
 	assert_int_equal(p.stream, 30);
