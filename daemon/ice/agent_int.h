@@ -18,6 +18,7 @@
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
 #define ICE_RENEWS_NS    (4 * ICE_S)       /* later checks are of consent: 80 % of 5 s */
 #define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
+#define ICE_SEEK_NS      (120 * ICE_S)     /* from one search for another pair to the next */
 #define ICE_SILENT_NS    (12 * ICE_S)      /* two consent checks unanswered: others may take over */
 #define ICE_KEEPALIVE_NS (15 * ICE_S)      /* Tr of RFC 8445 11 */
 #define ICE_LEARNED      (ICE_REMOTES / 2) /* peer-reflexive candidates at most */
@@ -63,6 +64,7 @@ struct selected {
 	uint64_t priority;
 	uint64_t since_ns; /* when it was selected */
 	uint64_t ok_ns;    /* last proof of consent */
+	uint64_t seek_ns;  /* no search for another pair before that */
 	uint64_t next_ns;  /* next consent check or keepalive */
 	uint8_t txid[ICE_CONSENTS][STUN_TXID_LEN];
 	uint8_t tx_count, tx_at; /* those in use; the next to be overwritten */
