@@ -306,6 +306,14 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
 }
 
+/* With ICE a source is believed by its pair. As long as there is none, nobody's media pass. */
+static void close_cfg(struct media_stream_cfg *cfg)
+{
+	cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
+	cfg->tap = 0;
+	memset(cfg->copy, 0, sizeof(cfg->copy));
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -357,6 +365,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->bundle = 0; /* with rtcp-mux this port receives nothing */
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
+	if (ice && !l->remote.family)
+		close_cfg(rtp);
+	if (ice && !l->rtcp_remote.family)
+		close_cfg(rtcp);
 }
 
 static struct media_cmd *command(

@@ -224,6 +224,28 @@ static void idle_ports_have_no_media(void **state)
 	talk_end(&r.t);
 }
 
+/* Before a pair is selected, and after its consent is lost, nobody's media pass. */
+static void without_a_pair_no_media_pass(void **state)
+{
+	struct session_event lost = {.kind = SESSION_LOST};
+	struct rig r;
+
+	(void)state;
+	begin(&r);
+	assert_int_equal(mock_stream(r.t.m, r.a)->rtp_to, MEDIA_NONE);
+	assert_int_equal(mock_stream(r.t.m, r.a)->rtcp_to, MEDIA_NONE);
+	assert_int_equal(mock_stream(r.t.m, r.b)->rtp_to, MEDIA_NONE);
+	pair(&r, r.b, 0, false, "198.51.100.2:5000");
+	assert_true(mock_stream(r.t.m, r.b)->rtp_to != MEDIA_NONE);
+	assert_int_equal(mock_stream(r.t.m, (uint16_t)(r.b + 1))->rtcp_to, MEDIA_NONE);
+	pair(&r, r.b, 0, true, "198.51.100.2:5001");
+	assert_true(mock_stream(r.t.m, (uint16_t)(r.b + 1))->rtcp_to != MEDIA_NONE);
+	assert_int_equal(mock_stream(r.t.m, r.a)->rtp_to, MEDIA_NONE);
+	assert_int_equal(calls_session_event(r.t.c, session_of(&r, r.b), &lost, r.t.now), 0);
+	assert_int_equal(mock_stream(r.t.m, r.b)->rtp_to, MEDIA_NONE);
+	talk_end(&r.t);
+}
+
 static const struct ngval *first_stream(struct rig *r)
 {
 	struct ng_request q = {.call_id = STR("call")};
@@ -254,6 +276,7 @@ static void a_pair_moves_the_media(void **state)
 	assert_int_equal(other->remote.port, 4400);
 	assert_int_equal(home->remote.family, 0);
 	assert_int_equal(home->rtp_to, MEDIA_NONE);
+	pair(&r, r.b, 0, false, "198.51.100.2:5000");
 	assert_int_equal(other->rtp_to, mock_stream(r.t.m, r.b) - r.t.m->stream_cfg);
 	assert_int_equal(mock_stream(r.t.m, r.b)->rtp_to, other - r.t.m->stream_cfg);
 	v = first_stream(&r);
@@ -356,6 +379,37 @@ static void a_leg_may_do_without(void **state)
 	talk_end(&r.t);
 }
 
+/* The script names the address of one side: that is its only candidate. */
+static void media_address_is_the_only_candidate(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ICE MUX));
+	q.media_address = STR("203.0.113.77");
+	talk_send(&r.t, &q, false);
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, " 203.0.113.77 "));
+	assert_false(says(&r, "2001:db8::1"));
+	r.b = r.t.sdp->media[0].port;
+	answer(&r, ICE);
+	assert_true(says(&r, "2001:db8::1"));
+	assert_int_equal(r.t.m->ports, 3);
+	talk_end(&r.t);
+	start(&r);
+	offer(&r, ICE MUX, NG_ICE_REMOVE);
+	q = talk_request("a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	q.media_address = STR("203.0.113.77");
+	talk_send(&r.t, &q, true);
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, " 203.0.113.77 "));
+	assert_false(says(&r, "2001:db8::1"));
+	assert_int_equal(r.t.m->ports, 2);
+	talk_end(&r.t);
+}
+
 static void the_selected_port_comes_back(void **state)
 {
 	const struct session_cfg *cfg;
@@ -399,11 +453,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sdp_lists_all_addresses_of_the_interface),
 		cmocka_unit_test(idle_ports_have_no_media),
+		cmocka_unit_test(without_a_pair_no_media_pass),
 		cmocka_unit_test(a_pair_moves_the_media),
 		cmocka_unit_test(components_move_apart),
 		cmocka_unit_test(what_arrived_before_the_move_counts),
 		cmocka_unit_test(ports_are_given_back_when_ice_ends),
 		cmocka_unit_test(a_leg_may_do_without),
+		cmocka_unit_test(media_address_is_the_only_candidate),
 		cmocka_unit_test(the_selected_port_comes_back),
 	};
 
