@@ -90,7 +90,7 @@ static void delay(struct leg_ice *ice, const struct leg_ice *before)
 /* Where the script names the address for the terminal, that is the only candidate. */
 static bool is_wide(const struct neg_in *in)
 {
-	return !in->r->media_address.len && in->r->ice != NG_ICE_REMOVE;
+	return !in->r->media_address.len;
 }
 
 void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
@@ -99,7 +99,7 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 	bool restarted;
 
 	if (!leg_has_ice(l))
-		l->ice.wide = is_wide(in);
+		l->ice.wide = true; /* the answer may say otherwise */
 
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
 	l->ice.restart = l->ice.said && restarted;
@@ -180,6 +180,7 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 	ice->said = ice->on;
 	if (!ice->on || (was && !ice->restart))
 		return true;
+	ice->wide = ice->wide && (was || is_wide(in));
 	if (!was) {
 		ice->controlling = false;
 		ice->lite = ice->lite_back || in->r->ice_lite & NG_ICE_LITE_FORWARD;
