@@ -66,6 +66,7 @@ static bool change(struct leg *l, const struct session_event *e)
 				l->locals.at[e->rtcp] == e->at) ||
 			!leg_locals_use(l, e->rtcp, e->at))
 			return false;
+		l->ice.controlling = e->controlling;
 		l->ice.pair[e->rtcp] = e->remote;
 		*(e->rtcp ? &l->rtcp_remote : &l->remote) = e->remote;
 		if (l->mux)

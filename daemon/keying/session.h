@@ -92,7 +92,8 @@ enum session_event_kind {
 struct session_event {
 	uint8_t kind; /* enum session_event_kind */
 	bool rtcp;
-	uint8_t at; /* PAIR: which of the local addresses */
+	uint8_t at;       /* PAIR: which of the local addresses, */
+	bool controlling; /* and our role, which a conflict may have changed */
 	uint32_t association;
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */

@@ -411,8 +411,11 @@ static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
 		return false;
 	c->told = c->dst;
 	c->told_at = c->at;
-	*out = (struct session_event){
-		.kind = SESSION_PAIR, .rtcp = k, .at = c->at, .remote = c->dst};
+	*out = (struct session_event){.kind = SESSION_PAIR,
+		.rtcp = k,
+		.at = c->at,
+		.controlling = s->ice && ice_is_controlling(s->ice),
+		.remote = c->dst};
 	return true;
 }
 

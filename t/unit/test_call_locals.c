@@ -158,8 +158,11 @@ static struct endpoint at(const char *text)
 
 static void pair(struct rig *r, uint16_t port, uint8_t local, bool rtcp, const char *remote)
 {
-	struct session_event e = {
-		.kind = SESSION_PAIR, .rtcp = rtcp, .at = local, .remote = at(remote)};
+	struct session_event e = {.kind = SESSION_PAIR,
+		.rtcp = rtcp,
+		.at = local,
+		.controlling = true, /* after a conflict */
+		.remote = at(remote)};
 
 	assert_int_equal(calls_session_event(r->t.c, session_of(r, port), &e, r->t.now), 0);
 }
@@ -438,6 +441,7 @@ static void the_selected_port_comes_back(void **state)
 		assert_int_equal(cfg->locals, 2);
 		assert_int_equal(cfg->selected[0].port, 4400);
 		assert_int_equal(cfg->selected_at[0], 1);
+		assert_true(cfg->ice.controlling);
 		assert_int_equal(cfg->local[1][0].port, port);
 		assert_int_equal(r.cfg[session_of(&r, r.b)].locals, 2 - lost);
 		pair(&r, r.a, 0, false, "198.51.100.1:4000");

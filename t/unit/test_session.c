@@ -963,6 +963,18 @@ static void the_second_address_serves(void **state)
 	}
 }
 
+/* Both believe to control; one gives way, and says so. */
+static void the_role_after_a_conflict_is_told(void **state)
+{
+	(void)state;
+	start();
+	rig.e[1].order.cfg.ice.controlling = true;
+	talk(true);
+	pass(3 * S_NS);
+	assert_int_not_equal(last_pair(0)->controlling, last_pair(1)->controlling);
+	end();
+}
+
 static void each_component_may_use_the_second(void **state)
 {
 	(void)state;
@@ -1066,6 +1078,7 @@ int main(void)
 		cmocka_unit_test(without_ice_the_first_keeps_its_place),
 		cmocka_unit_test(the_end_is_told),
 		cmocka_unit_test(the_second_address_serves),
+		cmocka_unit_test(the_role_after_a_conflict_is_told),
 		cmocka_unit_test(each_component_may_use_the_second),
 		cmocka_unit_test(another_address_takes_over),
 		cmocka_unit_test(a_restored_session_uses_the_second),
