@@ -242,6 +242,7 @@ const struct relay_ops bridge_ops = {
 	.worker_choose = op_worker_choose,
 	.emergency = op_emergency,
 	.port_take = bridge_op_port_take,
+	.port_take_more = bridge_op_port_take_more,
 	.port_take_at = bridge_op_port_take_at,
 	.port_release = bridge_op_port_release,
 	.ctx_take = bridge_op_ctx_take,

@@ -83,6 +83,7 @@ int bridge_shortage(struct bridge *r, enum shortage what, int err);
 /* --- bridge_ports.c --------------------------------------------------------------------------- */
 
 int bridge_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
+int bridge_op_port_take_more(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
 int bridge_op_port_take_at(
 	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port);
 void bridge_op_port_release(void *arg, uint32_t worker, const struct relay_port *port);

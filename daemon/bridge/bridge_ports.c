@@ -82,6 +82,18 @@ int bridge_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint
 	return port_publish(r, worker, &pair, out);
 }
 
+int bridge_op_port_take_more(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
+{
+	struct bridge *r = arg;
+	struct ports_pair pair;
+	int err = r->site[worker].streams.n < 2
+		? -ENOSPC
+		: ports_take_plenty(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+
+	warn_foreign(r);
+	return err ? err : port_publish(r, worker, &pair, out);
+}
+
 int bridge_op_port_take_at(
 	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port)
 {

@@ -18,14 +18,14 @@ struct place {
 	uint32_t serial; /* place + a multiple of max; 0: never used */
 	uint32_t thread;
 	uint32_t worker;
-	uint32_t stream[2];
+	uint32_t stream[SESSION_PORTS], streams;
 	bool taken, open;
 	/* The command is queued, as the ring had no room. */
 	bool in_line, closing;
 	struct session_order *order; /* NULL: none waits */
 	/* The next order, prepared but not in force; NULL: none. */
 	struct session_order *next;
-	uint32_t next_worker, next_stream[2];
+	uint32_t next_worker, next_stream[SESSION_PORTS], next_streams;
 };
 
 /* Queue of events for calls whose worker takes no commands now, oldest first. Events of other
@@ -96,9 +96,10 @@ static bool send_command(struct bridge_sessions *s, uint32_t session)
 						: SIDE_OPEN,
 		.serial = p->serial,
 		.channel = p->worker / s->cfg.threads,
-		.stream = {p->stream[0], p->stream[1]},
+		.streams = p->streams,
 		.cfg = p->order};
 
+	memcpy(c.stream, p->stream, sizeof(c.stream));
 	if (!p->closing && !p->order)
 		return true;
 	if (side_thread_command(s->thread[p->thread], &c))
@@ -170,8 +171,11 @@ static int op_set(void *arg, uint32_t session, uint32_t worker, const struct rel
 	op_undo(s, session);
 	p->next = order;
 	p->next_worker = worker;
-	p->next_stream[0] = port->rtp_stream;
-	p->next_stream[1] = port->rtcp_stream;
+	p->next_streams = 0;
+	for (uint32_t i = 0; i < cfg->locals && i < SESSION_LOCALS; i++) {
+		p->next_stream[p->next_streams++] = port[i].rtp_stream;
+		p->next_stream[p->next_streams++] = port[i].rtcp_stream;
+	}
 	return 0;
 }
 
@@ -187,6 +191,7 @@ static void op_send(void *arg, uint32_t session)
 	p->next = NULL;
 	p->worker = p->next_worker;
 	p->thread = p->worker % s->cfg.threads;
+	p->streams = p->next_streams;
 	memcpy(p->stream, p->next_stream, sizeof(p->stream));
 	command(s, session);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "call/gate.h"
+#include "call/leg_locals.h"
 #include "call/leg_session.h"
 #include "call/model.h"
 #include "call/past_keys.h"
@@ -36,12 +37,14 @@ static void release(
 	const struct relay *r, uint32_t worker, const struct leg *leg, const struct leg *other)
 {
 	uint32_t held[LEG_SLOTS_MAX], n = leg_slots(leg, held);
+	const struct relay_port *port;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (!has_slot(other, held[i]))
 			r->ops->key_release(r->arg, worker, held[i]);
-	if (leg->has_port && !(other && other->has_port))
-		r->ops->port_release(r->arg, worker, &leg->port);
+	for (uint32_t i = 0; (port = leg_port_at(leg, i)); i++)
+		if (!other || !leg_has_stream(other, port->rtp_stream))
+			r->ops->port_release(r->arg, worker, port);
 	if (leg->has_ctx && !(other && other->has_ctx))
 		r->ops->ctx_release(r->arg, worker, leg->ctx);
 	if (leg->has_session && !(other && other->has_session))
@@ -93,6 +96,7 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 		l->has_port = true;
 		memset(l->before, 0, sizeof(l->before));
 	}
+	leg_locals_take(r, worker, l);
 	if (!l->has_ctx) {
 		err = r->ops->ctx_take(r->arg, &l->ctx, worker);
 		if (err)
@@ -125,6 +129,7 @@ static void drop(struct leg *l, bool for_good)
 		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->has_session = l->committed = l->active = false;
 	l->via = 0;
+	memset(&l->locals, 0, sizeof(l->locals));
 	explicit_bzero(&l->ice, sizeof(l->ice));
 	l->rtp_proto = SDP_PROTO_OTHER;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
@@ -301,6 +306,14 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
 }
 
+/* With ICE a source is believed by its pair. As long as there is none, nobody's media pass. */
+static void close_cfg(struct media_stream_cfg *cfg)
+{
+	cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
+	cfg->tap = 0;
+	memset(cfg->copy, 0, sizeof(cfg->copy));
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -352,6 +365,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->bundle = 0; /* with rtcp-mux this port receives nothing */
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
+	if (ice && !l->remote.family)
+		close_cfg(rtp);
+	if (ice && !l->rtcp_remote.family)
+		close_cfg(rtcp);
 }
 
 static struct media_cmd *command(
@@ -378,6 +395,9 @@ static bool sends_srtp(const struct call *c)
 		}
 	return false;
 }
+
+/* Of a leg: its context, and two streams for each of its local addresses. */
+#define LEG_COMMANDS (1 + 2 * LEG_LOCALS)
 
 /* Writes the commands for all of a leg's contexts and streams. */
 static void commands(const struct call *c, const struct side *s, uint32_t media, bool srtp,
@@ -406,6 +426,16 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
 	command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;
 	command(cmd, n, MEDIA_STREAM_SET, l->port.rtcp_stream, now_ns)->stream = rtcp;
+	for (uint32_t i = 0; i < l->locals.n; i++) {
+		const struct relay_port *p = &l->locals.port[i];
+
+		if (i != l->locals.at[0])
+			command(cmd, n, MEDIA_STREAM_SET, p->rtp_stream, now_ns)->stream =
+				leg_locals_idle(&rtp, p->rtp);
+		if (i != l->locals.at[1])
+			command(cmd, n, MEDIA_STREAM_SET, p->rtcp_stream, now_ns)->stream =
+				leg_locals_idle(&rtcp, p->rtcp);
+	}
 	l->committed = true;
 }
 
@@ -416,8 +446,7 @@ static int set_sessions(const struct relay *relay, struct call *next)
 	for (uint32_t s = 0; s < next->sides; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs && !err; i++)
 			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_session)
-				err = leg_session_set(
-					relay, next, next->side[s], next->side[s]->leg[i]);
+				err = leg_session_set(relay, next, next->side[s]->leg[i]);
 	return err;
 }
 
@@ -447,7 +476,7 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 
 	for (uint32_t s = 0; s < next->sides; s++)
 		legs += next->side[s]->legs;
-	cmd = pool_alloc(p, (3 * (size_t)legs + more_n + 1) * sizeof(*cmd));
+	cmd = pool_alloc(p, (LEG_COMMANDS * (size_t)legs + more_n + 1) * sizeof(*cmd));
 	if (!cmd && !err)
 		err = -ENOMEM;
 	for (uint32_t s = 0; s < next->sides && !err; s++)

@@ -61,7 +61,8 @@ static void account(struct calls *c, const struct call *call, bool in)
 
 			if (!l || !l->has_port)
 				continue;
-			c->counters.streams += 2 * one;
+			for (uint32_t k = 0; leg_port_at(l, k); k++)
+				c->counters.streams += 2 * one;
 			if (l->active)
 				c->counters.suite[srtp_params_suite(&l->rx)] += one;
 			if (l->active && l->rx.pass)
@@ -286,9 +287,10 @@ void calls_each_port(const struct calls *c,
 		for (uint32_t s = 0; s < call->sides; s++)
 			for (uint32_t i = 0; i < call->side[s]->legs; i++) {
 				const struct leg *l = call->side[s]->leg[i];
+				const struct relay_port *port;
 
-				if (l && l->has_port)
-					fn(arg, call->id, call->worker, &l->port);
+				for (uint32_t k = 0; l && (port = leg_port_at(l, k)); k++)
+					fn(arg, call->id, call->worker, port);
 			}
 }
 

@@ -7,11 +7,6 @@
 #include "keying/keying.h"
 #include "packet/side.h"
 
-static bool has_ice(const struct leg *l)
-{
-	return l->ice.on || l->ice.asked || l->ice.said;
-}
-
 static bool has_zrtp(const struct leg *l)
 {
 	struct keying_exchange x;
@@ -24,7 +19,7 @@ bool leg_needs_session(const struct leg *l)
 	struct keying_association a;
 
 	return l->used && !l->via &&
-		(has_ice(l) || has_zrtp(l) || keying_association(&a, &l->keying));
+		(leg_has_ice(l) || has_zrtp(l) || keying_association(&a, &l->keying));
 }
 
 uint8_t leg_side_kinds(const struct leg *l)
@@ -34,7 +29,7 @@ uint8_t leg_side_kinds(const struct leg *l)
 
 	if (!l->used || !l->has_session)
 		return 0;
-	kinds |= has_ice(l) ? 1u << SIDE_STUN : 0;
+	kinds |= leg_has_ice(l) ? 1u << SIDE_STUN : 0;
 	kinds |= keying_association(&a, &l->keying) ? 1u << SIDE_DTLS : 0;
 	kinds |= has_zrtp(l) ? 1u << SIDE_ZRTP : 0;
 	return kinds;
@@ -55,7 +50,7 @@ static void ice_of(struct session_ice *out, const struct leg *l)
 {
 	const struct leg_ice *ice = &l->ice;
 
-	out->on = has_ice(l);
+	out->on = leg_has_ice(l);
 	out->lite = ice->lite;
 	out->controlling = ice->controlling;
 	out->started = ice->on;
@@ -127,18 +122,30 @@ static void zrtp_of(
 	out->established = l->session_resumed && l->rx.keys && x.keyed;
 }
 
-int leg_session_set(
-	const struct relay *r, const struct call *c, const struct side *s, struct leg *l)
+/* As SDP names it, by [rtcp]. */
+static void leg_port_said(
+	const struct relay *r, const struct relay_port *port, struct endpoint out[2])
+{
+	uint32_t n;
+	const struct relay_local *locals = r->ops->locals(r->arg, &n);
+
+	out[0] = locals[port->rtp.addr].advertised;
+	out[0].port = port->rtp.port;
+	out[1] = locals[port->rtcp.addr].advertised;
+	out[1].port = port->rtcp.port;
+}
+
+int leg_session_set(const struct relay *r, const struct call *c, struct leg *l)
 {
 	struct session_cfg cfg = {.mux = l->active && l->mux,
 		.maybe_mux = !l->active && (l->said.mux || l->asked.mux)};
-	uint32_t locals_n;
-	const struct relay_local *locals = r->ops->locals(r->arg, &locals_n);
+	const struct relay_port *port;
 	int err;
 
+	for (uint32_t i = 0; (port = leg_port_at(l, i)); i++)
+		leg_port_said(r, port, cfg.local[cfg.locals++]);
 	for (int k = 0; k < 2; k++) {
-		cfg.local[k] = locals[s->local].advertised;
-		cfg.local[k].port = k ? l->port.rtcp.port : l->port.rtp.port;
+		cfg.selected_at[k] = l->locals.at[k];
 		if (l->active)
 			cfg.remote[k] = k ? l->rtcp_remote : l->remote;
 		if (l->session_resumed)
@@ -147,7 +154,8 @@ int leg_session_set(
 	ice_of(&cfg.ice, l);
 	dtls_of(&cfg.dtls, l);
 	zrtp_of(&cfg.zrtp, c, s, l);
-	err = r->sessions->ops->set(r->sessions->arg, l->session, c->worker, &l->port, &cfg);
+	err = r->sessions->ops->set(
+		r->sessions->arg, l->session, c->worker, leg_port_at(l, 0), &cfg);
 	secmem_wipe(&cfg, sizeof(cfg));
 	return err;
 }

@@ -11,8 +11,7 @@ bool leg_needs_session(const struct leg *l);
 /* Takes a handle if the leg needs one and has none. 0, or the error of the operation. */
 int leg_session_take(const struct relay *r, struct leg *l);
 /* Prepares the settings of the leg's session, which must exist. */
-int leg_session_set(
-	const struct relay *r, const struct call *c, const struct side *s, struct leg *l);
+int leg_session_set(const struct relay *r, const struct call *c, struct leg *l);
 /* STUN, DTLS: packets of these kinds go to the keying thread (media_stream_cfg.side). */
 uint8_t leg_side_kinds(const struct leg *l);
 

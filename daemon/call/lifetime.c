@@ -57,11 +57,10 @@ static bool was_answered(const struct side *s)
 
 static uint64_t leg_heard(const struct judge *j, const struct leg *l)
 {
-	const uint32_t stream[2] = {l->port.rtp_stream, l->port.rtcp_stream};
 	uint64_t last = 0, heard;
 
 	for (int k = 0; k < 2; k++) {
-		heard = j->relay->ops->heard(j->relay->arg, j->c->worker, stream[k]);
+		heard = leg_heard_ns(j->relay, j->c, l, k);
 		if (heard <= j->now_ns + AHEAD_NS)
 			last = later(last, heard);
 	}

@@ -4,6 +4,7 @@
  * itself if it echoes. From there an edge leads to the leg that has the destination port. Calls
  * never send to their own ports, so the two directions of a spiral do not form a cycle. */
 #include "call/links.h"
+#include "call/leg_locals.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -269,12 +270,15 @@ static bool is_named(const struct calls *c, const struct call *call)
 	for (uint32_t s = 0; call && s < call->sides; s++)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
 			const struct leg *l = call->side[s]->leg[i];
-			const struct link_cell *cell = l && l->has_port
-				? cell_at(&c->links, l->port.rtp.addr, l->port.rtp.port, false)
-				: NULL;
+			const struct relay_port *p;
 
-			if (cell && cell->named)
-				return true;
+			for (uint32_t k = 0; l && (p = leg_port_at(l, k)); k++) {
+				const struct link_cell *cell =
+					cell_at(&c->links, p->rtp.addr, p->rtp.port, false);
+
+				if (cell && cell->named)
+					return true;
+			}
 		}
 	return false;
 }
@@ -336,43 +340,58 @@ static void cut_all(struct calls *c, struct link_cell *cell)
 	}
 }
 
+static void disown_leg(
+	struct calls *c, const struct call *call, const struct leg *l, const struct leg *keeps)
+{
+	const struct relay_port *p;
+
+	for (uint32_t i = 0; (p = leg_port_at(l, i)); i++) {
+		struct link_cell *cell = cell_at(&c->links, p->rtp.addr, p->rtp.port, false);
+
+		if ((keeps && leg_has_stream(keeps, p->rtp_stream)) || !cell || cell->owner != call)
+			continue;
+		cell->owner = NULL;
+		cut_all(c, cell);
+	}
+}
+
 /* The ports of one version of a call, except those that the other version keeps. */
 static void disown(struct calls *c, const struct call *call, const struct call *keeps)
 {
 	for (uint32_t s = 0; s < call->sides; s++)
-		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
-			const struct leg *l = call->side[s]->leg[i];
-			const struct leg *o = keeps ? side_leg_get(keeps->side[s], i) : NULL;
-			struct link_cell *cell;
-
-			if (!l || !l->has_port || (o && o->has_port))
-				continue;
-			cell = cell_at(&c->links, l->port.rtp.addr, l->port.rtp.port, false);
-			if (!cell || cell->owner != call)
-				continue;
-			cell->owner = NULL;
-			cut_all(c, cell);
-		}
+		for (uint32_t i = 0; i < call->side[s]->legs; i++)
+			if (call->side[s]->leg[i])
+				disown_leg(c, call, call->side[s]->leg[i],
+					keeps ? side_leg_get(keeps->side[s], i) : NULL);
 }
 
-/* restored: keep links to its ports, as their calls were restored earlier. Otherwise such links
- * meant the previous owner. */
-static void own(struct calls *c, struct call *prev, struct call *call, bool restored)
+/* keeps: links to the port stay, else they meant its previous owner. */
+static void own_port(struct calls *c, const struct relay_port *p, bool keeps,
+	const struct call *prev, const struct link_cell *as)
+{
+	struct link_cell *cell = cell_at(&c->links, p->rtp.addr, p->rtp.port, true);
+
+	if (!cell)
+		return;
+	if (!keeps && (!prev || cell->owner != prev))
+		cut_all(c, cell);
+	cell->owner = as->owner;
+	cell->side = as->side;
+	cell->media = as->media;
+}
+
+/* restored: calls with links to its ports were restored earlier. */
+static void own(struct calls *c, const struct call *prev, struct call *call, bool restored)
 {
 	for (uint32_t s = 0; s < call->sides; s++)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
 			const struct leg *l = call->side[s]->leg[i];
-			struct link_cell *cell = l && l->has_port
-				? cell_at(&c->links, l->port.rtp.addr, l->port.rtp.port, true)
-				: NULL;
+			const struct link_cell as = {
+				.owner = call, .side = (uint8_t)s, .media = (uint8_t)i};
+			const struct relay_port *p;
 
-			if (!cell)
-				continue;
-			if (!restored && (!prev || cell->owner != prev))
-				cut_all(c, cell);
-			cell->owner = call;
-			cell->side = (uint8_t)s;
-			cell->media = (uint8_t)i;
+			for (uint32_t k = 0; l && (p = leg_port_at(l, k)); k++)
+				own_port(c, p, restored, prev, &as);
 		}
 }
 

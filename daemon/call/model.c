@@ -292,6 +292,41 @@ struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media)
 	return leg_of_kind(peer, l->kind, n);
 }
 
+/* Of a port that is not in use now. */
+static void add_stats(const struct relay *relay, const struct call *c, const struct relay_port *p,
+	bool rtcp, struct relay_stats *out)
+{
+	struct relay_stats st;
+
+	relay->ops->stats(relay->arg, c->worker, rtcp ? p->rtcp_stream : p->rtp_stream, &st);
+	out->packets += st.packets;
+	out->bytes += st.bytes;
+	out->errors += st.errors;
+	out->packets_out += st.packets_out;
+	out->bytes_out += st.bytes_out;
+	for (size_t i = 0; i < PACKET_VERDICTS; i++)
+		out->drops[i] += st.drops[i];
+	for (size_t i = 0; i < MEDIA_OTHERS_N; i++)
+		out->others[i] += st.others[i];
+	if (st.last_packet_ns > out->last_packet_ns)
+		out->last_packet_ns = st.last_packet_ns;
+}
+
+uint64_t leg_heard_ns(
+	const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp)
+{
+	const struct relay_port *p;
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; (p = leg_port_at(l, i)); i++) {
+		uint64_t heard = relay->ops->heard(
+			relay->arg, c->worker, rtcp ? p->rtcp_stream : p->rtp_stream);
+
+		last = heard > last ? heard : last;
+	}
+	return last;
+}
+
 void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
 	struct relay_stats *out)
 {
@@ -299,6 +334,9 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 
 	relay->ops->stats(
 		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, out);
+	for (uint32_t i = 0; i < l->locals.n; i++)
+		if (i != l->locals.at[rtcp])
+			add_stats(relay, c, &l->locals.port[i], rtcp, out);
 	out->packets += b->packets;
 	out->bytes += b->bytes;
 	out->errors += b->errors;

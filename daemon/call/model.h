@@ -41,6 +41,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	bool restart;           /* the terminal's last offer has other credentials than before */
 	bool lite, controlling; /* ours */
 	bool lite_back;         /* answer as ICE lite */
+	bool wide;              /* with candidates of all addresses of the interface */
 	uint8_t generation;     /* of our credentials */
 	uint8_t peer;           /* changes when another terminal of a fork answers. Not saved */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
@@ -61,11 +62,21 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	bool last; /* end of candidates */
 };
 
+#define LEG_LOCALS SESSION_LOCALS
+/* With ICE: the ports of a leg, one pair for each address of its interface. The side's own address
+ * is the first; c= and m= name it. ICE decides which is in use. */
+struct leg_locals {
+	uint8_t n; /* 0: only leg.port */
+	struct relay_port port[LEG_LOCALS];
+	uint8_t at[2]; /* those in use, by [rtcp]: leg.port is made of them */
+};
+
 /* One media (m-line) of one side. Lives in the keystore: holds keys. */
 struct leg {
 	/* wanted resources, and held ones: apply makes both equal */
 	bool used, has_port, has_ctx, has_session;
-	struct relay_port port;
+	struct relay_port port; /* in use */
+	struct leg_locals locals;
 	uint32_t ctx, session, side_serial; /* media_stream_cfg */
 	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
 	struct past_key rx_past[RX_PAST];                 /* the latest first */
@@ -334,6 +345,24 @@ static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
 }
+
+/* Whether it does ICE, or may once the offer is answered. */
+static inline bool leg_has_ice(const struct leg *l)
+{
+	return l->ice.on || l->ice.asked || l->ice.said;
+}
+/* All its ports, for a loop until NULL. The first is the one that SDP names. */
+static inline const struct relay_port *leg_port_at(const struct leg *l, uint32_t i)
+{
+	if (!l->has_port)
+		return NULL;
+	if (!l->locals.n)
+		return i ? NULL : &l->port;
+	return i < l->locals.n ? &l->locals.port[i] : NULL;
+}
+/* When the last packet arrived at any of its RTP, or RTCP, ports. */
+uint64_t leg_heard_ns(
+	const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp);
 
 /* Removes the media destination. Also clears ICE's pair, which the next offer or answer would
  * otherwise restore. */

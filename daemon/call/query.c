@@ -192,6 +192,29 @@ static void add_transport(
 	*l = owner;
 }
 
+/* Our host candidates, if there are several. */
+static void add_candidates(struct query *q, struct ngval *d, const struct leg *l, bool rtcp)
+{
+	const struct relay_local *locals;
+	char text[ENDPOINT_STRLEN];
+	struct ngval *list;
+	uint32_t n;
+
+	if (l->locals.n < 2)
+		return;
+	locals = q->relay->ops->locals(q->relay->arg, &n);
+	list = ngval_add_list(q->p, d, STR("local candidates"));
+	for (uint32_t i = 0; i < l->locals.n; i++) {
+		const struct local_port *at =
+			rtcp ? &l->locals.port[i].rtcp : &l->locals.port[i].rtp;
+		struct endpoint e = at->addr < n ? locals[at->addr].addr : (struct endpoint){0};
+
+		e.port = at->port;
+		ngval_add_str(
+			q->p, list, STR_NONE, pool_strdup(q->p, str_from(endpoint_fmt(&e, text))));
+	}
+}
+
 static void add_stream(struct query *q, struct ngval *list, const struct side *s,
 	const struct leg *l, bool rtcp, struct relay_stats *st)
 {
@@ -202,18 +225,19 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	struct totals *t = rtcp ? &q->rtcp : &q->rtp;
 	const struct relay_local *locals;
 	char text[ENDPOINT_STRLEN];
-	uint32_t n;
+	uint32_t n, local;
 
 	locals = q->relay->ops->locals(q->relay->arg, &n);
 	leg_stats(q->relay, q->c, l, rtcp, st);
 	add_transport(q, s, &transport, st);
 	add_int(q, d, "local port", rtcp ? transport->port.rtcp.port : transport->port.rtp.port);
-	if (s->local < n) {
+	local = rtcp ? transport->port.rtcp.addr : transport->port.rtp.addr;
+	if (local < n) {
 		ngval_add_str(q->p, d, STR("local address"),
-			pool_strdup(
-				q->p, str_from(endpoint_fmt_addr(&locals[s->local].addr, text))));
-		add_text(q, d, "family", family(&locals[s->local].addr));
+			pool_strdup(q->p, str_from(endpoint_fmt_addr(&locals[local].addr, text))));
+		add_text(q, d, "family", family(&locals[local].addr));
 	}
+	add_candidates(q, d, transport, rtcp);
 	add_endpoint(q, d, "endpoint", st->remote.family ? &st->remote : remote);
 	add_endpoint(q, d, "advertised endpoint", remote);
 	if (l->rx.keys)

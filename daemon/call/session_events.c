@@ -9,6 +9,7 @@
 #include "call/apply.h"
 #include "call/history.h"
 #include "call/in_force.h"
+#include "call/leg_locals.h"
 #include "call/leg_zrtp.h"
 #include "keying/keying.h"
 
@@ -74,8 +75,12 @@ static bool change(struct leg *l, const struct session_event *e)
 	case SESSION_KEYS:
 		return set_keys(l, e);
 	case SESSION_PAIR:
-		if (!l->ice.on || endpoint_eq(&l->ice.pair[e->rtcp], &e->remote))
+		if (!l->ice.on ||
+			(endpoint_eq(&l->ice.pair[e->rtcp], &e->remote) &&
+				l->locals.at[e->rtcp] == e->at) ||
+			!leg_locals_use(l, e->rtcp, e->at))
 			return false;
+		l->ice.controlling = e->controlling;
 		l->ice.pair[e->rtcp] = e->remote;
 		*(e->rtcp ? &l->rtcp_remote : &l->remote) = e->remote;
 		if (l->mux)

@@ -60,7 +60,7 @@ static const struct leg *peer_leg(const struct call *c, const struct side *s, ui
 /* Start of silence: the terminal's last packet, or the last change of the call. */
 static uint64_t heard_ns(const struct relay *relay, const struct call *c, const struct leg *l)
 {
-	return relay->ops->heard(relay->arg, c->worker, l->port.rtp_stream);
+	return leg_heard_ns(relay, c, l, false);
 }
 
 static bool silent(const struct relay *relay, const struct call *c, const struct side *s,

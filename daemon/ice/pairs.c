@@ -8,21 +8,13 @@ void ice_advance(struct ice_agent *a, uint64_t now_ns)
 		a->now_ns = now_ns;
 }
 
-/* Local preferences: the caller's order, both families interleaved (RFC 8421 4). Candidates of
- * one address have the same, and the same foundation. */
 void ice_prefer_locals(struct ice_agent *a)
 {
-	uint8_t first = a->local[0].addr.family, foundations = 0, rank[2] = {0};
+	struct endpoint addr[ICE_LOCALS];
 
-	for (uint8_t i = 0; i < a->local_count; i++) {
-		uint8_t other = a->local[i].addr.family != first, k = 0;
-
-		while (k < i && !endpoint_addr_eq(&a->local[k].addr, &a->local[i].addr))
-			k++;
-		a->local_foundation[i] = k < i ? a->local_foundation[k] : ++foundations;
-		a->local_pref[i] =
-			k < i ? a->local_pref[k] : (uint16_t)(65535 - 2 * rank[other]++ - other);
-	}
+	for (uint8_t i = 0; i < a->local_count; i++)
+		addr[i] = a->local[i].addr;
+	ice_prefer(addr, a->local_count, a->local_pref, a->local_foundation);
 }
 
 uint32_t ice_local_priority(const struct ice_agent *a, uint8_t local, enum ice_candidate_type type)

@@ -80,10 +80,11 @@ static void rest_others(struct ice_agent *a, const struct pair *nominated)
 }
 
 /* A nominated pair replaces one that is not, one of the previous round, one of lower priority (the
- * peer nominates aggressively), and one that does not answer any more. */
-static bool replaces(const struct ice_agent *a, const struct selected *s, uint64_t priority)
+ * peer nominates aggressively), one that the peer left, and one that does not answer any more. */
+static bool replaces(const struct ice_agent *a, const struct selected *s, const struct pair *p)
 {
-	return !s->set || s->old || !s->nominated || priority > s->priority ||
+	return !s->set || s->old || !s->nominated || p->priority > s->priority ||
+		(!a->controlling && p->claims == ICE_CLAIMS) ||
 		a->now_ns - s->ok_ns > ICE_SILENT_NS;
 }
 
@@ -103,7 +104,7 @@ void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated)
 		}
 		return;
 	}
-	if (nominated ? !replaces(a, s, p->priority) : s->set)
+	if (nominated ? !replaces(a, s, p) : s->set)
 		return;
 	n.remote = r->addr;
 	n.priority = p->priority;

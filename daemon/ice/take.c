@@ -167,6 +167,19 @@ static int learn(struct ice_agent *a, const struct early *e)
 	return ice_remote_add(a, &r);
 }
 
+/* A peer of RFC 5245 nominates each pair once, and the best counts. Browsers nominate the pair that
+ * they use in each of their checks, so the last one counts, whatever its priority. */
+static void claim(struct ice_agent *a, struct pair *p, const struct early *e)
+{
+	if (!e->use_candidate || (p->claims && p->claim == e->id))
+		return;
+	for (uint8_t i = 0; i < a->pair_count; i++)
+		if (&a->pair[i] != p && a->pair[i].component == p->component)
+			a->pair[i].claims = 0;
+	p->claim = e->id;
+	p->claims += p->claims < ICE_CLAIMS;
+}
+
 static void nominated_by_peer(struct ice_agent *a, struct pair *p)
 {
 	p->wanted = true;
@@ -213,6 +226,7 @@ void ice_triggered(struct ice_agent *a, const struct early *e)
 		return;
 	p = &a->pair[i];
 	use_name(a, p, e);
+	claim(a, p, e);
 	if (a->lite) {
 		checked_lite(a, p, e);
 		return;
@@ -253,6 +267,7 @@ static void request(struct ice_agent *a, struct request *q)
 		return;
 	e.prev = q->prev;
 	e.use_candidate = q->m->use_candidate;
+	e.id = be32(q->m->txid);
 	e.ufrag_hash = ice_hash(q->remote_ufrag.s, q->remote_ufrag.len);
 	if (is_remote(&a->cur, q->remote_ufrag))
 		ice_triggered(a, &e);

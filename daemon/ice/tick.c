@@ -95,6 +95,26 @@ static void consent_expired(struct ice_agent *a, uint8_t component)
 	a->lost = a->lost || !best;
 }
 
+/* The selected pair is silent: checks all others of its component, also those that rest since
+ * nomination. One that succeeds takes over when consent expires. */
+static void seek(struct ice_agent *a, struct selected *s, uint8_t component)
+{
+	if (a->lite || s->old || a->now_ns < s->seek_ns || a->now_ns - s->ok_ns < ICE_SILENT_NS)
+		return;
+	s->seek_ns = a->now_ns + ICE_SEEK_NS;
+	for (uint8_t i = 0; i < a->pair_count; i++) {
+		struct pair *p = &a->pair[i];
+
+		if (p->component != component || p->open ||
+			(p->local == s->local &&
+				endpoint_eq(&a->remote[p->remote].addr, &s->remote)))
+			continue;
+		p->triggered = true;
+		if (p->state == PAIR_FAILED)
+			p->state = PAIR_WAITING;
+	}
+}
+
 static void consent(struct ice_agent *a)
 {
 	for (uint8_t c = 1; c <= a->components; c++) {
@@ -102,6 +122,7 @@ static void consent(struct ice_agent *a)
 
 		if (!s->set)
 			continue;
+		seek(a, s, c);
 		if (ice_may_expire(a, s) && s->ok_ns + ICE_EXPIRY_NS <= a->now_ns)
 			consent_expired(a, c);
 		else if (s->next_ns <= a->now_ns)

@@ -12,6 +12,9 @@
 #define SESSION_UFRAG 8u  /* of ours: 48 random bits */
 #define SESSION_PWD   24u /* of ours: 144 random bits */
 
+#define SESSION_LOCALS 4u /* local addresses of a leg */
+#define SESSION_PORTS  (2 * SESSION_LOCALS)
+
 struct session_ice {
 	bool on;
 	bool lite;          /* ours */
@@ -84,11 +87,14 @@ struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189
 struct session_cfg {
 	bool mux;       /* RTCP uses the port of RTP */
 	bool maybe_mux; /* we offered that: the answer decides */
-	/* What the peer is told, by [rtcp]. */
-	struct endpoint local[2];
+	/* What the peer is told, by [rtcp], the most preferred address first. More than one: they
+	 * are host candidates. An ICE agent keeps those that it began with. */
+	uint8_t locals;
+	struct endpoint local[SESSION_LOCALS][2];
 	/* Signalled; without ICE, packets go there. */
 	struct endpoint remote[2];
 	struct endpoint selected[2]; /* restored: the pairs of before, family 0 = none */
+	uint8_t selected_at[2];      /* and the local address of each */
 	struct session_ice ice;
 	struct session_dtls dtls;
 	struct session_zrtp zrtp;
@@ -110,6 +116,8 @@ enum session_event_kind {
 struct session_event {
 	uint8_t kind; /* enum session_event_kind */
 	bool rtcp;
+	uint8_t at;       /* PAIR: which of the local addresses, */
+	bool controlling; /* and our role, which a conflict may have changed */
 	uint32_t association;
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */

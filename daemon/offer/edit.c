@@ -27,6 +27,7 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	uint32_t owner = bundle_owner(to, i, plan, in, is_answer);
 	const struct sdp_media *m = &in->sdp->media[i];
 	const struct endpoint addr = our_address(in, to);
+	const struct relay_port *port;
 	uint32_t mux = in->r->rtcp_mux;
 
 	e->omit = pm->omit;
@@ -44,7 +45,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	if (is_answer && l->said.mid[0])
 		e->mid_text = str_from(l->said.mid);
 	l = to->leg[owner];
-	e->port = l->port.rtp.port;
+	port = leg_port_at(l, 0) ? leg_port_at(l, 0) : &l->port;
+	e->port = port->rtp.port;
 	if (!sdp_proto_is_rtp(m->proto)) {
 		e->keep_dtls = e->keep_feedback = e->drop_rtcp_mux = true;
 		return true;
@@ -55,8 +57,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the
 	 * script demands mux. Then a=rtcp must have the port of RTP (RFC 8858 4.2). */
 	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE || owner != i)
-		? l->port.rtp.port
-		: l->port.rtcp.port;
+		? port->rtp.port
+		: port->rtcp.port;
 	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);

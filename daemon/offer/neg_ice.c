@@ -87,10 +87,19 @@ static void delay(struct leg_ice *ice, const struct leg_ice *before)
 	ice->last = before->last;
 }
 
+/* Where the script names the address for the terminal, that is the only candidate. */
+static bool is_wide(const struct neg_in *in)
+{
+	return !in->r->media_address.len;
+}
+
 void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 {
 	struct leg_ice before = l->ice;
 	bool restarted;
+
+	if (!leg_has_ice(l))
+		l->ice.wide = true; /* the answer may say otherwise */
 
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
 	l->ice.restart = l->ice.said && restarted;
@@ -107,12 +116,14 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 {
 	struct leg_ice *ice = &to->ice;
 	bool force = in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY;
+	bool was = leg_has_ice(to);
 
 	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
 		(force || (from && from->ice.said) || ice->on);
 	ice->told = ice->asked;
 	if (!ice->asked || ice->on)
 		return true;
+	ice->wide = was ? ice->wide : is_wide(in);
 	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;
 	ice->controlling = true;
 	memset(ice->remote_ufrag, 0, sizeof(ice->remote_ufrag));
@@ -169,6 +180,7 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 	ice->said = ice->on;
 	if (!ice->on || (was && !ice->restart))
 		return true;
+	ice->wide = ice->wide && (was || is_wide(in));
 	if (!was) {
 		ice->controlling = false;
 		ice->lite = ice->lite_back || in->r->ice_lite & NG_ICE_LITE_FORWARD;
@@ -191,15 +203,43 @@ void neg_ice_remotes(struct leg *l)
 
 /* --- What we write ---------------------------------------------------------------------------- */
 
+/* Host candidates on all addresses of the leg, by priority, each with one component or two. Their
+ * number. */
+static uint32_t candidates(struct ice_candidate out[SESSION_PORTS], const struct leg *l,
+	uint32_t components, const struct endpoint *addr, const struct neg_in *in)
+{
+	struct endpoint local[LEG_LOCALS];
+	uint8_t foundation[LEG_LOCALS];
+	uint16_t preference[LEG_LOCALS];
+	const struct relay_port *port;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; leg_port_at(l, i); i++)
+		local[n++] = i ? in->locals[leg_port_at(l, i)->rtp.addr].advertised : *addr;
+	ice_prefer(local, n, preference, foundation);
+	for (uint32_t i = 0; (port = leg_port_at(l, i)); i++)
+		for (uint8_t k = 0; k < components; k++) {
+			struct ice_candidate *c = &out[components * i + k];
+
+			*c = (struct ice_candidate){.addr = local[i],
+				.priority = ice_candidate_priority(ICE_HOST, preference[i], k + 1),
+				.foundation = {(char)('0' + foundation[i])},
+				.foundation_len = 1,
+				.component = k + 1,
+				.type = ICE_HOST};
+			c->addr.port = k ? port->rtcp.port : port->rtp.port;
+		}
+	return components * n;
+}
+
 struct str neg_ice_lines(
 	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)
 {
 	bool both = is_answer ? !l->mux : !(l->asked.mux && in->r->rtcp_mux & NG_RTCP_MUX_REQUIRE);
-	struct ice_candidate c[2];
+	struct ice_candidate c[SESSION_PORTS];
 	struct sdp_ice_write w = {.ufrag = {l->ice.ufrag, sizeof(l->ice.ufrag)},
 		.pwd = {l->ice.pwd, sizeof(l->ice.pwd)},
 		.candidate = c,
-		.count = both ? 2 : 1,
 		.end_of_candidates = true,
 		.eol = in->sdp->crlf ? "\r\n" : "\n"};
 	struct str out;
@@ -207,15 +247,7 @@ struct str neg_ice_lines(
 
 	if (!(is_answer ? l->ice.on : l->ice.asked))
 		return STR("");
-	for (uint8_t k = 0; k < w.count; k++) {
-		c[k] = (struct ice_candidate){.addr = *addr,
-			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-			.foundation = "1",
-			.foundation_len = 1,
-			.component = k + 1,
-			.type = ICE_HOST};
-		c[k].addr.port = k ? l->port.rtcp.port : l->port.rtp.port;
-	}
+	w.count = candidates(c, l, both ? 2 : 1, addr, in);
 	sbuf_init(&b, 0);
 	sdp_ice_write(&b, &w);
 	out = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));

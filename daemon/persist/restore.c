@@ -33,6 +33,7 @@
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/calls.h"
+#include "call/leg_locals.h"
 #include "call/recording.h"
 #include "call/table.h"
 #include "call/timeout_report.h"
@@ -220,6 +221,31 @@ struct taking {
 	int err;
 };
 
+/* The leg does without ports that it lost, except the one that SDP names and those in use. */
+static int take_locals(const struct relay *r, struct call *c, struct leg *l)
+{
+	const struct leg_locals was = l->locals;
+	struct leg_locals *to = &l->locals;
+	int err = 0;
+
+	to->n = 0;
+	for (uint8_t i = 0; i < was.n && !err; i++) {
+		struct local_port at = was.port[i].rtp;
+
+		err = r->ops->port_take_at(r->arg, &to->port[to->n], &c->worker, at.addr, at.port);
+		for (int rtcp = 0; rtcp < 2 && !err; rtcp++)
+			if (was.at[rtcp] == i)
+				to->at[rtcp] = to->n;
+		to->n += !err;
+		if (i && i != was.at[0] && i != was.at[1])
+			err = 0;
+	}
+	l->has_port = to->n;
+	for (int rtcp = 0; rtcp < (l->mux ? 1 : 2) && !err; rtcp++)
+		(void)leg_locals_use(l, rtcp, to->at[rtcp]);
+	return err;
+}
+
 /* Takes the ports first, because they determine the worker. apply takes keys and context. */
 static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
 {
@@ -235,6 +261,10 @@ static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, s
 		l->tx_rtcp_from = (uint32_t)(next < SRTCP_INDEX_MAX ? next : SRTCP_INDEX_MAX);
 	if (t->err)
 		return;
+	if (l->locals.n) {
+		t->err = take_locals(t->relay, c, l);
+		return;
+	}
 	t->err = t->relay->ops->port_take_at(
 		t->relay->arg, &l->port, &c->worker, c->side[side]->local, port);
 	l->has_port = !t->err;

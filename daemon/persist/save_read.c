@@ -209,6 +209,19 @@ static bool params_are_sound(const struct srtp_params *p)
 		(p->rtcp.suite == SUITE_PLAIN || (p->keys && p->rtcp.suite == p->key[0].suite));
 }
 
+/* Each is on another address, and the ports in use are among them. */
+static bool locals_are_sound(const struct leg_locals *l)
+{
+	bool sound = true;
+
+	for (uint8_t i = 0; i < l->n; i++) {
+		sound = sound && l->port[i].rtp.port && l->port[i].rtp.port % 2 == 0;
+		for (uint8_t k = 0; k < i; k++)
+			sound = sound && l->port[k].rtp.addr != l->port[i].rtp.addr;
+	}
+	return sound && l->at[0] < (l->n ? l->n : 1) && l->at[1] < (l->n ? l->n : 1);
+}
+
 static bool leg_is_sound(const struct leg *l)
 {
 	bool sound = params_are_sound(&l->rx) && params_are_sound(&l->tx) && l->tx.keys <= 1 &&
@@ -216,6 +229,7 @@ static bool leg_is_sound(const struct leg *l)
 		l->kind[sizeof(l->kind) - 1] == 0 && l->codec[sizeof(l->codec) - 1] == 0 &&
 		l->port.rtp.port % 2 == 0 && (l->used ? l->port.rtp.port != 0 : !l->active);
 
+	sound = sound && locals_are_sound(&l->locals);
 	sound = sound && !(l->tx.pass && l->tx.keys) && !l->said.mid[LEG_MID_MAX - 1] &&
 		!l->ice.remote_ufrag[LEG_ICE_TEXT - 1] && !l->ice.remote_pwd[LEG_ICE_TEXT - 1] &&
 		!l->ice.next_ufrag[LEG_ICE_TEXT - 1] && !l->ice.next_pwd[LEG_ICE_TEXT - 1];

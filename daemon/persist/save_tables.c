@@ -166,6 +166,7 @@ static const struct field ice_fields[] = {
 	FLAG("l", leg_ice, lite),
 	FLAG("c", leg_ice, controlling),
 	FLAG("b", leg_ice, lite_back),
+	FLAG("w", leg_ice, wide),
 	NUM("g", leg_ice, generation, 255),
 	BYTES_ROW("u", leg_ice, ufrag),
 	BYTES_ROW("p", leg_ice, pwd),
@@ -206,6 +207,12 @@ static const struct field asked_fields[] = {
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
+static const struct field local_fields[] = {
+	LOCAL_ROW("a", relay_port, rtp.addr),
+	NUM("p", relay_port, rtp.port, 65534),
+};
+static const struct record local_record = RECORD_OF(local_fields);
+
 #define SAVED_CALL(...)
 #define SAVED_SIDE(...)
 #define SAVED_LEG(...) __VA_ARGS__,
@@ -214,6 +221,9 @@ static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, a
 	NUM("d", leg, dir, SDP_DIR_INACTIVE), {"k", BYTES, AT(leg, kind)},
 	{"cd", BYTES, AT(leg, codec)}, {"key", RECORD, AT(leg, keying), .record = &keying_record},
 	{"ice", RECORD, AT(leg, ice), .record = &ice_record},
+	{"lo", LIST, ONE(leg, locals.port), .max = LEG_LOCALS, .record = &local_record,
+		N(leg, locals.n)},
+	NUM("l0", leg, locals.at[0], LEG_LOCALS - 1), NUM("l1", leg, locals.at[1], LEG_LOCALS - 1),
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};

@@ -22,6 +22,22 @@ uint32_t ice_candidate_priority(enum ice_candidate_type t, uint16_t local_pref, 
 	return (uint32_t)preference[t] << 24 | (uint32_t)local_pref << 8 | (256u - component);
 }
 
+void ice_prefer(const struct endpoint *addr, uint32_t n, uint16_t *preference, uint8_t *foundation)
+{
+	uint8_t foundations = 0, rank[2] = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t other = addr[i].family != addr[0].family;
+		uint32_t k = 0;
+
+		while (k < i && !endpoint_addr_eq(&addr[k], &addr[i]))
+			k++;
+		foundation[i] = k < i ? foundation[k] : ++foundations;
+		preference[i] =
+			k < i ? preference[k] : (uint16_t)(65535 - 2 * rank[other]++ - other);
+	}
+}
+
 /* ice-char of RFC 8839 5.1 */
 static bool is_ice_text(struct str s, size_t min, size_t max)
 {

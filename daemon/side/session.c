@@ -161,14 +161,16 @@ static void begin_rtcp(struct session *s, uint64_t now_ns)
 }
 
 /* Where the component's DTLS goes to. */
-static struct endpoint destination(const struct session *s, uint32_t k)
+static void aim(struct session *s, uint32_t k)
 {
-	struct ice_pair_selected pair;
+	struct component *c = &s->part[k];
 
-	if (s->ice)
-		return ice_selected(s->ice, (uint8_t)(k + 1), &pair) ? pair.remote
-								     : (struct endpoint){0};
-	return s->part[k].proven.family ? s->part[k].proven : s->cfg.remote[k];
+	if (s->ice) {
+		c->dst = session_ice_selected(s, k, &c->at);
+		return;
+	}
+	c->at = 0;
+	c->dst = c->proven.family ? c->proven : s->cfg.remote[k];
 }
 
 /* Until Finished all messages may be forged, so they may not end the handshake for good: a fresh
@@ -198,7 +200,7 @@ static void proceed(struct session *s, uint64_t now_ns)
 		struct component *c = &s->part[k];
 
 		retry(s, k, now_ns);
-		c->dst = destination(s, k);
+		aim(s, k);
 		if (c->dtls && is_client(s) && c->dst.family && c->dst.port &&
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
 			s->broken = true;
@@ -298,7 +300,7 @@ static bool is_proven(struct session *s, const struct session_in *in, uint32_t k
 	struct dtls_gate_reply reply;
 
 	if (s->ice)
-		return ice_is_valid_source(s->ice, (uint8_t)k, in->src);
+		return ice_is_valid_source(s->ice, session_port(in->at, k), in->src);
 	if (endpoint_eq(in->src, &c->proven) && dtls_state(c->dtls) != DTLS_FAILED)
 		return true;
 	if (is_client(s))
@@ -321,12 +323,12 @@ void session_take(struct session *s, const struct session_in *in, uint64_t now_n
 {
 	uint32_t k = in->rtcp;
 
-	if (k >= session_components(s))
+	if (k >= session_components(s) || in->at >= SESSION_LOCALS || (in->at && !s->ice))
 		return;
 	if (in->zrtp)
 		session_zrtp_take(s, in, now_ns);
 	else if (!in->dtls && s->ice)
-		ice_take(s->ice, (uint8_t)k, in->src, in->p, in->len, now_ns);
+		ice_take(s->ice, session_port(in->at, k), in->src, in->p, in->len, now_ns);
 	else if (in->dtls && s->part[k].dtls && is_proven(s, in, k, now_ns))
 		(void)dtls_take(s->part[k].dtls, in->p, in->len, now_ns);
 	proceed(s, now_ns);
@@ -359,7 +361,8 @@ static bool next_ice(struct session *s, struct session_out *out)
 
 	if (!s->ice || !ice_next(s->ice, &ice))
 		return false;
-	out->rtcp = ice.local;
+	out->rtcp = ice.local % 2;
+	out->at = ice.local / 2;
 	out->dst = ice.dst;
 	out->len = ice.len;
 	memcpy(out->packet, ice.packet, ice.len);
@@ -369,6 +372,7 @@ static bool next_ice(struct session *s, struct session_out *out)
 bool session_next(struct session *s, struct session_out *out)
 {
 	out->zrtp = false;
+	out->at = 0;
 	if (next_ice(s, out) || session_zrtp_next(s, out))
 		return true;
 	if (s->verify.len) {
@@ -386,6 +390,7 @@ bool session_next(struct session *s, struct session_out *out)
 		if (n <= 0)
 			continue;
 		out->rtcp = k;
+		out->at = c->at;
 		out->dst = c->dst;
 		out->len = (uint16_t)n;
 		return true;
@@ -402,10 +407,15 @@ static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
 	bool known = s->ice ? c->dst.family
 			    : c->proven.family && c->dtls && dtls_state(c->dtls) == DTLS_OPEN;
 
-	if (!known || endpoint_eq(&c->told, &c->dst))
+	if (!known || (endpoint_eq(&c->told, &c->dst) && c->told_at == c->at))
 		return false;
 	c->told = c->dst;
-	*out = (struct session_event){.kind = SESSION_PAIR, .rtcp = k, .remote = c->dst};
+	c->told_at = c->at;
+	*out = (struct session_event){.kind = SESSION_PAIR,
+		.rtcp = k,
+		.at = c->at,
+		.controlling = s->ice && ice_is_controlling(s->ice),
+		.remote = c->dst};
 	return true;
 }
 

@@ -68,8 +68,9 @@ void session_close(struct session *s, uint64_t now_ns);
 void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns);
 
 struct session_in {
-	bool rtcp; /* the port that it came to */
-	bool dtls; /* else STUN, or: */
+	bool rtcp;  /* the port that it came to, */
+	uint8_t at; /* of this local address */
+	bool dtls;  /* else STUN, or: */
 	bool zrtp;
 	bool believed; /* from the signalled address, or the source of authentic media */
 	const struct endpoint *src;
@@ -79,7 +80,8 @@ struct session_in {
 void session_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 
 struct session_out {
-	bool rtcp; /* the port that it leaves from */
+	bool rtcp;  /* the port that it leaves from, */
+	uint8_t at; /* of this local address */
 	bool zrtp;
 	struct endpoint dst;
 	uint16_t len;

@@ -29,21 +29,25 @@ void session_ice_drop(struct session *s)
 	s->ice_told = ICE_NEW;
 }
 
-static void locals(const struct session *s, struct ice_local out[COMPONENTS])
+/* In the order of session_port(). Their number. */
+static uint8_t locals(const struct session *s, struct ice_local out[ICE_LOCALS])
 {
-	for (uint8_t k = 0; k < session_components(s); k++)
-		out[k] = (struct ice_local){.addr = s->cfg.local[k], .component = k + 1};
+	_Static_assert(SESSION_PORTS <= ICE_LOCALS, "all are candidates");
+	for (uint8_t i = 0; i < s->locals; i++)
+		for (uint8_t k = 0; k < COMPONENTS; k++)
+			out[session_port(i, k)] =
+				(struct ice_local){.addr = s->local[i][k], .component = k + 1};
+	return (uint8_t)(COMPONENTS * s->locals);
 }
 
 static int begin_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
 {
 	struct ice_config c = {.lite = s->cfg.ice.lite,
 		.controlling = s->cfg.ice.controlling,
-		.components = (uint8_t)session_components(s),
-		.local_count = (uint8_t)session_components(s)};
+		.components = (uint8_t)session_components(s)};
 	int err;
 
-	locals(s, c.local);
+	c.local_count = locals(s, c.local);
 	err = ice_init(s->ice, &c, seed, now_ns);
 	if (!err)
 		ice_set_credentials(s->ice, s->cfg.ice.ufrag, s->cfg.ice.pwd);
@@ -69,7 +73,6 @@ static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint
 		.components = (uint8_t)session_components(s),
 		.last = cfg->last,
 		.has_remote = true,
-		.local_count = (uint8_t)session_components(s),
 		.remote_ufrag_len = (uint16_t)ufrag.len};
 	int err;
 
@@ -77,13 +80,13 @@ static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint
 	memcpy(v.pwd, cfg->pwd, sizeof(v.pwd));
 	memcpy(v.remote_ufrag, ufrag.s, ufrag.len);
 	stun_key_init(&v.remote_key, str_from(cfg->remote_pwd));
-	locals(s, v.local);
+	v.local_count = locals(s, v.local);
 	for (uint8_t k = 0; k < session_components(s); k++) {
 		v.selected[k].set = s->cfg.selected[k].family != 0;
 		if (!v.selected[k].set)
 			continue;
 		v.selected[k].nominated = true;
-		v.selected[k].local = k;
+		v.selected[k].local = session_port(s->cfg.selected_at[k], k);
 		v.selected[k].remote = s->cfg.selected[k];
 		v.remote[v.remote_count++] =
 			(struct ice_saved_candidate){.addr = s->cfg.selected[k],
@@ -100,6 +103,8 @@ static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_
 {
 	int err;
 
+	s->locals = s->cfg.locals < SESSION_LOCALS ? s->cfg.locals : SESSION_LOCALS;
+	memcpy(s->local, s->cfg.local, sizeof(s->local));
 	s->ice = calloc(1, ice_size());
 	if (!s->ice)
 		return -ENOMEM;

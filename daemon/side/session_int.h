@@ -14,6 +14,7 @@ struct component {
 	uint64_t turn_ns[2];      /* no other source before that, by [signalled] */
 	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
 	struct endpoint told;     /* the last pair that was reported */
+	uint8_t at, told_at;      /* their local addresses */
 	bool keys_told, end_told; /* of the association */
 	uint8_t retries;          /* fresh associations in place of failed ones */
 	uint8_t failure;          /* enum dtls_failure of the first that failed, to be reported */
@@ -34,6 +35,7 @@ struct exchange {               /* of ZRTP, for RTP */
 	struct endpoint proven; /* a source that may take part; family 0: none yet */
 	uint64_t turn_ns;       /* no other source before that */
 	struct endpoint dst;    /* where its packets go to, family 0: not known yet */
+	uint8_t at;             /* from this local address */
 	bool keys_told;         /* reported */
 	uint8_t told;           /* enum zrtp_state that was reported */
 	uint64_t began_ns;      /* the first packet of the peer; 0: none */
@@ -48,6 +50,8 @@ struct exchange {               /* of ZRTP, for RTP */
 struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
+	uint8_t locals; /* those of the agent */
+	struct endpoint local[SESSION_LOCALS][2];
 	struct dtls_cert *cert;            /* of new associations */
 	struct ice_agent *ice;             /* NULL: not in use */
 	struct session_ice_next *ice_next; /* of a restart that was offered, or NULL */
@@ -68,6 +72,23 @@ struct session {
 static inline uint32_t session_components(const struct session *s)
 {
 	return s->cfg.mux ? 1 : COMPONENTS;
+}
+
+/* The agent's number of a local port. */
+static inline uint8_t session_port(uint8_t at, bool rtcp)
+{
+	return (uint8_t)(2 * at + rtcp);
+}
+
+/* Where packets of component k go to by ICE, and from which local address. Family 0: nowhere. */
+static inline struct endpoint session_ice_selected(const struct session *s, uint32_t k, uint8_t *at)
+{
+	struct ice_pair_selected pair;
+
+	if (!ice_selected(s->ice, (uint8_t)(k + 1), &pair))
+		return (struct endpoint){0};
+	*at = pair.local / 2;
+	return pair.remote;
 }
 
 /* session_ice.c: the agent follows s->cfg.ice. before, had_two: what was so far. 0 or -errno. */

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "side/session_int.h"
+
 #include "base/secmem.h"
 
 struct session_order *session_order_new(const struct session_cfg *cfg, struct dtls_cert *cert)
@@ -66,9 +68,10 @@ static void destroy(void *session)
 	session_destroy(session);
 }
 
-static void take(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns)
+static void take(void *session, uint32_t port, const struct side_packet *p, uint64_t now_ns)
 {
-	const struct session_in in = {.rtcp = rtcp,
+	const struct session_in in = {.rtcp = port % 2,
+		.at = (uint8_t)(port / 2),
 		.dtls = p->kind == SIDE_DTLS,
 		.zrtp = p->kind == SIDE_ZRTP,
 		.believed = p->believed,
@@ -79,13 +82,13 @@ static void take(void *session, bool rtcp, const struct side_packet *p, uint64_t
 	session_take(session, &in, now_ns);
 }
 
-static bool next(void *session, bool *rtcp, struct side_packet *out)
+static bool next(void *session, uint32_t *port, struct side_packet *out)
 {
 	struct session_out o;
 
 	if (!session_next(session, &o))
 		return false;
-	*rtcp = o.rtcp;
+	*port = session_port(o.at, o.rtcp);
 	out->kind = o.zrtp ? SIDE_ZRTP : dtls_is(o.packet, o.len) ? SIDE_DTLS : SIDE_STUN;
 	out->peer = o.dst;
 	out->len = o.len;

@@ -63,13 +63,16 @@ int session_zrtp_set(struct session *s, const struct session_zrtp *before)
 	return make(s);
 }
 
-static struct endpoint destination(const struct session *s)
+static void aim(struct session *s)
 {
-	struct ice_pair_selected pair;
+	struct exchange *x = &s->exchange;
 
-	if (s->ice)
-		return ice_selected(s->ice, 1, &pair) ? pair.remote : (struct endpoint){0};
-	return s->exchange.proven.family ? s->exchange.proven : s->cfg.remote[0];
+	if (s->ice) {
+		x->dst = session_ice_selected(s, 0, &x->at);
+		return;
+	}
+	x->at = 0;
+	x->dst = x->proven.family ? x->proven : s->cfg.remote[0];
 }
 
 /* One exchange of a terminal agrees on a secret, the others wait for it and use it (4.4.3). */
@@ -132,7 +135,7 @@ void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 
 	if (!x->zrtp)
 		return;
-	x->dst = destination(s);
+	aim(s);
 	if (x->dst.family && x->dst.port && zrtp_state(x->zrtp) == ZRTP_IDLE)
 		start(s, now_ns);
 	if (zrtp_state(x->zrtp) == ZRTP_WANTS_SECRETS)
@@ -157,7 +160,7 @@ static bool is_proven(struct session *s, const struct session_in *in, uint64_t n
 	struct exchange *x = &s->exchange;
 
 	if (s->ice)
-		return ice_is_valid_source(s->ice, 0, in->src);
+		return ice_is_valid_source(s->ice, session_port(in->at, false), in->src);
 	if (endpoint_eq(in->src, &x->proven))
 		return true;
 	if ((x->proven.family && (now_ns < x->turn_ns || zrtp_state(x->zrtp) == ZRTP_OPEN)) ||
@@ -203,6 +206,7 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 	if (n <= 0)
 		return false;
 	out->rtcp = false;
+	out->at = x->at;
 	out->zrtp = true;
 	out->dst = x->dst;
 	out->len = (uint16_t)n;

@@ -23,7 +23,7 @@
 
 struct slot {
 	void *session; /* NULL: free */
-	uint32_t serial, channel, stream[2];
+	uint32_t serial, channel, stream[SESSION_PORTS], streams;
 	uint8_t waits[2]; /* of its packets in the queue, by [believed] */
 };
 
@@ -56,10 +56,12 @@ static void count(_Atomic uint64_t *c)
 static void send_answers(struct side_thread *t, struct slot *s)
 {
 	struct side_packet *p = &t->answer;
-	bool rtcp = false;
+	uint32_t port = 0;
 
-	while (t->cfg.ops->next(s->session, &rtcp, p)) {
-		p->stream = s->stream[rtcp];
+	while (t->cfg.ops->next(s->session, &port, p)) {
+		if (port >= s->streams)
+			continue;
+		p->stream = s->stream[port];
 		p->serial = s->serial;
 		(void)side_give(t->cfg.channel[s->channel], p);
 	}
@@ -102,6 +104,12 @@ static void drop(struct side_thread *t, struct slot *s)
 	atomic_fetch_sub_explicit(&t->sessions, 1, memory_order_relaxed);
 }
 
+static void set_streams(struct slot *s, const struct side_cmd *c)
+{
+	s->streams = c->streams < SESSION_PORTS ? c->streams : SESSION_PORTS;
+	memcpy(s->stream, c->stream, sizeof(s->stream));
+}
+
 static void open_session(
 	struct side_thread *t, struct slot *s, const struct side_cmd *c, uint64_t now_ns)
 {
@@ -111,8 +119,8 @@ static void open_session(
 		drop(t, s);
 	*s = (struct slot){.serial = c->serial,
 		.channel = c->channel,
-		.stream = {c->stream[0], c->stream[1]},
 		.session = t->cfg.ops->open(t->cfg.arg, c->cfg, now_ns)};
+	set_streams(s, c);
 	if (s->session) {
 		atomic_fetch_add_explicit(&t->sessions, 1, memory_order_relaxed);
 		settle(t, s, now_ns);
@@ -130,6 +138,7 @@ static void command(struct side_thread *t, const struct side_cmd *c, uint64_t no
 	if (c->kind == SIDE_OPEN && c->channel < t->cfg.channels) {
 		open_session(t, s, c, now_ns);
 	} else if (c->kind == SIDE_CHANGE && same) {
+		set_streams(s, c);
 		t->cfg.ops->change(s->session, c->cfg, now_ns);
 		settle(t, s, now_ns);
 	} else if (c->kind == SIDE_SETTLE && same) {
@@ -162,26 +171,35 @@ static bool commands(struct side_thread *t, uint64_t now_ns)
 /* --- Packets ---------------------------------------------------------------------------------- */
 
 /* The session of a packet. NULL: it ended. */
-static struct slot *slot_of(struct side_thread *t, const struct side_packet *p)
+static struct slot *session_of(struct side_thread *t, const struct side_packet *p)
 {
 	struct slot *s = &t->slot[p->serial % t->cfg.max];
 
-	return s->session && s->serial == p->serial &&
-			(p->stream == s->stream[0] || p->stream == s->stream[1])
-		? s
-		: NULL;
+	return s->session && s->serial == p->serial ? s : NULL;
+}
+
+/* The same, and the port that it came to. NULL: the session has no such port any more. */
+static struct slot *slot_of(struct side_thread *t, const struct side_packet *p, uint32_t *port)
+{
+	struct slot *s = session_of(t, p);
+
+	for (*port = 0; s && *port < s->streams; (*port)++)
+		if (s->stream[*port] == p->stream)
+			return s;
+	return NULL;
 }
 
 static void take(struct side_thread *t, const struct side_packet *p, uint64_t now_ns)
 {
-	struct slot *s = slot_of(t, p);
+	uint32_t port;
+	struct slot *s = slot_of(t, p, &port);
 
 	if (!s) {
 		count(&t->strays);
 		return;
 	}
 	count(&t->packets);
-	t->cfg.ops->take(s->session, p->stream != s->stream[0], p, now_ns);
+	t->cfg.ops->take(s->session, port, p, now_ns);
 	settle(t, s, now_ns);
 }
 
@@ -189,7 +207,8 @@ static void take(struct side_thread *t, const struct side_packet *p, uint64_t no
  * in the ring. */
 static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
 {
-	struct slot *s = slot_of(t, p);
+	uint32_t port;
+	struct slot *s = slot_of(t, p, &port);
 	uint32_t room = SIDE_WAITING - (p->emergency ? 0 : SIDE_WAITING / 4) -
 		(p->believed ? 0 : SIDE_WAITING / 4);
 
@@ -223,7 +242,7 @@ static bool channels(struct side_thread *t, uint64_t now_ns)
 static bool one_waiting(struct side_thread *t, uint64_t now_ns)
 {
 	const struct side_packet *p = &t->waiting[t->waiting_first];
-	struct slot *s = slot_of(t, p);
+	struct slot *s = session_of(t, p);
 
 	if (!t->waiting_n)
 		return false;

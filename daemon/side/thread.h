@@ -34,9 +34,10 @@ struct side_session_ops {
 	void (*settle)(void *session, uint32_t association, bool rtcp, uint64_t now_ns);
 	void (*destroy)(void *session); /* wipes it */
 	void (*cfg_free)(void *cfg);    /* of a command that was not carried out */
-	void (*take)(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns);
-	/* Writes *rtcp, and kind, peer, len and bytes of the packet. */
-	bool (*next)(void *session, bool *rtcp, struct side_packet *out);
+	/* port: its index in side_cmd.stream. */
+	void (*take)(void *session, uint32_t port, const struct side_packet *p, uint64_t now_ns);
+	/* Writes *port, and kind, peer, len and bytes of the packet. */
+	bool (*next)(void *session, uint32_t *port, struct side_packet *out);
 	bool (*event)(void *session, struct session_event *out);
 	uint64_t (*deadline)(const void *session); /* DEADLINE_NEVER: none */
 	void (*tick)(void *session, uint64_t now_ns);
@@ -48,8 +49,11 @@ struct side_cmd {
 	/* Never 0. Its remainder by side_thread_config.max is the session's place, which no other
 	 * session may have meanwhile. */
 	uint32_t serial;
-	uint32_t channel;     /* OPEN: index of the worker's channel */
-	uint32_t stream[2];   /* OPEN: handles, by [rtcp] */
+	uint32_t channel; /* OPEN: index of the worker's channel */
+	/* OPEN, CHANGE: handles of the ports in the order of session_cfg.local, RTP's before
+	 * RTCP's. */
+	uint32_t stream[SESSION_PORTS];
+	uint32_t streams;
 	uint32_t association; /* SETTLE */
 	bool rtcp;            /* SETTLE */
 	void *cfg;            /* OPEN, CHANGE: passes to the session */

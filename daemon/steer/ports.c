@@ -16,6 +16,7 @@
 #include "base/secmem.h"
 #include "steer/own_source.h"
 
+#define PLENTY     50 /* percent that must be free */
 #define FD_RESERVE 64 /* descriptors for the log, /proc, netlink, clients */
 
 struct held {
@@ -275,13 +276,14 @@ void ports_reserve(struct ports *p, uint32_t percent)
 	p->reserve = percent;
 }
 
-static uint32_t reserved(const struct ports *p, uint32_t all)
+static uint32_t share_of_all(uint32_t all, uint32_t percent)
 {
-	return (uint32_t)((uint64_t)all * p->reserve / 100);
+	return (uint32_t)((uint64_t)all * percent / 100);
 }
 
-int ports_take_ordinary(
-	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out)
+/* Leaves this share, in percent, of the pairs and of the descriptors. */
+static int take_but(struct ports *p, uint32_t percent, uint8_t local, uint32_t worker,
+	uint64_t now_ns, struct ports_pair *out)
 {
 	const struct share *s;
 	int fd_end_all = p->fd_end, err;
@@ -289,12 +291,24 @@ int ports_take_ordinary(
 	if (local >= p->cfg.locals || worker >= p->cfg.workers)
 		return -EINVAL;
 	s = &p->share[local * p->cfg.workers + worker];
-	if (s->free_n + s->held_n <= reserved(p, s->pairs))
+	if (s->free_n + s->held_n <= share_of_all(s->pairs, percent))
 		return -ENOSPC;
-	p->fd_end -= (int)reserved(p, (uint32_t)p->fd_end);
+	p->fd_end -= (int)share_of_all((uint32_t)p->fd_end, percent);
 	err = ports_take(p, local, worker, now_ns, out);
 	p->fd_end = fd_end_all;
 	return err;
+}
+
+int ports_take_ordinary(
+	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out)
+{
+	return take_but(p, p->reserve, local, worker, now_ns, out);
+}
+
+int ports_take_plenty(
+	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out)
+{
+	return take_but(p, p->reserve > PLENTY ? p->reserve : PLENTY, local, worker, now_ns, out);
 }
 
 static struct share *share_of(struct ports *p, struct local_port rtp, uint32_t *worker)

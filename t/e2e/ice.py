@@ -3,6 +3,7 @@
 import hmac
 import os
 import re
+import socket
 import struct
 import zlib
 
@@ -26,10 +27,12 @@ def message(kind, body, password, number=None):
     return head + body + attribute(FINGERPRINT, struct.pack("!I", zlib.crc32(head + body) ^ 0x5354554e))
 
 
-def mapped(address):
-    ip, port = address
-    packed = int.from_bytes(bytes(map(int, ip.split("."))), "big") ^ MAGIC
-    return attribute(MAPPED, struct.pack("!BBHI", 0, 1, port ^ MAGIC >> 16, packed))
+def mapped(address, number):
+    """XOR-MAPPED-ADDRESS (RFC 8489 14.2)."""
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    plain, mask = socket.inet_pton(family, address[0]), struct.pack("!I", MAGIC) + number
+    body = bytes(p ^ m for p, m in zip(plain, mask))
+    return attribute(MAPPED, struct.pack("!BBH", 0, 2 if family == socket.AF_INET6 else 1, address[1] ^ MAGIC >> 16) + body)
 
 
 class Ice(dtls.Plain):
@@ -48,18 +51,19 @@ class Ice(dtls.Plain):
         super().believe(sdp)
         self.peer = re.search(r"a=ice-ufrag:(\S+)", sdp)[1], re.search(r"a=ice-pwd:(\S+)", sdp)[1]
 
-    def check(self, nominate=True):
+    def check(self, nominate=True, by=None, to=None):
+        """by: a socket of another address, and to: where its check goes."""
         ufrag, password = self.peer
         body = attribute(USERNAME, f"{ufrag}:{self.ufrag}".encode()) + attribute(PRIORITY, struct.pack("!I", 1 << 24))
         body += attribute(CONTROLLING, b"\xff" * 8) + (attribute(USE_CANDIDATE, b"") if nominate else b"")
-        self.socket.sendto(message(REQUEST, body, password), self.to)
+        (by or self.socket).sendto(message(REQUEST, body, password), to or self.to)
 
-    def take(self, _socket, packet, source):
-        super().take(_socket, packet, source)
+    def take(self, s, packet, source):
+        super().take(s, packet, source)
         kind = int.from_bytes(packet[:2], "big")
         if packet[0] < 4 and kind == SUCCESS:
             self.responses += 1
         if packet[0] < 4 and kind == REQUEST:
             self.requests += 1
             if not self.mute:
-                self.socket.sendto(message(SUCCESS, mapped(source), self.pwd, packet[8:20]), source)
+                s.sendto(message(SUCCESS, mapped(source, packet[8:20]), self.pwd, packet[8:20]), source)

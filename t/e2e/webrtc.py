@@ -30,12 +30,12 @@ def start(net, *options):
 
 
 @contextlib.contextmanager
-def talk(net, daemon, a="aiortc", b="sdes", more=None):
-    """A call that was answered."""
+def talk(net, daemon, a="aiortc", b="sdes", more=None, family=4):
+    """A call that was answered. family: of the addresses of terminal a."""
     peers = []
     try:
-        for place, kind in zip(TERMINALS, (a, b)):
-            peers.append(call.make_peer(net, place, kind))
+        for place, kind, of in zip(TERMINALS, (a, b), (family, 4)):
+            peers.append(call.make_peer(net, place, kind, of))
         yield call.Call(daemon, *peers, more=more).begin()
     finally:
         for p in peers:

@@ -61,6 +61,18 @@ static int mock_port_take(void *arg, struct relay_port *out, uint32_t worker, ui
 	return 0;
 }
 
+static int mock_port_take_more(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
+{
+	struct mock_relay *m = arg;
+	bool was = m->emergency;
+	int err;
+
+	m->emergency = false;
+	err = m->plenty ? mock_port_take(arg, out, worker, local) : -ENOSPC;
+	m->emergency = was;
+	return err;
+}
+
 static int mock_port_take_at(
 	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port)
 {
@@ -72,7 +84,7 @@ static int mock_port_take_at(
 		return m->fail_with;
 	if (rtp_port < PORT_FIRST || rtp_port % 2 || i >= MOCK_MAX)
 		return -ERANGE;
-	if (m->port[i])
+	if (m->port[i] || rtp_port == m->gone)
 		return -EADDRINUSE;
 	*worker = 3;
 	m->port[i] = true;
@@ -311,6 +323,7 @@ static const struct relay_ops mock_ops = {
 	.worker_choose = mock_worker,
 	.emergency = mock_emergency,
 	.port_take = mock_port_take,
+	.port_take_more = mock_port_take_more,
 	.port_take_at = mock_port_take_at,
 	.port_release = mock_port_release,
 	.ctx_take = mock_ctx_take,

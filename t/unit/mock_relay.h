@@ -20,6 +20,8 @@ struct mock_relay {
 	bool port[MOCK_MAX], ctx[MOCK_MAX], key[MOCK_MAX]; /* in use; port i: streams 2i, 2i + 1 */
 	uint32_t ports, ctxs, keys, ports_limit, ports_reserve;
 	bool emergency;                      /* the reserve may be used */
+	uint16_t gone;                       /* this port cannot be taken again */
+	bool plenty;                         /* legs get further ports */
 	struct srtp_master master[MOCK_MAX]; /* per key */
 	struct media_ctx_cfg ctx_cfg[MOCK_MAX];
 	struct media_stream_cfg stream_cfg[2 * MOCK_MAX];

@@ -145,6 +145,86 @@ static void another_pair_takes_over(void **state)
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
 }
 
+/* The selected family fails in mid-call. The other one takes over before consent is lost, whichever
+ * side controls, and it was never checked before, as nomination ended the checks. */
+static void the_other_family_takes_over(void **state)
+{
+	struct ice_pair_selected s;
+	uint64_t end;
+
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
+	net_pass(&N, 100000 * NET_MS);
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
+	N.route = no_v4;
+	for (end = N.now_ns + 90000 * NET_MS; N.now_ns < end;) {
+		net_pass(&N, 100 * NET_MS);
+		assert_int_not_equal(ice_state(&N.a), ICE_LOST);
+		assert_int_not_equal(ice_state(&N.b), ICE_LOST);
+	}
+	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	assert_true(net_agree(&N, 1));
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
+}
+
+/* b gets requests that nominate its pair by IPv6, each sent twice. */
+static void nominate_v6(uint32_t first, uint32_t requests)
+{
+	struct early e = {.src = N.a.local[1].addr, .local = 1, .use_candidate = true};
+
+	for (uint32_t i = 0; i < N.b.pair_count; i++)
+		if (N.b.pair[i].local == 1) {
+			N.b.pair[i].state = PAIR_SUCCEEDED;
+			N.b.pair[i].ok_ns = N.b.now_ns;
+		}
+	for (uint32_t n = 0; n < 2 * requests; n++) {
+		e.id = first + n / 2;
+		ice_triggered(&N.b, &e);
+	}
+}
+
+/* A browser moves to a pair of lower priority, and goes on to nominate that one. */
+static void the_last_of_many_nominations_counts(void **state)
+{
+	struct ice_pair_selected s;
+
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
+	net_pass(&N, 1000 * NET_MS);
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
+	nominate_v6(1, 2); /* the best counts */
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
+	nominate_v6(3, 1);
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
+}
+
+static unsigned searched;
+
+static bool count_v6(struct net *n, struct ice_agent *from, struct net_flight *f)
+{
+	searched += from == &n->b && f->dst.family == AF_INET6;
+	return false;
+}
+
+/* A peer that answers seldom makes us check its candidates no more often than every two minutes. */
+static void a_search_is_rare(void **state)
+{
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
+	net_pass(&N, 10000 * NET_MS);
+	N.route = count_v6;
+	searched = 0;
+	for (int i = 0; i < 200; i++) {
+		N.a.selected[0].ok_ns = N.now_ns - 13000 * NET_MS;
+		N.b.selected[0].ok_ns = N.now_ns - 13000 * NET_MS;
+		net_pass(&N, 1000 * NET_MS);
+		if (i == 100)
+			assert_int_equal(searched, ICE_TRIES); /* one transaction */
+	}
+	assert_int_equal(searched, 2 * ICE_TRIES);
+}
+
 static void restart_keeps_the_old_pair(void **state)
 {
 	struct ice_pair_selected s;
@@ -263,6 +343,9 @@ int main(void)
 		cmocka_unit_test(lite_loses_consent_when_checks_stop),
 		cmocka_unit_test(lite_keeps_a_peer_without_consent),
 		cmocka_unit_test(another_pair_takes_over),
+		cmocka_unit_test(the_other_family_takes_over),
+		cmocka_unit_test(a_search_is_rare),
+		cmocka_unit_test(the_last_of_many_nominations_counts),
 		cmocka_unit_test(restart_keeps_the_old_pair),
 		cmocka_unit_test(restart_moves_to_another_address),
 		cmocka_unit_test(peer_changes_without_our_restart),

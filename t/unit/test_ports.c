@@ -364,6 +364,31 @@ static void a_reserve_is_left_to_emergency_calls(void **state)
 	ports_destroy(p);
 }
 
+/* What a call can do without leaves half of the pairs, and the reserve if that is larger. */
+static void plenty_is_more_than_half(void **state)
+{
+	enum { PAIRS = 40 };
+	static const uint32_t reserve[] = {0, 10, 75}, given[] = {20, 20, 10};
+	struct steer_config cfg = config(BASE, BASE + 2 * PAIRS - 1, 1);
+	static struct ports_pair pair[PAIRS];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(given); i++) {
+		struct ports *p;
+		uint32_t n = 0;
+
+		assert_int_equal(ports_create(&p, &cfg, 0, HOLD_NS), 0);
+		ports_reserve(p, reserve[i]);
+		while (n < PAIRS && ports_take_plenty(p, 0, 0, 0, &pair[n]) == 0)
+			n++;
+		assert_int_equal(n, given[i]);
+		assert_int_equal(ports_take_plenty(p, 0, 0, 0, &pair[n]), -ENOSPC);
+		while (n)
+			pair_close(&pair[--n]);
+		ports_destroy(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +402,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_is_not_ours_is_an_error),
 		cmocka_unit_test(without_descriptors_a_pair_is_refused),
 		cmocka_unit_test(a_reserve_is_left_to_emergency_calls),
+		cmocka_unit_test(plenty_is_more_than_half),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);

@@ -50,12 +50,15 @@ static struct rig {
 	struct packet wire[WIRE_MAX];
 	uint32_t n, sent;
 	bool rtp_late; /* DTLS of RTP is lost */
+	bool no_v4;    /* all IPv4 is lost */
 } rig;
 
 /* --- Ends ------------------------------------------------------------------------------------- */
 
 static const char *const at[2][2] = {
 	{"192.0.2.1:4000", "192.0.2.1:4001"}, {"198.51.100.2:5000", "198.51.100.2:5001"}};
+static const char *const at_v6[2][2] = {
+	{"[2001:db8::1]:4400", "[2001:db8::1]:4401"}, {"[2001:db8::2]:5400", "[2001:db8::2]:5401"}};
 
 static void identify(struct session_ice *ice, int who, uint8_t generation)
 {
@@ -75,7 +78,8 @@ static void start_end(int who)
 	assert_int_equal(dtls_cert_create(&e->order.cert, 1700000000, 86400), 0);
 	assert_int_equal(session_create(&e->s, &e->env), 0);
 	for (int k = 0; k < 2; k++)
-		e->order.cfg.local[k] = net_at(at[who][k]);
+		e->order.cfg.local[0][k] = net_at(at[who][k]);
+	e->order.cfg.locals = 1;
 	e->order.cfg.dtls = (struct session_dtls){.on = true, .association = 1};
 	e->order.cfg.mux = true;
 	identify(&e->order.cfg.ice, who, 1);
@@ -121,13 +125,16 @@ static void hear_ice(int who)
 	memset(ice->remote_pwd, 0, sizeof(ice->remote_pwd));
 	memcpy(ice->remote_ufrag, other->ufrag, sizeof(other->ufrag));
 	memcpy(ice->remote_pwd, other->pwd, sizeof(other->pwd));
-	ice->candidates = rig.e[who].order.cfg.mux ? 1 : 2;
-	for (uint8_t k = 0; k < ice->candidates; k++)
-		ice->candidate[k] = (struct ice_candidate){.addr = net_at(at[!who][k]),
-			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-			.foundation = "1",
-			.foundation_len = 1,
-			.component = k + 1};
+	ice->candidates = 0;
+	for (uint8_t i = 0; i < rig.e[!who].order.cfg.locals; i++)
+		for (uint8_t k = 0; k < (rig.e[who].order.cfg.mux ? 1 : 2); k++)
+			ice->candidate[ice->candidates++] =
+				(struct ice_candidate){.addr = rig.e[!who].order.cfg.local[i][k],
+					.priority = ice_candidate_priority(
+						ICE_HOST, (uint16_t)(UINT16_MAX - i), k + 1),
+					.foundation = {(char)('1' + i)},
+					.foundation_len = 1,
+					.component = k + 1};
 }
 
 static void hear_print(int who, bool wrong)
@@ -159,7 +166,8 @@ static void hear(int who, bool ice)
 /* Whether it is lost on the way. */
 static bool is_lost(int who, const struct session_out *o)
 {
-	return rig.e[who].mute || (rig.rtp_late && !o->rtcp && dtls_is(o->packet, o->len));
+	return rig.e[who].mute || (rig.no_v4 && o->dst.family == AF_INET) ||
+		(rig.rtp_late && !o->rtcp && dtls_is(o->packet, o->len));
 }
 
 static void collect(int who)
@@ -189,9 +197,10 @@ static void arrive(const struct packet *p, const struct endpoint *src)
 		.p = p->out.packet,
 		.len = p->out.len};
 
-	for (int k = 0; k < 2; k++)
-		if (endpoint_eq(&p->out.dst, &e->order.cfg.local[k])) {
-			in.rtcp = k;
+	for (uint8_t k = 0; k < SESSION_PORTS; k++)
+		if (endpoint_eq(&p->out.dst, &e->order.cfg.local[k / 2][k % 2])) {
+			in.rtcp = k % 2;
+			in.at = k / 2;
 			session_take(e->s, &in, now_ns);
 		}
 	collect(to);
@@ -204,7 +213,7 @@ static void deliver(void)
 	for (uint32_t i = 0; i < rig.n; i++) {
 		struct packet p = rig.wire[i];
 
-		arrive(&p, &rig.e[p.from].order.cfg.local[p.out.rtcp]);
+		arrive(&p, &rig.e[p.from].order.cfg.local[p.out.at][p.out.rtcp]);
 	}
 	rig.n = 0;
 }
@@ -775,7 +784,7 @@ static void restore(int who)
 	session_destroy(e->s);
 	assert_int_equal(session_create(&e->s, &e->env), 0);
 	e->n = 0;
-	e->order.cfg.selected[0] = net_at(at[!who][0]);
+	e->order.cfg.selected[0] = net_at((e->order.cfg.selected_at[0] ? at_v6 : at)[!who][0]);
 	e->order.cfg.ice.candidates = 0;
 	e->order.cfg.dtls.established = true;
 	set(who);
@@ -911,6 +920,134 @@ static void the_end_is_told(void **state)
 	}
 }
 
+/* --- Several local addresses ------------------------------------------------------------------ */
+
+static void start_both_families(bool lite)
+{
+	start();
+	rig.e[0].order.cfg.ice.lite = lite;
+	for (int i = 0; i < 2; i++) {
+		rig.e[i].order.cfg.locals = 2;
+		for (int k = 0; k < 2; k++)
+			rig.e[i].order.cfg.local[1][k] = net_at(at_v6[i][k]);
+	}
+}
+
+static const struct session_event *last_pair(int who)
+{
+	const struct session_event *e = NULL;
+
+	for (uint32_t i = 0; i < rig.e[who].n; i++)
+		if (rig.e[who].got[i].kind == SESSION_PAIR)
+			e = &rig.e[who].got[i];
+	assert_non_null(e);
+	return e;
+}
+
+/* The first address leads nowhere. The handshake uses the second one, too. */
+static void the_second_address_serves(void **state)
+{
+	(void)state;
+	for (int lite = 0; lite < 2; lite++) {
+		start_both_families(lite);
+		rig.no_v4 = true;
+		talk(true);
+		for (int i = 0; i < 2; i++) {
+			struct endpoint there = net_at(at_v6[!i][0]);
+
+			assert_int_equal(last_pair(i)->at, 1);
+			assert_true(endpoint_eq(&last_pair(i)->remote, &there));
+			assert_int_equal(events(i, SESSION_PAIR), 1);
+		}
+		end();
+	}
+}
+
+/* Both believe to control; one gives way, and says so. */
+static void the_role_after_a_conflict_is_told(void **state)
+{
+	(void)state;
+	start();
+	rig.e[1].order.cfg.ice.controlling = true;
+	talk(true);
+	pass(3 * S_NS);
+	assert_int_not_equal(last_pair(0)->controlling, last_pair(1)->controlling);
+	end();
+}
+
+static void each_component_may_use_the_second(void **state)
+{
+	(void)state;
+	start_both_families(false);
+	for (int i = 0; i < 2; i++)
+		rig.e[i].order.cfg.mux = false;
+	rig.no_v4 = true;
+	talk(true);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(event(i, SESSION_PAIR, true)->at, 1);
+		assert_int_equal(event(i, SESSION_PAIR, false)->at, 1);
+		assert_int_equal(event(i, SESSION_PAIR, true)->remote.port % 2, 1);
+		assert_int_equal(events(i, SESSION_KEYS), 2);
+	}
+	end();
+}
+
+/* The selected family fails in mid-call: the keys stay. */
+static void another_address_takes_over(void **state)
+{
+	(void)state;
+	start_both_families(false);
+	talk(true);
+	assert_int_equal(last_pair(0)->at, 0);
+	pass(60 * S_NS);
+	rig.no_v4 = true;
+	pass(60 * S_NS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(last_pair(i)->at, 1);
+		assert_int_equal(events(i, SESSION_LOST), 0);
+		assert_int_equal(events(i, SESSION_KEYS), 1);
+	}
+	end();
+}
+
+static void a_restored_session_uses_the_second(void **state)
+{
+	(void)state;
+	start_both_families(false);
+	rig.no_v4 = true;
+	talk(true);
+	rig.e[0].order.cfg.selected_at[0] = 1;
+	restore(0);
+	pass(60 * S_NS);
+	assert_int_equal(last_pair(0)->at, 1);
+	assert_int_equal(events(0, SESSION_LOST) + events(1, SESSION_LOST), 0);
+	end();
+}
+
+/* An address that the agent does not have, and one without ICE. */
+static void other_ports_are_ignored(void **state)
+{
+	struct endpoint src = net_at(at[1][0]);
+	struct session_in in = {.src = &src, .at = 2, .p = (const uint8_t *)"x", .len = 1};
+
+	(void)state;
+	start_both_families(false);
+	talk(true);
+	for (in.at = 2; in.at < 8; in.at++)
+		for (int kind = 0; kind < 3; kind++) {
+			in.dtls = kind == 1;
+			in.zrtp = kind == 2;
+			session_take(rig.e[0].s, &in, now_ns);
+		}
+	end();
+	start();
+	talk(false);
+	in.at = 1;
+	in.dtls = true;
+	session_take(rig.e[0].s, &in, now_ns);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -940,6 +1077,12 @@ int main(void)
 		cmocka_unit_test(strangers_are_not_believed),
 		cmocka_unit_test(without_ice_the_first_keeps_its_place),
 		cmocka_unit_test(the_end_is_told),
+		cmocka_unit_test(the_second_address_serves),
+		cmocka_unit_test(the_role_after_a_conflict_is_told),
+		cmocka_unit_test(each_component_may_use_the_second),
+		cmocka_unit_test(another_address_takes_over),
+		cmocka_unit_test(a_restored_session_uses_the_second),
+		cmocka_unit_test(other_ports_are_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@ enum { MAX = 16, CHANNELS = 2 };
 struct session {
 	uint64_t deadline_ns;
 	uint32_t stun, dtls, ticks, events, answers;
-	bool rtcp, ended;
+	uint32_t port;
+	bool ended;
 	struct side_packet last;
 };
 static struct session *opened[64];
@@ -75,26 +76,26 @@ static void s_cfg_free(void *cfg)
 }
 
 /* Replies to each packet. */
-static void s_take(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns)
+static void s_take(void *session, uint32_t port, const struct side_packet *p, uint64_t now_ns)
 {
 	struct session *s = session;
 
 	(void)now_ns;
-	s->rtcp = rtcp;
+	s->port = port;
 	s->last = *p;
 	s->stun += p->kind == SIDE_STUN;
 	s->dtls += p->kind == SIDE_DTLS;
 	s->answers++;
 }
 
-static bool s_next(void *session, bool *rtcp, struct side_packet *out)
+static bool s_next(void *session, uint32_t *port, struct side_packet *out)
 {
 	struct session *s = session;
 
 	if (!s->answers)
 		return false;
 	s->answers--;
-	*rtcp = s->rtcp;
+	*port = s->port;
 	*out = s->last;
 	return true;
 }
@@ -183,7 +184,8 @@ static void tell(struct rig *r, enum side_cmd_kind kind, uint32_t serial, struct
 	struct side_cmd c = {.kind = kind,
 		.serial = serial,
 		.channel = serial % CHANNELS,
-		.stream = {10 * serial, 10 * serial + 1}};
+		.stream = {10 * serial, 10 * serial + 1},
+		.streams = 2};
 
 	if (kind != SIDE_CLOSE) {
 		c.cfg = malloc(sizeof(say));
@@ -204,6 +206,18 @@ static int packet(struct rig *r, enum side_kind kind, uint32_t serial, uint32_t 
 
 static const struct session QUIET = {.deadline_ns = DEADLINE_NEVER};
 
+static void tell_streams(
+	struct rig *r, enum side_cmd_kind kind, uint32_t serial, const uint32_t *stream, uint32_t n)
+{
+	struct side_cmd c = {
+		.kind = kind, .serial = serial, .channel = serial % CHANNELS, .streams = n};
+
+	memcpy(c.stream, stream, n * sizeof(*stream));
+	c.cfg = malloc(sizeof(QUIET));
+	memcpy(c.cfg, &QUIET, sizeof(QUIET));
+	assert_int_equal(side_thread_command(r->t, &c), 0);
+}
+
 /* --- Tests ------------------------------------------------------------------------------------ */
 
 static void packets_reach_their_session_and_answers_their_stream(void **state)
@@ -223,7 +237,7 @@ static void packets_reach_their_session_and_answers_their_stream(void **state)
 		;
 	assert_int_equal(opened[0]->stun, 1);
 	assert_int_equal(opened[1]->dtls, 1);
-	assert_true(opened[1]->rtcp);
+	assert_int_equal(opened[1]->port, 1);
 	assert_int_equal(side_thread_counts(r->t).strays, 2);
 	assert_true(side_next(r->channel[1], &p));
 	assert_int_equal(p.stream, 30);
@@ -390,11 +404,43 @@ static void deadlines_are_a_heap(void **state)
 	deadlines_fini(&d);
 }
 
+/* A session knows its ports by their place in the list, which may change. */
+static void a_session_may_have_several_addresses(void **state)
+{
+	static const uint32_t four[] = {30, 31, 72, 73}, fewer[] = {72, 73};
+	struct rig *r = *state;
+	struct side_packet p;
+
+	tell_streams(r, SIDE_OPEN, 3, four, 4);
+	assert_int_equal(packet(r, SIDE_STUN, 3, 73), 0);
+	side_thread_round(r->t, 1);
+	assert_int_equal(opened[0]->port, 3);
+	assert_true(side_next(r->channel[1], &p));
+	assert_int_equal(p.stream, 73);
+	tell_streams(r, SIDE_CHANGE, 3, fewer, 2);
+	assert_int_equal(packet(r, SIDE_STUN, 3, 73), 0);
+	assert_int_equal(packet(r, SIDE_STUN, 3, 30), 0);
+	side_thread_round(r->t, 1);
+	assert_int_equal(opened[0]->port, 1);
+	assert_int_equal(opened[0]->stun, 2);
+	assert_int_equal(side_thread_counts(r->t).strays, 1);
+	assert_true(side_next(r->channel[1], &p));
+	assert_int_equal(p.stream, 73);
+	/* Packets for a port that it has no more are not sent. */
+	opened[0]->port = 3;
+	opened[0]->answers = 1;
+	tell_streams(r, SIDE_CHANGE, 3, fewer, 2);
+	side_thread_round(r->t, 1);
+	assert_false(side_next(r->channel[1], &p));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			packets_reach_their_session_and_answers_their_stream, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_session_may_have_several_addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_flood_of_dtls_delays_no_stun_and_no_other_session, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -24,8 +24,13 @@ class Failed(Exception):
     """A call did not go as it must."""
 
 
+BOTH = 46  # of IPv4 and IPv6
+
+
 def address(place, family=4):
     i = PLACES.index(place) + 1
+    if family == BOTH:
+        return f"{address(place)},{address(place, 6)}"
     return f"10.200.{i}.2" if family == 4 else f"fd00:{i}::2"
 
 

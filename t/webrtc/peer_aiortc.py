@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A WebRTC terminal by aiortc: full ICE, DTLS-SRTP, rtcp-mux. Host candidates of its one address only."""
+"""A WebRTC terminal by aiortc: full ICE, DTLS-SRTP, rtcp-mux. Host candidates of its address only; several with commas."""
 import asyncio
 import fractions
 import logging
@@ -45,7 +45,7 @@ class Terminal(logging.Handler):
         super().__init__(logging.WARNING)
         self.args, self.complaints = args, []
         logging.getLogger().addHandler(self)
-        aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: [args.address]
+        aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: args.address.split(",")
         self.ear, self.losses = tone.Ear(), peer.Losses()
         self.first_in = self.first_out = self.out = 0
         self.watch_packets()
