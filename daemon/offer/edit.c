@@ -68,9 +68,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		e->keying = plan->media[owner].lines.line;
 		e->keying_count = plan->media[owner].lines.n;
 	}
-	if (is_answer && e->lines.s)
+	if (e->lines.s)
 		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
-			STR_ARG(bundle_extension(to, i, in)));
+			STR_ARG(bundle_extension(to, i, in, is_answer)));
 	return e->lines.s;
 }
 
@@ -154,6 +154,11 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 				(side_leg_get(to, i) && to->leg[i]->asked.shares && !is_answer)
 			? i + 1
 			: 0;
+	for (uint32_t i = 0; me && is_answer && i < in->sdp->media_count; i++) {
+		const struct leg *from = side_leg_get(next->side[plan->from], i);
+
+		me[i].drop_mid_ext = from && from->asked.mid_ext;
+	}
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))
