@@ -5,18 +5,19 @@ import re
 
 import call
 import kinds
+import video
 from baresip import wait_for
 
 Special = collections.namedtuple("Special", "peers check")
 
 
-def talk(net, the_relay, a, b, family=4, faults=("", ""), check=None):
+def talk(net, the_relay, a, b, family=4, faults=("", ""), check=None, more=None):
     """Makes a call between fresh peers, hands it to check, and removes all. Returns what check returns."""
     peers = []
     try:
         for place, kind, fault in zip(call.PLACES, (a, b), faults):
             peers.append(call.make_peer(net, place, kind, family, fault))
-        c = call.Call(the_relay, *peers, family=family)
+        c = call.Call(the_relay, *peers, family=family, more=more)
         try:
             return check(c.begin())
         finally:
@@ -111,6 +112,11 @@ def zrtp_end_to_end(net, the_relay, a, b):
     return talk(net, the_relay, a, b, check=same_sas)
 
 
+def with_video(*bundle):
+    """Audio and video. bundle: what the relay may do with groups in this call."""
+    return lambda net, the_relay, a, b: talk(net, the_relay, a, b, check=video.check, more={"bundle": list(bundle)})
+
+
 # Cells that are known to fail with a relay: they do not fail the run, unless they pass.
 KNOWN = {
     "rtpengine": {
@@ -145,6 +151,10 @@ SPECIAL = {
     **{f"sdes-{kind}-restart": Special(("sdes", kind), restarted("b")) for kind in ("pion", "str0m", "chromium")},
     "pion-aiortc-restart": Special(("pion", "aiortc"), restarted("a")),
     "pion-sdes-wrong-fingerprint": Special(("pion", "sdes"), wrong_fingerprint),
+    # Debian's rtpengine cannot bundle.
+    "chromium-chromium-video": Special(("chromium_video", "chromium_video"), with_video("accept", "offer")),
+    "chromium-ffmpeg-video": Special(("chromium_video", "ffmpeg_sdes"), with_video("accept")),
+    "ffmpeg-chromium-video": Special(("ffmpeg_rtp", "chromium_video"), with_video("offer")),
     "linphone-linphone-zrtp-end-to-end": Special(("linphone_zrtp_through", "linphone_zrtp_through"), zrtp_end_to_end),
 }
 
@@ -152,14 +162,14 @@ SPECIAL = {
 CHEAP = ["aiortc-sdes", "sdes-aiortc", "rtp-aiortc", "aiortc-aiortc", "sdes-sdes", "sdes-aiortc-v6", "aiortc-sdes-wrong-fingerprint"]
 
 # To each other; all other kinds are tested to and from SDES.
-MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "chromium", "pion", "gstreamer", "str0m")
+MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion", "gstreamer", "str0m")
 
 
-MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion")
-
+# Only in cells of their own.
+VIDEO = {"chromium_video", "ffmpeg_rtp", "ffmpeg_sdes"}
 
 
 def chosen(names):
     """The cells of these kinds."""
-    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and "linphone_zrtp_through" not in (a, b)]
+    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and not VIDEO & {a, b} and "linphone_zrtp_through" not in (a, b)]
     return pairs + [n for n, c in SPECIAL.items() if set(c.peers) <= set(names)]
