@@ -5,6 +5,7 @@
  * slots that no authentic packet needs (keys.c). */
 #include <assert.h>
 
+#include "media/ahead.h"
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/fast_path.h"
@@ -96,6 +97,8 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
+	if (!d->rx->rx.set && media_ahead_keep(m, d->a, in, stream))
+		return PACKET_SIDE;
 	if (s->cfg.bundle) {
 		uint32_t line = media_bundle_find(m, stream, d->p, d->len, d->rtcp);
 

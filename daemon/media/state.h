@@ -271,6 +271,7 @@ struct media {
 	uint32_t doublers;
 	uint32_t bundlers;           /* number of streams with bundle: likewise */
 	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
+	struct media_ahead *ahead;   /* packets whose keys are awaited */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
 	/* [burst_max]: the burst's own arena slots in use; checked for copies only */
