@@ -524,6 +524,42 @@ static void the_mid_is_answered_where_nothing_else_tells(void **state)
 	end(&r);
 }
 
+/* A browser's data channel is rejected on both sides, in the group or not. Audio is not affected. */
+static void data_channels_of_browsers_are_rejected(void **state)
+{
+	static const uint32_t FLAGS[] = {0, NG_BUNDLE_ACCEPT};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offer(&r,
+			HEAD("1") "a=group:BUNDLE a d\r\nm=audio 4000 " DTLS
+				  " 111 0\r\na=mid:a\r\n" TRANSPORT
+				  "m=application 4000 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:d\r\n"
+				  "a=sctp-port:5000\r\n" TRANSPORT,
+			FLAGS[i], "RTP/AVP");
+		assert_true(port(&r, 0) && !port(&r, 1));
+		assert_true(r.t.reply.warning.len);
+		assert_non_null(
+			memmem(r.t.reply.warning.s, r.t.reply.warning.len, "data channel", 12));
+		/* The answer has its MID, with the flag generate-mid, too: browsers insist. */
+		r.answered = true;
+		q = talk_request("a", "b",
+			HEAD("2") "m=audio 5000 RTP/AVP 0\r\n"
+				  "m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\n");
+		q.flags |= 1ull << NG_FLAG_GENERATE_MID;
+		talk_send(&r.t, &q, true);
+		assert_true(port(&r, 0) && !port(&r, 1));
+		assert_string_equal(group(&r), "a");
+		assert_true(str_eq(value(&r, 1, "mid"), STR("d")));
+		assert_int_equal(sessions(&r), 1);
+		end(&r);
+	}
+}
+
 /* Contexts that send under some key. */
 static uint32_t with_keys(const struct rig *r)
 {
@@ -616,6 +652,7 @@ int main(void)
 		cmocka_unit_test(the_mid_is_offered),
 		cmocka_unit_test(m_lines_with_other_header_extensions_are_not_offered_together),
 		cmocka_unit_test(the_mid_is_answered_where_nothing_else_tells),
+		cmocka_unit_test(data_channels_of_browsers_are_rejected),
 		cmocka_unit_test(a_group_outlives_later_offers),
 		cmocka_unit_test(crypto_lines_of_the_first_hold_for_all),
 	};

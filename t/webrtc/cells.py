@@ -151,6 +151,8 @@ SPECIAL = {
     **{f"sdes-{kind}-restart": Special(("sdes", kind), restarted("b")) for kind in ("pion", "str0m", "chromium")},
     "pion-aiortc-restart": Special(("pion", "aiortc"), restarted("a")),
     "pion-sdes-wrong-fingerprint": Special(("pion", "sdes"), wrong_fingerprint),
+    "chromium_data-sdes": Special(("chromium_data", "sdes"), two_way),
+    "chromium_data-chromium": Special(("chromium_data", "chromium"), two_way),
     # Debian's rtpengine cannot bundle.
     "chromium-chromium-video": Special(("chromium_video", "chromium_video"), with_video("accept", "offer")),
     "chromium-ffmpeg-video": Special(("chromium_video", "ffmpeg_sdes"), with_video("accept")),
@@ -166,10 +168,10 @@ MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls",
 
 
 # Only in cells of their own.
-VIDEO = {"chromium_video", "ffmpeg_rtp", "ffmpeg_sdes"}
+OWN = {"chromium_data", "chromium_video", "ffmpeg_rtp", "ffmpeg_sdes"}
 
 
 def chosen(names):
     """The cells of these kinds."""
-    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and not VIDEO & {a, b} and "linphone_zrtp_through" not in (a, b)]
+    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and not OWN & {a, b} and "linphone_zrtp_through" not in (a, b)]
     return pairs + [n for n, c in SPECIAL.items() if set(c.peers) <= set(names)]

@@ -57,6 +57,7 @@ KINDS = {
     "linphone_zrtp_through": Kind(ZRTP_THROUGH, "phones.Linphone", "/usr/bin/linphonec", "zrtp"),
     "chromium": Kind(BROWSER, "browser.Chromium", "/usr/bin/chromium"),
     "chromium_address": Kind(BROWSER, "browser.ChromiumAddress", "/usr/bin/chromium"),
+    "chromium_data": Kind(BROWSER, "browser.ChromiumData", "/usr/bin/chromium"),
     "chromium_video": Kind(BROWSER, "video.Chromium", "/usr/bin/chromium"),
     "ffmpeg_rtp": Kind(RTP, "video.Ffmpeg", "/usr/bin/ffmpeg", keying="rtp"),
     "ffmpeg_sdes": Kind(SDES, "video.Ffmpeg", "/usr/bin/ffmpeg", "sdes"),

@@ -174,8 +174,18 @@ class User {
 		pc.addEventListener("track", (e) => this.sound.hear(e.track, e.receiver));
 	}
 
-	call(to) {
-		this.watch(this.ua.call(to, { ...this.options, mediaStream: this.stream() }).connection);
+	// picture: also with video, of a canvas.
+	call(to, picture = false) {
+		const mediaStream = this.stream();
+		if (picture)
+			mediaStream.addTrack(this.picture());
+		this.watch(this.ua.call(to, { ...this.options, mediaStream }).connection);
+	}
+
+	picture() {
+		const canvas = document.createElement("canvas"), draw = canvas.getContext("2d");
+		setInterval(() => { draw.fillStyle = `hsl(${Date.now() / 20 % 360} 90% 50%)`; draw.fillRect(0, 0, 300, 150); }, 50);
+		return canvas.captureStream(20).getTracks()[0];
 	}
 
 	// These resolve when the phone has answered the new offer.

@@ -182,6 +182,17 @@ def check_restart(page, phone):
     more_blocks(page, phone, "after an ICE restart")
 
 
+def check_video(rig, page, phone):
+    """The browser offers audio and video in a group, and the phone has no video: audio goes on alone."""
+    page.browser.js(f"user.call('sip:phone@{DOMAIN}', true)")
+    page.is_("state", "confirmed")
+    both_hear(page, phone, "browser with video to phone")
+    page.browser.js("user.session.terminate()")
+    wait_for("the end at the phone", phone.phone.ended)
+    wait_for("an end without calls", lambda: rig.calls() == [])
+    phone.forget()
+
+
 def check_calls(rig, page, phone):
     page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
     page.is_("state", "confirmed")
@@ -193,6 +204,8 @@ def check_calls(rig, page, phone):
     wait_for("the end at the phone", phone.phone.ended)
     wait_for("an end without calls", lambda: rig.calls() == [])
     phone.forget()
+    if rig.relay.name == "xcipherd":
+        check_video(rig, page, phone)
     phone.phone.tell(f"/dial sip:alice@{DOMAIN}")
     page.is_("state", "confirmed")
     both_hear(page, phone, "phone to browser")
