@@ -2,9 +2,13 @@
 """What is checked in a cell of the matrix: two-way media in the ordinary ones, and special cases by name."""
 import collections
 import re
+import select
+import socket
+import threading
 
 import call
 import kinds
+import ng
 import video
 from baresip import wait_for
 
@@ -88,6 +92,51 @@ def nothing(c):
     return f"no media, offerer {reports[0]['state']}"
 
 
+class Sent:
+    """Counts RTP of the peer at a as it enters the gateway, before the relay. It reads the gateway's interface."""
+
+    def __init__(self, net):
+        self.socket = ng.socket_in(net.gateway, socket.AF_PACKET)
+        self.socket.bind(("g1", 0x0800))
+        self.seen, self.ended = set(), False
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        while not self.ended:
+            if select.select([self.socket], [], [], 0.1)[0]:
+                packet = self.socket.recv(2048)
+                udp = 4 * (packet[0] & 15)
+                if packet[9] == 17 and packet[12:16] == socket.inet_aton(call.address("a")) and len(packet) >= udp + 20:
+                    self.take(packet[udp + 8:])
+
+    def take(self, rtp):
+        if rtp[0] >> 6 == 2 and not 64 <= rtp[1] & 0x7f < 96:
+            self.seen.add((rtp[8:12], rtp[2:4]))
+
+    def close(self):
+        self.ended = True
+        self.thread.join()
+        self.socket.close()
+
+
+def all_arrive(net, the_relay, a, b):
+    """A peer sends media when its handshake is over. Each packet of it reaches the other side, from the first on."""
+    def check(c):
+        c.talks()
+        c.a.close()
+        try:
+            wait_for("the last packets", lambda: c.b.report()["packets_in"] >= len(sent.seen))
+        except AssertionError:
+            raise call.Failed(f"{len(sent.seen)} sent, {c.b.report()['packets_in']} received") from None
+        return f"{len(sent.seen)} sent, {c.b.report()['packets_in']} received"
+    sent = Sent(net)
+    try:
+        return talk(net, the_relay, a, b, check=check)
+    finally:
+        sent.close()
+
+
 def wrong_fingerprint(net, the_relay, a, b):
     talk(net, the_relay, a, b, check=heard)  # the control
     return talk(net, the_relay, a, b, faults=("fingerprint", ""), check=nothing)
@@ -151,6 +200,7 @@ SPECIAL = {
     **{f"sdes-{kind}-restart": Special(("sdes", kind), restarted("b")) for kind in ("pion", "str0m", "chromium")},
     "pion-aiortc-restart": Special(("pion", "aiortc"), restarted("a")),
     "pion-sdes-wrong-fingerprint": Special(("pion", "sdes"), wrong_fingerprint),
+    **{f"{kind}-sdes-all": Special((kind, "sdes"), all_arrive) for kind in ("baresip_dtls", "baresip_ice", "aiortc", "pion", "chromium")},
     "chromium_data-sdes": Special(("chromium_data", "sdes"), two_way),
     "chromium_data-chromium": Special(("chromium_data", "chromium"), two_way),
     # Debian's rtpengine cannot bundle.
