@@ -246,18 +246,6 @@ static struct str mid_of(const struct sdp_media_edit *e, const struct sdp_media 
 	return !m->mid.len && e->mid ? pool_printf(p, "%u", e->mid) : m->mid;
 }
 
-bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer)
-{
-	const struct leg *l = side_leg_get(to, i);
-	bool owner = false;
-
-	if (!l || !is_answer)
-		return l && l->asked.shares;
-	for (uint32_t k = 0; k < to->legs; k++)
-		owner |= to->leg[k] && to->leg[k]->via == i + 1;
-	return l->via || owner;
-}
-
 struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer)
 {

@@ -30,11 +30,10 @@ uint32_t bundle_owner(const struct side *to, uint32_t i, const struct plan *plan
 /* The MIDs of the group to write, the tagged one first; s = NULL: none of several m-lines. */
 struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer);
-/* Whether m-line i is in the group that is written. */
-bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer);
-
 /* --- bundle_mid.c ----------------------------------------------------------------------------- */
 
+/* Whether m-line i is in the group that is written. */
+bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer);
 struct sdp_ext_ids;
 /* Decides under which ID the MID is offered in m-lines whose offer lacks it. ids: the group's. */
 void bundle_ask_mid(struct side *to, const struct sdp_ext_ids *ids, const struct neg_in *in);

@@ -8,6 +8,18 @@
 
 #define ONE_BYTE_IDS 14u
 
+bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer)
+{
+	const struct leg *l = side_leg_get(to, i);
+	bool owner = false;
+
+	if (!l || !is_answer)
+		return l && l->asked.shares;
+	for (uint32_t k = 0; k < to->legs; k++)
+		owner |= to->leg[k] && to->leg[k]->via == i + 1;
+	return l->via || owner;
+}
+
 /* An ID that the group has for the MID, or had, or the first free one. 0: none is free. */
 static uint8_t choose(const struct side *to, const struct sdp_ext_ids *ids)
 {

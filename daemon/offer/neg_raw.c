@@ -34,8 +34,8 @@ static bool is_conversation(const struct sdp_media *m)
 	return false;
 }
 
-/* A browser's data channel: no address is reached without ICE, and ICE is relayed for RTP only. Left
- * in the SDP without credentials it would make the browser refuse the whole description. */
+/* A browser's data channel: no address is reached without ICE, and ICE ends here for RTP only.
+ * Without credentials in its SDP a browser refuses the whole description. */
 static bool needs_ice(const struct sdp_media *m)
 {
 	return m->proto == SDP_UDP_DTLS_SCTP && m->ice;

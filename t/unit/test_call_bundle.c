@@ -524,7 +524,7 @@ static void the_mid_is_answered_where_nothing_else_tells(void **state)
 	end(&r);
 }
 
-/* A browser's data channel is rejected on both sides, in the group or not. Audio is not affected. */
+/* A browser's data channel is rejected on both sides, in the group or not. Audio goes on. */
 static void data_channels_of_browsers_are_rejected(void **state)
 {
 	static const uint32_t FLAGS[] = {0, NG_BUNDLE_ACCEPT};
