@@ -25,10 +25,10 @@ static bool is_old(const struct ahead_packet *p, uint64_t now_ns)
 	return now_ns > p->in.t_ns && now_ns - p->in.t_ns > MEDIA_AHEAD_NS;
 }
 
-/* A free place. NULL: none, or the stream has its share. */
+/* A free place, or that of the stream's oldest packet: those that stay are consecutive. NULL: none. */
 static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now_ns)
 {
-	struct ahead_packet *found = NULL;
+	struct ahead_packet *found = NULL, *oldest = NULL;
 	uint32_t share = 0;
 
 	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
@@ -36,10 +36,16 @@ static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now
 
 		if (p->number && is_old(p, now_ns))
 			drop(m, p);
-		share += p->number && p->stream == stream;
 		found = p->number ? found : p;
+		if (!p->number || p->stream != stream)
+			continue;
+		share++;
+		oldest = oldest && oldest->number < p->number ? oldest : p;
 	}
-	return share < MEDIA_AHEAD_SHARE ? found : NULL;
+	if (share < MEDIA_AHEAD_SHARE)
+		return found;
+	drop(m, oldest);
+	return oldest;
 }
 
 bool media_ahead_keep(

@@ -8,9 +8,9 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-#define MEDIA_AHEAD_MAX   64u           /* packets of a worker */
-#define MEDIA_AHEAD_SHARE 16u           /* packets of a stream */
-#define MEDIA_AHEAD_NS    1000000000ull /* then they are dropped */
+#define MEDIA_AHEAD_MAX   256u          /* packets of a worker */
+#define MEDIA_AHEAD_SHARE 64u           /* packets of a stream: then its oldest is dropped */
+#define MEDIA_AHEAD_NS    2000000000ull /* longer than a lost last flight takes to be repeated */
 
 struct media_ahead {
 	uint32_t n;
