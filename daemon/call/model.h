@@ -159,6 +159,8 @@ struct leg {
 		enum sdp_proto proto;
 		bool either; /* also offered in RTP (osrtp_legacy.c) */
 		bool shares; /* in a group with BUNDLE */
+		/* ID of the header extension for the MID, if only we offered it; 0 = not offered */
+		uint8_t mid_ext;
 	} asked;
 
 	uint64_t walked; /* links.c: number of the last walk that visited it */

@@ -28,6 +28,13 @@ static void remotes(const struct neg_in *in, const struct sdp_media *m, bool mux
 	rtcp->port = m->has_rtcp ? m->rtcp.port : (uint16_t)(m->port + 1);
 }
 
+void neg_said_mid(struct leg_said *said, const struct sdp_media *m)
+{
+	memset(said->mid, 0, sizeof(said->mid));
+	if (m->mid.len && m->mid.len < sizeof(said->mid))
+		memcpy(said->mid, m->mid.s, m->mid.len);
+}
+
 void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in)
 {
 	said->proto = m->proto;
@@ -38,9 +45,7 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	said->mid_ext = sdp_mid_ext(in->sdp, m);
 	memset(said->types, 0, sizeof(said->types));
 	sdp_payload_types(said->types, m);
-	memset(said->mid, 0, sizeof(said->mid));
-	if (m->mid.len && m->mid.len < sizeof(said->mid))
-		memcpy(said->mid, m->mid.s, m->mid.len);
+	neg_said_mid(said, m);
 	remotes(in, m, false, &said->remote, &said->rtcp_remote);
 }
 

@@ -127,17 +127,58 @@ uint32_t media_bundle_find(
 	return line != MEDIA_NONE && has_type(m, line, type) ? line : by_type(m, port, type);
 }
 
-uint32_t media_bundle_named(const struct media *m, uint32_t port, const uint8_t *p, size_t len)
+uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, size_t len)
 {
 	struct rtcp_names names;
 	uint32_t named = 0;
 
 	rtcp_names_read(&names, p, len);
 	for (uint32_t i = 0; i < names.n; i++) {
-		uint32_t line = line_of(m, port, names.name[i].ssrc, !names.name[i].theirs);
+		bool ours = !names.name[i].theirs;
+		uint32_t ssrc = names.name[i].ssrc, line = line_of(m, port, ssrc, ours);
 
-		if (line != MEDIA_NONE)
-			named |= media_bundle_bit(m, port, line);
+		if (line == MEDIA_NONE)
+			continue;
+		named |= media_bundle_bit(m, port, line);
+		if (ours)
+			make(m, port, ssrc, true)->index = BUNDLE_REPORTED;
 	}
 	return named;
+}
+
+/* --- MIDs that we send ------------------------------------------------------------------------ */
+
+static bool is_mid(const struct rtp_ext *e, const struct media_stream_cfg *c)
+{
+	return e->len <= sizeof(c->mid) && memcmp(e->at, c->mid, e->len) == 0 &&
+		(e->len == sizeof(c->mid) || !c->mid[e->len]);
+}
+
+bool media_bundle_wants_mid(
+	const struct media *m, const struct note *n, uint32_t ssrc, const uint8_t *p, size_t len)
+{
+	const struct media_stream_cfg *to = &m->stream[n->to].cfg;
+	uint8_t theirs = m->stream[n->stream].cfg.mid_ext; /* ID for the MID on the other side */
+	const struct bundle_ssrc *s;
+	struct rtp_ext e;
+
+	if (!to->mid_ext || !to->mid[0] || !(to->via || to->bundle))
+		return false;
+	if (theirs && theirs != to->mid_ext && rtp_ext_find(&e, p, len, theirs))
+		return true;
+	if (rtp_ext_find(&e, p, len, to->mid_ext))
+		return !is_mid(&e, to);
+	s = known(m, media_bundle_port(m, n->to), ssrc, true);
+	return !s || s->index != BUNDLE_REPORTED;
+}
+
+int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len)
+{
+	const struct media_stream_cfg *to = &m->stream[n->to].cfg;
+	struct rtp_ext_edit e = {.id = to->mid_ext,
+		.drop = m->stream[n->stream].cfg.mid_ext,
+		.value = {(const uint8_t *)to->mid, (uint8_t)strnlen(to->mid, sizeof(to->mid))}};
+	int32_t grown = rtp_ext_write(p, len, &e);
+
+	return grown == INT32_MIN ? 0 : grown;
 }

@@ -5,13 +5,18 @@
 #define MEDIA_BUNDLE_H
 
 #include "media/state.h"
+#include "proto/rtp_ext.h"
 
 #define MEDIA_BUNDLE_MAX   16 /* streams of a bundle */
 #define MEDIA_BUNDLE_SSRCS 32 /* that are remembered each way; then the oldest are forgotten */
 
+#define BUNDLE_REPORTED UINT64_MAX
+
 struct media_bundle { /* written by complete.c only, and by commands */
 	struct bundle_ssrc {
-		uint64_t index;  /* received: of the packet that said so last */
+		/* Received: of the packet that said so last. Sent: BUNDLE_REPORTED, if RTCP of the
+		 * terminal has named it. */
+		uint64_t index;
 		uint32_t stream; /* handle + 1, 0 = free */
 		uint32_t ssrc;
 	} of[2][MEDIA_BUNDLE_SSRCS]; /* [sent] */
@@ -44,8 +49,18 @@ void media_bundle_learn(
 /* A packet of this m-line is sent. */
 void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc);
 
-/* The m-lines that this deciphered RTCP names, a bit each. */
-uint32_t media_bundle_named(const struct media *m, uint32_t port, const uint8_t *p, size_t len);
+/* Whether a packet to the stream "to" needs its MID (RFC 9143 9.2): it has another, or none, and
+ * the terminal's RTCP has not named the SSRC that the packet is sent under. p, len: at least the
+ * header, still authentic or not. Reads only. */
+bool media_bundle_wants_mid(
+	const struct media *m, const struct note *n, uint32_t ssrc, const uint8_t *p, size_t len);
+/* Writes the MID of n->to into the plain packet, which has room for MEDIA_MID_GROWTH more bytes.
+ * Returns by how many bytes its header grew. */
+int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len);
+#define MEDIA_MID_GROWTH RTP_EXT_GROWTH(RTP_MID_MAX)
+
+/* The m-lines that this deciphered RTCP names, a bit each. Notes which SSRCs of ours it names. */
+uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, size_t len);
 /* The bit of an m-line; 0: it is not of this bundle. */
 uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line);
 

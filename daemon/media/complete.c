@@ -246,6 +246,30 @@ static void seal_rtcp(
 	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
 }
 
+/* Writes the MID into the decrypted packet in arena.out, and writes the matching job; then encrypts
+ * the packet. False: it could not be encrypted. */
+static bool seal_rtp(
+	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
+{
+	uint8_t *p = a->out + j->out_off;
+	struct xc_job seal;
+
+	j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
+	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
+	if (!n->seal)
+		return true;
+	seal = (struct xc_job){.tx_index = j->tx_index,
+		.tx_key = n->seal, /* from plain */
+		.hdr_len = j->hdr_len,
+		.body_len = j->body_len,
+		.rx_tag_off = j->hdr_len + j->body_len,
+		.tx_tag_off = j->tx_tag_off,
+		.ssrc = media_sent_ssrc(j),
+		.flags = j->flags & XC_JOB_TX_CLEAR};
+	put_be32(p + 8, seal.ssrc);
+	return srtp_ref_job(&seal, a->key, p, p) == XC_OK;
+}
+
 /* Removes feedback from the decrypted packet in arena.out, and writes the matching job. False: the
  * packet is empty now. */
 static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)
@@ -306,7 +330,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	bool is_copy = n->copy_of != MEDIA_NONE, heard = is_copy && !n->bundle;
 	uint32_t by; /* stream that provides the port and destination */
 	const struct xc_job *came;
-	struct xc_job found, cut;
+	struct xc_job found, changed; /* instead of *j */
 	uint8_t v;
 
 	if (n->other)
@@ -338,16 +362,22 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 		return media_drop(m, n->stream, v);
 	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !heard &&
 		!n->passed) {
-		cut = *j;
-		if (!cut_feedback(a, n, &cut))
+		changed = *j;
+		if (!cut_feedback(a, n, &changed))
 			return media_drop(m, n->stream, PACKET_DROP_FEEDBACK);
-		j = &cut;
+		j = &changed;
 	}
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
-	if (n->seal)
+	if (n->mid) {
+		changed = *j;
+		if (!seal_rtp(m, a, n, &changed))
+			return media_drop(m, n->stream, PACKET_DROP_STALE);
+		j = &changed;
+	} else if (n->seal) {
 		seal_rtcp(a, n, j, heard);
+	}
 	if (target->cfg.bundle && !(j->flags & XC_JOB_RTCP))
 		media_bundle_sent(m, by, n->to, media_sent_ssrc(j));
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);

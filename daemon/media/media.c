@@ -10,6 +10,7 @@
 #include "base/bigmem.h"
 #include "base/lines.h"
 #include "media/again.h"
+#include "media/ahead.h"
 #include "media/bundle.h"
 #include "media/fast_path.h"
 #include "media/keys.h"
@@ -466,10 +467,11 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
 	m->bundle = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
+	m->ahead = bigmem_alloc(1, sizeof(*m->ahead));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
-		!m->key || !m->epochs || !m->again || !m->watch || !m->bundle) {
+		!m->key || !m->epochs || !m->again || !m->watch || !m->bundle || !m->ahead) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -499,6 +501,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->again, AGAIN_HASHES, sizeof(*m->again));
 	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));
 	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
+	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
 	free(m->epochs);
 	free(m);
 }

@@ -5,6 +5,7 @@
  * slots that no authentic packet needs (keys.c). */
 #include <assert.h>
 
+#include "media/ahead.h"
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/fast_path.h"
@@ -96,6 +97,8 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
+	if (!d->rx->rx.set && media_ahead_keep(m, d->a, in, stream))
+		return PACKET_SIDE;
 	if (s->cfg.bundle) {
 		uint32_t line = media_bundle_find(m, stream, d->p, d->len, d->rtcp);
 
@@ -374,6 +377,22 @@ static uint8_t leave_rtcp(struct draft *d)
 	return v;
 }
 
+/* RTP to a bundle whose MID must be written: the header may not change before it is authentic, so
+ * the engine only decrypts. A packet without room for it leaves as it is. */
+static void leave_with_mid(struct draft *d, uint32_t end)
+{
+	struct xc_job *j = d->job;
+	const uint8_t *p = d->a->in + j->in_off;
+
+	if (end + MEDIA_MID_GROWTH > ARENA_MAX_PACKET ||
+		!media_bundle_wants_mid(
+			d->m, d->note, media_sent_ssrc(j), p, j->hdr_len + j->body_len))
+		return;
+	d->note->mid = true;
+	d->note->seal = j->tx_key;
+	j->tx_key = 0;
+}
+
 uint8_t media_leave(struct draft *d)
 {
 	static const struct media_ctx plain;
@@ -381,6 +400,7 @@ uint8_t media_leave(struct draft *d)
 	struct media_tail t = d->rtcp ? tx->rtcp_tail[true] : tx->tx.tail;
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
+	uint8_t v = PACKET_JOB;
 
 	if (end + t.len > ARENA_MAX_PACKET)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
@@ -388,11 +408,14 @@ uint8_t media_leave(struct draft *d)
 	j->tx_key = d->rtcp;
 	d->note->seal = 0;
 	j->ssrc_change = ssrc_change(d, tx);
-	if (!tx->tx.srtp)
-		return PACKET_JOB;
-	if (tx->tx.clear >> d->rtcp & 1)
-		j->flags |= XC_JOB_TX_CLEAR;
-	return d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
+	if (tx->tx.srtp) {
+		if (tx->tx.clear >> d->rtcp & 1)
+			j->flags |= XC_JOB_TX_CLEAR;
+		v = d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
+	}
+	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
+		leave_with_mid(d, end + t.len);
+	return v;
 }
 
 /* A plain source after a restart: renames the SSRC in the packet before anything reads it. */

@@ -95,15 +95,29 @@ static void sender(uint64_t key, uint8_t *p, size_t len)
 		some(key, p, len, 4, 4, p[1] == BYE ? count : 1, false);
 }
 
-/* Report blocks (RFC 3550 6.4), and whose media feedback is about (RFC 4585 6.1). */
+/* Whose media feedback is about (RFC 4585 6.1). FIR, TMMBR and their kind, and REMB, name it in
+ * their own part (RFC 5104 4.2 and 4.3, draft-alvestrand-rmcat-remb). */
+static void feedback(uint64_t key, uint8_t *p, size_t len)
+{
+	unsigned format = p[0] & 0x1f;
+
+	if (len >= 12 && be32(p + 8))
+		one(key, p + 8, true);
+	if (p[1] == RTPFB ? format == 3 || format == 4 : format >= 4 && format <= 7)
+		some(key, p, len, 12, 8, UINT32_MAX, true);
+	else if (p[1] == PSFB && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
+		some(key, p, len, 20, 4, p[16], true);
+}
+
+/* Report blocks (RFC 3550 6.4), and feedback. */
 static void about(uint64_t key, uint8_t *p, size_t len)
 {
 	uint32_t count = p[0] & 0x1f;
 
 	if (p[1] == SR || p[1] == RR)
 		some(key, p, len, p[1] == SR ? 28 : 8, 24, count, true);
-	else if ((p[1] == RTPFB || p[1] == PSFB) && len >= 12 && be32(p + 8))
-		one(key, p + 8, true);
+	else if (p[1] == RTPFB || p[1] == PSFB)
+		feedback(key, p, len);
 }
 
 void media_rename_rtcp(uint64_t key, uint8_t *p, size_t len, bool from_source)

@@ -224,15 +224,16 @@ struct media_trial {
 struct note {
 	uint32_t in, stream, to; /* MEDIA_NONE = track only; counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
-	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change
-	 * first. 0 = the engine does. */
+	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body, or
+	 * the header extension, change first. 0 = the engine does. */
 	uint32_t seal;
 	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;
 	bool received;    /* set by complete.c: authentic and new, so copies may go */
 	bool passed;      /* sent unchanged; media.open has the job that decrypts it, */
-	bool opened;      /* if there is one */
+	bool opened : 1;  /* if there is one */
+	bool mid : 1;     /* complete.c writes the m-line's MID into it */
 	bool fast;        /* prepared by media_fast() */
 	bool other;       /* prepared by media_other(): not RTP */
 	bool bundle;      /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
@@ -270,6 +271,7 @@ struct media {
 	uint32_t doublers;
 	uint32_t bundlers;           /* number of streams with bundle: likewise */
 	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
+	struct media_ahead *ahead;   /* packets whose keys are awaited */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
 	/* [burst_max]: the burst's own arena slots in use; checked for copies only */

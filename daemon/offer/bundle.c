@@ -3,7 +3,6 @@
 #include "offer/bundle.h"
 
 #include "call/in_force.h"
-#include "proto/rtp_ext.h"
 #include "proto/sdp_bundle.h"
 
 static bool is_in(const struct sdp_bundle *b, uint32_t i)
@@ -69,23 +68,29 @@ static bool overlap(const uint64_t a[2], const uint64_t b[2])
 	return (a[0] & b[0]) || (a[1] & b[1]);
 }
 
-/* Without MIDs in what we send, only payload types tell m-lines apart. */
+/* A terminal that does not know MIDs tells m-lines apart by payload types. In a group an ID names
+ * one header extension (RFC 8285 5). */
 void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in)
 {
 	bool wanted = !(in->r->bundle & NG_BUNDLE_REJECT) &&
 		(in->r->bundle & NG_BUNDLE_OFFER || is_bundled(to));
+	struct sdp_ext_ids ids = {0};
 	uint64_t all[2] = {0};
 	uint32_t n = 0, first = 0;
 
-	for (uint32_t i = 0; i < to->legs; i++)
-		if (to->leg[i])
-			to->leg[i]->asked.shares = false;
+	for (uint32_t i = 0; i < to->legs; i++) {
+		if (!to->leg[i])
+			continue;
+		to->leg[i]->asked.shares = false;
+		to->leg[i]->asked.mid_ext = 0;
+	}
 	for (uint32_t i = 0; wanted && i < in->sdp->media_count && n < SDP_BUNDLE_MAX; i++) {
 		struct leg *l = side_leg_get(to, i);
 		uint64_t types[2] = {0};
 
 		sdp_payload_types(types, &in->sdp->media[i]);
-		if (!may_ask(&plan->media[i], l, &in->sdp->media[i]) || overlap(types, all))
+		if (!may_ask(&plan->media[i], l, &in->sdp->media[i]) || overlap(types, all) ||
+			!sdp_ext_add(&ids, in->sdp, &in->sdp->media[i]))
 			continue;
 		all[0] |= types[0];
 		all[1] |= types[1];
@@ -97,6 +102,8 @@ void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in)
 	for (uint32_t i = 0; n > 1 && i < in->sdp->media_count; i++)
 		if (to->leg[i] && to->leg[i]->asked.shares)
 			plan->media[i].mux = to->leg[i]->asked.mux = true;
+	if (n > 1)
+		bundle_ask_mid(to, &ids, in);
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
@@ -166,13 +173,14 @@ static void remember(struct leg *l, uint8_t ext, struct str mid, const uint64_t 
 
 /* What either terminal may send as this m-line: its own payload types and the other's. */
 static void remember_both(
-	struct leg *lf, struct leg *lt, const struct sdp *answer, const struct sdp_media *m)
+	struct leg *lf, struct leg *lt, const struct neg_in *in, const struct sdp_media *m)
 {
 	uint64_t types[2] = {lt->said.types[0], lt->said.types[1]};
+	bool stripped = ng_flag(in->r, NG_FLAG_STRIP_EXTMAP); /* from the answer */
 
 	sdp_payload_types(types, m);
-	remember(lf, sdp_mid_ext(answer, m), m->mid, types);
-	remember(lt, lt->said.mid_ext, str_from(lt->said.mid), types);
+	remember(lf, sdp_mid_ext(in->sdp, m), m->mid, types);
+	remember(lt, stripped ? 0 : lt->said.mid_ext, str_from(lt->said.mid), types);
 }
 
 /* Keys of the terminals' own are not bundled: RTCP under them cannot be read. */
@@ -207,7 +215,7 @@ void bundle_in_force(struct plan *plan, struct side *from, struct side *to, cons
 
 		if (!lf || !lt || !lf->active || !lt->active)
 			continue;
-		remember_both(lf, lt, in->sdp, &in->sdp->media[i]);
+		remember_both(lf, lt, in, &in->sdp->media[i]);
 		members[0] |= (uint64_t)is_in(&plan->bundle, i) << i;
 		members[1] |= (uint64_t)(lt->said.shares != 0) << i;
 	}
@@ -238,18 +246,6 @@ static struct str mid_of(const struct sdp_media_edit *e, const struct sdp_media 
 	return !m->mid.len && e->mid ? pool_printf(p, "%u", e->mid) : m->mid;
 }
 
-static bool is_written(const struct side *to, uint32_t i, bool is_answer)
-{
-	const struct leg *l = side_leg_get(to, i);
-	bool owner = false;
-
-	if (!l || !is_answer)
-		return l && l->asked.shares;
-	for (uint32_t k = 0; k < to->legs; k++)
-		owner |= to->leg[k] && to->leg[k]->via == i + 1;
-	return l->via || owner;
-}
-
 struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer)
 {
@@ -264,7 +260,7 @@ struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 		struct str mid;
 
 		if (i >= in->sdp->media_count || (k && i == first) || me[i].omit || me[i].reject ||
-			!is_written(to, i, is_answer))
+			!bundle_is_written(to, i, is_answer))
 			continue;
 		mid = mid_of(&me[i], &in->sdp->media[i], in->p);
 		if (!mid.len)
@@ -273,32 +269,4 @@ struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 			in->p, STR_FMT "%s" STR_FMT, STR_ARG(all), n++ ? " " : "", STR_ARG(mid));
 	}
 	return n > 1 ? all : STR_NONE;
-}
-
-static bool types_tell(const struct side *s, uint32_t owner)
-{
-	uint64_t all[2] = {0};
-
-	for (uint32_t i = 0; i < s->legs; i++) {
-		const struct leg *l = s->leg[i];
-
-		if (!l || !(i == owner || l->via == owner + 1))
-			continue;
-		if (overlap(all, l->types))
-			return false;
-		all[0] |= l->types[0];
-		all[1] |= l->types[1];
-	}
-	return true;
-}
-
-struct str bundle_extension(const struct side *to, uint32_t i, const struct neg_in *in)
-{
-	const struct leg *l = side_leg_get(to, i);
-
-	if (!l || !l->mid_ext || !is_written(to, i, true) ||
-		sdp_mid_ext(in->sdp, &in->sdp->media[i]) || types_tell(to, l->via ? l->via - 1 : i))
-		return STR("");
-	return pool_printf(
-		in->p, "a=extmap:%u " RTP_MID_URI "%s", l->mid_ext, in->sdp->crlf ? "\r\n" : "\n");
 }

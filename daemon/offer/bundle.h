@@ -30,8 +30,15 @@ uint32_t bundle_owner(const struct side *to, uint32_t i, const struct plan *plan
 /* The MIDs of the group to write, the tagged one first; s = NULL: none of several m-lines. */
 struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer);
-/* A line for the header extension of the MID, where nothing else tells the offerer's m-lines apart
- * and the answer lacks it. */
-struct str bundle_extension(const struct side *to, uint32_t i, const struct neg_in *in);
+/* --- bundle_mid.c ----------------------------------------------------------------------------- */
+
+/* Whether m-line i is in the group that is written. */
+bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer);
+struct sdp_ext_ids;
+/* Decides under which ID the MID is offered in m-lines whose offer lacks it. ids: the group's. */
+void bundle_ask_mid(struct side *to, const struct sdp_ext_ids *ids, const struct neg_in *in);
+/* The line to add for the header extension of the MID; "": none. */
+struct str bundle_extension(
+	const struct side *to, uint32_t i, const struct neg_in *in, bool is_answer);
 
 #endif

@@ -36,14 +36,15 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	e->keep = pm->keep;
 	e->reject = pm->reject;
 	e->proto = pm->proto;
+	/* Of a rejected m-line, too: a browser refuses an answer with another MID. */
+	if (is_answer && l && l->said.mid[0])
+		e->mid_text = str_from(l->said.mid);
 	if (pm->keep && (!pm->reject || !m->port))
 		return true;
 	e->keep = false;
 	if (pm->reject || !l)
 		return true;
 	e->direction = pm->direction;
-	if (is_answer && l->said.mid[0])
-		e->mid_text = str_from(l->said.mid);
 	l = to->leg[owner];
 	port = leg_port_at(l, 0) ? leg_port_at(l, 0) : &l->port;
 	e->port = port->rtp.port;
@@ -70,9 +71,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		e->keying = plan->media[owner].lines.line;
 		e->keying_count = plan->media[owner].lines.n;
 	}
-	if (is_answer && e->lines.s)
+	if (e->lines.s)
 		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
-			STR_ARG(bundle_extension(to, i, in)));
+			STR_ARG(bundle_extension(to, i, in, is_answer)));
 	return e->lines.s;
 }
 
@@ -156,6 +157,11 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 				(side_leg_get(to, i) && to->leg[i]->asked.shares && !is_answer)
 			? i + 1
 			: 0;
+	for (uint32_t i = 0; me && is_answer && i < in->sdp->media_count; i++) {
+		const struct leg *from = side_leg_get(next->side[plan->from], i);
+
+		me[i].drop_mid_ext = from && from->asked.mid_ext;
+	}
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))

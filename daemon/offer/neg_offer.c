@@ -259,6 +259,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		lf->said.quiet = neg_quiet(m);
 		lf->said.relayed = sdp_proto_is_relayed(m->proto);
 		lf->said.proto = m->proto;
+		neg_said_mid(&lf->said, m);
 		mline_decide(to, i, unwanted, fresh);
 		plan->media[i].omit = mline_from(to, i);
 		/* An m-line known to the other side keeps its place, with port 0 (RFC 3264 8.2). */

@@ -34,13 +34,25 @@ static bool is_conversation(const struct sdp_media *m)
 	return false;
 }
 
+/* A browser's data channel: no address is reached without ICE, and ICE ends here for RTP only.
+ * Without credentials in its SDP a browser refuses the whole description. */
+static bool needs_ice(const struct sdp_media *m)
+{
+	return m->proto == SDP_UDP_DTLS_SCTP && m->ice;
+}
+
 bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in)
 {
 	bool known = sdp_proto_is_relayed(m->proto) || raw_passes(m);
 
-	if (sdp_proto_is_rtp(m->proto) || (known && !is_conversation(m)))
+	if (sdp_proto_is_rtp(m->proto) || (known && !is_conversation(m) && !needs_ice(m)))
 		return false;
-	if (m->port && known)
+	if (m->port && needs_ice(m))
+		plan_warn(plan, in->p,
+			pool_printf(in->p,
+				"media %u: rejected, a data channel with ICE is not relayed",
+				(unsigned)i + 1));
+	else if (m->port && known)
 		plan_warn(plan, in->p,
 			pool_printf(in->p,
 				"media %u: rejected, " STR_FMT " over " STR_FMT

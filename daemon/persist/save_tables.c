@@ -204,6 +204,7 @@ static const struct field asked_fields[] = {
 	NUM("p", leg_asked, proto, 255),
 	FLAG("e", leg_asked, either),
 	FLAG("sh", leg_asked, shares),
+	NUM("me", leg_asked, mid_ext, 255),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 

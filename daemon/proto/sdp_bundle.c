@@ -140,17 +140,41 @@ int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
 
 /* --- What tells packets apart ----------------------------------------------------------------- */
 
-static uint8_t ext_in(const struct sdp_line *lines)
+/* The next a=extmap of these lines with an ID from 1 to 255. */
+static const struct sdp_line *next_ext(const struct sdp_line *lines, uint8_t *id, struct str *uri)
 {
-	for (const struct sdp_line *l = sdp_attr(lines, STR("extmap")); l;
-		l = sdp_attr(l->next, STR("extmap"))) {
-		struct str rest = l->arg, id = str_word(&rest);
+	const struct sdp_line *l = lines;
+
+	while ((l = sdp_attr(l, STR("extmap")))) {
+		struct str rest = l->arg, number = str_word(&rest);
 		uint64_t n;
 
-		id = str_cut(&id, '/'); /* a direction may follow */
-		if (str_eq(str_word(&rest), STR(RTP_MID_URI)) && str_to_u64(&n, id, 255) == 0)
-			return (uint8_t)n;
+		number = str_cut(&number, '/'); /* a direction may follow */
+		*uri = str_word(&rest);
+		*id = str_to_u64(&n, number, SDP_EXT_IDS - 1) == 0 ? (uint8_t)n : 0;
+		if (*id)
+			return l;
+		l = l->next;
 	}
+	return NULL;
+}
+
+bool sdp_is_mid_ext(const struct sdp_line *l)
+{
+	struct str uri;
+	uint8_t id;
+
+	return next_ext(l, &id, &uri) == l && str_eq(uri, STR(RTP_MID_URI));
+}
+
+static uint8_t ext_in(const struct sdp_line *lines)
+{
+	struct str uri;
+	uint8_t id;
+
+	for (const struct sdp_line *l = lines; (l = next_ext(l, &id, &uri)); l = l->next)
+		if (str_eq(uri, STR(RTP_MID_URI)))
+			return id;
 	return 0;
 }
 
@@ -159,6 +183,24 @@ uint8_t sdp_mid_ext(const struct sdp *s, const struct sdp_media *m)
 	uint8_t own = ext_in(m->lines);
 
 	return own ? own : ext_in(s->session);
+}
+
+bool sdp_ext_add(struct sdp_ext_ids *ids, const struct sdp *s, const struct sdp_media *m)
+{
+	const struct sdp_line *from[2] = {s->session, m->lines};
+	struct str uri;
+	uint8_t id;
+
+	for (int add = 0; add < 2; add++)
+		for (int k = 0; k < 2; k++)
+			for (const struct sdp_line *l = from[k]; (l = next_ext(l, &id, &uri));
+				l = l->next) {
+				if (add)
+					ids->uri[id] = uri;
+				else if (ids->uri[id].len && !str_eq(ids->uri[id], uri))
+					return false;
+			}
+	return true;
 }
 
 void sdp_payload_types(uint64_t types[2], const struct sdp_media *m)

@@ -3,7 +3,7 @@
  * 8839, 8842). A line that no edit names is copied byte for byte and keeps its place. Media that
  * are kept must not lose what they had from session level, so they get their own copy of what
  * changes there. */
-#include "proto/sdp.h"
+#include "proto/sdp_bundle.h"
 
 /* Limit of removed session-level lines that are copied to media which keep them. ICE and DTLS have
  * a dozen (RFC 8839, RFC 8842). */
@@ -377,7 +377,7 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
 	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
-		(me->drop_mid && name_is(l, STR("mid"))))
+		(me->drop_mid && name_is(l, STR("mid"))) || (me->drop_mid_ext && sdp_is_mid_ext(l)))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);

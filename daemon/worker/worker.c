@@ -15,6 +15,7 @@
 
 #include "base/caps.h"
 #include "base/clock.h"
+#include "media/ahead.h"
 #include "packet/arena.h"
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -125,6 +126,24 @@ static struct batch batch_of(const struct worker *w, const struct worker_burst *
 		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
 }
 
+/* Packets that waited for keys go first: they are older than those that steering has. */
+static void burst_receive(struct worker *w, struct worker_burst *b)
+{
+	struct arena *a = batch_runner_arena(w->runner);
+	uint32_t max = media_burst_max(w->media);
+
+	b->first = media_first_slot(w->media);
+	b->n = media_ahead_waits(w->media)
+		? media_ahead_take(w->media, a, b->first, b->in, max, clock_real_ns())
+		: 0;
+	b->waited = b->n != 0;
+	if (b->waited)
+		return;
+	b->n = w->steer_ops->recv(w->steer, a, b->first, b->in, max);
+	if (b->n)
+		record_queue(w, b->in, b->n);
+}
+
 /* Receives a burst and gives it to the engine. Returns the number of packets received. */
 static uint32_t burst_begin(struct worker *w)
 {
@@ -133,11 +152,9 @@ static uint32_t burst_begin(struct worker *w)
 	struct batch batch;
 	uint64_t at;
 
-	b->first = media_first_slot(w->media);
-	b->n = w->steer_ops->recv(w->steer, a, b->first, b->in, media_burst_max(w->media));
+	burst_receive(w, b);
 	if (b->n == 0)
 		return 0;
-	record_queue(w, b->in, b->n);
 	at = clock_mono_ns();
 	b->jobs = media_prepare(w->media, a, b->in, b->n, a->job + b->first);
 	if (w->cfg.side)
@@ -168,7 +185,8 @@ static void burst_end(struct worker *w)
 		record_delay(w, b->in, outs);
 	}
 	record_bytes(w, b->in, b->n);
-	w->steer_ops->verdict(w->steer, b->in, b->n);
+	if (!b->waited) /* steering had their verdicts before */
+		w->steer_ops->verdict(w->steer, b->in, b->n);
 	stage(w, WORKER_STAGE_SEND, at);
 	hist_add(&w->batch, b->n);
 	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);

@@ -15,6 +15,7 @@ import aiortc  # noqa: E402
 import aiortc.rtcrtpreceiver  # noqa: E402
 
 heard = {"audio": {}, "video": {}}
+mids = {"audio": set(), "video": set()}  # of the header extension (RFC 9143 14)
 
 
 def watch_packets():
@@ -24,6 +25,8 @@ def watch_packets():
     async def taken(receiver, packet, arrival_time_ms):
         count = heard[receiver.track.kind]
         count[packet.ssrc] = count.get(packet.ssrc, 0) + 1
+        if packet.extensions.mid:
+            mids[receiver.track.kind].add(packet.extensions.mid)
         await take(receiver, packet, arrival_time_ms)
     aiortc.rtcrtpreceiver.RTCRtpReceiver._handle_rtp_packet = taken
 
@@ -55,7 +58,8 @@ async def obey(pc, command):
             if s.type == "remote-inbound-rtp":
                 reports[s.kind] = True
     transports = {id(t.receiver.transport) for t in pc.getTransceivers()}
-    return {"heard": heard, "sent": sent, "reports": reports, "state": pc.connectionState, "transports": len(transports)}
+    own = {t.kind: t.mid for t in pc.getTransceivers()}
+    return {"heard": heard, "mids": {k: sorted(v) for k, v in mids.items()}, "own_mids": own, "sent": sent, "reports": reports, "state": pc.connectionState, "transports": len(transports)}
 
 
 async def main():

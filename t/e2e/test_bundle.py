@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""BUNDLE (RFC 9143): aiortc or Chromium with audio and video on one transport, and a plain terminal with two ports of RTP and two of RTCP."""
+"""BUNDLE (RFC 9143): aiortc or Chromium with audio and video on one transport, and a plain terminal with two ports of RTP and two of RTCP.
+The plain terminal writes no MIDs. What aiortc receives has them."""
 import contextlib
 import json
 import os
@@ -166,7 +167,11 @@ class Plain:
         count[ssrc] = count.get(ssrc, 0) + 1
         if kind not in self.to:
             return
-        self.socket(kind, False).sendto(packet[:8] + struct.pack("!I", self.ssrc[kind]) + packet[12:], self.to[kind][0])
+        body = 12  # it has no header extensions of its own
+        if packet[0] & 0x10:
+            body += 4 + 4 * struct.unpack_from("!H", packet, 14)[0]
+        header = bytes([packet[0] & ~0x10]) + packet[1:8] + struct.pack("!I", self.ssrc[kind])
+        self.socket(kind, False).sendto(header + packet[body:], self.to[kind][0])
         if count[ssrc] % 20 == 0:
             report = struct.pack("!BBHIIIIIII", 0x81, 201, 7, self.ssrc[kind], ssrc, 0, struct.unpack_from("!H", packet, 2)[0], 0, 0, 0)
             self.socket(kind, True).sendto(report, self.to[kind][1])
@@ -256,6 +261,8 @@ class Call:
         assert set(report["heard"]["video"]) == {str(self.b.ssrc["video"])}, report
         assert not set(self.b.heard["audio"]) & set(self.b.heard["video"]), self.b.heard
         assert report["state"] == "connected" and report["transports"] == 1, report
+        if "mids" in report:
+            assert report["mids"] == {kind: [mid] for kind, mid in report["own_mids"].items()}, report
         return report
 
     def reported(self):

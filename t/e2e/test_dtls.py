@@ -63,6 +63,27 @@ def test_nothing_in_clear_before_the_keys(net, setup):
 
 
 @cases(("active",), ("passive",))
+def test_nothing_is_lost_after_the_handshake(net, setup):
+    """All that the terminal sends from the end of its handshake on arrives, also media that overtake its last flight."""
+    with rig(net, setup=setup) as (_, call):
+        call.offer().answer()
+        if setup == "passive":
+            call.b.kept = []
+        call.b.handshake()
+        call.b.keyed()
+        if setup == "passive":
+            wait_for("the last flight", lambda: call.b.kept)
+        for i in range(10):
+            call.b.say(b"%4d" % i * 40)
+        for packet in call.b.kept or []:
+            call.b.socket.sendto(packet, call.b.to)
+        for i in range(10, 20):
+            call.b.say(b"%4d" % i * 40)
+        wait_for("all packets", lambda: len(call.a.heard) >= 20)
+        assert call.a.heard == [b"%4d" % i * 40 for i in range(20)], call.a.heard
+
+
+@cases(("active",), ("passive",))
 def test_wrong_fingerprint(net, setup):
     with rig(net, setup=setup) as (daemon, call):
         call.offer()

@@ -342,7 +342,8 @@ uint32_t rig_open(
 	const uint8_t *p = r->a.out + r->out[k].out_off;
 	struct media_crypto c = rig_crypto(r, slot, r->suite_b);
 	struct media_tail t = media_tail(&c, rtcp);
-	uint32_t hdr = rtcp ? 8 : 12;
+	struct rtp_hdr rtp;
+	uint32_t hdr = rtcp ? 8 : (uint32_t)rtp_parse(&rtp, p, r->out[k].len);
 	struct xc_job j = {.rx_index = index,
 		.rx_key = 2 + rtcp,
 		.tx_key = rtcp,

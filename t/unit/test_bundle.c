@@ -109,6 +109,117 @@ static void elements_are_found(void **state)
 	}
 }
 
+#define RTP "8000000000000000000000aa"
+
+static void elements_are_written(void **state)
+{
+	static const struct {
+		const char *packet;
+		uint8_t id, drop;
+		const char *value, *want; /* NULL: it cannot be written */
+	} T[] = {
+		{RTP "07", 3, 0, "61",
+			RTP_X "bede000130610000"
+			      "07"},
+		{RTP "07", 3, 0, "616263",
+			RTP_X "bede000132616263"
+			      "07"},
+		{RTP "07", 15, 0, "61",
+			RTP_X "100000010f016100"
+			      "07"},
+		{RTP "07", 3, 0, "0011223344556677889900112233445566",
+			RTP_X "10000005"
+			      "03110011223344556677889900112233445566"
+			      "00"
+			      "07"},
+		/* In addition to others, */
+		{RTP_X "bede000110aa0000"
+		       "07",
+			3, 0, "61",
+			RTP_X "bede000110aa3061"
+			      "07"},
+		{RTP_X "bede000212aabbcc00000000"
+		       "07",
+			3, 0, "61",
+			RTP_X "bede000212aabbcc30610000"
+			      "07"},
+		{RTP_X "100f000101010000"
+		       "07",
+			3, 0, "61",
+			RTP_X "100f0002"
+			      "01010003"
+			      "01610000"
+			      "07"},
+		/* instead of one of the same ID, and of the one to drop. */
+		{RTP_X "bede0002"
+		       "3200112210aa0000"
+		       "07",
+			3, 0, "61",
+			RTP_X "bede0001"
+			      "10aa3061"
+			      "07"},
+		{RTP_X "bede0002"
+		       "4200112210aa0000"
+		       "07",
+			3, 4, "61",
+			RTP_X "bede0001"
+			      "10aa3061"
+			      "07"},
+		{RTP_X "bede0000"
+		       "07",
+			3, 0, "61",
+			RTP_X "bede0001"
+			      "30610000"
+			      "07"},
+		/* Behind CSRCs. */
+		{"8100000000000000000000aa"
+		 "000000bb"
+		 "07",
+			3, 0, "61",
+			"9100000000000000000000aa"
+			"000000bb"
+			"bede000130610000"
+			"07"},
+		/* Not RFC 8285's, malformed, ended by ID 15, too large for the form. */
+		{RTP_X "abcd000130610000"
+		       "07",
+			3, 0, "61", NULL},
+		{RTP_X "bede000130610041"
+		       "07",
+			3, 0, "61", NULL},
+		{RTP_X "bede0001f0610000"
+		       "07",
+			3, 0, "61", NULL},
+		{RTP_X "bede000130610000"
+		       "07",
+			15, 0, "61", NULL},
+		{RTP_X "bede0002"
+		       "30610000"
+		       "07",
+			3, 0, "61", NULL},
+		{RTP "07", 0, 0, "61", NULL},
+		{RTP "07", 3, 0, "", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint8_t p[96], want[96], value[32];
+		size_t len = unhex(p, sizeof(p), T[i].packet), n, had = len;
+		struct rtp_ext_edit e = {T[i].id, T[i].drop, {value, 0}};
+		int32_t grown;
+
+		e.value.len = (uint8_t)unhex(value, sizeof(value), T[i].value);
+		grown = rtp_ext_write(p, len, &e);
+		n = unhex(want, sizeof(want), T[i].want ? T[i].want : T[i].packet);
+		if ((grown == INT32_MIN) != !T[i].want)
+			fail_msg("%s: %d", T[i].packet, grown);
+		len += T[i].want ? (size_t)grown : 0;
+		assert_true(len <= had + RTP_EXT_GROWTH(e.value.len));
+		assert_int_equal(len, n);
+		assert_memory_equal(p, want, n);
+	}
+}
+
 /* --- RFC 9143 --------------------------------------------------------------------------------- */
 
 #define HEAD "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
@@ -247,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(elements_are_found),
+		cmocka_unit_test(elements_are_written),
 		cmocka_unit_test(groups_are_read),
 		cmocka_unit_test(a_group_is_bounded),
 		cmocka_unit_test(port_0_means_the_transport_of_the_group),

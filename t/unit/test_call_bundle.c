@@ -402,7 +402,110 @@ static void m_lines_with_one_payload_type_are_not_offered_together(void **state)
 	end(&r);
 }
 
-/* Two m-lines of a browser with the same types: the MID must be negotiated. */
+#define MID_IS(n) n " urn:ietf:params:rtp-hdrext:sdes:mid"
+
+/* The MID is agreed with each bundled terminal that offers it. */
+static void the_mid_is_answered(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+
+	(void)state;
+	for (int strip = 0; strip < 2; strip++) {
+		start(&r);
+		offer(&r, MAX_BUNDLE, NG_BUNDLE_ACCEPT, "RTP/AVP");
+		r.answered = true;
+		q = talk_request("a", "b", PLAIN);
+		if (strip) /* of the answer: what is removed is not sent either */
+			q.flags |= 1ull << NG_FLAG_STRIP_EXTMAP;
+		talk_send(&r.t, &q, true);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_true(
+				str_eq(value(&r, i, "extmap"), strip ? STR("") : STR(MID_IS("5"))));
+		assert_int_equal(mock_stream(r.t.m, port(&r, 0))->mid_ext, strip ? 0 : 5);
+		end(&r);
+	}
+	/* None was offered, or nothing is bundled. */
+	start(&r);
+	offer(&r,
+		HEAD("1") "a=group:BUNDLE a v\r\nm=audio 4000 " DTLS " 0\r\na=mid:a\r\n" TRANSPORT
+			  "m=video 0 " DTLS " 96\r\na=mid:v\r\na=bundle-only\r\n",
+		NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r, PLAIN);
+	assert_string_equal(group(&r), "a v");
+	assert_int_equal(value(&r, 0, "extmap").len, 0);
+	end(&r);
+	start(&r);
+	offer(&r, REPEATED, 0, "RTP/AVP");
+	answer(&r, PLAIN);
+	assert_int_equal(value(&r, 0, "extmap").len, 0);
+	end(&r);
+}
+
+#define GROUPED(ext)                                                                               \
+	HEAD("2")                                                                                  \
+	"a=group:BUNDLE 1 2\r\nm=audio 5000 " DTLS " 0\r\na=mid:1\r\n" ext                         \
+	"a=rtcp-mux\r\na=setup:active\r\n" PRINT ICE "m=video 5000 " DTLS " 96\r\na=mid:2\r\n" ext \
+	"a=rtcp-mux\r\na=setup:active\r\n" PRINT ICE
+#define LEVEL(n) "a=extmap:" n " urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n"
+
+/* A group is offered with the MID, and the offerer, which did not offer it, does not see it. */
+static void the_mid_is_offered(void **state)
+{
+	static const struct {
+		const char *audio, *session, *id;
+	} T[] = {
+		{"", "", MID_IS("1")},
+		{LEVEL("1"), "", MID_IS("2")},
+		{LEVEL("2"), LEVEL("1"), MID_IS("3")},
+		{LEVEL("4096"), "", MID_IS("1")},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		for (int knows = 0; knows < 2; knows++) {
+			char body[1024];
+			struct rig r;
+			uint16_t b;
+
+			start(&r);
+			snprintf(body, sizeof(body),
+				HEAD("1") "%sm=audio 4000 RTP/AVP 0\r\n%sm=video 4002 RTP/AVP 96\r\n",
+				T[i].session, T[i].audio);
+			offer(&r, body, NG_BUNDLE_OFFER, DTLS);
+			b = port(&r, 0);
+			assert_true(str_eq(value(&r, 1, "extmap"), str_from(T[i].id)));
+			answer(&r,
+				knows ? GROUPED("a=extmap:7 urn:ietf:params:rtp-hdrext:sdes:mid\r\n")
+				      : GROUPED(""));
+			assert_int_equal(value(&r, 0, "extmap").len, 0);
+			assert_int_equal(value(&r, 1, "extmap").len, 0);
+			assert_int_equal(mock_stream(r.t.m, b)->mid_ext, knows ? 7 : 0);
+			/* Offered again, it has the same ID. */
+			offer(&r, body, NG_BUNDLE_OFFER, DTLS);
+			assert_true(str_eq(value(&r, 1, "extmap"),
+				knows ? STR(MID_IS("7")) : str_from(T[i].id)));
+			end(&r);
+		}
+}
+
+/* An ID names one header extension in all m-lines of a group. */
+static void m_lines_with_other_header_extensions_are_not_offered_together(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r,
+		HEAD("1") "m=audio 4000 RTP/AVP 0\r\n" LEVEL(
+			"3") "m=video 4002 RTP/AVP 96\r\na=extmap:3 urn:3gpp:video-orientation\r\n"
+			     "m=video 4004 RTP/AVP 98\r\na=extmap:4 urn:3gpp:video-orientation\r\n",
+		NG_BUNDLE_OFFER, DTLS);
+	assert_string_equal(group(&r), "1 3");
+	end(&r);
+}
+
+/* Two m-lines of a browser with the same types: only the MID tells them apart. */
 static void the_mid_is_answered_where_nothing_else_tells(void **state)
 {
 	struct rig r;
@@ -419,6 +522,42 @@ static void the_mid_is_answered_where_nothing_else_tells(void **state)
 		assert_true(str_eq(
 			value(&r, i, "extmap"), STR("5 urn:ietf:params:rtp-hdrext:sdes:mid")));
 	end(&r);
+}
+
+/* A browser's data channel is rejected on both sides, in the group or not. Audio goes on. */
+static void data_channels_of_browsers_are_rejected(void **state)
+{
+	static const uint32_t FLAGS[] = {0, NG_BUNDLE_ACCEPT};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offer(&r,
+			HEAD("1") "a=group:BUNDLE a d\r\nm=audio 4000 " DTLS
+				  " 111 0\r\na=mid:a\r\n" TRANSPORT
+				  "m=application 4000 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:d\r\n"
+				  "a=sctp-port:5000\r\n" TRANSPORT,
+			FLAGS[i], "RTP/AVP");
+		assert_true(port(&r, 0) && !port(&r, 1));
+		assert_true(r.t.reply.warning.len);
+		assert_non_null(
+			memmem(r.t.reply.warning.s, r.t.reply.warning.len, "data channel", 12));
+		/* The answer has its MID, with the flag generate-mid, too: browsers insist. */
+		r.answered = true;
+		q = talk_request("a", "b",
+			HEAD("2") "m=audio 5000 RTP/AVP 0\r\n"
+				  "m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\n");
+		q.flags |= 1ull << NG_FLAG_GENERATE_MID;
+		talk_send(&r.t, &q, true);
+		assert_true(port(&r, 0) && !port(&r, 1));
+		assert_string_equal(group(&r), "a");
+		assert_true(str_eq(value(&r, 1, "mid"), STR("d")));
+		assert_int_equal(sessions(&r), 1);
+		end(&r);
+	}
 }
 
 /* Contexts that send under some key. */
@@ -509,7 +648,11 @@ int main(void)
 		cmocka_unit_test(a_group_without_its_first_m_line),
 		cmocka_unit_test(a_group_is_offered),
 		cmocka_unit_test(m_lines_with_one_payload_type_are_not_offered_together),
+		cmocka_unit_test(the_mid_is_answered),
+		cmocka_unit_test(the_mid_is_offered),
+		cmocka_unit_test(m_lines_with_other_header_extensions_are_not_offered_together),
 		cmocka_unit_test(the_mid_is_answered_where_nothing_else_tells),
+		cmocka_unit_test(data_channels_of_browsers_are_rejected),
 		cmocka_unit_test(a_group_outlives_later_offers),
 		cmocka_unit_test(crypto_lines_of_the_first_hold_for_all),
 	};

@@ -208,8 +208,14 @@ static void answers_leave_by_the_port_of_all(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(r->out[i].local.port, PORT_A);
 		assert_int_equal(r->out[i].dst.port, 4000);
-		assert_int_equal(rig_open(r, i, plain, A_RX, 1, false), 172);
+		/* with the m-line's MID */
+		assert_int_equal(rig_open(r, i, plain, A_RX, 1, false), i ? 184 : 180);
 		assert_int_equal(be32(plain + 8), 0x70 + i);
+		assert_memory_equal(plain + 12,
+			i ? "\xbe\xde\0\2\x54video\0\0"
+			  : "\xbe\xde\0\1\x50"
+			    "a\0\0",
+			8);
 	}
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, VIDEO)->packets_out), 1);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets_out), 1);
@@ -354,6 +360,173 @@ static void feedback_is_dropped_for_whom_it_is_nothing(void **state)
 	rig_free(r);
 }
 
+/* --- MIDs that we send ------------------------------------------------------------------------ */
+
+/* B sends to A; its packet has this element, unless the value is NULL. What A receives: the MID
+ * with the ID that A knows, and whatever has the ID "other". */
+struct heard {
+	char mid[32], other[32];
+	uint32_t len;
+};
+
+static void read_ext(char out[32], const uint8_t *p, size_t len, uint8_t id)
+{
+	struct rtp_ext e;
+
+	memset(out, 0, 32);
+	if (rtp_ext_find(&e, p, len, id))
+		memcpy(out, e.at, e.len < 32 ? e.len : 31);
+}
+
+static struct heard b_sends(struct rig *r, uint16_t seq, uint8_t id, const char *value)
+{
+	uint8_t p[64] = {0x80, AUDIO_TYPE}, plain[256], *at = rig_slot(r, B, PORT_B);
+	struct rtp_ext_edit e = {.id = id};
+	struct heard h;
+	uint32_t len = 40, hdr = 12;
+
+	put_be16(p + 2, seq);
+	put_be32(p + 8, 0x70);
+	memset(p + 12, 7, 28);
+	if (value) {
+		int32_t grown;
+
+		e.value = (struct rtp_ext){(const uint8_t *)value, (uint8_t)strlen(value)};
+		grown = rtp_ext_write(p, len, &e);
+		len += (uint32_t)grown;
+		hdr += (uint32_t)grown;
+	}
+	r->in[r->n - 1].len = rig_protect(r, at, p, len, hdr, B_TX, r->suite_b, seq, false);
+	assert_int_equal(left_by(r), PORT_A);
+	h.len = rig_open(r, 0, plain, A_RX, seq, false);
+	assert_memory_equal(plain + h.len - 28, p + len - 28, 28);
+	read_ext(h.mid, plain, h.len, EXT);
+	read_ext(h.other, plain, h.len, EXT + 1);
+	return h;
+}
+
+static void mids_are_sent_until_the_terminal_reports(void **state)
+{
+	struct rig *r = bundle(K80);
+	struct heard h;
+
+	(void)state;
+	for (uint16_t seq = 1; seq < 4; seq++) {
+		h = b_sends(r, seq, 0, NULL);
+		assert_string_equal(h.mid, "a");
+		assert_int_equal(h.len, 48);
+	}
+	report(r, 1, 0x11, 0x71, 0); /* of something else, */
+	rig_run(r);
+	h = b_sends(r, 4, 0, NULL);
+	assert_string_equal(h.mid, "a");
+	report(r, 2, 0x11, 0x70, 0); /* forged, */
+	r->a.in[r->in[0].in_off + 12] ^= 1;
+	assert_int_equal(reaches(r), 0);
+	h = b_sends(r, 5, 0, NULL);
+	assert_string_equal(h.mid, "a");
+	report(r, 3, 0x11, 0x70, 0); /* and of it */
+	assert_int_equal(reaches(r), 1);
+	h = b_sends(r, 6, 0, NULL);
+	assert_string_equal(h.mid, "");
+	assert_int_equal(h.len, 40);
+	rig_free(r);
+}
+
+static void a_right_mid_stays_and_a_wrong_one_is_replaced(void **state)
+{
+	struct rig *r = bundle(K80);
+	struct media_cmd b = {.type = MEDIA_STREAM_SET, .id = B, .now_ns = 1};
+	struct heard h;
+
+	(void)state;
+	for (int reported = 0; reported < 2; reported++) {
+		uint16_t seq = (uint16_t)(1 + 20 * reported);
+
+		/* As it is: the engine encrypts it. */
+		h = b_sends(r, seq, EXT, "a");
+		assert_string_equal(h.mid, "a");
+		assert_int_equal(h.len, 48);
+		h = b_sends(r, seq + 1, EXT, "v");
+		assert_string_equal(h.mid, "a");
+		assert_int_equal(h.len, 48);
+		h = b_sends(r, seq + 2, EXT, "audio");
+		assert_string_equal(h.mid, "a");
+		assert_int_equal(h.len, 48);
+		/* With another meaning of the ID at B, the element stays. */
+		h = b_sends(r, seq + 3, EXT + 1, "v");
+		assert_string_equal(h.mid, reported ? "" : "a");
+		assert_string_equal(h.other, "v");
+		/* The MID of B, under an ID of its own, is replaced. */
+		b.stream = r->m->stream[B].cfg;
+		b.stream.mid_ext = EXT + 1;
+		set(r, &b);
+		h = b_sends(r, seq + 4, EXT + 1, "v");
+		assert_string_equal(h.mid, "a");
+		assert_string_equal(h.other, "");
+		b.stream.mid_ext = 0;
+		set(r, &b);
+		report(r, 1u + (uint32_t)reported, 0x11, 0x70, 0);
+		(void)reaches(r);
+	}
+	rig_free(r);
+}
+
+static void no_mid_where_none_was_agreed(void **state)
+{
+	struct rig *r = bundle(K80);
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+	struct heard h;
+
+	(void)state;
+	a.stream = r->m->stream[A].cfg;
+	a.stream.mid_ext = 0;
+	set(r, &a);
+	h = b_sends(r, 1, 0, NULL);
+	assert_int_equal(h.len, 40);
+	/* Not a bundle: the other side of one. */
+	assert_int_equal(goes(r, 1, 1, AUDIO_TYPE, NULL), PORT_B);
+	assert_int_equal(r->out[0].len, 12 + 20 + 10);
+	rig_free(r);
+}
+
+/* GCM authenticates the header as additional data. */
+static void mids_under_gcm(void **state)
+{
+	struct rig *r = bundle(SUITE_AEAD_AES_128_GCM);
+	uint8_t p[172], plain[256], *at = rig_slot(r, B, PORT_C);
+
+	(void)state;
+	rig_plain_rtp(p, 0x71, 1);
+	memcpy(at, p, 172);
+	r->in[r->n - 1].len = 172;
+	assert_int_equal(left_by(r), PORT_A);
+	r->suite_b = SUITE_AEAD_AES_128_GCM; /* rig_open() opens what this suite protects */
+	assert_int_equal(rig_open(r, 0, plain, A_RX, 1, false), 184);
+	assert_memory_equal(plain + 12, "\xbe\xde\0\2\x54video\0\0", 12);
+	assert_memory_equal(plain + 24, p + 12, 160);
+	rig_free(r);
+}
+
+/* Towards plain RTP there is nothing to encrypt. The longest packets leave without a MID. */
+static void mids_in_plain_rtp_and_long_packets(void **state)
+{
+	struct rig *r = bundle(SUITE_PLAIN);
+
+	(void)state;
+	for (uint32_t len = ARENA_MAX_PACKET - MEDIA_MID_GROWTH; len <= ARENA_MAX_PACKET;
+		len += MEDIA_MID_GROWTH) {
+		uint8_t *at = rig_slot(r, B, PORT_C);
+
+		memset(at, 7, len);
+		rig_plain_rtp(at, 0x71, len);
+		r->in[r->n - 1].len = len;
+		assert_int_equal(left_by(r), PORT_A);
+		assert_int_equal(r->out[0].len, len + (len < ARENA_MAX_PACKET ? 12 : 0));
+	}
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +540,11 @@ int main(void)
 		cmocka_unit_test(the_terminal_moves_with_all_its_m_lines),
 		cmocka_unit_test(reports_go_to_whom_they_concern),
 		cmocka_unit_test(feedback_is_dropped_for_whom_it_is_nothing),
+		cmocka_unit_test(mids_are_sent_until_the_terminal_reports),
+		cmocka_unit_test(a_right_mid_stays_and_a_wrong_one_is_replaced),
+		cmocka_unit_test(no_mid_where_none_was_agreed),
+		cmocka_unit_test(mids_under_gcm),
+		cmocka_unit_test(mids_in_plain_rtp_and_long_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,14 @@ class ChromiumAddress(Chromium):
     options = (*OPTIONS, "--disable-features=WebRtcHideLocalIpsWithMdns")
 
 
+class ChromiumData(Chromium):
+    """It also offers a data channel."""
+
+    def offer(self):
+        self.js('peer.channel = peer.pc.createDataChannel("data"); 0')
+        return super().offer()
+
+
 def in_our_clock(report):
     """A page has the time of day."""
     at = report.pop("first_in_ms")

@@ -2,21 +2,26 @@
 """What is checked in a cell of the matrix: two-way media in the ordinary ones, and special cases by name."""
 import collections
 import re
+import select
+import socket
+import threading
 
 import call
 import kinds
+import ng
+import video
 from baresip import wait_for
 
 Special = collections.namedtuple("Special", "peers check")
 
 
-def talk(net, the_relay, a, b, family=4, faults=("", ""), check=None):
+def talk(net, the_relay, a, b, family=4, faults=("", ""), check=None, more=None):
     """Makes a call between fresh peers, hands it to check, and removes all. Returns what check returns."""
     peers = []
     try:
         for place, kind, fault in zip(call.PLACES, (a, b), faults):
             peers.append(call.make_peer(net, place, kind, family, fault))
-        c = call.Call(the_relay, *peers, family=family)
+        c = call.Call(the_relay, *peers, family=family, more=more)
         try:
             return check(c.begin())
         finally:
@@ -87,6 +92,51 @@ def nothing(c):
     return f"no media, offerer {reports[0]['state']}"
 
 
+class Sent:
+    """Counts RTP of the peer at a as it enters the gateway, before the relay. It reads the gateway's interface."""
+
+    def __init__(self, net):
+        self.socket = ng.socket_in(net.gateway, socket.AF_PACKET)
+        self.socket.bind(("g1", 0x0800))
+        self.seen, self.ended = set(), False
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        while not self.ended:
+            if select.select([self.socket], [], [], 0.1)[0]:
+                packet = self.socket.recv(2048)
+                udp = 4 * (packet[0] & 15)
+                if packet[9] == 17 and packet[12:16] == socket.inet_aton(call.address("a")) and len(packet) >= udp + 20:
+                    self.take(packet[udp + 8:])
+
+    def take(self, rtp):
+        if rtp[0] >> 6 == 2 and not 64 <= rtp[1] & 0x7f < 96:
+            self.seen.add((rtp[8:12], rtp[2:4]))
+
+    def close(self):
+        self.ended = True
+        self.thread.join()
+        self.socket.close()
+
+
+def all_arrive(net, the_relay, a, b):
+    """A peer sends media when its handshake is over. Each packet of it reaches the other side, from the first on."""
+    def check(c):
+        c.talks()
+        c.a.close()
+        try:
+            wait_for("the last packets", lambda: c.b.report()["packets_in"] >= len(sent.seen))
+        except AssertionError:
+            raise call.Failed(f"{len(sent.seen)} sent, {c.b.report()['packets_in']} received") from None
+        return f"{len(sent.seen)} sent, {c.b.report()['packets_in']} received"
+    sent = Sent(net)
+    try:
+        return talk(net, the_relay, a, b, check=check)
+    finally:
+        sent.close()
+
+
 def wrong_fingerprint(net, the_relay, a, b):
     talk(net, the_relay, a, b, check=heard)  # the control
     return talk(net, the_relay, a, b, faults=("fingerprint", ""), check=nothing)
@@ -109,6 +159,11 @@ def same_sas(c):
 
 def zrtp_end_to_end(net, the_relay, a, b):
     return talk(net, the_relay, a, b, check=same_sas)
+
+
+def with_video(*bundle):
+    """Audio and video. bundle: what the relay may do with groups in this call."""
+    return lambda net, the_relay, a, b: talk(net, the_relay, a, b, check=video.check, more={"bundle": list(bundle)})
 
 
 # Cells that are known to fail with a relay: they do not fail the run, unless they pass.
@@ -145,6 +200,13 @@ SPECIAL = {
     **{f"sdes-{kind}-restart": Special(("sdes", kind), restarted("b")) for kind in ("pion", "str0m", "chromium")},
     "pion-aiortc-restart": Special(("pion", "aiortc"), restarted("a")),
     "pion-sdes-wrong-fingerprint": Special(("pion", "sdes"), wrong_fingerprint),
+    **{f"{kind}-sdes-all": Special((kind, "sdes"), all_arrive) for kind in ("baresip_dtls", "baresip_ice", "aiortc", "pion", "chromium")},
+    "chromium_data-sdes": Special(("chromium_data", "sdes"), two_way),
+    "chromium_data-chromium": Special(("chromium_data", "chromium"), two_way),
+    # Debian's rtpengine cannot bundle.
+    "chromium-chromium-video": Special(("chromium_video", "chromium_video"), with_video("accept", "offer")),
+    "chromium-ffmpeg-video": Special(("chromium_video", "ffmpeg_sdes"), with_video("accept")),
+    "ffmpeg-chromium-video": Special(("ffmpeg_rtp", "chromium_video"), with_video("offer")),
     "linphone-linphone-zrtp-end-to-end": Special(("linphone_zrtp_through", "linphone_zrtp_through"), zrtp_end_to_end),
 }
 
@@ -152,14 +214,14 @@ SPECIAL = {
 CHEAP = ["aiortc-sdes", "sdes-aiortc", "rtp-aiortc", "aiortc-aiortc", "sdes-sdes", "sdes-aiortc-v6", "aiortc-sdes-wrong-fingerprint"]
 
 # To each other; all other kinds are tested to and from SDES.
-MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "chromium", "pion", "gstreamer", "str0m")
+MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion", "gstreamer", "str0m")
 
 
-MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion")
-
+# Only in cells of their own.
+OWN = {"chromium_data", "chromium_video", "ffmpeg_rtp", "ffmpeg_sdes"}
 
 
 def chosen(names):
     """The cells of these kinds."""
-    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and "linphone_zrtp_through" not in (a, b)]
+    pairs = [f"{a}-{b}" for a in names for b in names if ({a, b} <= set(MAIN) or "sdes" in (a, b)) and not OWN & {a, b} and "linphone_zrtp_through" not in (a, b)]
     return pairs + [n for n, c in SPECIAL.items() if set(c.peers) <= set(names)]

@@ -61,6 +61,7 @@ class Sound {
 // The report of peer.py on this connection.
 async function report(pc, sound) {
 	const stats = [...(await pc.getStats()).values()], of = (type) => stats.find((s) => s.type === type && (s.kind || "audio") === "audio") || {};
+	const video = stats.find((s) => s.type === "inbound-rtp" && s.kind === "video") || {};
 	const incoming = of("inbound-rtp"), transport = of("transport");
 	const pair = stats.find((s) => s.id === transport.selectedCandidatePairId) || {};
 	const end = (id) => {
@@ -71,7 +72,7 @@ async function report(pc, sound) {
 		state: pc.connectionState, dtls: transport.dtlsState || "new", profile: transport.srtpCipher || "", lost: incoming.packetsLost || 0,
 		pair: pair.id ? `${end(pair.localCandidateId)} ${end(pair.remoteCandidateId)}` : "", packets_in: incoming.packetsReceived || 0,
 		packets_out: of("outbound-rtp").packetsSent || 0, tones: sound.levels, blocks: Math.floor((incoming.packetsReceived || 0) / 10),
-		first_in_ms: sound.firstPlayed,
+		first_in_ms: sound.firstPlayed, frames: video.framesDecoded || 0, transports: stats.filter((s) => s.type === "transport").length,
 	};
 }
 
@@ -160,7 +161,10 @@ class User {
 		session.on("failed", (e) => this.state = `failed: ${e.cause}`);
 		if (originator === "remote") {
 			session.on("peerconnection", (e) => this.watch(e.peerconnection));
-			session.answer({ ...this.options, mediaStream: this.stream() });
+			const mediaStream = this.stream();
+			if (this.video)
+				mediaStream.addTrack(this.picture());
+			session.answer({ ...this.options, mediaConstraints: { audio: true, video: Boolean(this.video) }, mediaStream });
 		}
 	}
 
@@ -171,11 +175,30 @@ class User {
 
 	watch(pc) {
 		this.pc = pc;
-		pc.addEventListener("track", (e) => this.sound.hear(e.track, e.receiver));
+		pc.addEventListener("track", (e) => e.track.kind === "audio" ? this.sound.hear(e.track, e.receiver) : this.see(e.track));
 	}
 
-	call(to) {
-		this.watch(this.ua.call(to, { ...this.options, mediaStream: this.stream() }).connection);
+	// Decoded for an element that plays it.
+	see(track) {
+		this.screen = document.createElement("video");
+		this.screen.muted = true;
+		this.screen.srcObject = new MediaStream([track]);
+		document.body.append(this.screen);
+		this.screen.play();
+	}
+
+	// picture: also with video, of a canvas.
+	call(to, picture = false) {
+		const mediaStream = this.stream();
+		if (picture)
+			mediaStream.addTrack(this.picture());
+		this.watch(this.ua.call(to, { ...this.options, mediaStream }).connection);
+	}
+
+	picture() {
+		const canvas = document.createElement("canvas"), draw = canvas.getContext("2d");
+		setInterval(() => { draw.fillStyle = `hsl(${Date.now() / 20 % 360} 90% 50%)`; draw.fillRect(0, 0, 300, 150); }, 50);
+		return canvas.captureStream(20).getTracks()[0];
 	}
 
 	// These resolve when the phone has answered the new offer.

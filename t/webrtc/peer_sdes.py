@@ -29,6 +29,7 @@ class Terminal:
         self.ear, self.losses = tone.Ear(), peer.Losses()
         self.out = self.bad = self.first_in = self.first_out = 0
         self.ssrc = int.from_bytes(os.urandom(4), "big")
+        self.others = []
         asyncio.get_running_loop().add_reader(self.rtp, self.take)
 
     def two_sockets(self, family):
@@ -48,8 +49,10 @@ class Terminal:
         family = "IP6" if ":" in self.address else "IP4"
         profile = "RTP/SAVP" if self.keying == "sdes" else "RTP/AVP"
         crypto = "" if self.keying == "rtp" else f"a=crypto:{self.tag} {SUITE} inline:{base64.b64encode(self.key).decode()}\r\n"
+        # m-lines other than audio are rejected (RFC 3264 6).
+        others = "".join(f"m={kind} 0 {rest}\r\n" for kind, rest in self.others)
         return (f"v=0\r\no=- {self.ssrc} 1 IN {family} {self.address}\r\ns=-\r\nc=IN {family} {self.address}\r\nt=0 0\r\n"
-                f"m=audio {self.rtp.getsockname()[1]} {profile} 0\r\na=rtpmap:0 PCMU/8000\r\na=ptime:20\r\na=sendrecv\r\n{crypto}")
+                f"m=audio {self.rtp.getsockname()[1]} {profile} 0\r\na=rtpmap:0 PCMU/8000\r\na=ptime:20\r\na=sendrecv\r\n{crypto}{others}")
 
     def believe(self, sdp):
         """Where to send to, and the other's key."""
@@ -65,6 +68,7 @@ class Terminal:
             self.their_key = crypto[2]
             self.tx = self.tx or srtp.Session(SUITE, self.key, srtp.OUTBOUND)
         self.to = (m[1], port)
+        self.others = re.findall(r"^m=((?!audio)\S+) \d+ (.*?)\r?$", sdp, re.M)
 
     def take(self):
         while True:

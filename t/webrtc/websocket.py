@@ -65,14 +65,14 @@ class Certificate:
 
 
 class Page:
-    """JsSIP in a browser at place a, as this user. certificate: the server's, then it comes by TLS."""
+    """JsSIP in a browser at a place, as this user. certificate: the server's, then it comes by TLS."""
 
-    def __init__(self, net, user="alice", password=None, hertz=None, certificate=None):
+    def __init__(self, net, user="alice", password=None, hertz=None, certificate=None, place="a"):
         self.kind = "jssip"
         self.server = f"wss://{SERVER}:8443" if certificate else f"ws://{SERVER}:8080"
         trust = (f"--ignore-certificate-errors-spki-list={certificate.key_hash()}",) if certificate else ()
-        self.browser = chromium.Browser(net, net.terminal["a"], browser.OPTIONS + trust)
-        self.load(user, password or USERS[user], hertz or call.TONE["a"])
+        self.browser = chromium.Browser(net, net.terminal[place], browser.OPTIONS + trust)
+        self.load(user, password or USERS[user], hertz or call.TONE[place])
 
     def load(self, user, password, hertz):
         for path in (JSSIP, os.path.join(HERE, "page.js")):
@@ -182,6 +182,35 @@ def check_restart(page, phone):
     more_blocks(page, phone, "after an ICE restart")
 
 
+def check_video(rig, page, phone):
+    """The browser offers audio and video in a group, and the phone has no video: audio goes on alone."""
+    page.browser.js(f"user.call('sip:phone@{DOMAIN}', true)")
+    page.is_("state", "confirmed")
+    both_hear(page, phone, "browser with video to phone")
+    page.browser.js("user.session.terminate()")
+    wait_for("the end at the phone", phone.phone.ended)
+    wait_for("an end without calls", lambda: rig.calls() == [])
+    phone.forget()
+
+
+def check_two_browsers(rig, net, page):
+    """Audio and video between them, each with all on one transport."""
+    other = Page(net, user="carol", certificate=rig.certificate, place="b")
+    other.is_("registration", "registered")
+    other.browser.js("user.video = true; 0")
+    page.browser.js(f"user.call('sip:carol@{DOMAIN}', true)")
+    page.is_("state", "confirmed")
+    both_hear(page, other, "browser to browser")
+    wait_for("frames at both", lambda: all(p.report()["frames"] >= 30 for p in (page, other)))
+    transports = [p.report()["transports"] for p in (page, other)]
+    if transports != [1, 1]:
+        raise call.Failed(f"transports of the browsers: {transports}")
+    page.browser.js("user.session.terminate()")
+    wait_for("an end without calls", lambda: rig.calls() == [])
+    other.close()
+    print("ok video between two browsers, bundled on both sides", flush=True)
+
+
 def check_calls(rig, page, phone):
     page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
     page.is_("state", "confirmed")
@@ -193,6 +222,8 @@ def check_calls(rig, page, phone):
     wait_for("the end at the phone", phone.phone.ended)
     wait_for("an end without calls", lambda: rig.calls() == [])
     phone.forget()
+    if rig.relay.name == "xcipherd":
+        check_video(rig, page, phone)
     phone.phone.tell(f"/dial sip:alice@{DOMAIN}")
     page.is_("state", "confirmed")
     both_hear(page, phone, "phone to browser")
@@ -263,6 +294,8 @@ def main():
             page.is_("registration", "registered")
             check_second_connection(rig, page)
             check_calls(rig, page, phone)
+            if rig.relay.name == "xcipherd":
+                check_two_browsers(rig, net, page)
             page.close()
             wait_for("the end of the contact", lambda: rig.contacts() == 0)
             print("ok a lost connection removes its contact")

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Media that arrive before the keys of their handshake: they wait, and are received under the keys
+ * as if they came then. A sends to B. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "media/ahead.h"
+#include "packet/side.h"
+
+#define K80 SUITE_AES_CM_128_80
+#define MS  1000000ull
+
+static void set(struct rig *r, struct media_cmd *cmd)
+{
+	assert_int_equal(media_command(r->m, cmd), 0);
+}
+
+/* A's keys: awaited, or there. */
+static void keys(struct rig *r, bool awaited)
+{
+	struct media_cmd c = {.type = MEDIA_CTX_SET, .id = 0, .now_ns = 1};
+
+	c.ctx = r->m->ctx_cfg[0];
+	c.ctx.rx = c.ctx.tx = (struct media_crypto){.awaited = true};
+	if (!awaited) {
+		c.ctx.rx = rig_crypto(r, A_TX, K80);
+		c.ctx.tx = rig_crypto(r, A_RX, K80);
+		c.ctx.rx_new = c.ctx.tx_new = true;
+	}
+	set(r, &c);
+}
+
+static struct rig *awaiting(void)
+{
+	struct rig *r = rig_new(K80, K80, 0);
+	struct media_cmd a = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+
+	a.stream.side = SIDE_BIT(SIDE_DTLS);
+	a.stream.side_serial = 1;
+	set(r, &a);
+	keys(r, true);
+	return r;
+}
+
+static void send_at(struct rig *r, uint64_t index, uint64_t ms)
+{
+	rig_send(r, 0x11, index, A_TX);
+	r->in[r->n - 1].t_ns = 1 + ms * MS;
+}
+
+/* Moves kept packets into the next burst, as the worker does. Returns their number. */
+static uint32_t take(struct rig *r, uint64_t ms)
+{
+	r->n = media_ahead_take(r->m, &r->a, r->first, r->in, SLOTS, 1 + ms * MS);
+	return r->n;
+}
+
+static void media_ahead_of_keys_are_not_lost(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	for (uint64_t i = 1; i <= 3; i++)
+		send_at(r, i, i);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 0);
+	assert_true(media_ahead_waits(r->m));
+	assert_int_equal(take(r, 5), 0);
+	keys(r, false);
+	assert_int_equal(take(r, 6), 3);
+	assert_false(media_ahead_waits(r->m));
+	rig_run(r);
+	assert_int_equal(r->outs, 3);
+	for (uint32_t k = 0; k < 3; k++)
+		rig_got(r, k, 0x11, k + 1, k + 1);
+	/* Later ones go their ordinary way. */
+	send_at(r, 4, 7);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_free(r);
+}
+
+/* They have earned nothing yet: forgeries are recognized under the keys. */
+static void forgeries_are_dropped_then(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	rig_send(r, 0x11, 1, A_TX)[40] ^= 1;
+	send_at(r, 2, 0);
+	rig_run(r);
+	keys(r, false);
+	assert_int_equal(take(r, 1), 2);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BAD_TAG), 1);
+	rig_free(r);
+}
+
+static void few_are_kept_and_not_for_long(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	for (uint64_t i = 1; i <= MEDIA_AHEAD_SHARE + 3; i++) {
+		send_at(r, i, 0);
+		rig_run(r);
+	}
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 3);
+	/* They are old, and dropped with the next packet, or when they are looked at. */
+	send_at(r, 90, 2001);
+	rig_run(r);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 3 + MEDIA_AHEAD_SHARE);
+	assert_int_equal(r->m->ahead->n, 1);
+	keys(r, false);
+	assert_int_equal(take(r, 4002), 0);
+	assert_false(media_ahead_waits(r->m));
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 4 + MEDIA_AHEAD_SHARE);
+	rig_free(r);
+}
+
+static void strangers_are_not_kept(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	send_at(r, 1, 0);
+	assert_int_equal(endpoint_parse(&r->in[0].src, STR("203.0.113.9:4000")), 0);
+	rig_run(r);
+	assert_false(media_ahead_waits(r->m));
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
+	rig_free(r);
+}
+
+/* Nor without a handshake, and not longer than the stream lives. */
+static void streams_without_a_session_keep_nothing(void **state)
+{
+	struct rig *r = awaiting();
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+
+	(void)state;
+	send_at(r, 1, 0);
+	rig_run(r);
+	assert_int_equal(r->m->ahead->n, 1);
+	a.stream = r->m->stream[A].cfg;
+	a.stream.side = 0;
+	set(r, &a);
+	send_at(r, 2, 0);
+	rig_run(r);
+	assert_int_equal(r->m->ahead->n, 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
+	a = (struct media_cmd){.type = MEDIA_STREAM_DEL, .id = A, .now_ns = 2};
+	set(r, &a);
+	assert_int_equal(take(r, 1), 0);
+	assert_false(media_ahead_waits(r->m));
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(media_ahead_of_keys_are_not_lost),
+		cmocka_unit_test(forgeries_are_dropped_then),
+		cmocka_unit_test(few_are_kept_and_not_for_long),
+		cmocka_unit_test(strangers_are_not_kept),
+		cmocka_unit_test(streams_without_a_session_keep_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
