@@ -69,7 +69,7 @@ def module_build(kernel, headers):
     return stripped
 
 
-def initramfs_write(path, kernel, folder, ko, tests):
+def initramfs_write(path, kernel, folder, ko, tests, extra=None):
     fs = Initramfs()
     for name in ("proc", "sys", "dev", "tmp", "run", "etc", "var/log", "root"):
         fs.dir(name)
@@ -99,6 +99,8 @@ def initramfs_write(path, kernel, folder, ko, tests):
         fs.file(f"guest/{os.path.basename(source)}", source)
     fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON)
     fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
+    if extra:
+        extra(fs)
     fs.link("init", "guest/init.sh")
     fs.write(path)
 
@@ -160,6 +162,9 @@ def judge(text):
 
 def main():
     args = sys.argv[1:]
+    if args[:1] == ["cost"]:
+        import cost
+        sys.exit(cost.main(args[1:]))
     debug = args[:1] == ["--debug"]
     args = args[debug:]
     seconds = SECONDS_DEBUG if debug else SECONDS

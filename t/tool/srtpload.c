@@ -164,9 +164,10 @@ static void read_spec(const char *path)
 
 /* --- SRTP, by OpenSSL ------------------------------------------------------------------------- */
 
+/* The same in each run that the leg takes part in. */
 static uint32_t ssrc_of(uint32_t leg)
 {
-	return 0x10000000 + leg;
+	return 0x10000000 + legs[leg].port;
 }
 
 static void keystream_add(
@@ -264,7 +265,7 @@ static void leg_frames(uint32_t k)
 		rtp[0] = 0x80;
 		rtp[1] = 0;
 		put_be16(rtp + 2, (uint16_t)index);
-		put_be32(rtp + 4, i * 160);
+		put_be32(rtp + 4, (skip + i) * 160);
 		put_be32(rtp + 8, ssrc_of(k));
 		fill(rtp + RTP, k, i);
 		if (ctx) {

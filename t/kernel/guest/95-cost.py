@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Instructions per packet of each relay, by what both sides speak and by how packets arrive. In
+this guest an instruction takes 1 ns, so time that is not idle counts instructions. The cost of a
+relay is the busy time with it, minus that of the same load over one link: receive, relay, send,
+and one link more. Only run.py cost runs this; it makes a table of the lines "cost | ...".
+COST_ROWS and COST_MEDIA in /guest/cost.env pick some by parts of their names."""
+import json
+import os
+import re
+import subprocess
+
+import rig
+import bench_measure as bench
+import calls
+import netns
+import relay
+
+MEDIA = {"RTP to RTP": ("plain", "plain"), "_80 to _32": ("80", "32"), "_80 to RTP": ("80", "plain")}
+# How packets arrive: calls, packets that arrive together, seconds. Each leg sends 50 packets per second.
+FEW, MANY, PER_LEG = 20, 100, 50
+LOADS = {"1": (FEW, 1, 2), "8": (MANY, 8, 1), "32": (MANY, 32, 1)}
+# Before it is measured each call has media for longer than rtpengine takes to learn addresses (3 s).
+WARM_RATE, WARM_SECONDS = 2, 5
+DIRECT = "direct"
+
+
+def help_text():
+    return rig.run(["/build/xcipherd", "--help"])
+
+
+def found(tree, key):
+    """The value of a key anywhere in a tree."""
+    if not isinstance(tree, dict):
+        return None
+    return tree[key] if key in tree else next((v for v in (found(t, key) for t in tree.values()) if v is not None), None)
+
+
+def xcipherd(*options, forward=False, relayed=False):
+    """forward: the host forwards what netfilter rewrote, which costs less than raw sockets.
+    relayed: plain media have to be relayed by the module."""
+    def start(net, media):
+        if forward:
+            net.forward()
+        daemon = relay.Xcipherd(net, *options, "--workers=1", "--log-level=4").wait_ready()
+        if relayed and media == "RTP to RTP":
+            daemon.relayed = lambda: found(daemon.statistics(), "packets relayed by the kernel")
+        return daemon
+    return start
+
+
+def rtpengine(net, _media):
+    return relay.Rtpengine(net, ports=(2000, 65535)).wait_ready()
+
+
+def kernel_packets():
+    """What rtpengine's module has relayed."""
+    with open("/proc/rtpengine/0/list", encoding="ascii") as f:
+        return sum(int(n) for n in re.findall(r"stats: +\d+ bytes, +(\d+) packets", f.read()))
+
+
+def rtpengine_kernel(net, _media):
+    """With the rules of Debian's rtpengine-iptables-setup."""
+    for rule in ("-N rtpengine", "-I INPUT -p udp -j rtpengine", "-I rtpengine -p udp -j RTPENGINE --id 0"):
+        net.run(net.gateway, "iptables", *rule.split())
+    daemon = relay.Rtpengine(net, ports=(2000, 65535), options=("--table=0",)).wait_ready()
+    daemon.relayed = kernel_packets
+    return daemon
+
+
+# (name, how it starts, word of xcipherd's --help without which the row is left out)
+SERIAL = "--engine=serial"
+ROWS = [
+    ("rtpengine, kernel mode", rtpengine_kernel, ""),
+    ("rtpengine, userspace", rtpengine, ""),
+    ("udp", xcipherd("--steering=udp", SERIAL), ""),
+    ("nfqueue", xcipherd("--steering=nfqueue", SERIAL, forward=True), ""),
+    ("kernel (netlink)", xcipherd("--steering=kernel", SERIAL, forward=True, relayed=True), ""),
+    ("kernel (ring)", xcipherd("--steering=kernel", "--kernel-queue=ring", SERIAL, forward=True, relayed=True), "--kernel-queue="),
+    ("xdp", xcipherd("--steering=xdp", SERIAL), ""),
+    ("xdp, opencl", xcipherd("--steering=xdp", "--engine=opencl"), "--opencl-device" if os.path.exists("/etc/OpenCL/vendors/pocl.icd") else "absent"),
+]
+
+
+def srtpload(net, spec, legs, rate, seconds, **words):
+    r = bench.srtpload(net, spec, legs, legs * rate, seconds, drain_ms=60, stamps="call", busy="yes", **words)
+    wrong = {k: r[k] for k in ("lost", "wrong", "bad_auth", "duplicates", "reordered", "send_errors", "late", "overruns") if r[k]}
+    if wrong:
+        rig.note(f"cost: {wrong}")
+    return r, not wrong
+
+
+def burst_us(legs, together):
+    return 0 if together == 1 else 1e6 * together / (legs * PER_LEG)
+
+
+def direct_spec(count, pair):
+    """Legs as of calls, but each sends straight to the other."""
+    lines = []
+    for i in range(count):
+        port = (bench.FIRST_PORT + 4 * i, bench.FIRST_PORT + 4 * i + 2)
+        suites = [calls.Suite(s) for s in pair]
+        keys = [[os.urandom(s.key_len)] if s.key_len else [] for s in suites]
+        for a, b in ((0, 1), (1, 0)):
+            lines.append(f"{bench.TERMINAL} {port[a]} 1 {bench.TERMINAL} {port[b]} 1 {suites[a].load(keys[a])} {suites[b].load(keys[b])}\n")
+    return "".join(lines)
+
+
+def direct(media, load):
+    """Busy microseconds of the load over one link."""
+    count, together, seconds = LOADS[load]
+    with netns.Net(("caller",)) as net:
+        bench.quiet_terminal(net)
+        ns = net.terminal["caller"]
+        for command in ("ip link add d1 type veth peer name d2", "ip link set d1 up", "ip link set d2 up"):
+            net.run(ns, *command.split())
+        net.run(ns, "nft", "add chain netdev bench d { type filter hook ingress device d2 priority 0; }; "
+                f"add rule netdev bench d udp dport {bench.FIRST_PORT}-65535 drop")
+        r, good = srtpload(net, direct_spec(count, MEDIA[media]), 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), receiver="d2",
+                           device="d1")
+    rig.tap(good, f"{DIRECT}, {media}, {load} together: every packet arrives")
+    tell(DIRECT, media, load, r, r["busy_us"] / r["sent"])
+    return r["busy_us"] / r["sent"]
+
+
+def tell(row, media, load, r, us):
+    rig.note("cost | " + json.dumps({"row": row, "media": media, "load": load, "instructions": round(1e3 * us), "packets": r["sent"],
+                                     "together": round(r["sent"] / r["bursts"], 2)}))
+
+
+def measure(name, start, media, base):
+    """A relay with calls for both loads; the few have legs of their own."""
+    with netns.Net(("caller",)) as net:
+        bench.quiet_terminal(net)
+        daemon = start(net, media)
+        talk = bench.setup(daemon, FEW + MANY, MEDIA[media])
+        spec = {FEW: "".join(c.spec() for c in talk[:FEW]), MANY: "".join(c.spec() for c in talk[FEW:])}
+        _, good = srtpload(net, spec[FEW] + spec[MANY], 2 * (FEW + MANY), WARM_RATE, WARM_SECONDS, sample=1, burst_us=0)
+        rig.tap(good, f"{name}, {media}: every packet is relayed and right")
+        skip = {FEW: WARM_RATE * WARM_SECONDS, MANY: WARM_RATE * WARM_SECONDS}
+        relayed = getattr(daemon, "relayed", None)
+        for load, (count, together, seconds) in LOADS.items():
+            before = relayed() if relayed else 0
+            r, good = srtpload(net, spec[count], 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip[count])
+            skip[count] += PER_LEG * seconds
+            rig.tap(good, f"{name}, {media}, {load} together: every packet is relayed")
+            if relayed:
+                rig.equal(f"{name}, {media}, {load} together: by the kernel", relayed() - before, r["sent"])
+            tell(name, media, load, r, r["busy_us"] / r["sent"] - base[media, load])
+        rig.equal(f"{name}, {media}: exit status", daemon.stop(), 0)
+
+
+def wanted(names, variable):
+    words = [w for w in os.environ.get(variable, "").split(",") if w]
+    return [n for n in names if not words or any(w in n for w in words)]
+
+
+def main():
+    with open("/sys/devices/system/clocksource/clocksource0/current_clocksource", encoding="ascii") as f:
+        rig.note("clock " + f.read().strip())
+    base = {(m, load): direct(m, load) for m in wanted(MEDIA, "COST_MEDIA") for load in LOADS}
+    offered = help_text()
+    rows = {name: start for name, start, need in ROWS if need in offered}
+    for name in wanted(rows, "COST_ROWS"):
+        for media in wanted(MEDIA, "COST_MEDIA"):
+            rig.test(lambda n=name, m=media: measure(n, rows[n], m, base))
+
+
+with open("/guest/cost.env", encoding="ascii") as env:
+    os.environ.update(line.rstrip("\n").split("=", 1) for line in env)
+if os.path.exists("/xt_RTPENGINE.ko"):
+    subprocess.run(["insmod", "/xt_RTPENGINE.ko"], check=True)
+rig.test(main)
