@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py cost [--rows PART,...] [--media PART,...]: instructions per packet of rtpengine in its
+"""run.py cost [--rows PART,...] [--media PART,...] [--once] [--profile]: instructions per packet of rtpengine in its
 kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
-the difference between them is printed. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
+the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ COUNT = ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=o
 CPU = os.environ.get("COST_CPU", "max,-cx16,-erms")
 MEMORY = "1024"
 SECONDS = 7200
-PYTHON = ["bench_measure"]
+PYTHON = ["bench_measure", "sample"]
 PEER = "rtpengine, kernel mode"
 CAVEAT = """Instructions are not cycles: caches, memory, locks between processors, and vector
 instructions that cost more than others are not seen. The processor is emulated (qemu), with
@@ -70,6 +70,8 @@ def options(args):
     for name, variable in (("--rows", "COST_ROWS"), ("--media", "COST_MEDIA")):
         if name in args:
             env[variable] = args[args.index(name) + 1]
+    if "--profile" in args:
+        env["COST_PROFILE"] = "yes"
     return env
 
 
@@ -88,6 +90,7 @@ def main(args):
 
     def extra(fs):
         version.append(rtpengine.add(fs, run.BASE, kernel, headers))
+        fs.text("guest/symbols", image.run(["nm", "--defined-only", f"{run.BUILD}/xcipherd"]))
         fs.text("guest/cost.env", "".join(f"{k}={v}\n" for k, v in env.items()))
 
     archive = f"{run.BASE}/initramfs-cost"

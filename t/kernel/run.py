@@ -5,7 +5,7 @@ emulation, with an initramfs of busybox, the system's network tools, our program
 print TAP to the serial console, which is read here. Two guests run beside each other, each with its scripts: one that has two processors
 at once and the machine's time, and one with a clock of its own (GUESTS). A crash, a warning of the kernel's, a hang or a missing plan fails; so does a failed
 test, unless its script then passes twice in a row in a guest of its own: that is told as unsteady (as t/e2e/run.py has it).
-BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
+"run.py cost" counts instructions per packet instead, beside rtpengine's kernel module (cost.py). BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
 (debug_kernel.py; KERNEL_DEBUG names a folder where that is done already). Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
 import glob
 import os

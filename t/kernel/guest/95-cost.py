@@ -4,8 +4,10 @@
 this guest an instruction takes 1 ns, so time that is not idle counts instructions. The cost of a
 relay is the busy time with it, minus that of the same load over one link: receive, relay, send,
 and one link more. Only run.py cost runs this; it makes a table of the lines "cost | ...".
-COST_ROWS and COST_MEDIA in /guest/cost.env pick some by parts of their names."""
+COST_ROWS and COST_MEDIA in /guest/cost.env pick some by parts of their names. With COST_PROFILE it
+also tells where the time goes (sample.py)."""
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,11 +18,13 @@ import bench_measure as bench
 import calls
 import netns
 import relay
+import sample
 
 MEDIA = {"RTP to RTP": ("plain", "plain"), "_80 to _32": ("80", "32"), "_80 to RTP": ("80", "plain")}
 # How packets arrive: calls, packets that arrive together, seconds. Each leg sends 50 packets per second.
+# Load and drain take whole seconds, because relays have work to do once a second.
 FEW, MANY, PER_LEG = 20, 100, 50
-LOADS = {"1": (FEW, 1, 1), "8": (MANY, 8, 0.5), "32": (MANY, 32, 0.5)}
+LOADS = {"1": (FEW, 1, 1.9), "8": (MANY, 8, 0.94), "32": (MANY, 32, 0.94)}
 # Before it is measured each call has one packet per second for longer than rtpengine takes to learn
 # addresses (3 s) and, where media move into the module, xcipherd watches for circles (14 s).
 WARM_SECONDS, WARM_SECONDS_MODULE = 5, 20
@@ -86,7 +90,7 @@ ROWS = [
 
 
 def srtpload(net, spec, legs, rate, seconds, **words):
-    r = bench.srtpload(net, spec, legs, legs * rate, seconds, drain_ms=200, stamps="call", busy="yes", **words)
+    r = bench.srtpload(net, spec, legs, legs * rate, seconds, drain_ms=round(1e3 * (math.ceil(seconds) - seconds)) or 200, stamps="call", busy="yes", **words)
     wrong = {k: r[k] for k in ("lost", "wrong", "bad_auth", "duplicates", "reordered", "send_errors", "late", "overruns") if r[k]}
     if wrong:
         rig.note(f"cost: {wrong}")
@@ -132,31 +136,50 @@ def tell(row, media, load, r, us):
 
 
 def measure(name, start, media, base):
-    """A relay with calls for both loads; the few have legs of their own."""
     with netns.Net(("caller",)) as net:
         bench.quiet_terminal(net)
         daemon = start(net, media)
-        talk = bench.setup(daemon, FEW + MANY, MEDIA[media])
-        spec = {FEW: "".join(c.spec() for c in talk[:FEW]), MANY: "".join(c.spec() for c in talk[FEW:])}
-        relayed, sent = getattr(daemon, "relayed", None), 0
-        warm = WARM_SECONDS_MODULE if relayed else WARM_SECONDS
-        _, good = srtpload(net, spec[FEW] + spec[MANY], 2 * (FEW + MANY), 1, warm, sample=1, burst_us=0)
-        rig.tap(good, f"{name}, {media}: every packet is relayed and right")
-        skip = {FEW: warm, MANY: warm}
-        if relayed:
-            time.sleep(COUNTERS_SECONDS)
-            before = relayed()
-        for load, (count, together, seconds) in LOADS.items():
-            r, good = srtpload(net, spec[count], 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip[count])
-            skip[count] += int(PER_LEG * seconds)
-            sent += r["sent"]
-            if not rig.tap(good, f"{name}, {media}, {load} together: every packet is relayed") and isinstance(daemon, relay.Xcipherd):
-                rig.note(json.dumps(daemon.statistics()))
-            tell(name, media, load, r, r["busy_us"] / r["sent"] - base[media, load])
-        if relayed:
-            time.sleep(COUNTERS_SECONDS)
-            rig.equal(f"{name}, {media}: packets relayed by the kernel", relayed() - before, sent)
+        for count in (FEW, MANY):
+            talk = bench.setup(daemon, count, MEDIA[media])
+            loads(name, media, daemon, talk, base)
+            for call in talk:
+                call.delete()
         rig.equal(f"{name}, {media}: exit status", daemon.stop(), 0)
+
+
+def loads(name, media, daemon, talk, base):
+    """All loads of so many calls."""
+    spec, count, sent = "".join(c.spec() for c in talk), len(talk), 0
+    relayed = getattr(daemon, "relayed", None)
+    skip = WARM_SECONDS_MODULE if relayed else WARM_SECONDS
+    _, good = srtpload(net=daemon.net, spec=spec, legs=2 * count, rate=1, seconds=skip, sample=1, burst_us=0)
+    rig.tap(good, f"{name}, {media}, {count} calls: every packet is relayed and right")
+    if relayed:
+        time.sleep(COUNTERS_SECONDS)
+        before = relayed()
+    for load, (_, together, seconds) in ((k, v) for k, v in LOADS.items() if v[0] == count):
+        r, good = srtpload(daemon.net, spec, 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip)
+        skip += int(PER_LEG * seconds)
+        sent += r["sent"]
+        tell(name, media, load, r, r["busy_us"] / r["sent"] - base[media, load])
+        if not rig.tap(good, f"{name}, {media}, {load} together: every packet is relayed") and isinstance(daemon, relay.Xcipherd):
+            rig.note(json.dumps(daemon.statistics()))
+    if relayed:
+        time.sleep(COUNTERS_SECONDS)
+        rig.equal(f"{name}, {media}, {count} calls: packets relayed by the kernel", relayed() - before, sent)
+    if os.environ.get("COST_PROFILE"):
+        profile(name, media, daemon, spec, count, skip)
+
+
+def profile(name, media, daemon, spec, count, skip):
+    """Where the time of a load goes. The load itself is part of it."""
+    _, together, seconds = LOADS["32" if count == MANY else "1"]
+    with sample.Samples() as samples:
+        srtpload(daemon.net, spec, 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip)
+    top, total = samples.top(60)
+    for share, where in top:
+        rig.note(f"profile | {name} | {media} | {together} together | {100 * share:5.1f} % | {where}")
+    rig.note(f"profile | {total} samples")
 
 
 def wanted(names, variable):
