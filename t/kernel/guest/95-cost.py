@@ -32,10 +32,6 @@ COUNTERS_SECONDS = 5  # the oldest that xcipherd's counters of the kernel are
 DIRECT = "direct"
 
 
-def help_text():
-    return rig.run(["/build/xcipherd", "--help"])
-
-
 def found(tree, key):
     """The value of a key anywhere in a tree."""
     if not isinstance(tree, dict):
@@ -75,15 +71,18 @@ def rtpengine_kernel(net, _media):
     return daemon
 
 
-# (name, how it starts, word of xcipherd's --help without which the row is left out)
+RING = "--kernel-ring="
+HELP = rig.run(["/build/xcipherd", "--help"])
 SERIAL = "--engine=serial"
+NO_RING = [RING + "no"] if RING in HELP else []
+# (name, how it starts, word of xcipherd's --help without which the row is left out)
 ROWS = [
     ("rtpengine, kernel mode", rtpengine_kernel, ""),
     ("rtpengine, userspace", rtpengine, ""),
     ("udp", xcipherd("--steering=udp", SERIAL), ""),
     ("nfqueue", xcipherd("--steering=nfqueue", SERIAL, forward=True), ""),
-    ("kernel (netlink)", xcipherd("--steering=kernel", SERIAL, forward=True, relayed=True), ""),
-    ("kernel (ring)", xcipherd("--steering=kernel", "--kernel-queue=ring", SERIAL, forward=True, relayed=True), "--kernel-queue="),
+    ("kernel (netlink)", xcipherd("--steering=kernel", *NO_RING, SERIAL, forward=True, relayed=True), ""),
+    ("kernel (ring)", xcipherd("--steering=kernel", RING + "yes", SERIAL, forward=True, relayed=True), RING),
     ("xdp", xcipherd("--steering=xdp", SERIAL), ""),
     ("xdp, opencl", xcipherd("--steering=xdp", "--engine=opencl"), "--opencl-device" if os.path.exists("/etc/OpenCL/vendors/pocl.icd") else "absent"),
 ]
@@ -191,8 +190,7 @@ def main():
     with open("/sys/devices/system/clocksource/clocksource0/current_clocksource", encoding="ascii") as f:
         rig.note("clock " + f.read().strip())
     base = {(m, load): direct(m, load) for m in wanted(MEDIA, "COST_MEDIA") for load in LOADS}
-    offered = help_text()
-    rows = {name: start for name, start, need in ROWS if need in offered}
+    rows = {name: start for name, start, need in ROWS if need in HELP}
     for name in wanted(rows, "COST_ROWS"):
         for media in wanted(MEDIA, "COST_MEDIA"):
             rig.test(lambda n=name, m=media: measure(n, rows[n], m, base))
