@@ -28,6 +28,7 @@ LOADS = {"1": (FEW, 1, 1.9), "8": (MANY, 8, 0.94), "32": (MANY, 32, 0.94)}
 # Before it is measured each call has one packet per second for longer than rtpengine takes to learn
 # addresses (3 s) and, where media move into the module, xcipherd watches for circles (14 s).
 WARM_SECONDS, WARM_SECONDS_MODULE = 5, 20
+KERNEL_SHARE = 0.99  # of media that the kernel is to relay; a stream may move some packets later
 COUNTERS_SECONDS = 5  # the oldest that xcipherd's counters of the kernel are
 DIRECT = "direct"
 
@@ -165,7 +166,8 @@ def loads(name, media, daemon, talk, base):
             rig.note(json.dumps(daemon.statistics()))
     if relayed:
         time.sleep(COUNTERS_SECONDS)
-        rig.equal(f"{name}, {media}, {count} calls: packets relayed by the kernel", relayed() - before, sent)
+        got = relayed() - before
+        rig.tap(got >= KERNEL_SHARE * sent, f"{name}, {media}, {count} calls: {got} of {sent} packets are relayed by the kernel")
     if os.environ.get("COST_PROFILE"):
         profile(name, media, daemon, spec, count, skip)
 
