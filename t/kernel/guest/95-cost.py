@@ -26,8 +26,8 @@ MEDIA = {"RTP to RTP": ("plain", "plain"), "_80 to _32": ("80", "32"), "_80 to R
 FEW, MANY, PER_LEG = 20, 100, 50
 LOADS = {"1": (FEW, 1, 1.9), "8": (MANY, 8, 0.94), "32": (MANY, 32, 0.94)}
 # Before it is measured each call has one packet per second for longer than rtpengine takes to learn
-# addresses (3 s) and, where media move into the module, xcipherd watches for circles (14 s).
-WARM_SECONDS, WARM_SECONDS_MODULE = 5, 20
+# addresses (3 s) and xcipherd watches a new plain stream for circles (14 s).
+WARM_SECONDS = 20
 KERNEL_SHARE = 0.99  # of media that the kernel is to relay; a stream may move some packets later
 COUNTERS_SECONDS = 5  # the oldest that xcipherd's counters of the kernel are
 DIRECT = "direct"
@@ -151,7 +151,7 @@ def loads(name, media, daemon, talk, base):
     """All loads of so many calls."""
     spec, count, sent = "".join(c.spec() for c in talk), len(talk), 0
     relayed = getattr(daemon, "relayed", None)
-    skip = WARM_SECONDS_MODULE if relayed else WARM_SECONDS
+    skip = WARM_SECONDS
     _, good = srtpload(net=daemon.net, spec=spec, legs=2 * count, rate=1, seconds=skip, sample=1, burst_us=0)
     rig.tap(good, f"{name}, {media}, {count} calls: every packet is relayed and right")
     if relayed:
