@@ -9,7 +9,7 @@ import mmap
 import os
 import struct
 
-PERIOD_NS, PAGES = 25000, 1024
+PERIOD_NS, PAGES = 24989, 1024
 SOFTWARE, CPU_CLOCK, IP_AND_TID = 1, 0, 3
 PERF_EVENT_OPEN, ENABLE, DISABLE = 298, 0x2400, 0x2401
 IDLE = ("default_idle", "native_safe_halt", "mwait_idle", "acpi_idle_do_entry", "acpi_safe_halt", "pv_native_safe_halt", "cpuidle_enter_state",
