@@ -179,6 +179,13 @@ bench:
 	$(MAKE) -j$(JOBS) all tools bench-program
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py $(if $(FULL),--full)
 	$(if $(FULL),@FULL=1 BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py -j1 test_killed_and_started test_another_node_takes)
+	$(if $(FULL),$(MAKE) bench-kernel)
+
+# Instructions per packet beside rtpengine in its kernel mode, in a virtual machine. Where that is not available it prints "skipped".
+bench-kernel:
+	tools/deps.sh install deps-bench-kernel || echo "bench-kernel: not all it needs could be installed"
+	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)
+	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py cost $(KERNEL_COST)
 
 # libsrtp2 built on OpenSSL: a peer for benchmarks, an oracle for tests.
 peer-libsrtp:

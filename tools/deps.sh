@@ -19,6 +19,8 @@ webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio
 look="prometheus tshark chromium"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
+# rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
+bench_kernel="rtpengine-daemon iptables"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
@@ -64,11 +66,12 @@ packages_for() {
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
+	deps-bench-kernel) echo "$build $kernel $bench_kernel" ;;
 	deps-kernel-debug) echo "$build $kernel $kernel_debug" ;;
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, module, kernel, kernel-debug, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac

@@ -35,14 +35,16 @@ def quiet_terminal(net):
         net.run(net.terminal["caller"], "nft", prerouting)
 
 
-def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500, burst_us=50, stamps="leave"):
+def srtpload(net, spec, legs, total, seconds, drain_ms=500, burst_us=50, stamps="leave", device="t1", **words):
     """drain_ms: waiting time for packets in flight at the end. stamps: delay begins when a packet
-    leaves the interface; else, with less work on both ends, with the call that sends it."""
+    leaves the interface; else, with less work on both ends, with the call that sends it. More words
+    as in t/tool/srtpload.c."""
+    words.update(drain_ms=drain_ms, burst_us=burst_us, stamps=stamps)
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write(spec)
         f.flush()
-        p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), "t1", GATEWAY, f.name, str(total / legs),
-                                               str(seconds), "16", str(payload), str(burst_us), str(drain_ms), stamps],
+        p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), device, GATEWAY, f.name, str(total / legs),
+                                               str(seconds), *[f"{k.replace('_', '-')}={v}" for k, v in words.items()]],
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = p.communicate()
     if p.returncode:

@@ -5,7 +5,7 @@ emulation, with an initramfs of busybox, the system's network tools, our program
 print TAP to the serial console, which is read here. Two guests run beside each other, each with its scripts: one that has two processors
 at once and the machine's time, and one with a clock of its own (GUESTS). A crash, a warning of the kernel's, a hang or a missing plan fails; so does a failed
 test, unless its script then passes twice in a row in a guest of its own: that is told as unsteady (as t/e2e/run.py has it).
-BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
+"run.py cost" counts instructions per packet instead, beside rtpengine's kernel module (cost.py). BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
 (debug_kernel.py; KERNEL_DEBUG names a folder where that is done already). Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
 import glob
 import os
@@ -69,7 +69,7 @@ def module_build(kernel, headers):
     return stripped
 
 
-def initramfs_write(path, kernel, folder, ko, tests):
+def initramfs_write(path, kernel, folder, ko, tests, extra=None):
     fs = Initramfs()
     for name in ("proc", "sys", "dev", "tmp", "run", "etc", "var/log", "root"):
         fs.dir(name)
@@ -99,6 +99,8 @@ def initramfs_write(path, kernel, folder, ko, tests):
         fs.file(f"guest/{os.path.basename(source)}", source)
     fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON)
     fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
+    if extra:
+        extra(fs)
     fs.link("init", "guest/init.sh")
     fs.write(path)
 
@@ -160,6 +162,9 @@ def judge(text):
 
 def main():
     args = sys.argv[1:]
+    if args[:1] == ["cost"]:
+        import cost
+        sys.exit(cost.main(args[1:]))
     debug = args[:1] == ["--debug"]
     args = args[debug:]
     seconds = SECONDS_DEBUG if debug else SECONDS

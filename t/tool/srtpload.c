@@ -7,14 +7,21 @@
  * which the same socket takes, to the stamp as it comes back, both by the kernel: when this program
  * had no processor is in neither. Legs 2k and 2k+1 talk to each other through the relay.
  *
- *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS [STAMPS]]]]]
+ *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [NAME=VALUE...]
  *
- * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg,
- * one in SAMPLE packets is decrypted, packets that are due leave together every BURST-US at most,
- * and what is under way when all have left has DRAIN-MS. STAMPS "call": delay counts from the call
- * to send, which is longer, and costs the machine less; JSON has it as call_* in any case. One JSON
- * object on standard output. The local ports must have no sockets; drop what arrives there (nft,
- * prerouting), or the kernel answers with ICMP. */
+ * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg.
+ *   sample    one in so many packets is decrypted (16)
+ *   payload   bytes (160)
+ *   burst-us  packets that are due leave together every so many microseconds at most (50)
+ *   drain-ms  time for what is under way when all have left (500)
+ *   stamps    "call": delay counts from the call to send, which is longer, and costs the machine
+ *             less. JSON has it as call_* in any case. Otherwise "leave"
+ *   skip      packets per leg that earlier runs sent; indexes continue behind them (0)
+ *   receiver  device on which packets arrive, if not DEVICE. They are addressed to it, so both
+ *             may be the ends of one link, without a relay
+ *   busy      "yes": JSON has the processors' time that was not idle, as busy_us (root)
+ * One JSON object on standard output. The local ports must have no sockets; drop what arrives there
+ * (nft, prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -60,13 +67,13 @@ struct leg {
 	uint32_t ip, to_ip; /* network order */
 	uint16_t port, to_port;
 	struct dir tx, rx;
-	uint16_t first;  /* sequence number of its packet 0 */
+	uint32_t first;  /* index of its packet 0 */
 	uint32_t next;   /* number expected */
 	uint32_t leaves; /* number of those that left */
 };
 
 static struct leg *legs;
-static uint32_t leg_count, per_leg, payload = 160, stride, sample = 16;
+static uint32_t leg_count, per_leg, payload = 160, stride, sample = 16, skip;
 static uint8_t *frames;             /* [per_leg * leg_count * stride], in the order of sending */
 static uint16_t *frame_len;         /* likewise */
 static _Atomic uint64_t *call_ns;   /* likewise, when it was given to the kernel */
@@ -76,10 +83,11 @@ static uint32_t leg_of_port[65536]; /* leg + 1 */
 static uint8_t mac_own[6], mac_gateway[6];
 static atomic_bool stop_receiving;
 static struct {
-	uint64_t sent, send_errors, late;
+	uint64_t sent, send_errors, late, bursts;
 	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
 } total;
 static bool stamp_leaving = true;
+static const char *device, *receiver; /* where packets leave, where they arrive */
 static uint32_t *delay; /* [delays] in ns; exact, for targets are compared with them */
 /* Likewise, from the call to send: with what this program waited and the kernel did before the
  * packet left. */
@@ -140,7 +148,7 @@ static void read_spec(const char *path)
 		l = &legs[leg_count];
 		*l = (struct leg){.port = (uint16_t)lp,
 			.to_port = (uint16_t)rp,
-			.first = (uint16_t)(65530 - leg_count % 7)};
+			.first = 65530 - leg_count % 7 + skip};
 		if (inet_pton(AF_INET, lip, &l->ip) != 1 || inet_pton(AF_INET, rip, &l->to_ip) != 1)
 			die("address");
 		dir_make(&l->tx, txs, txk);
@@ -156,9 +164,10 @@ static void read_spec(const char *path)
 
 /* --- SRTP, by OpenSSL ------------------------------------------------------------------------- */
 
+/* The same in each run that the leg takes part in. */
 static uint32_t ssrc_of(uint32_t leg)
 {
-	return 0x10000000 + leg;
+	return 0x10000000 + legs[leg].port;
 }
 
 static void keystream_add(
@@ -256,7 +265,7 @@ static void leg_frames(uint32_t k)
 		rtp[0] = 0x80;
 		rtp[1] = 0;
 		put_be16(rtp + 2, (uint16_t)index);
-		put_be32(rtp + 4, i * 160);
+		put_be32(rtp + 4, (skip + i) * 160);
 		put_be32(rtp + 8, ssrc_of(k));
 		fill(rtp + RTP, k, i);
 		if (ctx) {
@@ -290,32 +299,41 @@ static void frames_make(void)
 
 /* --- The link --------------------------------------------------------------------------------- */
 
-static int packet_socket(const char *device, int protocol)
+static int packet_socket(const char *name, int protocol)
 {
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
 		.sll_protocol = htons((uint16_t)protocol),
-		.sll_ifindex = (int)if_nametoindex(device)};
+		.sll_ifindex = (int)if_nametoindex(name)};
 
 	if (fd < 0 || !sa.sll_ifindex || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
-		die(device);
+		die(name);
 	return fd;
 }
 
+static void mac_of(const char *name, uint8_t mac[6])
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {0};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
+		die(name);
+	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
+	close(fd);
+}
+
 /* The gateway's address is asked for by sending it something. */
-static void find_macs(const char *device, const char *gateway)
+static void find_gateway(const char *gateway)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(9)};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = {0};
 	unsigned m[6];
 	char line[256], ip[64], mac[64];
 
 	inet_pton(AF_INET, gateway, &sa.sin_addr);
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", device);
-	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
-		die(device);
-	memcpy(mac_own, ifr.ifr_hwaddr.sa_data, 6);
+	if (fd < 0)
+		die(gateway);
 	for (int tries = 0; tries < 50; tries++) {
 		FILE *f;
 
@@ -366,6 +384,7 @@ static void send_burst(int fd, size_t from, unsigned n)
 		}
 	}
 	total.sent += n;
+	total.bursts++;
 }
 
 static void book_lateness(size_t from, size_t to, uint64_t now, double per_ns)
@@ -520,7 +539,7 @@ struct ring {
 	uint8_t *map;
 };
 
-static void ring_open(struct ring *r, const char *device)
+static void ring_open(struct ring *r, const char *name)
 {
 	/* Of what leaves the headers will do. */
 	struct sock_filter code[] = {
@@ -537,7 +556,7 @@ static void ring_open(struct ring *r, const char *device)
 		.tp_frame_nr = BLOCK / 2048 * BLOCKS,
 		.tp_retire_blk_tov = 4};
 
-	r->fd = packet_socket(device, 0);
+	r->fd = packet_socket(name, 0);
 	/* SO_TIMESTAMPNS: stamped as it comes to the interface, not when this socket is served. */
 	if (setsockopt(r->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
 		setsockopt(r->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
@@ -548,14 +567,14 @@ static void ring_open(struct ring *r, const char *device)
 	r->map = mmap(NULL, (size_t)BLOCK * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->map == MAP_FAILED)
 		die("receive ring");
-	close(packet_socket(device, 0)); /* the device is there */
+	close(packet_socket(name, 0)); /* the device is there */
 	/* All protocols: those sockets are served before the ingress hook, where whoever measures
 	 * may drop what has no other receiver. */
 	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
 		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = (int)if_nametoindex(device)};
+		.sll_ifindex = (int)if_nametoindex(name)};
 	if (bind(r->fd, (struct sockaddr *)&sa, sizeof(sa)))
-		die(device);
+		die(name);
 }
 
 static void block(struct tpacket_block_desc *b)
@@ -624,7 +643,24 @@ static void report_distribution(size_t n)
 	printf("]");
 }
 
-static void report(double seconds)
+/* The processors' time since the machine started that was not idle, in nanoseconds. The timers'
+ * list has the idle time exactly; /proc/stat has it in hundredths of a second. */
+static double busy_ns(void)
+{
+	FILE *f = fopen("/proc/timer_list", "re");
+	double busy = 0, idle;
+	char line[256];
+
+	if (!f)
+		die("/proc/timer_list");
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, " .idle_sleeptime : %lf nsecs", &idle) == 1)
+			busy += (double)clock_mono_ns() - idle;
+	fclose(f);
+	return busy;
+}
+
+static void report(double seconds, double busy_us)
 {
 	const struct hist *own[] = {&behind};
 	struct hist_summary b;
@@ -638,7 +674,7 @@ static void report(double seconds)
 	       "\"wrong\":%llu,\"bad_auth\":%llu,\"sampled\":%llu,\"send_errors\":%llu,\"late\":%llu,\"overruns\":%llu,"
 	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f,"
 	       "\"call_p50_us\":%.1f,\"call_p99_us\":%.1f,\"unstamped\":%llu,"
-	       "\"behind_p99_us\":%.1f,",
+	       "\"behind_p99_us\":%.1f,\"bursts\":%llu,\"busy_us\":%.3f,",
 		leg_count, seconds, (unsigned long long)total.sent,
 		(unsigned long long)total.received, (unsigned long long)lost,
 		(unsigned long long)total.reordered, (unsigned long long)total.duplicates,
@@ -648,50 +684,103 @@ static void report(double seconds)
 		quantile_us(delay, n, 500), quantile_us(delay, n, 900), quantile_us(delay, n, 990),
 		quantile_us(delay, n, 999), quantile_us(delay, n, 1000),
 		quantile_us(from_call, n, 500), quantile_us(from_call, n, 990),
-		(unsigned long long)(total.received - n), (double)b.p99 / 1e3);
+		(unsigned long long)(total.received - n), (double)b.p99 / 1e3,
+		(unsigned long long)total.bursts, busy_us);
 	report_distribution(n);
 	printf("}\n");
 }
 
-int main(int argc, char **argv)
+static struct {
+	double burst_us;
+	useconds_t drain_ms;
+	bool busy;
+} opt = {.burst_us = 50, .drain_ms = 500};
+
+static bool word(const char *name, const char *value)
 {
-	double rate, seconds, burst_us = 50;
-	useconds_t drain_ms = 500;
+	if (strcmp(name, "sample") == 0)
+		sample = atoi(value) > 0 ? (uint32_t)atoi(value) : sample;
+	else if (strcmp(name, "payload") == 0)
+		payload = (uint32_t)atoi(value);
+	else if (strcmp(name, "burst-us") == 0)
+		opt.burst_us = atof(value);
+	else if (strcmp(name, "drain-ms") == 0)
+		opt.drain_ms = (useconds_t)atoi(value);
+	else if (strcmp(name, "stamps") == 0)
+		stamp_leaving = strcmp(value, "call") != 0;
+	else if (strcmp(name, "skip") == 0)
+		skip = (uint32_t)atoi(value);
+	else if (strcmp(name, "receiver") == 0)
+		receiver = value;
+	else if (strcmp(name, "busy") == 0)
+		opt.busy = strcmp(value, "yes") == 0;
+	else
+		return false;
+	return true;
+}
+
+static void words(int argc, char **argv)
+{
+	for (int i = 6; i < argc; i++) {
+		char *equals = strchr(argv[i], '=');
+
+		if (equals)
+			*equals = 0;
+		if (!equals || !word(argv[i], equals + 1)) {
+			fprintf(stderr, "srtpload: unknown word %s\n", argv[i]);
+			exit(2);
+		}
+	}
+	if (payload < 1 || payload > PAYLOAD_MAX) {
+		fprintf(stderr, "srtpload: payload must be 1 to %d bytes\n", PAYLOAD_MAX);
+		exit(2);
+	}
+}
+
+static void run(double rate)
+{
 	struct ring ring;
 	pthread_t thread;
 	uint64_t start, took;
+	double busy;
 	int fd;
 
-	if (argc < 6 || (rate = atof(argv[4])) <= 0 || (seconds = atof(argv[5])) <= 0) {
-		fprintf(stderr,
-			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS [STAMPS]]]]]\n");
-		return 2;
-	}
-	sample = argc > 6 && atoi(argv[6]) > 0 ? (uint32_t)atoi(argv[6]) : sample;
-	payload = argc > 7 ? (uint32_t)atoi(argv[7]) : payload;
-	burst_us = argc > 8 ? atof(argv[8]) : burst_us;
-	drain_ms = argc > 9 ? (useconds_t)atoi(argv[9]) : drain_ms;
-	stamp_leaving = argc < 11 || strcmp(argv[10], "call") != 0;
-	if (payload < 1 || payload > PAYLOAD_MAX) {
-		fprintf(stderr, "srtpload: payload must be 1 to %d bytes\n", PAYLOAD_MAX);
-		return 2;
-	}
-	read_spec(argv[3]);
-	per_leg = (uint32_t)(rate * seconds);
-	per_leg = per_leg ? per_leg : 1;
-	find_macs(argv[1], argv[2]);
 	frames_make();
-	ring_open(&ring, argv[1]);
-	fd = packet_socket(argv[1], 0);
+	ring_open(&ring, receiver ? receiver : device);
+	fd = packet_socket(device, 0);
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	if (pthread_create(&thread, NULL, receive, &ring))
 		die("thread");
+	busy = opt.busy ? busy_ns() : 0;
 	start = clock_mono_ns();
-	send_all(fd, rate, (uint64_t)(burst_us * 1000));
+	send_all(fd, rate, (uint64_t)(opt.burst_us * 1000));
 	took = clock_mono_ns() - start;
-	usleep(drain_ms * 1000);
+	usleep(opt.drain_ms * 1000);
+	busy = opt.busy ? busy_ns() - busy : 0;
 	atomic_store(&stop_receiving, true);
 	pthread_join(thread, NULL);
-	report((double)took / 1e9);
+	report((double)took / 1e9, busy / 1e3);
+}
+
+int main(int argc, char **argv)
+{
+	double rate, seconds;
+
+	if (argc < 6 || (rate = atof(argv[4])) <= 0 || (seconds = atof(argv[5])) <= 0) {
+		fprintf(stderr,
+			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [NAME=VALUE...]\n");
+		return 2;
+	}
+	device = argv[1];
+	words(argc, argv);
+	read_spec(argv[3]);
+	per_leg = (uint32_t)(rate * seconds);
+	per_leg = per_leg ? per_leg : 1;
+	mac_of(device, mac_own);
+	if (receiver)
+		mac_of(receiver, mac_gateway);
+	else
+		find_gateway(argv[2]);
+	run(rate);
 	return 0;
 }

@@ -10,10 +10,15 @@
  * headroom. */
 #define XDP_ABI_FRAME_MAX 2560
 
-/* Key of map "locals"; the value is the address's number. */
+/* Key of map "locals"; the value is the address's number. Of eight-byte words, because Linux 6.1
+ * refuses smaller writes to a part of the stack that holds another value, except with
+ * CAP_PERFMON. */
 struct xdp_local {
-	__u8 addr[16]; /* IPv4 in the first four bytes, the rest zero */
-	__u32 v6;
+	union {
+		__u8 addr[16]; /* IPv4 in the first four bytes, the rest zero */
+		__u64 words[2];
+	};
+	__u64 v6;
 };
 
 /* In front of a packet that goes to a worker, as XDP metadata: when the program saw it. */

@@ -52,7 +52,7 @@ static __always_inline int is_vlan(__be16 proto)
 
 static __always_inline int in_use(const struct xdp_local *local, __be16 port)
 {
-	__u32 key = bpf_ntohs(port);
+	__u32 key __attribute__((aligned(8))) = bpf_ntohs(port); /* as struct xdp_local */
 	const __u32 *number = bpf_map_lookup_elem(&locals, local);
 	const __u32 *used = number ? bpf_map_lookup_elem(&ports, &key) : 0;
 
@@ -74,7 +74,11 @@ static __always_inline int ours_v4(void *p, void *end, __u64 room)
 	if (len > room || bpf_ntohs(udp->len) < sizeof(*udp) ||
 		sizeof(*ip) + bpf_ntohs(udp->len) > len)
 		return 0;
-	__builtin_memcpy(local.addr, &ip->daddr, 4);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	local.words[0] = ip->daddr;
+#else
+	local.words[0] = (__u64)ip->daddr << 32;
+#endif
 	return in_use(&local, udp->dest);
 }
 
