@@ -84,16 +84,26 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 		out->prints = *a.prints;
 }
 
-/* Of the terminal that this one talks to. */
-static void far_sas(
-	struct session_sas *out, const struct call *c, const struct side *s, const struct leg *l)
+/* The leg of the same m-line on the side that this leg's side talks to; NULL: there is none. */
+static const struct leg *far_leg(const struct call *c, const struct leg *l)
 {
-	const struct side *far = s->peer < c->sides ? c->side[s->peer] : NULL;
-	const struct keying_zrtp *z = NULL;
+	for (uint32_t i = 0; i < c->sides; i++) {
+		const struct side *s = c->side[i];
+		const struct side *far = s->peer < c->sides ? c->side[s->peer] : NULL;
 
-	for (uint32_t i = 0; far && i < s->legs && i < far->legs; i++)
-		if (s->leg[i] == l && far->leg[i])
-			z = keying_sas(&far->leg[i]->keying);
+		for (uint32_t m = 0; far && m < s->legs && m < far->legs; m++)
+			if (s->leg[m] == l)
+				return far->leg[m];
+	}
+	return NULL;
+}
+
+/* Of the terminal that this one talks to. */
+static void far_sas(struct session_sas *out, const struct call *c, const struct leg *l)
+{
+	const struct leg *far = far_leg(c, l);
+	const struct keying_zrtp *z = far ? keying_sas(&far->keying) : NULL;
+
 	if (!z || !z->proven)
 		return;
 	out->known = true;
@@ -101,8 +111,7 @@ static void far_sas(
 	memcpy(out->hash, z->sas_hash, sizeof(out->hash));
 }
 
-static void zrtp_of(
-	struct session_zrtp *out, const struct call *c, const struct side *s, const struct leg *l)
+static void zrtp_of(struct session_zrtp *out, const struct call *c, const struct leg *l)
 {
 	struct keying_exchange x;
 
@@ -118,7 +127,7 @@ static void zrtp_of(
 		memcpy(out->hash, x.theirs->hash, sizeof(out->hash));
 	out->goclear = x.flags & NG_ZRTP_GOCLEAR && !(x.flags & NG_ZRTP_REQUIRE);
 	out->enrol = x.flags & NG_ZRTP_ENROL;
-	far_sas(&out->far, c, s, l);
+	far_sas(&out->far, c, l);
 	out->established = l->session_resumed && l->rx.keys && x.keyed;
 }
 
@@ -153,7 +162,7 @@ int leg_session_set(const struct relay *r, const struct call *c, struct leg *l)
 	}
 	ice_of(&cfg.ice, l);
 	dtls_of(&cfg.dtls, l);
-	zrtp_of(&cfg.zrtp, c, s, l);
+	zrtp_of(&cfg.zrtp, c, l);
 	err = r->sessions->ops->set(
 		r->sessions->arg, l->session, c->worker, leg_port_at(l, 0), &cfg);
 	secmem_wipe(&cfg, sizeof(cfg));
