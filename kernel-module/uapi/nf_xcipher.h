@@ -27,6 +27,8 @@ enum nfx_feature {
 	NFX_FEATURE_RELAYED = 1 << 7, /* counters RELAYED, NFX_A_IF_QUEUED */
 	NFX_FEATURE_SEQ = 1 << 8,     /* NFX_A_SEQ */
 	NFX_FEATURE_UNREAD = 1 << 9,  /* NFX_FLAG_UNREAD */
+	NFX_FEATURE_RING = 1 << 10,   /* RING_OPEN, RING_CLOSE, NFX_FLAG_EMERGENCY:
+	                               * nf_xcipher_ring.h */
 };
 
 enum nfx_cmd {
@@ -51,6 +53,11 @@ enum nfx_cmd {
 	NFX_CMD_STATS_GET,
 	/* multicast: NFX_A_EVENT and the attributes of its target. */
 	NFX_CMD_EVENT,
+	/* do: the attributes of a ring, see nf_xcipher_ring.h. Reply: NFX_A_RING. From now on
+	 * action queue of this owner's targets writes to the ring. EBUSY: the owner has a ring. */
+	NFX_CMD_RING_OPEN,
+	/* do: the ring of this socket's owner. Packets go to NFX_A_QUEUE again. */
+	NFX_CMD_RING_CLOSE,
 	NFX_CMD_COUNT
 };
 
@@ -95,6 +102,18 @@ enum nfx_attr {
 	NFX_A_SEQ,         /* u16: sequence number of the last RTP relayed since the last
 	                    * TARGET_SET; absent: none yet. A reader that polls it often enough
 	                    * knows the index of SRTP that only the kernel relays. */
+	/* A ring (nf_xcipher_ring.h) */
+	NFX_A_RING,          /* u32: number of the ring, for the doorbell */
+	NFX_A_RING_CONTROL,  /* u64: address of the control area, page-aligned */
+	NFX_A_RING_MEMORY,   /* u64: address of the packet memory, page-aligned */
+	NFX_A_RING_LENGTH,   /* u64: bytes of packet memory */
+	NFX_A_RING_SLOTS,    /* u32: receive slots, a power of two */
+	NFX_A_RING_FIRST,    /* u32: offset of the first slot's payload in the packet memory */
+	NFX_A_RING_STRIDE,   /* u32: bytes from one slot to the next */
+	NFX_A_RING_ROOM,     /* u32: longest payload; longer ones are dropped and counted */
+	NFX_A_RING_SENDS,    /* u32: descriptors to send */
+	NFX_A_RING_EVENT_FD, /* u32: eventfd that the kernel signals to wake the worker */
+	NFX_A_RING_BELL_FD,  /* u32: socket whose option is the doorbell */
 	NFX_A_COUNT
 };
 
@@ -110,7 +129,7 @@ enum nfx_dest_attr {
 
 enum nfx_action {
 	NFX_ACTION_PASS,  /* to the socket */
-	NFX_ACTION_QUEUE, /* to NFX_A_QUEUE */
+	NFX_ACTION_QUEUE, /* to the owner's ring, or without one to NFX_A_QUEUE */
 	NFX_ACTION_RELAY, /* to NFX_A_DESTS, in the kernel */
 	NFX_ACTION_DROP,
 	NFX_ACTION_COUNT
@@ -133,7 +152,10 @@ enum nfx_flag {
 	 * of any length, including STUN and DTLS. Counters count them as RTP. Refused with
 	 * NFX_A_SSRC, and with a different NFX_A_RTCP_ACTION. */
 	NFX_FLAG_UNREAD = 1 << 2,
-	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT | NFX_FLAG_UNREAD
+	/* Of an emergency call: may use the last eighth of the ring's slots. Needs
+	 * NFX_FEATURE_RING. */
+	NFX_FLAG_EMERGENCY = 1 << 3,
+	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT | NFX_FLAG_UNREAD | NFX_FLAG_EMERGENCY
 };
 
 enum nfx_event {
@@ -166,7 +188,8 @@ enum nfx_event {
 	X(TOO_BIG, "larger than the way")     /* sent, in fragments */           \
 	X(TTL, "time to live over")                                               \
 	X(RELAYED, "relayed")                 /* incoming packets, not copies */      \
-	X(RELAYED_BYTES, "relayed bytes")
+	X(RELAYED_BYTES, "relayed bytes")                                        \
+	X(RING_FULL, "ring full")             /* dropped; also counted as queued */
 
 enum nfx_stat {
 	NFX_S_UNSPEC,
