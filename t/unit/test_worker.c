@@ -33,7 +33,7 @@ struct steer { /* of the test: one instance, two rings */
 	struct ring in, out;
 	int event_fd;
 	struct steer_counters counters;
-	_Atomic uint32_t ports, passed, unread;
+	_Atomic uint32_t ports, passed, carries;
 };
 
 static struct steer mem;
@@ -69,10 +69,10 @@ static void mem_port_del(struct steer *s, struct local_port local)
 	s->ports--;
 }
 
-static void mem_unread(struct steer *s, struct local_port local, bool on)
+static void mem_carries(struct steer *s, struct local_port local, unsigned what)
 {
 	if (local.port == PORT_A)
-		s->unread = on;
+		s->carries = what;
 }
 
 static uint32_t mem_recv(
@@ -126,7 +126,7 @@ static const struct steer_ops steer_mem = {
 	.fd = mem_fd,
 	.port_add = mem_port_add,
 	.port_del = mem_port_del,
-	.unread = mem_unread,
+	.carries = mem_carries,
 	.recv = mem_recv,
 	.send = mem_send,
 	.verdict = mem_verdict,
@@ -542,9 +542,9 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	struct side_packet p;
 
 	assert_int_equal(endpoint_parse(&w.far, str_from("198.51.100.9:7000")), 0);
-	assert_int_equal(mem.unread, 0);
+	assert_int_equal(mem.carries, 0);
 	side_set(r, 5);
-	assert_int_equal(mem.unread, 1); /* steering does not filter this port any more */
+	assert_int_equal(mem.carries, STEER_PORT_UNREAD); /* steering does not filter this port any more */
 	/* The packet reaches a sleeping keying thread and wakes it. */
 	assert_true(side_sleep(&r->side));
 	put(&w);
@@ -581,7 +581,7 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	assert_int_equal(atomic_load(&r->side.refused), 0);
 	assert_int_equal(mem.passed, 0);
 	side_set(r, 0);
-	assert_int_equal(mem.unread, 0);
+	assert_int_equal(mem.carries, 0);
 }
 
 int main(void)
