@@ -3,6 +3,8 @@
 #ifndef NFX_COMPAT_H
 #define NFX_COMPAT_H
 
+#include <linux/eventfd.h>
+#include <linux/hrtimer.h>
 #include <linux/version.h>
 #include <net/genetlink.h>
 #include <net/ip.h>
@@ -46,6 +48,26 @@ static inline struct nlattr **nfx_dump_attrs(struct netlink_callback *cb)
 	return genl_info_dump(cb)->attrs;
 #else
 	return genl_dumpit_info(cb)->attrs;
+#endif
+}
+
+static inline void nfx_eventfd_signal(struct eventfd_ctx *ctx)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+	eventfd_signal(ctx);
+#else
+	eventfd_signal(ctx, 1);
+#endif
+}
+
+static inline void nfx_hrtimer_setup(struct hrtimer *timer,
+				     enum hrtimer_restart (*function)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	timer->function = function;
 #endif
 }
 

@@ -50,6 +50,19 @@ static const struct nla_policy set_policy[] = {
 	[NFX_A_IF_QUEUED] = {.type = NLA_U64},
 };
 
+static const struct nla_policy ring_policy[] = {
+	[NFX_A_RING_CONTROL] = {.type = NLA_U64},
+	[NFX_A_RING_MEMORY] = {.type = NLA_U64},
+	[NFX_A_RING_LENGTH] = {.type = NLA_U64},
+	[NFX_A_RING_SLOTS] = {.type = NLA_U32},
+	[NFX_A_RING_FIRST] = {.type = NLA_U32},
+	[NFX_A_RING_STRIDE] = {.type = NLA_U32},
+	[NFX_A_RING_ROOM] = {.type = NLA_U32},
+	[NFX_A_RING_SENDS] = {.type = NLA_U32},
+	[NFX_A_RING_EVENT_FD] = {.type = NLA_U32},
+	[NFX_A_RING_BELL_FD] = {.type = NLA_U32},
+};
+
 static const struct nla_policy name_policy[] = {
 	[NFX_A_OWNER] = {.type = NLA_U32},
 	[NFX_A_FAMILY] = {.type = NLA_U8},
@@ -57,12 +70,6 @@ static const struct nla_policy name_policy[] = {
 	[NFX_A_PORT] = {.type = NLA_BE16},
 	[NFX_A_ACTION] = NLA_POLICY_MAX(NLA_U8, NFX_ACTION_COUNT - 1),
 };
-
-#define REFUSE(extack, err, text)                     \
-	({                                            \
-		NL_SET_ERR_MSG(extack, "nf_xcipher: " text); \
-		-(err);                               \
-	})
 
 /* --- Reading ------------------------------------------------------------------------------------ */
 
@@ -152,6 +159,7 @@ static int plan_check(const struct nfx_plan *p, u32 features, struct netlink_ext
 	need |= p->rate || p->source_rate ? NFX_FEATURE_RATE : 0;
 	need |= p->with_ssrc ? NFX_FEATURE_SSRC : 0;
 	need |= p->flags & NFX_FLAG_UNREAD ? NFX_FEATURE_UNREAD : 0;
+	need |= p->flags & NFX_FLAG_EMERGENCY ? NFX_FEATURE_RING : 0;
 	if (need & ~features)
 		return REFUSE(extack, EOPNOTSUPP, "uses a feature that was not agreed on at HELLO");
 	return 0;
@@ -547,6 +555,93 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(reply, info);
 }
 
+/* --- Rings -------------------------------------------------------------------------------------------- */
+
+static u64 get_u64(const struct nlattr *a)
+{
+	return a ? nla_get_u64(a) : 0;
+}
+
+static int ring_reply(struct genl_info *info, u32 number)
+{
+	struct sk_buff *reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	void *head;
+
+	if (!reply)
+		return -ENOMEM;
+	head = genlmsg_put_reply(reply, info, &family, 0, NFX_CMD_RING_OPEN);
+	if (!head || nla_put_u32(reply, NFX_A_RING, number)) {
+		nlmsg_free(reply);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(reply, head);
+	return genlmsg_reply(reply, info);
+}
+
+/* Returns the ring's number, or an error. */
+static int ring_attach(struct nfx_net *nn, struct nfx_ring *r, struct genl_info *info)
+{
+	struct nfx_owner *o = nfx_owner_of(nn, info->snd_portid);
+	int number;
+
+	if (!o)
+		return REFUSE(info->extack, EPERM, "this socket did not say HELLO");
+	if (!(o->features & NFX_FEATURE_RING))
+		return REFUSE(info->extack, EOPNOTSUPP, "rings were not agreed on at HELLO");
+	if (rcu_access_pointer(o->ring))
+		return REFUSE(info->extack, EBUSY, "this owner has a ring");
+	number = nfx_ring_attach(nn, o, r);
+	return number >= 0 ? number : REFUSE(info->extack, ENOSPC, "too many rings");
+}
+
+static int do_ring_open(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nfx_net *nn = nfx_net(genl_info_net(info));
+	struct nlattr **a = info->attrs;
+	struct nfx_ring_wish wish = {
+		.control = get_u64(a[NFX_A_RING_CONTROL]),
+		.memory = get_u64(a[NFX_A_RING_MEMORY]),
+		.length = get_u64(a[NFX_A_RING_LENGTH]),
+		.slots = get_u32(a[NFX_A_RING_SLOTS]),
+		.first = get_u32(a[NFX_A_RING_FIRST]),
+		.stride = get_u32(a[NFX_A_RING_STRIDE]),
+		.room = get_u32(a[NFX_A_RING_ROOM]),
+		.sends = get_u32(a[NFX_A_RING_SENDS]),
+		.event_fd = get_u32(a[NFX_A_RING_EVENT_FD]),
+		.bell_fd = get_u32(a[NFX_A_RING_BELL_FD]),
+	};
+	struct nfx_ring *r;
+	int res;
+
+	if (!a[NFX_A_RING_EVENT_FD] || !a[NFX_A_RING_BELL_FD])
+		return REFUSE(info->extack, EINVAL, "a ring needs an eventfd and a doorbell");
+	res = nfx_ring_prepare(&r, nn, &wish, info->extack);
+	if (res)
+		return res;
+	mutex_lock(&nn->lock);
+	res = ring_attach(nn, r, info);
+	mutex_unlock(&nn->lock);
+	if (res < 0)
+		nfx_ring_free(r);
+	return res < 0 ? res : ring_reply(info, res);
+}
+
+static int do_ring_close(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nfx_net *nn = nfx_net(genl_info_net(info));
+	struct nfx_owner *o;
+	int err = 0;
+
+	mutex_lock(&nn->lock);
+	o = nfx_owner_of(nn, info->snd_portid);
+	if (o && rcu_access_pointer(o->ring))
+		nfx_ring_close(nn, o, NFX_RING_CLOSED);
+	else
+		err = REFUSE(info->extack, ENOENT, "this socket's owner has no ring");
+	mutex_unlock(&nn->lock);
+	return err;
+}
+
 /* --- Dump ------------------------------------------------------------------------------------------- */
 
 struct dump {
@@ -655,6 +750,8 @@ static const struct genl_ops ops[] = {
 	},
 	OP(FLUSH, do_flush, no_policy),
 	OP(STATS_GET, do_stats, no_policy),
+	OP(RING_OPEN, do_ring_open, ring_policy),
+	OP(RING_CLOSE, do_ring_close, no_policy),
 };
 
 /* Events reveal addresses, so only those who may change targets receive them. */

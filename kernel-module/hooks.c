@@ -16,6 +16,8 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
+enum kind { KIND_RTP, KIND_RTCP, KIND_UNREAD, KIND_OTHER, KIND_JUNK };
+
 /* The headers of a packet. */
 struct seen {
 	struct nfx_key to, from;
@@ -25,6 +27,7 @@ struct seen {
 	u32 packets; /* more than one if coalesced (GSO, GRO) */
 	u32 bytes;   /* of payload */
 	u8 action;   /* NFX_ACTION_*, once it is decided */
+	enum kind kind; /* likewise */
 };
 
 static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
@@ -89,8 +92,6 @@ static bool same(const struct nfx_key *a, const struct nfx_key *b)
 	return a->port == b->port && ipv6_addr_equal(&a->addr, &b->addr);
 }
 
-enum kind { KIND_RTP, KIND_RTCP, KIND_UNREAD, KIND_OTHER, KIND_JUNK };
-
 /* By the first two bytes and the length, as in the daemon. */
 static enum kind kind_of(const u8 *data, u32 len, u32 flags)
 {
@@ -142,12 +143,13 @@ static u8 to_daemon(const struct nfx_plan *p)
 	return p->with_queue ? NFX_ACTION_QUEUE : NFX_ACTION_PASS;
 }
 
-static void taken(struct nfx_target *t, enum kind kind, const struct seen *s)
+static void taken(struct nfx_target *t, const struct seen *s)
 {
 	unsigned long now = jiffies ? jiffies : 1; /* 0 means that no packet has come */
+	bool rtcp = s->kind == KIND_RTCP;
 
-	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_PACKETS : NFX_S_RTP_PACKETS, s->packets);
-	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_BYTES : NFX_S_RTP_BYTES, s->bytes);
+	nfx_count_add(t->count, rtcp ? NFX_S_RTCP_PACKETS : NFX_S_RTP_PACKETS, s->packets);
+	nfx_count_add(t->count, rtcp ? NFX_S_RTCP_BYTES : NFX_S_RTP_BYTES, s->bytes);
 	/* Written at most once a tick, because other processors read it. */
 	if (READ_ONCE(t->seen) != now) {
 		WRITE_ONCE(t->seen, now);
@@ -157,7 +159,7 @@ static void taken(struct nfx_target *t, enum kind kind, const struct seen *s)
 }
 
 /* Trims the packet to its UDP length, because padding would be sent along, and checks the checksum.
- * Packets for the daemon keep their padding, which their IP length includes; their checksum cannot
+ * Packets for the daemon's queue keep their padding, which their IP length includes; their checksum cannot
  * be checked then. */
 static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 {
@@ -183,6 +185,64 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 	skb->csum_level = 0;
 	return true;
 }
+
+/* --- To a worker's ring ------------------------------------------------------------------------- */
+
+static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
+				const struct sk_buff *skb, const struct seen *s)
+{
+	struct nfx_datagram d = {
+		.to = &s->to,
+		.from = &s->from,
+		.cookie = p->cookie,
+		.off = s->off,
+		.udp_len = s->udp_len,
+		.emergency = p->flags & NFX_FLAG_EMERGENCY,
+	};
+
+	return nfx_ring_put(r, skb, &d);
+}
+
+/* Splits a coalesced packet. Its parts are sound, because only sound packets are coalesced. */
+static enum nfx_put to_ring_split(struct nfx_target *t, struct nfx_ring *r,
+				  const struct nfx_plan *p, struct sk_buff *skb, struct seen s)
+{
+	struct sk_buff *segments = skb_gso_segment(skb, 0), *one, *next;
+
+	if (IS_ERR_OR_NULL(segments))
+		return NFX_PUT_DAMAGED;
+	skb_list_walk_safe(segments, one, next) {
+		skb_mark_not_on_list(one);
+		one->ip_summed = CHECKSUM_UNNECESSARY;
+		if (!see_udp(&s, one, s.to.family) || s.udp_len < sizeof(struct udphdr) ||
+		    s.udp_len > one->len - s.off)
+			nfx_count_one(t->count, NFX_S_MALFORMED);
+		else if (to_ring_one(r, p, one, &s) != NFX_PUT)
+			nfx_count_one(t->count, NFX_S_RING_DROPS);
+		consume_skb(one);
+	}
+	return NFX_PUT;
+}
+
+static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const struct nfx_plan *p,
+			    struct sk_buff *skb, const struct seen *s)
+{
+	enum nfx_put put = skb_is_gso(skb) ? to_ring_split(t, r, p, skb, *s)
+					   : to_ring_one(r, p, skb, s);
+
+	if (put == NFX_PUT_DAMAGED) {
+		nfx_count_one(t->count, NFX_S_MALFORMED);
+		return NF_DROP;
+	}
+	if (put != NFX_PUT)
+		nfx_count_one(t->count, NFX_S_RING_DROPS);
+	taken(t, s);
+	nfx_count_add(t->count, NFX_S_QUEUED, s->packets);
+	consume_skb(skb);
+	return NF_STOLEN;
+}
+
+/* --- All actions -------------------------------------------------------------------------------- */
 
 static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 			struct sk_buff *skb, const struct seen *s, struct nfx_left *left)
@@ -255,13 +315,20 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	 * which only the first was checked, if RTP and RTCP take different ways. */
 	if (action == NFX_ACTION_RELAY && (!s->plain || (skb_is_gso(skb) && p->rtp != p->rtcp)))
 		action = to_daemon(p);
+	s->kind = kind;
+	if (action == NFX_ACTION_QUEUE) {
+		struct nfx_ring *r = rcu_dereference(t->owner->ring);
+
+		if (r)
+			return to_ring(t, r, p, skb, s);
+	}
 	if ((action == NFX_ACTION_RELAY || action == NFX_ACTION_QUEUE) && !sound(skb, s, action)) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
 	if (action == NFX_ACTION_RELAY && kind == KIND_RTP)
 		WRITE_ONCE(p->seq, NFX_SEQ_SEEN | seq);
-	taken(t, kind, s);
+	taken(t, s);
 	s->action = action;
 	return act(nn, t, p, skb, s, left);
 }

@@ -71,6 +71,7 @@ static int __net_init net_init(struct net *net)
 static void __net_exit net_pre_exit(struct net *net)
 {
 	nfx_hooks_unregister(nfx_net(net));
+	nfx_rings_exit(nfx_net(net));
 }
 
 static void __net_exit net_exit(struct net *net)
@@ -122,11 +123,16 @@ static int __init nfx_init(void)
 	err = nfx_owner_init();
 	if (err)
 		goto no_owner;
+	err = nfx_bell_init();
+	if (err)
+		goto no_bell;
 	err = nfx_genl_init();
 	if (err)
 		goto no_genl;
 	return 0;
 no_genl:
+	nfx_bell_exit();
+no_bell:
 	nfx_owner_exit();
 no_owner:
 	unregister_pernet_subsys(&net_ops);
@@ -139,6 +145,7 @@ no_net:
 static void __exit nfx_exit(void)
 {
 	nfx_genl_exit();
+	nfx_bell_exit();
 	nfx_owner_exit();
 	unregister_pernet_subsys(&net_ops);
 	/* RCU callbacks queue work, and the workqueue is emptied before it is destroyed. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Shared by the files of nf_xcipher. A packet passes, in this order: hooks.c (its target, and
  * whether it is media), source.c (whether its source is possible), limit.c (rates), relay.c
- * (sending). genl.c is the control; owner.c decides who may change what. */
+ * (sending) or ring_rx.c (to a worker, whose results ring_tx.c sends). genl.c is the control, and
+ * ring.c that of rings; owner.c decides who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 
@@ -16,6 +17,7 @@
 #include <net/net_namespace.h>
 
 #include "uapi/nf_xcipher.h"
+#include "uapi/nf_xcipher_ring.h"
 
 #define NFX_RELEASE "0.2.0"
 #define NFX_MAX_TARGETS (1 << 18)
@@ -25,7 +27,7 @@
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED |     \
-	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD)
+	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {
@@ -91,6 +93,15 @@ struct nfx_believed {
 	unsigned long until; /* jiffies */
 };
 
+/* Route of the last packet that a ring sent from a target. Used under nfx_ring.bells only: one ring
+ * at a time sends from a target. */
+struct nfx_way {
+	struct nfx_key to; /* family 0: none */
+	int ifindex;
+	u32 cookie;
+	struct dst_entry *dst; /* a reference */
+};
+
 struct nfx_target {
 	struct rhash_head node;
 	struct nfx_key key;
@@ -105,7 +116,8 @@ struct nfx_target {
 	unsigned long told_source;
 	unsigned long told_ssrc;
 	bool told_silence;
-	struct nfx_owner *owner; /* under nfx_net.lock */
+	struct nfx_owner *owner; /* constant; valid under RCU while the target can be found */
+	struct nfx_way way;
 	u32 owner_id;            /* for readers without the lock */
 	struct list_head in_owner;
 	struct rcu_work free;
@@ -120,6 +132,8 @@ struct nfx_owner {
 	struct nfx_net *nn;
 	u32 id, portid; /* portid 0: no owner */
 	u32 features, grace_ms, n;
+	struct nfx_ring __rcu *ring; /* written under nfx_net.lock */
+	struct rcu_head rcu;
 };
 
 #define NFX_SOURCE_SETS 1024
@@ -140,6 +154,7 @@ struct nfx_net {
 	struct list_head owners;
 	struct rhashtable targets;
 	u32 owners_n;
+	struct nfx_ring __rcu *rings[NFX_RING_MAX]; /* written under lock; read under SRCU */
 	bool hooked;  /* only a namespace with an owner pays for hooks */
 	bool closing; /* no packet is queued any more */
 	u32 mark;
@@ -231,6 +246,57 @@ void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *
 void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
 		      u32 off);
 
+/* An output route, as from a socket: a reference, or NULL. dev: for link-local destinations. */
+struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const struct nfx_key *from,
+			    const struct net_device *dev);
+/* For packets above the MTU: they leave in fragments, as from a socket. */
+void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family);
+
+/* --- ring.c: opening and closing, under nn->lock unless noted --- */
+struct nfx_ring_wish {
+	u64 control, memory, length;
+	u32 slots, first, stride, room, sends;
+	u32 event_fd, bell_fd;
+};
+
+/* Reserves memory of the calling process, without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,
+ * -EBADF. */
+int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx_ring_wish *wish,
+		     struct netlink_ext_ack *extack);
+/* Returns the ring's number, or -ENOSPC. The ring belongs to the owner afterwards, except on an
+ * error. */
+int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r);
+/* NULL is fine. Packets in progress finish before the memory is freed. state: NFX_RING_CLOSED or
+ * NFX_RING_GONE. */
+void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state);
+void nfx_ring_free(struct nfx_ring *r); /* one that was not attached; without the lock */
+/* When the namespace or the module ends; takes the lock. */
+void nfx_rings_exit(struct nfx_net *nn);
+
+/* --- ring_rx.c: under RCU, bottom halves off --- */
+/* A datagram whose headers were read: its addresses are those of its target and source. */
+struct nfx_datagram {
+	const struct nfx_key *to, *from;
+	u64 cookie;
+	u32 off; /* of the UDP header */
+	u16 udp_len;
+	bool emergency;
+};
+
+enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED };
+
+/* Copies the payload to the ring. The skb stays the caller's. */
+enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
+			  const struct nfx_datagram *d);
+
+/* --- ring_tx.c --- */
+int nfx_bell_init(void);
+/* No bell is in progress afterwards, nor starts. */
+void nfx_bell_exit(void);
+/* Waits for bells in progress. */
+void nfx_bell_synchronize(void);
+void nfx_way_free(struct nfx_way *w);
+
 /* --- hooks.c --- */
 /* For a relayed packet to this host: true if a target relayed (or dropped) it and took it. */
 bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left);
@@ -238,6 +304,12 @@ int nfx_hooks_register(struct nfx_net *nn);
 void nfx_hooks_unregister(struct nfx_net *nn);
 
 /* --- genl.c --- */
+#define REFUSE(extack, err, text)                     \
+	({                                            \
+		NL_SET_ERR_MSG(extack, "nf_xcipher: " text); \
+		-(err);                               \
+	})
+
 int nfx_genl_init(void);
 void nfx_genl_exit(void);
 /* Called on the packet's way; the caller limits the rate. source, ssrc: if the event has one. */

@@ -28,12 +28,14 @@ void nfx_owner_flush(struct nfx_net *nn, struct nfx_owner *owner)
 
 static void owner_free(struct nfx_net *nn, struct nfx_owner *o)
 {
+	nfx_ring_close(nn, o, NFX_RING_CLOSED);
 	nfx_owner_flush(nn, o);
 	list_del(&o->node);
 	nn->owners_n--;
 	/* The timer may have been armed again while this run waited for the lock. */
 	cancel_delayed_work(&o->expire);
-	kfree(o);
+	/* Packets in progress read the owner of their target. */
+	kfree_rcu(o, rcu);
 }
 
 /* The grace time is over. */
@@ -109,6 +111,7 @@ static int notify(struct notifier_block *nb, unsigned long event, void *data)
 	if (o) {
 		unsigned long grace = msecs_to_jiffies(o->grace_ms);
 
+		nfx_ring_close(nn, o, NFX_RING_CLOSED);
 		o->portid = 0;
 		o->expires = jiffies + grace;
 		mod_delayed_work(nfx_wq, &o->expire, grace);

@@ -82,6 +82,15 @@ static struct dst_entry *route6(struct net *net, const struct in6_addr *to,
 	return IS_ERR(dst) ? NULL : dst;
 }
 
+struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const struct nfx_key *from,
+			    const struct net_device *dev)
+{
+	if (to->family == AF_INET)
+		return route4(net, to->addr.s6_addr32[0], from->addr.s6_addr32[0], to->port,
+			      from->port);
+	return route6(net, &to->addr, &from->addr, to->port, from->port, dev);
+}
+
 static struct dst_entry *route_cached4(struct net *net, struct nfx_dest *d)
 {
 	__be32 to = d->to.addr.s6_addr32[0], from = d->from.addr.s6_addr32[0], saddr;
@@ -166,7 +175,7 @@ static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 /* --- Sending ----------------------------------------------------------------------------------- */
 
 /* This host is the sender: oversized packets leave in fragments, as from a socket. */
-static void fragmentable(struct sk_buff *skb, struct net *net, u16 family)
+void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family)
 {
 	skb->ignore_df = 1;
 	if (family == AF_INET) {
@@ -185,7 +194,7 @@ static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, stru
 	nfx_count_packet(t->count, NFX_S_SENT, skb->len - off - sizeof(struct udphdr));
 	if (skb->len > dst_mtu(dst)) {
 		nfx_count_one(t->count, NFX_S_TOO_BIG);
-		fragmentable(skb, net, family);
+		nfx_fragmentable(skb, net, family);
 	}
 	if (family == AF_INET) {
 		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));

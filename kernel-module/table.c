@@ -57,6 +57,7 @@ static void plan_free_later(struct nfx_plan *p)
 static void target_release(struct nfx_target *t)
 {
 	plan_release(rcu_dereference_protected(t->plan, true));
+	nfx_way_free(&t->way);
 	free_percpu(t->count);
 	kfree(t);
 }

@@ -189,7 +189,7 @@ enum nfx_event {
 	X(TTL, "time to live over")                                               \
 	X(RELAYED, "relayed")                 /* incoming packets, not copies */      \
 	X(RELAYED_BYTES, "relayed bytes")                                        \
-	X(RING_FULL, "ring full")             /* dropped; also counted as queued */
+	X(RING_DROPS, "no room in the ring")  /* or in a slot; also counted as queued */
 
 enum nfx_stat {
 	NFX_S_UNSPEC,

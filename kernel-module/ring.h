@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A ring as the ring_*.c files see it. The interface is uapi/nf_xcipher_ring.h. */
+#ifndef NFX_RING_H
+#define NFX_RING_H
+
+#include <linux/eventfd.h>
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
+
+#include "nf_xcipher.h"
+
+/* Pinned pages of the worker, mapped for the kernel in one piece. */
+struct nfx_area {
+	struct page **page;
+	u32 pages;
+	u8 *map;
+};
+
+/* Nothing here is in shared memory. Pointers into it are const, what they point to is not trusted.
+ * Lock order: nfx_net.lock, bells, lock. */
+struct nfx_ring {
+	/* Constant. */
+	u32 slots, ordinary; /* ordinary: slots that non-emergency packets may use */
+	u32 first, stride, room, sends, length;
+	u8 *memory;
+	struct nfx_ring_control *control;
+	struct nfx_recv *recv;
+	struct nfx_send *send;
+	struct eventfd_ctx *wake;
+	struct nfx_net *nn;
+	struct nfx_owner *owner; /* valid while the ring is attached, which holding bells ensures */
+	struct sock *bell;       /* a reference */
+
+	/* One lock for all processors that receive. It is held for one copy. Per-processor rings
+	 * would need the memory once per processor, and the worker would have to merge them. */
+	spinlock_t lock;
+	u32 head, released, taken, wake_packets, window_ns;
+	u64 stat[NFX_R_COUNT]; /* those of receiving under lock, those of sending under bells;
+				* WAKES_WINDOW: by the timer only */
+	atomic_t armed;
+	struct hrtimer timer;
+
+	struct mutex bells; /* one bell at a time */
+	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early */
+
+	/* Opening and closing only. */
+	struct nfx_area control_area, memory_area;
+	struct user_struct *charged; /* NULL: nobody */
+	u32 charged_pages;
+	u32 number;
+	struct rcu_work free;
+};
+
+/* --- ring_wake.c --- */
+void nfx_ring_wake_init(struct nfx_ring *r);
+/* Under lock, after a packet: true if nfx_ring_signal() must be called, without lock. full: the
+ * packet found no slot. */
+bool nfx_ring_due(struct nfx_ring *r, bool full);
+void nfx_ring_signal(struct nfx_ring *r);
+/* Applies the indexes of a checked bell, and arms if it asks for that. Process context. */
+void nfx_ring_arm(struct nfx_ring *r, const struct nfx_bell *b);
+
+#endif

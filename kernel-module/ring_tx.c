@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The doorbell: sends what a worker described in shared memory, then returns slots and arms the
+ * ring. Everything is copied out of shared memory before it is checked. The doorbell is a socket
+ * option, because a call of one neither allocates nor refers to the module, which can therefore be
+ * unloaded: nfx_bell_exit() waits for calls in progress. */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/nospec.h>
+#include <linux/rcupdate.h>
+#include <linux/srcu.h>
+#include <linux/udp.h>
+#include <net/checksum.h>
+#include <net/ip.h>
+#include <net/ip6_checksum.h>
+#include <net/ip6_fib.h>
+#include <net/ip6_route.h>
+#include <net/netfilter/nf_conntrack.h>
+#include <net/route.h>
+#include <net/sock.h>
+
+#include "compat.h"
+#include "ring.h"
+
+#define CHUNK 64u /* packets sent without a break */
+
+DEFINE_STATIC_SRCU(bells_running);
+
+/* --- Routes ------------------------------------------------------------------------------------- */
+
+void nfx_way_free(struct nfx_way *w)
+{
+	dst_release(w->dst);
+}
+
+static bool way_fits(const struct nfx_way *w, const struct nfx_key *to, int ifindex)
+{
+	return w->dst && w->to.family == to->family && w->to.port == to->port &&
+	       ipv6_addr_equal(&w->to.addr, &to->addr) && w->ifindex == ifindex &&
+	       dst_check(w->dst, w->cookie);
+}
+
+/* The target keeps the reference. */
+static struct dst_entry *way_to(struct net *net, struct nfx_target *t, const struct nfx_key *to,
+				int ifindex)
+{
+	const struct net_device *dev = ifindex ? dev_get_by_index_rcu(net, ifindex) : NULL;
+	struct nfx_way *w = &t->way;
+
+	if (way_fits(w, to, ifindex))
+		return w->dst;
+	dst_release(w->dst);
+	w->dst = ifindex && !dev ? NULL : nfx_route(net, to, &t->key, dev);
+	w->to = *to;
+	w->ifindex = ifindex;
+	w->cookie = w->dst && to->family == AF_INET6
+			    ? rt6_get_cookie((struct rt6_info *)w->dst)
+			    : 0;
+	return w->dst;
+}
+
+/* --- Packets ------------------------------------------------------------------------------------ */
+
+static void head4(struct sk_buff *skb, const struct nfx_target *t, const struct nfx_key *to, u8 tos)
+{
+	const struct dst_entry *dst = skb_dst(skb);
+	struct iphdr *ip = skb_push(skb, sizeof(*ip));
+
+	skb_reset_network_header(skb);
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = sizeof(*ip) / 4,
+		.tos = tos,
+		.tot_len = htons(skb->len),
+		.frag_off = htons(IP_DF),
+		.ttl = ip4_dst_hoplimit(dst),
+		.protocol = IPPROTO_UDP,
+		.saddr = t->key.addr.s6_addr32[0],
+		.daddr = to->addr.s6_addr32[0],
+	};
+	skb->protocol = htons(ETH_P_IP);
+}
+
+static void head6(struct sk_buff *skb, const struct nfx_target *t, const struct nfx_key *to, u8 tos)
+{
+	struct ipv6hdr *ip = skb_push(skb, sizeof(*ip));
+
+	skb_reset_network_header(skb);
+	ip6_flow_hdr(ip, tos, 0);
+	ip->payload_len = htons(skb->len - sizeof(*ip));
+	ip->nexthdr = IPPROTO_UDP;
+	ip->hop_limit = ip6_dst_hoplimit(skb_dst(skb));
+	ip->saddr = t->key.addr;
+	ip->daddr = to->addr;
+	skb->protocol = htons(ETH_P_IPV6);
+}
+
+static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32 len, __wsum sum)
+{
+	__sum16 check = to->family == AF_INET
+				? csum_tcpudp_magic(t->key.addr.s6_addr32[0], to->addr.s6_addr32[0],
+						    len, IPPROTO_UDP, sum)
+				: csum_ipv6_magic(&t->key.addr, &to->addr, len, IPPROTO_UDP, sum);
+
+	return check ? check : CSUM_MANGLED_0;
+}
+
+/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route. */
+static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
+			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
+{
+	u32 room = LL_RESERVED_SPACE(dst->dev) + dst->header_len + sizeof(struct ipv6hdr);
+	u32 len = sizeof(struct udphdr) + d->len;
+	struct sk_buff *skb = alloc_skb(room + len + dst->trailer_len, GFP_ATOMIC | __GFP_NOWARN);
+	struct udphdr *udp;
+	__wsum sum;
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, room);
+	udp = skb_put(skb, sizeof(*udp));
+	skb_reset_transport_header(skb);
+	sum = csum_partial_copy_nocheck(payload, skb_put(skb, d->len), d->len);
+	*udp = (struct udphdr){.source = t->key.port, .dest = to->port, .len = htons(len)};
+	udp->check = udp_sum(t, to, len, csum_partial(udp, sizeof(*udp), sum));
+	skb_dst_set_noref(skb, dst);
+	skb->priority = rt_tos2priority(d->tos);
+	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
+	if (to->family == AF_INET)
+		head4(skb, t, to, d->tos);
+	else
+		head6(skb, t, to, d->tos);
+	return skb;
+}
+
+static void transmit(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family, u32 len)
+{
+	nfx_count_packet(t->count, NFX_S_SENT, len);
+	if (skb->len > dst_mtu(skb_dst(skb))) {
+		nfx_count_one(t->count, NFX_S_TOO_BIG);
+		nfx_fragmentable(skb, net, family);
+	}
+	if (family == AF_INET) {
+		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+		ip_local_out(net, NULL, skb);
+	} else {
+		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+		ip6_local_out(net, NULL, skb);
+	}
+}
+
+/* --- Descriptors -------------------------------------------------------------------------------- */
+
+static bool key_read(struct nfx_key *key, u8 family, const u8 addr[16], __be16 port)
+{
+	key->family = family;
+	key->port = port;
+	memcpy(&key->addr, addr, sizeof(key->addr));
+	if (family == AF_INET)
+		return port && !key->addr.s6_addr32[1] && !key->addr.s6_addr32[2] &&
+		       !key->addr.s6_addr32[3] && !ipv4_is_zeronet(key->addr.s6_addr32[0]);
+	return family == AF_INET6 && port && !ipv6_addr_any(&key->addr) &&
+	       !ipv6_addr_v4mapped(&key->addr);
+}
+
+/* d: a copy, which nobody changes. Returns a positive errno. */
+static u16 send_one(struct nfx_ring *r, const struct nfx_send *d)
+{
+	struct nfx_key from, to;
+	struct nfx_target *t;
+	struct dst_entry *dst;
+	struct sk_buff *skb;
+
+	if (!d->len || d->len > NFX_RING_MAX_SEND_LEN || (u64)d->off + d->len > r->length ||
+	    d->ifindex > INT_MAX || d->reserved[0] || d->reserved[1] || d->reserved[2] ||
+	    !key_read(&from, d->family, d->addr, d->port) ||
+	    !key_read(&to, d->family, d->to, d->to_port))
+		return EINVAL;
+	t = nfx_table_find(r->nn, &from);
+	if (!t || t->owner != r->owner)
+		return EACCES;
+	dst = way_to(r->nn->net, t, &to, d->ifindex);
+	if (!dst) {
+		nfx_count_one(t->count, NFX_S_NO_ROUTE);
+		return ENETUNREACH;
+	}
+	skb = build(t, &to, dst, r->memory + d->off, d);
+	if (!skb) {
+		nfx_count_one(t->count, NFX_S_NO_MEMORY);
+		return ENOMEM;
+	}
+	transmit(r->nn->net, t, skb, to.family, d->len);
+	r->stat[NFX_R_SENT]++;
+	r->stat[NFX_R_SENT_BYTES] += d->len;
+	return 0;
+}
+
+static void send_some(struct nfx_ring *r, u32 i, u32 end)
+{
+	rcu_read_lock();
+	local_bh_disable();
+	for (; i < end; i++) {
+		struct nfx_send d;
+		u16 result;
+
+		memcpy(&d, &r->send[i], sizeof(d));
+		barrier(); /* from here on the copy only */
+		result = send_one(r, &d);
+		if (result == EINVAL || result == EACCES)
+			r->stat[NFX_R_BAD_SENDS]++;
+		else if (result)
+			r->stat[NFX_R_FAILED_SENDS]++;
+		WRITE_ONCE(r->send[i].result, result);
+	}
+	local_bh_enable();
+	rcu_read_unlock();
+}
+
+/* --- Doorbell ----------------------------------------------------------------------------------- */
+
+/* released <= taken <= head, and released does not decrease; all modulo 2^32. */
+static bool bell_sound(struct nfx_ring *r, const struct nfx_bell *b)
+{
+	u32 head = READ_ONCE(r->head), most = head - r->released;
+
+	return !(b->flags & ~NFX_BELL_FLAGS_ALL) && b->sends <= r->sends &&
+	       head - b->released <= most && head - b->taken <= head - b->released &&
+	       b->window_ns <= NFX_RING_MAX_WINDOW_NS &&
+	       (!(b->flags & NFX_BELL_ARM) || (b->wake_packets && b->wake_packets <= r->slots)) &&
+	       !b->reserved[0] && !b->reserved[1];
+}
+
+static int bell(struct nfx_ring *r)
+{
+	struct nfx_bell b;
+
+	memcpy(&b, &r->control->bell, sizeof(b));
+	barrier(); /* from here on the copy only */
+	if (!bell_sound(r, &b))
+		return -EINVAL;
+	for (u32 i = 0; i < b.sends; i += CHUNK) {
+		if (READ_ONCE(r->closed))
+			return -ENOENT;
+		send_some(r, i, min(i + CHUNK, b.sends));
+		cond_resched();
+	}
+	nfx_ring_arm(r, &b);
+	r->stat[NFX_R_BELLS]++;
+	for (int i = 0; i < NFX_R_COUNT; i++)
+		WRITE_ONCE(r->control->stats[i], READ_ONCE(r->stat[i]));
+	return 0;
+}
+
+static int bell_option(struct sock *sk, int option, sockptr_t arg, unsigned int len)
+{
+	int running = srcu_read_lock(&bells_running), err = -ENOENT;
+	struct nfx_net *nn = nfx_net(sock_net(sk));
+	struct nfx_ring *r =
+		srcu_dereference(nn->rings[array_index_nospec(option - NFX_SO_BELL, NFX_RING_MAX)],
+				 &bells_running);
+
+	if (r && r->bell != sk)
+		err = -EPERM;
+	else if (r && mutex_lock_killable(&r->bells))
+		err = -EINTR;
+	else if (r) {
+		if (!READ_ONCE(r->closed))
+			err = bell(r);
+		mutex_unlock(&r->bells);
+	}
+	srcu_read_unlock(&bells_running, running);
+	return err;
+}
+
+void nfx_bell_synchronize(void)
+{
+	synchronize_srcu(&bells_running);
+}
+
+/* No owner: it would make the module unremovable whenever a bell is in progress. */
+static struct nf_sockopt_ops bell_ops = {
+	.pf = PF_INET,
+	.set_optmin = NFX_SO_BELL,
+	.set_optmax = NFX_SO_BELL + NFX_RING_MAX,
+	.set = bell_option,
+};
+
+int nfx_bell_init(void)
+{
+	return nf_register_sockopt(&bell_ops);
+}
+
+/* Between look-up and bell_option(), and from its last line to its caller, a task does not sleep. So
+ * the first wait ends when all found calls are known to SRCU, and the last one when all have
+ * returned. */
+void nfx_bell_exit(void)
+{
+	nf_unregister_sockopt(&bell_ops);
+	synchronize_rcu_tasks();
+	nfx_bell_synchronize();
+	synchronize_rcu_tasks();
+}
