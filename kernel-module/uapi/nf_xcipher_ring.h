@@ -10,13 +10,13 @@
  *
  * Control area (NFX_A_RING_CONTROL), page-aligned, of nfx_ring_control_len() bytes and the rest of
  * the last page:
- *	struct nfx_ring_control	written by the kernel, except bell
- *	struct nfx_recv[slots]	written by the kernel; the index is the packet's number mod slots
- *	struct nfx_send[sends]	written by the worker before it rings; the kernel writes result
+ *   struct nfx_ring_control  written by the kernel, except bell
+ *   struct nfx_recv[slots]   written by the kernel; the index is the packet's number mod slots
+ *   struct nfx_send[sends]   written by the worker before it rings; the kernel writes result
  *
- * Packet memory (NFX_A_RING_MEMORY), page-aligned, of NFX_A_RING_LENGTH bytes, whole pages. The payload of
- * slot i is written to FIRST + i * STRIDE, and has at most ROOM bytes. FIRST and STRIDE are
- * multiples of 64, so payloads are. The kernel writes nothing else in the packet memory: bytes
+ * Packet memory (NFX_A_RING_MEMORY), page-aligned, of NFX_A_RING_LENGTH bytes, whole pages. The
+ * payload of slot i is written to FIRST + i * STRIDE, and has at most ROOM bytes. FIRST and STRIDE
+ * are multiples of 64, so payloads are. The kernel writes nothing else in the packet memory: bytes
  * before and after the payload belong to the worker, as room to encrypt in place. Packets to send
  * may lie anywhere in the packet memory.
  *
@@ -54,9 +54,10 @@
  * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
- * shared memory. It reads bell, send descriptors and payloads once, and checks the copies. Whatever a process writes to shared
- * memory affects only its own packets. The areas are pinned until the ring ends: unmapping them
- * detaches them from the ring, and a child of fork() gets a copy of them that is not shared.
+ * shared memory. It reads bell, send descriptors and payloads once, and checks the copies.
+ * Whatever a process writes to shared memory affects only its own packets. The areas are pinned
+ * until the ring ends: unmapping them detaches them from the ring, and a child of fork() gets a
+ * copy of them that is not shared.
  *
  * Rules for changes as in nf_xcipher.h. Reserved fields are 0 in both directions; a sender's other
  * value is EINVAL. */

@@ -9,6 +9,7 @@
  *   fill N NAME=VALUE...    N targets at consecutive addresses and ports; prints nanoseconds
  *   events, event MS        subscribe; wait for one
  *   fuzz MS SEED            random and mutated messages for so long
+ *   ring COMMAND...         a worker of a packet ring: nfx_ring.c
  *
  * Answers: a line of NAME=VALUE for each message, then "= 0" or "= -ERRNO what the kernel says". */
 #include <arpa/inet.h>
@@ -58,6 +59,7 @@ static const struct row {
 	{"last_seen", NFX_A_LAST_SEEN_MS, U64},
 	{"seq", NFX_A_SEQ, U16},
 	{"event", NFX_A_EVENT, U8},
+	{"ring", NFX_A_RING, U32},
 };
 
 static const char *const STATS[] = {[0] = "none",
@@ -72,7 +74,7 @@ static const struct {
 } WORDS[] = {{"pass", NFX_ACTION_PASS}, {"queue", NFX_ACTION_QUEUE}, {"relay", NFX_ACTION_RELAY},
 	{"drop", NFX_ACTION_DROP}, {"mdrop", NFX_MISMATCH_DROP}, {"mpass", NFX_MISMATCH_PASS},
 	{"mcount", NFX_MISMATCH_COUNT}, {"bypass", NFX_FLAG_BYPASS}, {"strict", NFX_FLAG_STRICT},
-	{"unread", NFX_FLAG_UNREAD}};
+	{"unread", NFX_FLAG_UNREAD}, {"emergency", NFX_FLAG_EMERGENCY}};
 
 static uint64_t number(const char *text)
 {
@@ -247,6 +249,9 @@ static int answer(struct nfx *x, bool print, const char **text)
 			if (m->nlmsg_type != NLMSG_ERROR) {
 				if (print)
 					print_message(m);
+				mnl_attr_for_each(
+					a, m, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(a) ==
+					NFX_A_RING) x->ring_number = mnl_attr_get_u32(a);
 				continue;
 			}
 			if (m->nlmsg_flags & NLM_F_ACK_TLVS) {
@@ -391,6 +396,8 @@ static void line(struct nfx *x, char *text)
 		err = nfx_subscribe(x);
 	else if (strcmp(word, "event") == 0)
 		err = wait_event(x, atoi(strtok_r(NULL, " \n", &save)));
+	else if (strcmp(word, "ring") == 0 && save)
+		err = nfx_ring(x, save, &said);
 	else if (strcmp(word, "fuzz") == 0) {
 		uint32_t ms = (uint32_t)atoi(strtok_r(NULL, " \n", &save));
 

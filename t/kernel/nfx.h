@@ -9,10 +9,14 @@
 
 #include "nf_xcipher.h"
 
+struct nfx_worker;
+
 struct nfx {
 	int fd, events;
 	uint16_t family;
 	uint32_t group, seq;
+	struct nfx_worker *ring; /* NULL: none is open */
+	uint32_t ring_number;    /* from the last reply */
 	_Alignas(8) char out[16384], in[65536];
 };
 
@@ -24,5 +28,9 @@ struct nlmsghdr *nfx_request(struct nfx *x, uint8_t cmd, uint16_t flags);
 int nfx_ask(struct nfx *x, const struct nlmsghdr *h, bool print, const char **text);
 /* Sends random and mutated messages and discards the replies. Returns 0. */
 int nfx_fuzz(struct nfx *x, uint32_t ms, unsigned seed);
+
+/* A command of a ring's worker, see nfx_ring.c. text is changed. 0 or -errno; said: the kernel's
+ * explanation. */
+int nfx_ring(struct nfx *x, char *text, const char **said);
 
 #endif

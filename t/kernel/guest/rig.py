@@ -115,6 +115,9 @@ class Nfx:
     def __call__(self, line):
         self.p.stdin.write(line + "\n")
         self.p.stdin.flush()
+        return self._rows(line)
+
+    def _rows(self, line):
         rows = []
         while True:
             said = self.p.stdout.readline()
@@ -132,7 +135,13 @@ class Nfx:
         return rows
 
     def hello(self, owner=1, grace=1000):
-        return self.ok(f"hello version=1 features=0x3ff owner={owner} grace={grace}")[0]
+        return self.ok(f"hello version=1 features=0x7ff owner={owner} grace={grace}")[0]
+
+    def ring_stop(self):
+        """Ends "ring run" and returns what it did. Any line ends it."""
+        self.p.stdin.write("ring state\n")
+        self.p.stdin.flush()
+        return self._rows("ring run")[2][0], self._rows("ring state")[2][0]
 
     def close(self, kill=False):
         if kill:

@@ -1,0 +1,232 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packet rings on two processors: several workers and namespaces, rings that end while packets flow,
+memory that the worker lost, changes or never owned, and the module unloaded meanwhile."""
+import os
+import signal
+import subprocess
+
+import rig
+from rig import equal, tap
+import netns
+
+MODULE = "/nf_xcipher.ko"
+
+
+def brief(r):
+    return r["got"], r["dup"], r["late"], r["bad"]
+
+
+def targets(nfx, w, port=30000, more="flags=bypass"):
+    nfx.ok(w.target("queue", f"queue=99 {more}", port=port))
+    nfx.ok(f"set +create addr={w.h} port={port + 2} action=queue queue=99")
+
+
+def run(nfx, w, port=30000, to=5000, more="wake=16 window=1000000"):
+    nfx.ok(f"ring run {w.h},{port + 2},{w.b},{to} {more}")
+
+
+def worker(w, owner, port=30000, to=5000, slots=256, grace=1000):
+    nfx = rig.Nfx(w.net.gateway)
+    nfx.hello(owner=owner, grace=grace)
+    nfx.ok(f"ring open {slots} 64")
+    targets(nfx, w, port)
+    run(nfx, w, port, to)
+    return nfx
+
+
+def flood(w, port=30000, from_port=4000, to=5000, more=("--count", "100000", "--rate", "2000")):
+    net = w.net
+    return subprocess.Popen(["/build/t/pktx", "flow", "--from", f"{net.terminal['caller']},{w.a},{from_port}", "--to", f"{w.g},{port}",
+                             "--recv", f"{net.terminal['callee']},{w.b},{to}", *more], stdout=subprocess.PIPE, text=True)
+
+
+def end(p):
+    p.send_signal(signal.SIGTERM)
+    return {k: int(v) if v.isdigit() else v for k, v in (x.split("=", 1) for x in p.communicate()[0].split())}
+
+
+def seen(nfx, w, port=30000):
+    return nfx.ok(f"get addr={w.g} port={port}")[0]["RTP_PACKETS"]
+
+
+def flows(look, w, more=20):
+    start = seen(look, w)
+    return rig.until(lambda: seen(look, w) >= start + more)
+
+
+def workers(net, w):
+    one, two = worker(w, 1), worker(w, 2, 30010, 5010)
+    p = flood(w, 30010, 4010, 5010, ("--count", "3000", "--window", "32"))
+    r = w.flow("--count", 3000, "--window", 32)[0]
+    s = {k: int(v) if v.isdigit() else v for k, v in (x.split("=", 1) for x in p.communicate()[0].split())}
+    equal(f"{w.name}: two workers, each its packets, in order", (brief(r), brief(s)), ((3000, 0, 0, 0),) * 2)
+    (a, _), (b, _) = one.ring_stop(), two.ring_stop()
+    equal(f"{w.name}: none took the other's", (a["got"], b["got"], a["failed"] + b["failed"]), (3000, 3000, 0))
+    one.close()
+    two.close()
+
+
+def namespaces(net, w):
+    """The callee's namespace has a ring of its own, which sends to a socket of the gateway."""
+    one, two = worker(w, 1), rig.Nfx(net.terminal["callee"])
+    two.hello(owner=1)
+    two.ok("ring open 64 64")
+    two.ok(f"set +create addr={w.b} port=5000 action=queue queue=99")
+    two.ok(f"ring run {w.b},5000,{w.h},30020 wake=4 window=500000")
+    r = w.flow("--count", 500, "--window", 16, recv=[f"{net.gateway},{w.h},30020"])[0]
+    equal(f"{w.name}: through the rings of two namespaces", brief(r), (500, 0, 0, 0))
+    two.ring_stop()
+    equal("a ring sends from targets of its namespace only", two.ok(f"ring send {w.h},30002,{w.h},30020")[0]["result"], 13)
+    two.close()
+    one.ring_stop()
+    one.close()
+
+
+def ends(net, w):
+    """Closed, killed, its memory unmapped: always under traffic."""
+    look = rig.Nfx(net.gateway)
+    nfx = worker(w, 1, grace=60000 * rig.PATIENCE)
+    p = flood(w)
+    good = []
+    for _ in range(5):
+        good.append(flows(look, w))
+        nfx.ring_stop()
+        nfx.ok("ring close")
+        equal("a closed ring has no doorbell", nfx("ring bell")[0], -2)
+        good.append(flows(look, w))  # to the queue, which nobody reads
+        nfx.ok("ring open 256 64")
+        run(nfx, w)
+    equal(f"{w.name}: closed and opened five times under traffic", good, [True] * 10)
+    nfx.ring_stop()
+    nfx.ok("ring drop")  # memory and descriptors; the ring does not notice
+    good = flows(look, w, 300)
+    equal(f"{w.name}: a ring without memory, eventfd and doorbell stays until it is closed", (good, nfx("ring open 16 16")[0]), (True, -16))
+    nfx.close(kill=True)
+    good = flows(look, w)
+    nfx = rig.Nfx(net.gateway)
+    said = nfx.hello(owner=1, grace=1000)
+    nfx.ok("ring open 256 64")
+    run(nfx, w)
+    before = net_got(net, w)
+    tap(good and said["targets"] >= 2 and rig.until(lambda: net_got(net, w) > before + 20), f"{w.name}: killed under traffic, its successor takes over")
+    r = end(p)
+    equal(f"{w.name}: nothing twice, nothing changed, order kept", (r["dup"], r["late"], r["bad"], r["got"] > 0), (0, 0, 0, True))
+    nfx.ring_stop()
+    nfx.close()
+    look.close()
+
+
+def net_got(net, w):
+    """UDP datagrams that sockets of the callee received."""
+    name = "Udp6InDatagrams" if w.v6 else "Udp:"
+    text = rig.run(["ip", "netns", "exec", net.terminal["callee"], "cat", "/proc/net/snmp6" if w.v6 else "/proc/net/snmp"])
+    lines = [x.split() for x in text.splitlines() if x.startswith(name)]
+    return int(lines[-1][1])
+
+
+def forked(net, w):
+    nfx = worker(w, 1)
+    w.flow("--count", 20)
+    nfx.ring_stop()
+    nfx.ok("ring fork")
+    run(nfx, w)
+    equal(f"{w.name}: what a child writes does not reach the ring", brief(w.flow("--count", 500, "--window", 32)[0]), (500, 0, 0, 0))
+    nfx.ring_stop()
+    nfx.close()
+
+
+def hostile(net, w):
+    """Memory and bells change at random. Another worker must not notice."""
+    bad, good = worker(w, 1), worker(w, 2, 30010, 5010)
+    bad.ring_stop()
+    p = flood(w)
+    for seed in range(3):
+        bad.p.stdin.write(f"ring hostile {2000 * rig.PATIENCE} {seed} {w.h},30002,{w.b},5004\n")
+        bad.p.stdin.flush()
+        r = w.flow("--count", 300, "--window", 16, to=(w.g, 30010), recv=[f"{net.terminal['callee']},{w.b},5010"], port=4010)[0]
+        rows = bad._rows("hostile")[2]
+        rig.note(rows)
+        tap(brief(r) == (300, 0, 0, 0) and rows[0]["good"] > 0 and rows[0]["bad"] > 0, f"{w.name}: a hostile worker disturbs no other ({r})")
+    end(p)
+    bad.ok("ring close")
+    bad.ok("ring open 256 64")
+    run(bad, w)
+    equal(f"{w.name}: and nothing is left of it", brief(w.flow("--count", 300, "--window", 16)[0]), (300, 0, 0, 0))
+    bad.close(kill=True)
+    good.close(kill=True)
+
+
+def unload():
+    with netns.Net(("caller", "callee")) as net:
+        w = rig.Way(net, False)
+        outcomes = []
+        for n in range(4):
+            nfx, look = worker(w, 1), rig.Nfx(net.gateway)
+            p = flood(w, more=("--count", "100000", "--window", "64"))
+            good = flows(look, w)
+            if n % 2:  # as many bells as possible
+                nfx.ring_stop()
+                nfx.p.stdin.write(f"ring hostile {1000 * rig.PATIENCE} {n} {w.h},30002,{w.b},5000\n")
+                nfx.p.stdin.flush()
+            rig.run(["rmmod", "nf_xcipher"])
+            if n % 2:
+                nfx._rows("hostile")
+                state = 2
+            else:
+                ran, now = nfx.ring_stop()
+                state = now["state"]
+            outcomes.append((good, state, nfx("ring bell")[0]))
+            rig.run(["insmod", MODULE])
+            end(p)
+            nfx.close()
+            look.close()
+        equal("unloaded four times under traffic: the worker is told", outcomes, [(True, 2, -92)] * 4)
+        nfx = worker(w, 1)
+        equal("and works again", brief(w.flow("--count", 300, "--window", 16)[0]), (300, 0, 0, 0))
+        nfx.close()
+
+
+def gone():
+    """Namespaces end with rings and traffic in them."""
+    for _ in range(2):
+        with netns.Net(("caller", "callee")) as net:
+            w = rig.Way(net, False)
+            nfx, look = worker(w, 1), rig.Nfx(net.gateway)
+            p = flood(w)
+            tap(flows(look, w), "traffic before a namespace ends")
+            look.close()
+        p.kill()
+        p.communicate()
+        nfx.close(kill=True)
+
+
+def memory(net, w):
+    nfx = rig.Nfx(net.gateway)
+    nfx.hello(owner=1)
+    for n in range(20):  # until the allocator is warm
+        nfx.ok("ring open 1024 256")
+        nfx.ok("ring close")
+    before = rig.free_kib()
+    for n in range(200):
+        nfx.ok("ring open 1024 256")
+        nfx.ok("ring close")
+    lost = lambda: before - rig.free_kib()
+    tap(rig.until(lambda: lost() < 8000), f"200 rings of 2 MiB leave nothing ({lost()} KiB)")
+    code, text, _ = nfx("ring open 1024 256 memlock=65536")
+    tap(code == -1 and "RLIMIT_MEMLOCK" in text, f"memory is counted against its limit ({code} {text})")
+    for n in range(5):
+        rig.until(lambda: nfx("ring open 16 16 memlock=65536")[0] == 0)
+        code = nfx("ring close")[0]
+    equal("and is given back", code, 0)
+    nfx.close()
+
+
+os.sched_setaffinity(0, {0, 1} & os.sched_getaffinity(0))
+with netns.Net(("caller", "callee")) as net:
+    for w in (rig.Way(net, False), rig.Way(net, True)):
+        for part in (workers, namespaces, ends, forked, hostile):
+            rig.test(lambda: part(net, w))
+    rig.test(lambda: memory(net, w))
+rig.test(gone)
+rig.test(unload)

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* nfx's worker of a packet ring (kernel-module/uapi/nf_xcipher_ring.h). Commands of "ring":
+ *
+ *   open SLOTS SENDS [NAME=VALUE]  opens a ring; the values replace what it sends: attributes below;
+ *                                  shared, unmapped, readonly: wrong memory; memlock: the limit
+ *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
+ *                                  wake, window (ns), max (packets per bell)
+ *   wait N [MS]                    waits until N packets are published in all
+ *   bell NAME=N                    one bell: flags, sends, released, taken, wake, window, reserved
+ *   send FROM,PORT,TO,PORT NAME=N  one packet: off, len, tos, family, ifindex, reserved
+ *   look                           the packets not taken: number, length, emergency
+ *   state                          published, state, counters
+ *   fork                           a child writes to its copy of all areas
+ *   hostile MS SEED FROM,PORT,TO,PORT  random shared memory and bells
+ *   close                          RING_CLOSE
+ *   drop                           frees all memory and descriptors without closing the ring */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/capability.h>
+#include <linux/genetlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nfx.h"
+#include "nf_xcipher_ring.h"
+
+#define STRIDE 2048u
+#define FIRST  128u
+#define ROOM   1600u
+#define PAGE   4096u
+
+struct nfx_worker {
+	uint32_t slots, sends, number, taken;
+	uint8_t *memory;
+	size_t memory_len, control_len;
+	struct nfx_ring_control *control;
+	struct nfx_recv *recv;
+	struct nfx_send *send;
+	int wake, bell, epoll;
+};
+
+static const char *const STATS[] = {
+#define X(name, text) [NFX_R_##name] = #name,
+	NFX_RING_STATS(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	uint16_t attr;
+	bool wide;
+} ATTRS[] = {
+	{"control", NFX_A_RING_CONTROL, true},
+	{"memory", NFX_A_RING_MEMORY, true},
+	{"length", NFX_A_RING_LENGTH, true},
+	{"slots", NFX_A_RING_SLOTS, false},
+	{"first", NFX_A_RING_FIRST, false},
+	{"stride", NFX_A_RING_STRIDE, false},
+	{"room", NFX_A_RING_ROOM, false},
+	{"sends", NFX_A_RING_SENDS, false},
+	{"event", NFX_A_RING_EVENT_FD, false},
+	{"bell", NFX_A_RING_BELL_FD, false},
+};
+#define ATTR_COUNT (sizeof(ATTRS) / sizeof(ATTRS[0]))
+
+/* The value of NAME=VALUE in the rest of a line, or the default. */
+static uint64_t value(const char *rest, const char *name, uint64_t otherwise)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = rest; p && (p = strstr(p, name)); p += len)
+		if ((p == rest || p[-1] == ' ') && p[len] == '=')
+			return strtoull(p + len + 1, NULL, 0);
+	return otherwise;
+}
+
+static void *area(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static uint32_t published(const struct nfx_worker *w)
+{
+	return __atomic_load_n(&w->control->published, __ATOMIC_ACQUIRE);
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+static int worker_alloc(struct nfx_worker *w, uint32_t slots, uint32_t sends)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+	w->slots = slots;
+	w->sends = sends;
+	w->memory_len = ((size_t)slots * STRIDE + FIRST + PAGE - 1) / PAGE * PAGE;
+	w->control_len = (nfx_ring_control_len(slots, sends) + PAGE - 1) / PAGE * PAGE;
+	w->memory = area(w->memory_len);
+	w->control = area(w->control_len);
+	if (!w->memory || !w->control)
+		return -ENOMEM;
+	w->recv = (struct nfx_recv *)((uint8_t *)w->control + nfx_ring_recv_off());
+	w->send = (struct nfx_send *)((uint8_t *)w->control + nfx_ring_send_off(slots));
+	w->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	w->bell = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &ev) ? -errno : 0;
+}
+
+static void worker_drop(struct nfx *x)
+{
+	struct nfx_worker *w = x->ring;
+
+	if (!w)
+		return;
+	munmap(w->memory, w->memory_len);
+	munmap(w->control, w->control_len);
+	close(w->epoll);
+	close(w->wake);
+	close(w->bell);
+	free(w);
+	x->ring = NULL;
+}
+
+static int ask(struct nfx *x, struct nfx_worker *w, const char *rest, const char **said)
+{
+	struct nlmsghdr *h = nfx_request(x, NFX_CMD_RING_OPEN, NLM_F_ACK);
+	uint64_t v[ATTR_COUNT] = {(uintptr_t)w->control, (uintptr_t)w->memory, w->memory_len,
+		w->slots, FIRST, STRIDE, ROOM, w->sends, (uint32_t)w->wake, (uint32_t)w->bell};
+
+	for (size_t i = 0; i < ATTR_COUNT; i++) {
+		uint64_t n = value(rest, ATTRS[i].name, v[i]);
+
+		if (ATTRS[i].wide)
+			mnl_attr_put_u64(h, ATTRS[i].attr, n);
+		else
+			mnl_attr_put_u32(h, ATTRS[i].attr, (uint32_t)n);
+	}
+	x->ring_number = UINT32_MAX;
+	return nfx_ask(x, h, true, said);
+}
+
+/* From now on RLIMIT_MEMLOCK counts, and allows this many bytes. */
+static int limit_lock(uint64_t bytes)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	struct rlimit r = {bytes, bytes};
+
+	if (syscall(SYS_capget, &h, d) || setrlimit(RLIMIT_MEMLOCK, &r))
+		return -errno;
+	d[0].effective &= ~(1u << CAP_IPC_LOCK);
+	return syscall(SYS_capset, &h, d) ? -errno : 0;
+}
+
+static int do_open(struct nfx *x, char *rest, const char **said)
+{
+	uint32_t slots = (uint32_t)strtoul(rest, &rest, 0),
+		 sends = (uint32_t)strtoul(rest, &rest, 0);
+	struct nfx_worker *w;
+	int err;
+
+	rest += strspn(rest, " ");
+	worker_drop(x);
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	x->ring = w;
+	err = worker_alloc(w, slots, sends);
+	if (value(rest, "shared", 0)) /* memory of a kind that the module must refuse */
+		mmap(w->memory, w->memory_len, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (value(rest, "unmapped", 0))
+		munmap(w->memory + w->memory_len - PAGE, PAGE);
+	if (value(rest, "readonly", 0))
+		mprotect(w->memory, PAGE, PROT_READ);
+	if (value(rest, "memlock", 0))
+		err = limit_lock(value(rest, "memlock", 0));
+	err = err ? err : ask(x, w, rest, said);
+	w->number = x->ring_number;
+	if (err)
+		worker_drop(x);
+	return err;
+}
+
+/* --- Bells and packets ------------------------------------------------------------------------ */
+
+static int ring_bell(struct nfx_worker *w, const struct nfx_bell *b)
+{
+	w->control->bell = *b;
+	if (setsockopt(w->bell, IPPROTO_IP, NFX_SO_BELL + (int)w->number, NULL, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* "ADDR,PORT,ADDR,PORT" */
+static bool ends_read(struct nfx_send *s, const char *text)
+{
+	char a[2][INET6_ADDRSTRLEN];
+	unsigned p[2];
+
+	memset(s, 0, sizeof(*s));
+	if (sscanf(text, " %45[^,],%u,%45[^,],%u", a[0], &p[0], a[1], &p[1]) != 4)
+		return false;
+	s->family = strchr(a[0], ':') ? AF_INET6 : AF_INET;
+	s->port = htons((uint16_t)p[0]);
+	s->to_port = htons((uint16_t)p[1]);
+	return inet_pton(s->family, a[0], s->addr) == 1 && inet_pton(s->family, a[1], s->to) == 1;
+}
+
+static uint32_t slot_off(const struct nfx_worker *w, uint32_t n)
+{
+	return FIRST + (n & (w->slots - 1)) * STRIDE;
+}
+
+struct run {
+	struct nfx_send ends;
+	uint32_t max, wakes, bells, got, failed, largest;
+	struct nfx_bell bell;
+};
+
+/* One burst. Returns whether the worker may sleep, or a negative errno. */
+static int run_once(struct nfx_worker *w, struct run *r)
+{
+	uint32_t n = published(w) - w->taken;
+	int err;
+
+	n = n < r->max ? n : r->max;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct nfx_recv *in = &w->recv[(w->taken + i) & (w->slots - 1)];
+
+		w->send[i] = r->ends;
+		w->send[i].off = slot_off(w, w->taken + i);
+		w->send[i].len = in->len;
+		w->send[i].tos = in->tos;
+	}
+	w->taken += n;
+	r->got += n;
+	r->largest = n > r->largest ? n : r->largest;
+	r->bells++;
+	r->bell.flags = NFX_BELL_ARM;
+	r->bell.sends = n;
+	r->bell.released = r->bell.taken = w->taken;
+	err = ring_bell(w, &r->bell);
+	for (uint32_t i = 0; i < n && !err; i++)
+		r->failed += w->send[i].result != 0;
+	return err ? err : (int)__atomic_load_n(&w->control->armed, __ATOMIC_ACQUIRE);
+}
+
+static int do_run(struct nfx *x, char *rest)
+{
+	struct nfx_worker *w = x->ring;
+	struct run r = {.max = (uint32_t)value(rest, "max", w->sends),
+		.bell = {.wake_packets = (uint32_t)value(rest, "wake", 1),
+			.window_ns = (uint32_t)value(rest, "window", 0)}};
+	struct pollfd p[2] = {{.fd = 0, .events = POLLIN}, {.fd = w->epoll, .events = POLLIN}};
+	int sleeps = 0;
+
+	if (!ends_read(&r.ends, rest))
+		return -EINVAL;
+	printf("running=1\n= 0\n");
+	fflush(stdout);
+	while (!p[0].revents && (sleeps = run_once(w, &r)) >= 0 && !w->control->state) {
+		struct epoll_event ev;
+
+		poll(p, 2, sleeps ? -1 : 0);
+		if (p[1].revents)
+			r.wakes += epoll_wait(w->epoll, &ev, 1, 0) == 1;
+	}
+	printf("got=%u wakes=%u bells=%u failed=%u largest=%u ended=%d\n", r.got, r.wakes, r.bells,
+		r.failed, r.largest, sleeps < 0 ? -sleeps : 0);
+	return 0;
+}
+
+static int do_wait(struct nfx_worker *w, const char *rest)
+{
+	uint32_t n = 0, ms = 60000;
+
+	sscanf(rest, " %u %u", &n, &ms);
+	for (uint32_t t = 0; t < ms; t++) {
+		if (published(w) == n)
+			return 0;
+		poll(NULL, 0, 1);
+	}
+	return -ETIMEDOUT;
+}
+
+static int do_bell(struct nfx_worker *w, const char *rest)
+{
+	struct nfx_bell b = {.flags = (uint32_t)value(rest, "flags", 0),
+		.sends = (uint32_t)value(rest, "sends", 0),
+		.taken = (uint32_t)value(rest, "taken", w->taken),
+		.wake_packets = (uint32_t)value(rest, "wake", 1),
+		.window_ns = (uint32_t)value(rest, "window", 0),
+		.reserved = {(uint32_t)value(rest, "reserved", 0), 0}};
+	uint32_t number = w->number;
+	int err;
+
+	b.released = (uint32_t)value(rest, "released", b.taken);
+	w->number = (uint32_t)value(rest, "number", number);
+	err = ring_bell(w, &b);
+	w->number = number;
+	if (!err)
+		w->taken = b.taken;
+	printf("armed=%u\n", w->control->armed);
+	return err;
+}
+
+static int do_send(struct nfx_worker *w, const char *rest)
+{
+	struct nfx_bell b = {.sends = 1, .released = w->taken, .taken = w->taken};
+	struct nfx_send *s = &w->send[0];
+	int err;
+
+	if (!ends_read(s, rest))
+		return -EINVAL;
+	s->off = (uint32_t)value(rest, "off", FIRST);
+	s->len = (uint32_t)value(rest, "len", 100);
+	s->tos = (uint8_t)value(rest, "tos", 0);
+	s->family = (uint8_t)value(rest, "family", s->family);
+	s->ifindex = (uint32_t)value(rest, "ifindex", 0);
+	s->reserved[1] = (uint32_t)value(rest, "reserved", 0);
+	s->result = 999;
+	err = ring_bell(w, &b);
+	printf("result=%u\n", s->result);
+	return err;
+}
+
+static int do_look(struct nfx_worker *w)
+{
+	for (uint32_t n = w->taken; n != published(w); n++) {
+		const struct nfx_recv *r = &w->recv[n & (w->slots - 1)];
+		const uint8_t *p = w->memory + slot_off(w, n);
+		char from[INET6_ADDRSTRLEN], addr[INET6_ADDRSTRLEN];
+
+		printf("number=%u len=%u emergency=%u tos=%u cookie=%llu first=%u last=%u age=%d "
+		       "from=%s,%u addr=%s,%u ifindex=%u\n",
+			n, r->len, r->flags & NFX_RECV_EMERGENCY, r->tos,
+			(unsigned long long)r->cookie, p[0], r->len ? p[r->len - 1] : 0,
+			r->t_ns != 0, inet_ntop(r->family, r->from, from, sizeof(from)),
+			ntohs(r->from_port), inet_ntop(r->family, r->addr, addr, sizeof(addr)),
+			ntohs(r->port), r->ifindex);
+	}
+	return 0;
+}
+
+static int do_state(const struct nfx_worker *w)
+{
+	printf("published=%u taken=%u armed=%u state=%u ", published(w), w->taken,
+		w->control->armed, w->control->state);
+	for (int i = 0; i < NFX_R_COUNT; i++)
+		printf("%s=%llu ", STATS[i], (unsigned long long)w->control->stats[i]);
+	printf("\n");
+	return 0;
+}
+
+/* --- Attacks ---------------------------------------------------------------------------------- */
+
+static int do_fork(struct nfx_worker *w)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		memset(w->memory, 0xee, w->memory_len);
+		memset(w->control, 0xee, w->control_len);
+		_exit(0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : -ECHILD;
+}
+
+struct hostile {
+	struct nfx_worker *w;
+	atomic_bool over;
+	unsigned seed;
+};
+
+/* Changes shared memory while the kernel uses it, most often where it looks next. Leaves published,
+ * from which the other thread learns what the kernel would accept. */
+static void *scribble(void *arg)
+{
+	struct hostile *h = arg;
+	struct nfx_worker *w = h->w;
+	uint32_t *control = (uint32_t *)w->control, *sends = (uint32_t *)w->send;
+	size_t words = w->control_len / 4, send_words = (size_t)w->sends * sizeof(*w->send) / 4;
+
+	while (!atomic_load(&h->over)) {
+		uint32_t v = (uint32_t)rand_r(&h->seed) * 2654435761u;
+
+		if (v & 3)
+			((volatile uint32_t *)sends)[v % send_words] = (uint32_t)rand_r(&h->seed)
+				<< (v & 16);
+		else
+			((volatile uint32_t *)control)[1 + v % (words - 1)] = v;
+		w->memory[v % w->memory_len] ^= (uint8_t)v;
+	}
+	return NULL;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int do_hostile(struct nfx_worker *w, char *rest)
+{
+	uint64_t ms = strtoull(rest, &rest, 0), end = now_ms() + ms;
+	struct hostile h = {.w = w, .seed = (unsigned)strtoul(rest, &rest, 0)};
+	unsigned seed = h.seed + 1, good = 0, bad = 0;
+	struct nfx_send ends;
+	pthread_t thread;
+
+	if (!ends_read(&ends, rest) || pthread_create(&thread, NULL, scribble, &h))
+		return -EINVAL;
+	while (now_ms() < end) {
+		struct nfx_bell b = {.flags = NFX_BELL_ARM,
+			.sends = (uint32_t)rand_r(&seed) % (w->sends + 1),
+			.released = w->taken,
+			.taken = rand_r(&seed) % 2 ? published(w) : w->taken,
+			.wake_packets = 1,
+			.window_ns = (uint32_t)rand_r(&seed) % 100000};
+
+		for (uint32_t i = 0; i < b.sends; i++) { /* nearly right ones go furthest */
+			w->send[i] = ends;
+			w->send[i].off = (uint32_t)rand_r(&seed) % (uint32_t)w->memory_len;
+			w->send[i].len = 1 + (uint32_t)rand_r(&seed) % 300;
+		}
+		if (rand_r(&seed) % 4 == 0)
+			((uint32_t *)&b)[rand_r(&seed) % 8] = (uint32_t)rand_r(&seed);
+		if (ring_bell(w, &b) == 0) {
+			good++;
+			w->taken = b.taken;
+		} else {
+			bad++;
+			w->taken = published(w);
+		}
+	}
+	atomic_store(&h.over, true);
+	pthread_join(thread, NULL);
+	printf("good=%u bad=%u\n", good, bad);
+	return 0;
+}
+
+/* --- Commands --------------------------------------------------------------------------------- */
+
+int nfx_ring(struct nfx *x, char *text, const char **said)
+{
+	char *rest = text + strcspn(text, " \n");
+
+	if (*rest)
+		*rest++ = 0;
+	rest[strcspn(rest, "\n")] = 0;
+	if (strcmp(text, "open") == 0)
+		return do_open(x, rest, said);
+	if (!x->ring)
+		return -ENOENT;
+	if (strcmp(text, "run") == 0)
+		return do_run(x, rest);
+	if (strcmp(text, "wait") == 0)
+		return do_wait(x->ring, rest);
+	if (strcmp(text, "bell") == 0)
+		return do_bell(x->ring, rest);
+	if (strcmp(text, "send") == 0)
+		return do_send(x->ring, rest);
+	if (strcmp(text, "look") == 0)
+		return do_look(x->ring);
+	if (strcmp(text, "state") == 0)
+		return do_state(x->ring);
+	if (strcmp(text, "fork") == 0)
+		return do_fork(x->ring);
+	if (strcmp(text, "hostile") == 0)
+		return do_hostile(x->ring, rest);
+	if (strcmp(text, "close") == 0)
+		return nfx_ask(x, nfx_request(x, NFX_CMD_RING_CLOSE, NLM_F_ACK), false, said);
+	if (strcmp(text, "drop") != 0)
+		return -EINVAL;
+	worker_drop(x);
+	return 0;
+}
