@@ -98,7 +98,7 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	uint32_t n = 0;
 
 	*of = OF_QUEUE;
-	if (r && (s->older || ++s->since_queue % QUEUE_EVERY == 0)) {
+	if (r && (s->older || (++s->since_queue % QUEUE_EVERY == 0 && kring_lives(r)))) {
 		n = steer_nfqueue.recv(s->queue, a, first_slot, in, max);
 		s->drained = false;
 		if (n)

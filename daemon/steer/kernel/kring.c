@@ -50,6 +50,16 @@ uint32_t kring_take(struct kring *r, uint32_t max, uint32_t *number)
 	return n;
 }
 
+enum nfx_ring_state kring_state(const struct kring *r)
+{
+	return load(&r->control->state, memory_order_acquire);
+}
+
+bool kring_lives(const struct kring *r)
+{
+	return !r->ended && kring_state(r) == NFX_RING_OPEN;
+}
+
 static uint32_t slot_of(const struct kring *r, uint32_t number)
 {
 	return number & (r->slots - 1);
@@ -151,8 +161,7 @@ enum kring_rest kring_rest(struct kring *r, uint32_t wake_packets, uint32_t wind
 	r->sleeps = true;
 	r->wake_packets = wake_packets;
 	r->window_ns = window_ns;
-	if (load(&r->control->state, memory_order_acquire) != NFX_RING_OPEN)
-		r->ended = true;
+	r->ended = !kring_lives(r);
 	if (kring_waiting(r) >= wake_packets)
 		return KRING_READY;
 	if (!r->ended && (armed(r) || (bell(r, 0, true) == 0 && armed(r))))

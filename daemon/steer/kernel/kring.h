@@ -42,6 +42,10 @@ void kring_init(struct kring *r, void *control, uint32_t slots, uint32_t sends,
 
 /* Number of packets that wait. */
 uint32_t kring_waiting(const struct kring *r);
+/* As the module wrote it. */
+enum nfx_ring_state kring_state(const struct kring *r);
+/* False: packets take another way by now, so those of the ring are the oldest. */
+bool kring_lives(const struct kring *r);
 /* Takes up to max packets. *number: the first one's. */
 uint32_t kring_take(struct kring *r, uint32_t max, uint32_t *number);
 /* Fills all but local. The payload stays until the packet is released. */

@@ -97,6 +97,8 @@ int kring_open(struct kring_home *h, struct knl *k)
 
 void kring_close(struct kring_home *h, struct knl *k)
 {
-	(void)knl_ring_close(k);
+	/* The module ends it otherwise, and a request would wait until it is unloaded. */
+	if (kring_state(&h->ring) == NFX_RING_OPEN)
+		(void)knl_ring_close(k);
 	h->open = false;
 }
