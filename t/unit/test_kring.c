@@ -162,7 +162,8 @@ static void no_number_leads_outside_the_slots(void **state)
 static void a_bell_tells_what_is_sent_taken_and_released(void **state)
 {
 	struct fake f;
-	struct packet_out out = {.out_off = 5 * ARENA_SLOT_LEN + ARENA_HEADROOM, .len = 99, .tos = 46};
+	struct packet_out out = {
+		.out_off = 5 * ARENA_SLOT_LEN + ARENA_HEADROOM, .len = 99, .tos = 46};
 	struct endpoint src;
 	const struct nfx_send *d;
 

@@ -544,7 +544,8 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	assert_int_equal(endpoint_parse(&w.far, str_from("198.51.100.9:7000")), 0);
 	assert_int_equal(mem.carries, 0);
 	side_set(r, 5);
-	assert_int_equal(mem.carries, STEER_PORT_UNREAD); /* steering does not filter this port any more */
+	/* Steering does not filter this port any more. */
+	assert_int_equal(mem.carries, STEER_PORT_UNREAD);
 	/* The packet reaches a sleeping keying thread and wakes it. */
 	assert_true(side_sleep(&r->side));
 	put(&w);

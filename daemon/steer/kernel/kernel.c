@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by our kernel module: its ports and its life. nf_xcipher delivers packets of our ports to
- * the workers itself. It needs no rules, runs before connection tracking and other hooks, and sends
- * results for both families without forwarding on the host.
+/* Steering by our kernel module: its ports and its life. nf_xcipher delivers packets of our ports
+ * to the workers itself. It needs no rules, runs before connection tracking and other hooks, and
+ * sends results for both families without forwarding on the host.
  * Packets come by a ring in the arena (steer/kernel/kring.h). Without a ring they come by the
  * workers' netlink queues, and results leave as verdicts: that is nfqueue's
  * (steer/nfqueue/nfqueue.c), which this calls, also for the ordinary sockets.
- * Each worker has a netlink socket that owns its ring and the targets of its ports. Targets stay for
- * a while after the daemon dies, and then queue. The next daemon takes them over by the same owner
- * number, which is the queue's number. It opens its ring after it knows all ports, because until then
- * packets of unknown ports must reach the sockets. steer/kernel/kernel_meet.c checks whether the
- * module is usable. */
+ * Each worker has a netlink socket that owns its ring and the targets of its ports. Targets stay
+ * for a while after the daemon dies, and then queue. The next daemon takes them over by the same
+ * owner number, which is the queue's number. It opens its ring after it knows all ports, because
+ * until then packets of unknown ports must reach the sockets. steer/kernel/kernel_meet.c checks
+ * whether the module is usable. */
 #include "steer/kernel/kernel_int.h"
 
 #include <errno.h>
@@ -218,8 +218,7 @@ static unsigned carried(const struct steer *s, struct local_port local)
 
 void kernel_target_begin(struct steer *s, struct local_port local, struct knl_target *t)
 {
-	bool emergency =
-		carried(s, local) & STEER_PORT_EMERGENCY && s->features & NFX_FEATURE_RING;
+	bool emergency = carried(s, local) & STEER_PORT_EMERGENCY && s->features & NFX_FEATURE_RING;
 
 	t->local = kernel_endpoint(s, local);
 	t->queue = (uint16_t)(s->cfg.queue_num + s->worker);

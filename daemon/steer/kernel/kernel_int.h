@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by the files of kernel steering: kernel.c has its ports and its life, kernel_packets.c moves
- * packets, kernel_relay.c lets the module relay streams. Worker thread, unless a function says
- * otherwise. */
+/* Shared by the files of kernel steering: kernel.c has its ports and its life, kernel_packets.c
+ * moves packets, kernel_relay.c lets the module relay streams. Worker thread, unless a function
+ * says otherwise. */
 #ifndef STEER_KERNEL_KERNEL_INT_H
 #define STEER_KERNEL_KERNEL_INT_H
 
 #include "steer/kernel/kernel_nl.h"
-#include "steer/kernel/kring_open.h"
+#include "steer/kernel/kernel_ring.h"
 #include "steer/steer.h"
 
 #define KERNEL_NO_ID   UINT32_MAX /* in cookies of targets that do not relay */
@@ -36,15 +36,15 @@ struct steer {
 	 * they came from queue or sockets. */
 	uint32_t *burst; /* [bursts], a ring */
 	uint32_t bursts, oldest, waiting;
-	uint32_t sends;           /* most packets of a burst, and of one send */
-	struct kring_home *ring;  /* NULL: there is only the queue */
-	bool ring_due;            /* one shall be opened */
-	uint32_t ring_bursts;     /* bursts without verdict whose packets are in the ring's slots */
-	bool older;               /* the queue may have packets that are older than the ring's */
-	uint32_t since_queue;     /* counted to look at the queue */
+	uint32_t sends;          /* most packets of a burst, and of one send */
+	struct kring_home *ring; /* NULL: there is only the queue */
+	bool ring_due;           /* one shall be opened */
+	uint32_t ring_bursts;    /* bursts without verdict whose packets are in the ring's slots */
+	bool older;              /* the queue may have packets that are older than the ring's */
+	uint32_t since_queue;    /* counted to look at the queue */
 	uint64_t ring_full, ring_long; /* of the kernel's counters, as counted so far */
-	uint32_t *rest, *sent;         /* [sends]: packets that the ring does not send; that it does */
-	struct packet_out *rest_out;   /* [sends] */
+	uint32_t *rest, *sent; /* [sends]: packets that the ring does not send; that it does */
+	struct packet_out *rest_out; /* [sends] */
 	/* Targets of an earlier instance that were not requested again. */
 	uint64_t purge_ns; /* monotonic; 0: unused */
 	struct endpoint *stale;

@@ -11,8 +11,8 @@
 #include "base/log.h"
 
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
-#define FEATURES                                                                      \
-	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
+#define FEATURES                                                                                 \
+	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ |            \
 		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI | NFX_FEATURE_UNREAD | \
 		NFX_FEATURE_RING)
 
@@ -142,8 +142,8 @@ int kernel_alive(const struct steer_config *cfg)
 	return cfg->knl ? knl_alive(cfg->knl) : 0;
 }
 
-/* A module with fewer features would invalidate decisions made at start. Without a ring, packets use
- * the queue. */
+/* A module with fewer features would invalidate decisions made at start. Without a ring, packets
+ * use the queue. */
 int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 {
 	struct knl_peer peer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Kernel steering: packets. They come and go by the module's packet ring. Those that wait in the
- * queue or in sockets, from before the ring was opened or while the module was not loaded, are older
- * and go first. A burst comes from one of them. While there is a ring, it sends the results of all
- * bursts. */
+ * queue or in sockets, from before the ring was opened or while the module was not loaded, are
+ * older and go first. A burst comes from one of them. While there is a ring, it sends the results
+ * of all bursts. */
 #include "steer/kernel/kernel_int.h"
 
 #include <errno.h>
@@ -178,10 +178,9 @@ enum steer_gather kernel_gather(struct steer *s, uint64_t wait_ns)
 
 /* --- Out -------------------------------------------------------------------------------------- */
 
-/* Sends s->rest[0 .. n) by raw sockets. Not as verdicts: the packets that they are results of are not
- * in the queue. */
-static void send_rest(
-	struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
+/* Sends s->rest[0 .. n) by raw sockets. Not as verdicts: the packets that they are results of are
+ * not in the queue. */
+static void send_rest(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		s->rest_out[i] = out[s->rest[i]];
@@ -192,15 +191,15 @@ static void send_rest(
 		out[s->rest[i]].failed = s->rest_out[i].failed;
 }
 
-/* Whether a socket may succeed where the ring did not: a port that the module refused as a target, or
- * a packet that must be fragmented. */
+/* Whether a socket may succeed where the ring did not: a port that the module refused as a target,
+ * or a packet that must be fragmented. */
 static bool worth_another_try(uint16_t result)
 {
 	return result == EINVAL || result == EACCES || result == EMSGSIZE;
 }
 
-/* The kernel has sent n descriptors, of the packets in s->sent[]. Adds those that it did not send to
- * s->rest[]; returns the new number there. */
+/* The kernel has sent n descriptors, of the packets in s->sent[]. Adds those that it did not send
+ * to s->rest[]; returns the new number there. */
 static uint32_t results(
 	struct steer *s, const struct kring *r, struct packet_out *out, uint32_t n, uint32_t rest)
 {
@@ -222,8 +221,8 @@ static uint32_t results(
 }
 
 /* At most s->sends packets. */
-static void ring_send(struct steer *s, struct kring *r, const struct arena *a,
-	struct packet_out *out, uint32_t n)
+static void ring_send(
+	struct steer *s, struct kring *r, const struct arena *a, struct packet_out *out, uint32_t n)
 {
 	uint32_t puts = 0, rest = 0;
 

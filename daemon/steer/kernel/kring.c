@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Numbers and descriptors of nf_xcipher's packet ring (steer/kernel/kring.h). Packet numbers count
- * modulo 2^32. One bell per burst sends the results, frees the slots of earlier bursts, and arms the
- * kernel's alarm for the next burst, so that the worker can sleep without another system call. */
+ * modulo 2^32. One bell per burst sends the results, frees the slots of earlier bursts, and arms
+ * the kernel's alarm for the next burst, so that the worker sleeps without another call. */
 #include "steer/kernel/kring.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker's end of nf_xcipher's packet ring (kernel-module/uapi/nf_xcipher_ring.h): which packets
- * wait, descriptors of packets to send, and the doorbell. Opens nothing (steer/kernel/kring_open.h)
- * and knows no port. Worker thread. The kernel is trusted, but no number of it can lead outside the
- * slots. */
+/* The worker's end of nf_xcipher's packet ring (kernel-module/uapi/nf_xcipher_ring.h): which
+ * packets wait, descriptors of packets to send, and the doorbell. Opens nothing
+ * (steer/kernel/kernel_ring.h) and knows no port. Worker thread. The kernel is trusted, but no
+ * number of it can lead outside the slots. */
 #ifndef STEER_KERNEL_KRING_H
 #define STEER_KERNEL_KRING_H
 
@@ -56,8 +56,8 @@ void kring_local(const struct kring *r, uint32_t number, struct endpoint *out);
 /* Writes the descriptor number i (below sends) of a packet in arena.out. src: with its port. */
 void kring_put(
 	struct kring *r, uint32_t i, const struct endpoint *src, const struct packet_out *out);
-/* Rings for the first n descriptors, and arms if the worker sleeps between bursts. 0 or -errno: none
- * was sent. Their results are then in send[]. */
+/* Rings for the first n descriptors, and arms if the worker sleeps between bursts. 0 or -errno:
+ * none was sent. Their results are then in send[]. */
 int kring_bell(struct kring *r, uint32_t n);
 
 /* The oldest n packets that were taken are no longer used. Rings if many slots are free that the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Opens and closes nf_xcipher's packet ring for one worker: the control area, the eventfd and the
  * doorbell's socket are kept, so that a ring can be opened again after the module was. */
-#ifndef STEER_KERNEL_KRING_OPEN_H
-#define STEER_KERNEL_KRING_OPEN_H
+#ifndef STEER_KERNEL_KERNEL_RING_H
+#define STEER_KERNEL_KERNEL_RING_H
 
 #include "steer/kernel/kernel_nl.h"
 #include "steer/kernel/kring.h"

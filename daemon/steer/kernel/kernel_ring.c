@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory and descriptors of a packet ring (steer/kernel/kring_open.h). The kernel pins the arena and
- * the control area, and wakes the worker by the eventfd. */
-#include "steer/kernel/kring_open.h"
+/* Memory and descriptors of a packet ring (steer/kernel/kernel_ring.h). The kernel pins the arena
+ * and the control area, and wakes the worker by the eventfd. */
+#include "steer/kernel/kernel_ring.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -34,8 +34,8 @@ int kring_home_create(struct kring_home **out, uint32_t sends)
 	h->control_len = (nfx_ring_control_len(KRING_SLOTS, sends) + PAGE - 1) / PAGE * PAGE;
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->bell_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	h->control = mmap(NULL, h->control_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		-1, 0);
+	h->control = mmap(
+		NULL, h->control_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (h->event_fd < 0 || h->bell_fd < 0 || h->control == MAP_FAILED) {
 		res = -errno;
 		kring_home_destroy(h);
