@@ -80,8 +80,9 @@ static void ring_stats(struct steer *s, const struct kring *r)
 static void ring_end(struct steer *s, const struct kring *r)
 {
 	ring_stats(s, r);
-	kring_close(s->ring, s->knl);
-	s->older = false;
+	/* While it is open, packets may come into it. */
+	if (kring_close(s->ring, s->knl) == 0)
+		s->older = false;
 }
 
 void kernel_ring_opened(struct steer *s)
@@ -161,7 +162,8 @@ enum steer_gather kernel_gather(struct steer *s, uint64_t wait_ns)
 
 	if (!r)
 		return STEER_GATHER_NOT;
-	if (s->older)
+	/* A ring without doorbell, which is about to end, wakes nobody. */
+	if (s->older || r->ended)
 		return STEER_GATHER_NOW;
 	if (wait_ns > NFX_RING_MAX_WINDOW_NS)
 		wait_ns = NFX_RING_MAX_WINDOW_NS;

@@ -95,10 +95,11 @@ int kring_open(struct kring_home *h, struct knl *k)
 	return 0;
 }
 
-void kring_close(struct kring_home *h, struct knl *k)
+int kring_close(struct kring_home *h, struct knl *k)
 {
-	/* The module ends it otherwise, and a request would wait until it is unloaded. */
-	if (kring_state(&h->ring) == NFX_RING_OPEN)
-		(void)knl_ring_close(k);
-	h->open = false;
+	/* A request to a module that is being unloaded might wait until it is. */
+	int err = kring_state(&h->ring) == NFX_RING_OPEN ? knl_ring_close(k) : 0;
+
+	h->open = err != 0;
+	return err;
 }

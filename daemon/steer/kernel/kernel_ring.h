@@ -30,6 +30,7 @@ void kring_home_destroy(struct kring_home *h);
 void kring_home_memory(struct kring_home *h, const struct arena *a, uint32_t first);
 /* Opens a ring for this socket's owner. 0 or -errno: there is none, and knl_said() may tell why. */
 int kring_open(struct kring_home *h, struct knl *k);
-void kring_close(struct kring_home *h, struct knl *k);
+/* 0, also if the module has ended it. -errno: it is still open, and may get packets. */
+int kring_close(struct kring_home *h, struct knl *k);
 
 #endif
