@@ -71,4 +71,14 @@ static inline void nfx_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
+/* From the processor's cache of packets. Bottom halves are off. */
+static inline struct sk_buff *nfx_alloc_skb(unsigned int len)
+{
+#ifdef SKB_ALLOC_NAPI
+	return __alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN, SKB_ALLOC_NAPI, NUMA_NO_NODE);
+#else
+	return alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
+#endif
+}
+
 #endif

@@ -8,7 +8,6 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
-static struct genl_family family;
 
 static const struct nla_policy dest_policy[NFX_D_COUNT] = {
 	[NFX_D_ADDR] = NLA_POLICY_RANGE(NLA_BINARY, 4, 16),
@@ -48,19 +47,6 @@ static const struct nla_policy set_policy[] = {
 	[NFX_A_SILENCE_MS] = NLA_POLICY_FULL_RANGE(NLA_U32, &silence_range),
 	[NFX_A_DESTS] = NLA_POLICY_NESTED_ARRAY(dest_policy),
 	[NFX_A_IF_QUEUED] = {.type = NLA_U64},
-};
-
-static const struct nla_policy ring_policy[] = {
-	[NFX_A_RING_CONTROL] = {.type = NLA_U64},
-	[NFX_A_RING_MEMORY] = {.type = NLA_U64},
-	[NFX_A_RING_LENGTH] = {.type = NLA_U64},
-	[NFX_A_RING_SLOTS] = {.type = NLA_U32},
-	[NFX_A_RING_FIRST] = {.type = NLA_U32},
-	[NFX_A_RING_STRIDE] = {.type = NLA_U32},
-	[NFX_A_RING_ROOM] = {.type = NLA_U32},
-	[NFX_A_RING_SENDS] = {.type = NLA_U32},
-	[NFX_A_RING_EVENT_FD] = {.type = NLA_U32},
-	[NFX_A_RING_BELL_FD] = {.type = NLA_U32},
 };
 
 static const struct nla_policy name_policy[] = {
@@ -259,7 +245,7 @@ static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 /* Call under RCU, or with the namespace's lock. */
 static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32 seq, int flags)
 {
-	void *head = genlmsg_put(skb, portid, seq, &family, flags, NFX_CMD_TARGET_GET);
+	void *head = genlmsg_put(skb, portid, seq, &nfx_family, flags, NFX_CMD_TARGET_GET);
 	unsigned long seen = READ_ONCE(t->seen);
 	u64 stats[NFX_S_COUNT] = {};
 	int err;
@@ -293,7 +279,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	void *head;
 	u64 cookie;
 
-	if (!genl_has_listeners(&family, nn->net, 0) ||
+	if (!genl_has_listeners(&nfx_family, nn->net, 0) ||
 	    !nfx_bucket_take(&nn->events, EVENTS_PER_SECOND, 1))
 		return;
 	skb = genlmsg_new(256, GFP_ATOMIC);
@@ -302,7 +288,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	rcu_read_lock();
 	cookie = rcu_dereference(t->plan)->cookie;
 	rcu_read_unlock();
-	head = genlmsg_put(skb, 0, 0, &family, 0, NFX_CMD_EVENT);
+	head = genlmsg_put(skb, 0, 0, &nfx_family, 0, NFX_CMD_EVENT);
 	if (!head || nla_put_u8(skb, NFX_A_EVENT, event) ||
 	    nla_put_u32(skb, NFX_A_OWNER, t->owner_id) ||
 	    nla_put_u8(skb, NFX_A_FAMILY, t->key.family) ||
@@ -314,7 +300,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 		return;
 	}
 	genlmsg_end(skb, head);
-	genlmsg_multicast_netns(&family, nn->net, skb, 0, 0, GFP_ATOMIC);
+	genlmsg_multicast_netns(&nfx_family, nn->net, skb, 0, 0, GFP_ATOMIC);
 }
 
 /* --- Commands ------------------------------------------------------------------------------------- */
@@ -326,7 +312,7 @@ static int hello_reply(struct nfx_net *nn, const struct nfx_owner *o, struct gen
 
 	if (!skb)
 		return -ENOMEM;
-	head = genlmsg_put_reply(skb, info, &family, 0, NFX_CMD_HELLO);
+	head = genlmsg_put_reply(skb, info, &nfx_family, 0, NFX_CMD_HELLO);
 	if (!head || nla_put_u32(skb, NFX_A_VERSION, NFX_VERSION) ||
 	    nla_put_u32(skb, NFX_A_FEATURES, o->features) || nla_put_u32(skb, NFX_A_MARK, nn->mark) ||
 	    nla_put_u32(skb, NFX_A_TARGETS, o->n) ||
@@ -545,7 +531,7 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&nn->lock);
 	nfx_table_totals(nn, stats);
 	mutex_unlock(&nn->lock);
-	head = genlmsg_put_reply(reply, info, &family, 0, NFX_CMD_STATS_GET);
+	head = genlmsg_put_reply(reply, info, &nfx_family, 0, NFX_CMD_STATS_GET);
 	if (!head || nla_put_u32(reply, NFX_A_TARGETS, atomic_read(&nn->targets.nelems)) ||
 	    put_stats(reply, stats)) {
 		nlmsg_free(reply);
@@ -553,93 +539,6 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 	}
 	genlmsg_end(reply, head);
 	return genlmsg_reply(reply, info);
-}
-
-/* --- Rings -------------------------------------------------------------------------------------------- */
-
-static u64 get_u64(const struct nlattr *a)
-{
-	return a ? nla_get_u64(a) : 0;
-}
-
-static int ring_reply(struct genl_info *info, u32 number)
-{
-	struct sk_buff *reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	void *head;
-
-	if (!reply)
-		return -ENOMEM;
-	head = genlmsg_put_reply(reply, info, &family, 0, NFX_CMD_RING_OPEN);
-	if (!head || nla_put_u32(reply, NFX_A_RING, number)) {
-		nlmsg_free(reply);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(reply, head);
-	return genlmsg_reply(reply, info);
-}
-
-/* Returns the ring's number, or an error. */
-static int ring_attach(struct nfx_net *nn, struct nfx_ring *r, struct genl_info *info)
-{
-	struct nfx_owner *o = nfx_owner_of(nn, info->snd_portid);
-	int number;
-
-	if (!o)
-		return REFUSE(info->extack, EPERM, "this socket did not say HELLO");
-	if (!(o->features & NFX_FEATURE_RING))
-		return REFUSE(info->extack, EOPNOTSUPP, "rings were not agreed on at HELLO");
-	if (rcu_access_pointer(o->ring))
-		return REFUSE(info->extack, EBUSY, "this owner has a ring");
-	number = nfx_ring_attach(nn, o, r);
-	return number >= 0 ? number : REFUSE(info->extack, ENOSPC, "too many rings");
-}
-
-static int do_ring_open(struct sk_buff *skb, struct genl_info *info)
-{
-	struct nfx_net *nn = nfx_net(genl_info_net(info));
-	struct nlattr **a = info->attrs;
-	struct nfx_ring_wish wish = {
-		.control = get_u64(a[NFX_A_RING_CONTROL]),
-		.memory = get_u64(a[NFX_A_RING_MEMORY]),
-		.length = get_u64(a[NFX_A_RING_LENGTH]),
-		.slots = get_u32(a[NFX_A_RING_SLOTS]),
-		.first = get_u32(a[NFX_A_RING_FIRST]),
-		.stride = get_u32(a[NFX_A_RING_STRIDE]),
-		.room = get_u32(a[NFX_A_RING_ROOM]),
-		.sends = get_u32(a[NFX_A_RING_SENDS]),
-		.event_fd = get_u32(a[NFX_A_RING_EVENT_FD]),
-		.bell_fd = get_u32(a[NFX_A_RING_BELL_FD]),
-	};
-	struct nfx_ring *r;
-	int res;
-
-	if (!a[NFX_A_RING_EVENT_FD] || !a[NFX_A_RING_BELL_FD])
-		return REFUSE(info->extack, EINVAL, "a ring needs an eventfd and a doorbell");
-	res = nfx_ring_prepare(&r, nn, &wish, info->extack);
-	if (res)
-		return res;
-	mutex_lock(&nn->lock);
-	res = ring_attach(nn, r, info);
-	mutex_unlock(&nn->lock);
-	if (res < 0)
-		nfx_ring_free(r);
-	return res < 0 ? res : ring_reply(info, res);
-}
-
-static int do_ring_close(struct sk_buff *skb, struct genl_info *info)
-{
-	struct nfx_net *nn = nfx_net(genl_info_net(info));
-	struct nfx_owner *o;
-	int err = 0;
-
-	mutex_lock(&nn->lock);
-	o = nfx_owner_of(nn, info->snd_portid);
-	if (o && rcu_access_pointer(o->ring))
-		nfx_ring_close(nn, o, NFX_RING_CLOSED);
-	else
-		err = REFUSE(info->extack, ENOENT, "this socket's owner has no ring");
-	mutex_unlock(&nn->lock);
-	return err;
 }
 
 /* --- Dump ------------------------------------------------------------------------------------------- */
@@ -750,8 +649,8 @@ static const struct genl_ops ops[] = {
 	},
 	OP(FLUSH, do_flush, no_policy),
 	OP(STATS_GET, do_stats, no_policy),
-	OP(RING_OPEN, do_ring_open, ring_policy),
-	OP(RING_CLOSE, do_ring_close, no_policy),
+	OP(RING_OPEN, nfx_do_ring_open, nfx_ring_policy),
+	OP(RING_CLOSE, nfx_do_ring_close, no_policy),
 };
 
 /* Events reveal addresses, so only those who may change targets receive them. */
@@ -759,7 +658,7 @@ static const struct genl_multicast_group groups[] = {
 	{.name = NFX_MCGRP_EVENTS, .flags = NFX_MCAST_ADMIN},
 };
 
-static struct genl_family family __ro_after_init = {
+struct genl_family nfx_family __ro_after_init = {
 	.name = NFX_FAMILY_NAME,
 	.version = NFX_VERSION,
 	.maxattr = NFX_A_COUNT - 1,
@@ -775,10 +674,10 @@ static struct genl_family family __ro_after_init = {
 
 int nfx_genl_init(void)
 {
-	return genl_register_family(&family);
+	return genl_register_family(&nfx_family);
 }
 
 void nfx_genl_exit(void)
 {
-	genl_unregister_family(&family);
+	genl_unregister_family(&nfx_family);
 }

@@ -238,7 +238,8 @@ static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const stru
 		nfx_count_one(t->count, NFX_S_RING_DROPS);
 	taken(t, s);
 	nfx_count_add(t->count, NFX_S_QUEUED, s->packets);
-	consume_skb(skb);
+	/* Bottom halves are off: it may stay in this processor's cache, which ring_tx.c uses. */
+	napi_consume_skb(skb, 1);
 	return NF_STOLEN;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Shared by the files of nf_xcipher. A packet passes, in this order: hooks.c (its target, and
  * whether it is media), source.c (whether its source is possible), limit.c (rates), relay.c
- * (sending) or ring_rx.c (to a worker, whose results ring_tx.c sends). genl.c is the control, and
- * ring.c that of rings; owner.c decides who may change what. */
+ * (sending) or ring_rx.c (to a worker, whose results ring_tx.c sends). genl.c and genl_ring.c are
+ * the control, ring.c opens and closes rings, owner.c decides who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 
@@ -252,7 +252,7 @@ struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const str
 /* For packets above the MTU: they leave in fragments, as from a socket. */
 void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family);
 
-/* --- ring.c: opening and closing, under nn->lock unless noted --- */
+/* --- ring.c: opening and closing, under nn->lock except prepare and exit --- */
 struct nfx_ring_wish {
 	u64 control, memory, length;
 	u32 slots, first, stride, room, sends;
@@ -263,13 +263,13 @@ struct nfx_ring_wish {
  * -EBADF. */
 int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx_ring_wish *wish,
 		     struct netlink_ext_ack *extack);
-/* Returns the ring's number, or -ENOSPC. The ring belongs to the owner afterwards, except on an
- * error. */
+/* 0 or -ENOSPC. The ring belongs to the owner afterwards, except on an error. */
 int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r);
 /* NULL is fine. Packets in progress finish before the memory is freed. state: NFX_RING_CLOSED or
  * NFX_RING_GONE. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state);
-void nfx_ring_free(struct nfx_ring *r); /* one that was not attached; without the lock */
+void nfx_ring_free(struct nfx_ring *r); /* one that was not attached */
+u32 nfx_ring_number(const struct nfx_ring *r);
 /* When the namespace or the module ends; takes the lock. */
 void nfx_rings_exit(struct nfx_net *nn);
 
@@ -303,7 +303,13 @@ bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct
 int nfx_hooks_register(struct nfx_net *nn);
 void nfx_hooks_unregister(struct nfx_net *nn);
 
+/* --- genl_ring.c: commands, and the policy of the first --- */
+extern const struct nla_policy nfx_ring_policy[NFX_A_COUNT];
+int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info);
+int nfx_do_ring_close(struct sk_buff *skb, struct genl_info *info);
+
 /* --- genl.c --- */
+extern struct genl_family nfx_family;
 #define REFUSE(extack, err, text)                     \
 	({                                            \
 		NL_SET_ERR_MSG(extack, "nf_xcipher: " text); \

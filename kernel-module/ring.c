@@ -192,6 +192,11 @@ int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r)
 	r->owner = o;
 	rcu_assign_pointer(nn->rings[r->number], r);
 	rcu_assign_pointer(o->ring, r);
+	return 0;
+}
+
+u32 nfx_ring_number(const struct nfx_ring *r)
+{
 	return r->number;
 }
 

@@ -17,7 +17,7 @@ struct nfx_area {
 	u8 *map;
 };
 
-/* Nothing here is in shared memory. Pointers into it are const, what they point to is not trusted.
+/* The structure is the kernel's own. What its pointers into shared memory point to is not trusted.
  * Lock order: nfx_net.lock, bells, lock. */
 struct nfx_ring {
 	/* Constant. */

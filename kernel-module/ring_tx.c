@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The doorbell: sends what a worker described in shared memory, then returns slots and arms the
  * ring. Everything is copied out of shared memory before it is checked. The doorbell is a socket
- * option, because a call of one neither allocates nor refers to the module, which can therefore be
- * unloaded: nfx_bell_exit() waits for calls in progress. */
+ * option, because an open file would keep the module loaded. nfx_bell_exit() waits for calls in
+ * progress. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/nospec.h>
@@ -104,13 +104,14 @@ static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32
 	return check ? check : CSUM_MANGLED_0;
 }
 
-/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route. */
+/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route, and
+ * has bottom halves off, for the processor's cache of packets. */
 static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
 			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
 {
 	u32 room = LL_RESERVED_SPACE(dst->dev) + dst->header_len + sizeof(struct ipv6hdr);
 	u32 len = sizeof(struct udphdr) + d->len;
-	struct sk_buff *skb = alloc_skb(room + len + dst->trailer_len, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *skb = nfx_alloc_skb(room + len + dst->trailer_len);
 	struct udphdr *udp;
 	__wsum sum;
 
@@ -276,7 +277,7 @@ void nfx_bell_synchronize(void)
 	synchronize_srcu(&bells_running);
 }
 
-/* No owner: it would make the module unremovable whenever a bell is in progress. */
+/* No .owner: the module could then not be unloaded while a bell is in progress. */
 static struct nf_sockopt_ops bell_ops = {
 	.pf = PF_INET,
 	.set_optmin = NFX_SO_BELL,
@@ -289,9 +290,9 @@ int nfx_bell_init(void)
 	return nf_register_sockopt(&bell_ops);
 }
 
-/* Between look-up and bell_option(), and from its last line to its caller, a task does not sleep. So
- * the first wait ends when all found calls are known to SRCU, and the last one when all have
- * returned. */
+/* A task does not sleep between the kernel's look-up of the option and bell_option(), nor after its
+ * last line. So after the first wait all calls in progress are known to SRCU, and after the last
+ * one all have returned. */
 void nfx_bell_exit(void)
 {
 	nf_unregister_sockopt(&bell_ops);

@@ -156,7 +156,7 @@ enum nfx_recv_flag {
 	NFX_RECV_EMERGENCY = 1 << 0, /* of a target with NFX_FLAG_EMERGENCY */
 };
 
-/* A packet to send. 64 bytes. */
+/* A packet to send. Above the path MTU it leaves in fragments. 64 bytes. */
 struct nfx_send {
 	__u32 off;       /* of the payload in the packet memory */
 	__u32 len;       /* bytes of UDP payload, 1 to NFX_RING_MAX_SEND_LEN */

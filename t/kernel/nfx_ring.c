@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* nfx's worker of a packet ring (kernel-module/uapi/nf_xcipher_ring.h). Commands of "ring":
  *
- *   open SLOTS SENDS [NAME=VALUE]  opens a ring; the values replace what it sends: attributes below;
+ *   open SLOTS SENDS [NAME=VALUE]  opens a ring; the values replace attributes of ATTRS;
  *                                  shared, unmapped, readonly: wrong memory; memlock: the limit
  *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
  *                                  wake, window (ns), max (packets per bell)
@@ -20,8 +20,7 @@
 #include <linux/capability.h>
 #include <linux/genetlink.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,27 +30,15 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "nfx.h"
-#include "nf_xcipher_ring.h"
+#include "nfx_ring.h"
 
 #define STRIDE 2048u
 #define FIRST  128u
 #define ROOM   1600u
 #define PAGE   4096u
-
-struct nfx_worker {
-	uint32_t slots, sends, number, taken;
-	uint8_t *memory;
-	size_t memory_len, control_len;
-	struct nfx_ring_control *control;
-	struct nfx_recv *recv;
-	struct nfx_send *send;
-	int wake, bell, epoll;
-};
 
 static const char *const STATS[] = {
 #define X(name, text) [NFX_R_##name] = #name,
@@ -95,7 +82,7 @@ static void *area(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static uint32_t published(const struct nfx_worker *w)
+uint32_t nfx_published(const struct nfx_worker *w)
 {
 	return __atomic_load_n(&w->control->published, __ATOMIC_ACQUIRE);
 }
@@ -200,7 +187,7 @@ static int do_open(struct nfx *x, char *rest, const char **said)
 
 /* --- Bells and packets ------------------------------------------------------------------------ */
 
-static int ring_bell(struct nfx_worker *w, const struct nfx_bell *b)
+int nfx_ring_bell(struct nfx_worker *w, const struct nfx_bell *b)
 {
 	w->control->bell = *b;
 	if (setsockopt(w->bell, IPPROTO_IP, NFX_SO_BELL + (int)w->number, NULL, 0) < 0)
@@ -208,8 +195,7 @@ static int ring_bell(struct nfx_worker *w, const struct nfx_bell *b)
 	return 0;
 }
 
-/* "ADDR,PORT,ADDR,PORT" */
-static bool ends_read(struct nfx_send *s, const char *text)
+bool nfx_ring_ends(struct nfx_send *s, const char *text)
 {
 	char a[2][INET6_ADDRSTRLEN];
 	unsigned p[2];
@@ -237,7 +223,7 @@ struct run {
 /* One burst. Returns whether the worker may sleep, or a negative errno. */
 static int run_once(struct nfx_worker *w, struct run *r)
 {
-	uint32_t n = published(w) - w->taken;
+	uint32_t n = nfx_published(w) - w->taken;
 	int err;
 
 	n = n < r->max ? n : r->max;
@@ -256,10 +242,24 @@ static int run_once(struct nfx_worker *w, struct run *r)
 	r->bell.flags = NFX_BELL_ARM;
 	r->bell.sends = n;
 	r->bell.released = r->bell.taken = w->taken;
-	err = ring_bell(w, &r->bell);
+	err = nfx_ring_bell(w, &r->bell);
 	for (uint32_t i = 0; i < n && !err; i++)
 		r->failed += w->send[i].result != 0;
 	return err ? err : (int)__atomic_load_n(&w->control->armed, __ATOMIC_ACQUIRE);
+}
+
+/* A worker that moves to another processor may overtake its own packets, which wait at the former
+ * one on virtual links. */
+static void stay(bool on)
+{
+	int now = sched_getcpu();
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (!on || i == now)
+			CPU_SET(i, &here);
+	sched_setaffinity(0, sizeof(here), &here);
 }
 
 static int do_run(struct nfx *x, char *rest)
@@ -268,20 +268,24 @@ static int do_run(struct nfx *x, char *rest)
 	struct run r = {.max = (uint32_t)value(rest, "max", w->sends),
 		.bell = {.wake_packets = (uint32_t)value(rest, "wake", 1),
 			.window_ns = (uint32_t)value(rest, "window", 0)}};
-	struct pollfd p[2] = {{.fd = 0, .events = POLLIN}, {.fd = w->epoll, .events = POLLIN}};
-	int sleeps = 0;
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = 1};
+	int sleeps;
 
-	if (!ends_read(&r.ends, rest))
+	if (!nfx_ring_ends(&r.ends, rest))
 		return -EINVAL;
 	printf("running=1\n= 0\n");
 	fflush(stdout);
-	while (!p[0].revents && (sleeps = run_once(w, &r)) >= 0 && !w->control->state) {
-		struct epoll_event ev;
-
-		poll(p, 2, sleeps ? -1 : 0);
-		if (p[1].revents)
-			r.wakes += epoll_wait(w->epoll, &ev, 1, 0) == 1;
+	epoll_ctl(w->epoll, EPOLL_CTL_ADD, 0, &ev); /* the next line ends it */
+	stay(true);
+	while ((sleeps = run_once(w, &r)) >= 0 && !w->control->state) {
+		if (epoll_wait(w->epoll, &ev, 1, sleeps ? -1 : 0) != 1)
+			continue;
+		if (ev.data.u32)
+			break;
+		r.wakes++;
 	}
+	stay(false);
+	epoll_ctl(w->epoll, EPOLL_CTL_DEL, 0, &ev);
 	printf("got=%u wakes=%u bells=%u failed=%u largest=%u ended=%d\n", r.got, r.wakes, r.bells,
 		r.failed, r.largest, sleeps < 0 ? -sleeps : 0);
 	return 0;
@@ -293,7 +297,7 @@ static int do_wait(struct nfx_worker *w, const char *rest)
 
 	sscanf(rest, " %u %u", &n, &ms);
 	for (uint32_t t = 0; t < ms; t++) {
-		if (published(w) == n)
+		if (nfx_published(w) == n)
 			return 0;
 		poll(NULL, 0, 1);
 	}
@@ -313,7 +317,7 @@ static int do_bell(struct nfx_worker *w, const char *rest)
 
 	b.released = (uint32_t)value(rest, "released", b.taken);
 	w->number = (uint32_t)value(rest, "number", number);
-	err = ring_bell(w, &b);
+	err = nfx_ring_bell(w, &b);
 	w->number = number;
 	if (!err)
 		w->taken = b.taken;
@@ -327,7 +331,7 @@ static int do_send(struct nfx_worker *w, const char *rest)
 	struct nfx_send *s = &w->send[0];
 	int err;
 
-	if (!ends_read(s, rest))
+	if (!nfx_ring_ends(s, rest))
 		return -EINVAL;
 	s->off = (uint32_t)value(rest, "off", FIRST);
 	s->len = (uint32_t)value(rest, "len", 100);
@@ -336,14 +340,14 @@ static int do_send(struct nfx_worker *w, const char *rest)
 	s->ifindex = (uint32_t)value(rest, "ifindex", 0);
 	s->reserved[1] = (uint32_t)value(rest, "reserved", 0);
 	s->result = 999;
-	err = ring_bell(w, &b);
+	err = nfx_ring_bell(w, &b);
 	printf("result=%u\n", s->result);
 	return err;
 }
 
 static int do_look(struct nfx_worker *w)
 {
-	for (uint32_t n = w->taken; n != published(w); n++) {
+	for (uint32_t n = w->taken; n != nfx_published(w); n++) {
 		const struct nfx_recv *r = &w->recv[n & (w->slots - 1)];
 		const uint8_t *p = w->memory + slot_off(w, n);
 		char from[INET6_ADDRSTRLEN], addr[INET6_ADDRSTRLEN];
@@ -361,101 +365,11 @@ static int do_look(struct nfx_worker *w)
 
 static int do_state(const struct nfx_worker *w)
 {
-	printf("published=%u taken=%u armed=%u state=%u ", published(w), w->taken,
+	printf("published=%u taken=%u armed=%u state=%u ", nfx_published(w), w->taken,
 		w->control->armed, w->control->state);
 	for (int i = 0; i < NFX_R_COUNT; i++)
 		printf("%s=%llu ", STATS[i], (unsigned long long)w->control->stats[i]);
 	printf("\n");
-	return 0;
-}
-
-/* --- Attacks ---------------------------------------------------------------------------------- */
-
-static int do_fork(struct nfx_worker *w)
-{
-	pid_t child = fork();
-	int status;
-
-	if (child == 0) {
-		memset(w->memory, 0xee, w->memory_len);
-		memset(w->control, 0xee, w->control_len);
-		_exit(0);
-	}
-	return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : -ECHILD;
-}
-
-struct hostile {
-	struct nfx_worker *w;
-	atomic_bool over;
-	unsigned seed;
-};
-
-/* Changes shared memory while the kernel uses it, most often where it looks next. Leaves published,
- * from which the other thread learns what the kernel would accept. */
-static void *scribble(void *arg)
-{
-	struct hostile *h = arg;
-	struct nfx_worker *w = h->w;
-	uint32_t *control = (uint32_t *)w->control, *sends = (uint32_t *)w->send;
-	size_t words = w->control_len / 4, send_words = (size_t)w->sends * sizeof(*w->send) / 4;
-
-	while (!atomic_load(&h->over)) {
-		uint32_t v = (uint32_t)rand_r(&h->seed) * 2654435761u;
-
-		if (v & 3)
-			((volatile uint32_t *)sends)[v % send_words] = (uint32_t)rand_r(&h->seed)
-				<< (v & 16);
-		else
-			((volatile uint32_t *)control)[1 + v % (words - 1)] = v;
-		w->memory[v % w->memory_len] ^= (uint8_t)v;
-	}
-	return NULL;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static int do_hostile(struct nfx_worker *w, char *rest)
-{
-	uint64_t ms = strtoull(rest, &rest, 0), end = now_ms() + ms;
-	struct hostile h = {.w = w, .seed = (unsigned)strtoul(rest, &rest, 0)};
-	unsigned seed = h.seed + 1, good = 0, bad = 0;
-	struct nfx_send ends;
-	pthread_t thread;
-
-	if (!ends_read(&ends, rest) || pthread_create(&thread, NULL, scribble, &h))
-		return -EINVAL;
-	while (now_ms() < end) {
-		struct nfx_bell b = {.flags = NFX_BELL_ARM,
-			.sends = (uint32_t)rand_r(&seed) % (w->sends + 1),
-			.released = w->taken,
-			.taken = rand_r(&seed) % 2 ? published(w) : w->taken,
-			.wake_packets = 1,
-			.window_ns = (uint32_t)rand_r(&seed) % 100000};
-
-		for (uint32_t i = 0; i < b.sends; i++) { /* nearly right ones go furthest */
-			w->send[i] = ends;
-			w->send[i].off = (uint32_t)rand_r(&seed) % (uint32_t)w->memory_len;
-			w->send[i].len = 1 + (uint32_t)rand_r(&seed) % 300;
-		}
-		if (rand_r(&seed) % 4 == 0)
-			((uint32_t *)&b)[rand_r(&seed) % 8] = (uint32_t)rand_r(&seed);
-		if (ring_bell(w, &b) == 0) {
-			good++;
-			w->taken = b.taken;
-		} else {
-			bad++;
-			w->taken = published(w);
-		}
-	}
-	atomic_store(&h.over, true);
-	pthread_join(thread, NULL);
-	printf("good=%u bad=%u\n", good, bad);
 	return 0;
 }
 
@@ -485,9 +399,9 @@ int nfx_ring(struct nfx *x, char *text, const char **said)
 	if (strcmp(text, "state") == 0)
 		return do_state(x->ring);
 	if (strcmp(text, "fork") == 0)
-		return do_fork(x->ring);
+		return nfx_ring_fork(x->ring);
 	if (strcmp(text, "hostile") == 0)
-		return do_hostile(x->ring, rest);
+		return nfx_ring_hostile(x->ring, rest);
 	if (strcmp(text, "close") == 0)
 		return nfx_ask(x, nfx_request(x, NFX_CMD_RING_CLOSE, NLM_F_ACK), false, said);
 	if (strcmp(text, "drop") != 0)

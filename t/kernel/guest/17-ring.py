@@ -148,7 +148,7 @@ def refused(nfx, w):
         code, text, _ = nfx(f"ring open 16 16 {said}")
         tap(code < 0 and text, f"{w.name}: a ring with {said} is refused ({code} {text})")
     nfx.ok("ring open 16 16")
-    equal("one ring an owner", nfx(f"ring open 16 16")[0], -16)
+    equal("one ring an owner", nfx("ring open 16 16")[0], -16)
 
 
 def sends(nfx, w, other):

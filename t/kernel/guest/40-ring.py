@@ -67,6 +67,38 @@ def workers(net, w):
     two.close()
 
 
+def sixteen(net, w):
+    rings = [worker(w, n + 1, 30000 + 10 * n, 5000 + 10 * n, slots=64) for n in range(16)]
+    floods = [flood(w, 30000 + 10 * n, 4000 + n, 5000 + 10 * n, ("--count", "100", "--window", "8")) for n in range(16)]
+    got = [brief({k: int(v) if v.isdigit() else v for k, v in (x.split("=", 1) for x in p.communicate()[0].split())}) for p in floods]
+    equal(f"{w.name}: sixteen workers", got, [(100, 0, 0, 0)] * 16)
+    equal(f"{w.name}: each its packets", [r.ring_stop()[0]["got"] for r in rings], [100] * 16)
+    for r in rings:
+        r.close()
+
+
+def stopped(net, w):
+    """A worker that hangs: its ring fills, and every packet is forwarded or counted."""
+    nfx, look = worker(w, 1, slots=64), rig.Nfx(net.gateway)
+    lost = lambda: look.ok(f"get addr={w.g} port=30000")[0]["RING_DROPS"]
+    w.flow("--count", 20)
+    before = lost()
+    p = flood(w, more=("--count", "4000", "--rate", "1000"))
+    good = []
+    for _ in range(3):
+        good.append(flows(look, w))
+        now = lost()
+        nfx.p.send_signal(signal.SIGSTOP)
+        good.append(rig.until(lambda: lost() > now + 20))
+        nfx.p.send_signal(signal.SIGCONT)
+    r = {k: int(v) if v.isdigit() else v for k, v in (x.split("=", 1) for x in p.communicate()[0].split())}
+    equal(f"{w.name}: a worker stopped three times: every packet is forwarded once, or counted",
+          (good, r["sent"] - r["got"] - (lost() - before), r["dup"], r["late"], r["bad"]), ([True] * 6, 0, 0, 0, 0))
+    nfx.ring_stop()
+    nfx.close()
+    look.close()
+
+
 def namespaces(net, w):
     """The callee's namespace has a ring of its own, which sends to a socket of the gateway."""
     one, two = worker(w, 1), rig.Nfx(net.terminal["callee"])
@@ -225,8 +257,9 @@ def memory(net, w):
 os.sched_setaffinity(0, {0, 1} & os.sched_getaffinity(0))
 with netns.Net(("caller", "callee")) as net:
     for w in (rig.Way(net, False), rig.Way(net, True)):
-        for part in (workers, namespaces, ends, forked, hostile):
+        for part in (workers, stopped, namespaces, ends, forked, hostile):
             rig.test(lambda: part(net, w))
+    rig.test(lambda: sixteen(net, w))
     rig.test(lambda: memory(net, w))
 rig.test(gone)
 rig.test(unload)
