@@ -193,11 +193,10 @@ static void send_rest(struct steer *s, const struct arena *a, struct packet_out 
 		out[s->rest[i]].failed = s->rest_out[i].failed;
 }
 
-/* Whether a socket may succeed where the ring did not: a port that the module refused as a target,
- * or a packet that must be fragmented. */
+/* Whether a socket may succeed where the ring did not: a port that the module refused as a target. */
 static bool worth_another_try(uint16_t result)
 {
-	return result == EINVAL || result == EACCES || result == EMSGSIZE;
+	return result == EINVAL || result == EACCES;
 }
 
 /* The kernel has sent n descriptors, of the packets in s->sent[]. Adds those that it did not send
