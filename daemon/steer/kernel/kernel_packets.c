@@ -193,7 +193,7 @@ static void send_rest(struct steer *s, const struct arena *a, struct packet_out 
 		out[s->rest[i]].failed = s->rest_out[i].failed;
 }
 
-/* Whether a socket may succeed where the ring did not: a port that the module refused as a target. */
+/* Whether a socket may succeed where the ring did not: the module refused the port as a target. */
 static bool worth_another_try(uint16_t result)
 {
 	return result == EINVAL || result == EACCES;
