@@ -142,9 +142,22 @@ no_net:
 }
 
 /* Closes the interface first, then removes the hooks, then frees their data. */
+/* Before their doorbell goes: without it no slot becomes free, and packets would wait or be lost.
+ * Packets go to the netfilter queues until the hooks are removed. No new ring can be opened. */
+static void rings_exit(void)
+{
+	struct net *net;
+
+	down_read(&net_rwsem);
+	for_each_net(net)
+		nfx_rings_exit(nfx_net(net));
+	up_read(&net_rwsem);
+}
+
 static void __exit nfx_exit(void)
 {
 	nfx_genl_exit();
+	rings_exit();
 	nfx_bell_exit();
 	nfx_owner_exit();
 	unregister_pernet_subsys(&net_ops);

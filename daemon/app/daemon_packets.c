@@ -43,6 +43,7 @@ static void steer_configure(struct daemon *d)
 		.queue_send = o->queue_send,
 		.queue_closed = !o->queue_fail_open,
 		.queue_only = !o->kernel_relay,
+		.ring = o->kernel_ring,
 		.port_rate = o->kernel_port_rate,
 		.source_rate = o->kernel_source_rate,
 		.udp_io = o->udp_io,

@@ -253,6 +253,7 @@ static void stop(struct daemon *d)
 	redis_destroy(d->redis);
 	host_stop(d->host);
 	rules_keep_destroy(d->rules_keep);
+	kernel_watch_destroy(d->kernel);
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
@@ -284,7 +285,6 @@ static void stop(struct daemon *d)
 	host_destroy(d->host);
 	if (d->o.steering && d->o.steering->close)
 		d->o.steering->close(&d->steer);
-	kernel_watch_destroy(d->kernel);
 	bridge_destroy(d->relay);
 	if (d->ports)
 		ports_destroy(d->ports);

@@ -52,6 +52,8 @@
 		"queue full: yes = fall back to sockets, no = drop and count")                      \
 	X("kernel-relay", START, BOOL, kernel_relay, "yes", "yes|no",                               \
 		"with --steering=kernel, relay plain media in the kernel unless recorded")          \
+	X("kernel-ring", START, BOOL, kernel_ring, "yes", "yes|no",                                 \
+		"with --steering=kernel, packets use a ring in memory, not a netlink queue")        \
 	X("kernel-port-rate", START, UINT32, kernel_port_rate, "5000", "PACKETS",                   \
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
 	X("kernel-source-rate", START, UINT32, kernel_source_rate, "0", "PACKETS",                  \
@@ -232,7 +234,7 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
-	bool kernel_relay, queue_fail_open, opencl_fallback;
+	bool kernel_relay, kernel_ring, queue_fail_open, opencl_fallback;
 	uint32_t kernel_port_rate, kernel_source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;

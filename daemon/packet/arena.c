@@ -39,6 +39,11 @@ static size_t area_len(const struct arena *a)
 	return round_up((size_t)a->slots * ARENA_SLOT_LEN, PAGE) + PAGE;
 }
 
+size_t arena_packets_len(const struct arena *a)
+{
+	return 2 * area_len(a);
+}
+
 static void guard(const struct arena *a, bool on)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -59,7 +64,7 @@ static void guard(const struct arena *a, bool on)
 
 static int packets_alloc(struct arena *a)
 {
-	size_t len = round_up(2 * area_len(a), HUGE_PAGE), slack;
+	size_t len = round_up(arena_packets_len(a), HUGE_PAGE), slack;
 	uint8_t *p = mmap(
 		NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -76,7 +81,7 @@ static int packets_alloc(struct arena *a)
 	/* Requests only: the kernel may ignore them. */
 	(void)madvise(a->in, len, MADV_HUGEPAGE);
 	(void)madvise(a->in, len, MADV_DONTDUMP);
-	memset(a->in, 0, 2 * area_len(a));
+	memset(a->in, 0, arena_packets_len(a));
 	guard(a, true);
 	return 0;
 }
@@ -86,8 +91,8 @@ static void packets_free(struct arena *a)
 	if (!a->in)
 		return;
 	guard(a, false);
-	secmem_wipe(a->in, 2 * area_len(a)); /* packets are private conversations: wiped */
-	munmap(a->in, round_up(2 * area_len(a), HUGE_PAGE));
+	secmem_wipe(a->in, arena_packets_len(a)); /* packets are private conversations: wiped */
+	munmap(a->in, round_up(arena_packets_len(a), HUGE_PAGE));
 }
 
 int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots)

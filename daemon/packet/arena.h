@@ -36,5 +36,7 @@ struct arena {
  */
 int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots);
 void arena_destroy(struct arena *a);
+/* Bytes of in and out together: whole pages, from in on. */
+size_t arena_packets_len(const struct arena *a);
 
 #endif

@@ -40,6 +40,12 @@
 	/* xdp: packets received on another worker's queue, copied from it */ \
 	X(handed, "handed over between workers", false, \
 		"handed_packets_total", "", "Packets received by another worker's queue.") \
+	/* kernel: received by the packet ring */ \
+	X(ring, "received by ring", true, \
+		"ring_packets_total", "", "Packets received by the ring of nf_xcipher.") \
+	X(ring_long, "too long for the ring", false, \
+		"ring_too_long_total", "", \
+		"Packets dropped by nf_xcipher because they are longer than the ring's slots.") \
 	/* nfqueue: results that left in the packet's verdict */ \
 	X(rewritten, "sent by verdict", false, "", "", "")
 /* clang-format on */

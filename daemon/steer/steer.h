@@ -4,7 +4,8 @@
  * "nfqueue": netfilter delivers packets in bursts, results leave through a raw socket. Other
  * packets pass on to the ordinary sockets, which are served as in "udp", so that nothing is lost if
  * a rule is missing.
- * "kernel": the same with our kernel module instead of rules; "nfqueue" if it is not loaded.
+ * "kernel": our kernel module instead of rules, and a ring of packets in the arena instead of the
+ * queue; "nfqueue" if it is not loaded.
  * "xdp": AF_XDP, where card or driver access the arena directly. Other packets use the ordinary
  * sockets. */
 #ifndef STEER_STEER_H
@@ -52,6 +53,7 @@ struct steer_config {
 	bool queue_closed;                /* nfqueue: packets that find the queue full are
 					   * dropped */
 	bool queue_only;                  /* kernel: the module relays nothing by itself */
+	bool ring;                        /* kernel: packets use a ring, if the module can */
 	/* kernel: mark of results sent by verdict, for the module to send; 0 = the host forwards */
 	uint32_t queue_mark;
 	enum steer_udp_io udp_io; /* udp; AUTO is PLAIN unless open() decided */
@@ -140,6 +142,19 @@ struct steer_event {
 	struct endpoint local, source; /* source: family 0 if there is none */
 };
 
+enum steer_port {
+	/* datagrams other than RTP: recv() must receive each of them, whatever its first bytes and
+	 * length */
+	STEER_PORT_UNREAD = 1,
+	STEER_PORT_EMERGENCY = 2, /* an emergency call: its packets are dropped last */
+};
+
+enum steer_gather {
+	STEER_GATHER_NOT,  /* the worker waits by itself */
+	STEER_GATHER_WAIT, /* a descriptor becomes readable when it is time for recv() */
+	STEER_GATHER_NOW,  /* recv() is worth its while already */
+};
+
 struct steer_ops {
 	const char *name;
 	/* Fallback when open() fails. NULL: none. */
@@ -171,12 +186,19 @@ struct steer_ops {
 	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker,
 		char *err, size_t err_len);
 	void (*destroy)(struct steer *s);
-	/* Optional. Worker thread. on: the port carries datagrams other than RTP, so recv() must
-	 * receive each of them, whatever its first bytes and length. Otherwise the port carries
-	 * RTP, as after port_add(). */
-	void (*unread)(struct steer *s, struct local_port local, bool on);
+	/* Optional. Worker thread. What the port carries: bits of enum steer_port. None of them
+	 * after port_add(). */
+	void (*carries)(struct steer *s, struct local_port local, unsigned what);
 	/* Readable when packets may wait (an epoll fd). */
 	int (*fd)(const struct steer *s);
+	/* These two are optional, both or none: the kernel gathers packets for a burst. wakes():
+	 * once, after create() and memory(): adds a further descriptor to this epoll, which wakes
+	 * the worker. The worker does not read it. 0 or -errno. */
+	int (*wakes)(struct steer *s, int epoll);
+	/* Worker thread, before it waits for packets, while no burst is in flight: packets shall
+	 * gather for this time, from the arrival of the first one, or until many have; 0: they
+	 * shall not. */
+	enum steer_gather (*gather)(struct steer *s, uint64_t wait_ns);
 	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the
 	 * steering afterwards. */
 	int (*port_add)(struct steer *s, struct local_port local, int fd);

@@ -225,8 +225,8 @@ uint32_t worker_round(struct worker *w)
 
 static void wait_for_packet(struct worker *w)
 {
-	struct epoll_event ev[2];
-	int n = epoll_wait(w->poll_fd, ev, 2, 1000);
+	struct epoll_event ev[3];
+	int n = epoll_wait(w->poll_fd, ev, 3, 1000);
 
 	for (int i = 0; i < n; i++) {
 		uint64_t count;
@@ -255,6 +255,21 @@ static void gather(struct worker *w, uint64_t until_ns)
 		sleep_until(until_ns);
 }
 
+/* Waits for the next burst. looked: when the last one was received. */
+static void rest(struct worker *w, uint64_t looked_ns, uint64_t wait_ns)
+{
+	enum steer_gather by_kernel = w->flying == 0 && w->steer_ops->gather
+		? w->steer_ops->gather(w->steer, wait_ns)
+		: STEER_GATHER_NOT;
+
+	if (by_kernel == STEER_GATHER_NOW)
+		return;
+	if (wait_ns && by_kernel == STEER_GATHER_NOT)
+		gather(w, looked_ns + wait_ns);
+	else if (w->flying == 0)
+		wait_for_packet(w);
+}
+
 void *worker_loop(void *arg)
 {
 	struct worker *w = arg;
@@ -270,12 +285,8 @@ void *worker_loop(void *arg)
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
 		 * returns at once if there are packets: an extra receive would usually find
 		 * none. */
-		if (n < media_burst_max(w->media) && !w->cfg.busy_poll) {
-			if (wait)
-				gather(w, looked + wait);
-			else if (w->flying == 0)
-				wait_for_packet(w);
-		}
+		if (n < media_burst_max(w->media) && !w->cfg.busy_poll)
+			rest(w, looked, wait);
 		looked = clock_mono_ns();
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);

@@ -37,9 +37,10 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 
 	switch (cmd->type) {
 	case MEDIA_STREAM_SET:
-		if (w->steer_ops->unread)
-			w->steer_ops->unread(
-				w->steer, cmd->stream.local, cmd->stream.raw || cmd->stream.side);
+		if (w->steer_ops->carries)
+			w->steer_ops->carries(w->steer, cmd->stream.local,
+				(cmd->stream.raw || cmd->stream.side ? STEER_PORT_UNREAD : 0) |
+					(cmd->stream.emergency ? STEER_PORT_EMERGENCY : 0));
 		return media_command(w->media, cmd);
 	case MEDIA_CTX_SET:
 	case MEDIA_KEY_SET:

@@ -27,7 +27,7 @@ static int poll_create(struct worker *w)
 	if (epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake) ||
 		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, packets.data.fd, &packets))
 		return -errno;
-	return 0;
+	return w->steer_ops->wakes ? w->steer_ops->wakes(w->steer, w->poll_fd) : 0;
 }
 
 /* Called when media derived session keys into a pair. No batch runs now. */

@@ -39,6 +39,25 @@ def remove_left_overs():
             sh("ip", "netns", "del", name, check=False)
 
 
+OURS = ("xcipherd", "xcipher-web")  # programs whose exit status every test checks
+
+
+def ended_badly(p):
+    """What was wrong with the end of a process started by spawn(); None for other programs than ours. A program that was told
+    to end must exit with 0, or by that signal, before it handles any. One that ended by itself must not have crashed."""
+    name = next((n for n in map(os.path.basename, p.args) if n in OURS), None)
+    code = p.returncode
+    if not name or code is None or code == 0:
+        return None
+    if getattr(p, "hung", False):
+        return f"{name} {p.pid} did not end when told to"
+    if code < 0 and -code not in (signal.SIGKILL, signal.SIGTERM):
+        return f"{name} {p.pid} crashed: {signal.Signals(-code).name}"
+    if getattr(p, "told", False) and code > 0:
+        return f"{name} {p.pid} was told to end, and exited with {code}"
+    return None
+
+
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 
@@ -124,24 +143,33 @@ class Net:
     def stop(p, timeout=10):
         """Ends a process started by spawn() and returns its exit status."""
         if p.poll() is None:
+            p.told = True
             p.terminate()
             try:
                 p.wait(timeout)
             except subprocess.TimeoutExpired:
+                p.hung = True
                 p.kill()
                 p.wait()
         return p.returncode
 
     def close(self):
+        """Ends all processes and removes the namespaces. Returns what was wrong with the ends of our programs."""
         for p in reversed(self.children):
-            self.stop(p, 5)
+            self.stop(p, 60)
+        bad = [x for x in map(ended_badly, self.children) if x]
         self.children.clear()
         for name in reversed(self.names):
             sh("ip", "netns", "del", name, check=False)
         self.names.clear()
+        return bad
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, kind, *_):
+        bad = "; ".join(self.close())
+        if bad and kind is None:
+            raise AssertionError(bad)
+        if bad:
+            print(bad, file=sys.stderr)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "nf_xcipher_ring.h"
 #include "steer/kernel/kernel_nl.h"
 #include "steer/steer.h"
 
@@ -32,6 +33,7 @@ struct peer {
 	uint32_t version, features;
 	int error;
 	uint32_t dump; /* number of existing targets */
+	uint32_t ring; /* number of the one that it opens */
 	bool chatty;   /* first sends messages that were not requested */
 	/* The last request. */
 	_Alignas(struct nlmsghdr) char last[LAST];
@@ -128,6 +130,17 @@ static void target(struct peer *p, const struct nlmsghdr *to, uint32_t i)
 	reply(p, h);
 }
 
+static void ring(struct peer *p, const struct nlmsghdr *to)
+{
+	_Alignas(struct nlmsghdr) char buf[256];
+	struct nlmsghdr *h = message(buf, to, FAMILY, NFX_CMD_RING_OPEN);
+
+	mnl_attr_put_u32(h, NFX_A_RING, p->ring);
+	if (!p->error)
+		reply(p, h);
+	end(p, to, NLMSG_ERROR, p->error);
+}
+
 static void *play(void *arg)
 {
 	struct peer *p = arg;
@@ -156,6 +169,9 @@ static void *play(void *arg)
 		switch (((const struct genlmsghdr *)mnl_nlmsg_get_payload(h))->cmd) {
 		case NFX_CMD_HELLO:
 			hello(p, h);
+			break;
+		case NFX_CMD_RING_OPEN:
+			ring(p, h);
 			break;
 		case NFX_CMD_TARGET_GET:
 			for (uint32_t i = 0; i < p->dump; i++)
@@ -351,6 +367,45 @@ static void a_target_is_written_whole(void **state)
 	knl_close(k);
 }
 
+static void a_ring_is_described_and_numbered(void **state)
+{
+	struct peer *p = *state;
+	static char control, memory;
+	const struct knl_ring r = {.control = &control,
+		.memory = &memory,
+		.length = 1ull << 25,
+		.slots = 1024,
+		.sends = 256,
+		.first = 128,
+		.stride = 3008,
+		.room = 2048,
+		.event_fd = 7,
+		.bell_fd = 8};
+	uint32_t number;
+	struct knl *k;
+
+	p->chatty = true;
+	p->ring = NFX_RING_MAX - 1;
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_ring_open(k, &r, &number), 0);
+	assert_int_equal(number, NFX_RING_MAX - 1);
+	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_CONTROL)), (uintptr_t)&control);
+	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_MEMORY)), (uintptr_t)&memory);
+	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_LENGTH)), 1ull << 25);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_SLOTS)), 1024);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_SENDS)), 256);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_FIRST)), 128);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_STRIDE)), 3008);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_ROOM)), 2048);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_EVENT_FD)), 7);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_BELL_FD)), 8);
+	p->ring = NFX_RING_MAX; /* no doorbell has this number */
+	assert_int_equal(knl_ring_open(k, &r, &number), -EPROTO);
+	p->error = -ENOMEM;
+	assert_int_equal(knl_ring_open(k, &r, &number), -ENOMEM);
+	knl_close(k);
+}
+
 static void count(void *arg, const struct knl_seen *seen)
 {
 	uint32_t i = (*(uint32_t *)arg)++;
@@ -462,6 +517,7 @@ int main(void)
 		WITH_PEER(a_module_that_is_back_has_another_number),
 		WITH_PEER(a_module_that_is_not_there_is_no_entry),
 		WITH_PEER(a_target_is_written_whole),
+		WITH_PEER(a_ring_is_described_and_numbered),
 		WITH_PEER(a_dump_gives_every_target),
 		WITH_PEER(events_are_read_and_answers_are_none),
 		cmocka_unit_test(without_the_module_there_is_nfqueue_instead),

@@ -33,7 +33,8 @@ struct steer { /* of the test: one instance, two rings */
 	struct ring in, out;
 	int event_fd;
 	struct steer_counters counters;
-	_Atomic uint32_t ports, passed, unread;
+	_Atomic uint32_t ports, passed, carries;
+	_Atomic uint32_t gathers; /* times that the worker let it gather */
 };
 
 static struct steer mem;
@@ -69,10 +70,10 @@ static void mem_port_del(struct steer *s, struct local_port local)
 	s->ports--;
 }
 
-static void mem_unread(struct steer *s, struct local_port local, bool on)
+static void mem_carries(struct steer *s, struct local_port local, unsigned what)
 {
 	if (local.port == PORT_A)
-		s->unread = on;
+		s->carries = what;
 }
 
 static uint32_t mem_recv(
@@ -126,12 +127,26 @@ static const struct steer_ops steer_mem = {
 	.fd = mem_fd,
 	.port_add = mem_port_add,
 	.port_del = mem_port_del,
-	.unread = mem_unread,
+	.carries = mem_carries,
 	.recv = mem_recv,
 	.send = mem_send,
 	.verdict = mem_verdict,
 	.counters = mem_counters,
 };
+
+/* Signals its descriptor for every packet, so it need not wait for any. */
+static enum steer_gather mem_gather(struct steer *s, uint64_t wait_ns)
+{
+	assert_true(wait_ns <= 250000);
+	s->gathers++;
+	return ring_empty(&s->in) ? STEER_GATHER_WAIT : STEER_GATHER_NOW;
+}
+
+static int mem_wakes(struct steer *s, int epoll)
+{
+	(void)s, (void)epoll;
+	return 0;
+}
 
 /* --- A worker with one call: side A speaks 80, side B speaks 32 ------------------------------- */
 
@@ -204,8 +219,9 @@ static void stream_set(
 	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
 }
 
-static int setup_depth(void **state, uint32_t depth)
+static int setup_with(void **state, uint32_t depth, bool gathers)
 {
+	static struct steer_ops ops;
 	struct rig *r = calloc(1, sizeof(*r));
 	struct steer_config steer = {.port_min = 30000,
 		.port_max = 30009,
@@ -220,7 +236,7 @@ static int setup_depth(void **state, uint32_t depth)
 		.burst_max = BURST};
 	struct batch_runner_config batch = {
 		.slots = depth * BURST, .key_slots = 16, .batch_max = BURST, .depth = depth};
-	struct worker_config cfg = {.steer_ops = &steer_mem,
+	struct worker_config cfg = {.steer_ops = &ops,
 		.steer = &steer,
 		.media = &media,
 		.batch = &batch,
@@ -229,6 +245,9 @@ static int setup_depth(void **state, uint32_t depth)
 	char err[256];
 
 	assert_non_null(r);
+	ops = steer_mem;
+	ops.gather = gathers ? mem_gather : NULL;
+	ops.wakes = gathers ? mem_wakes : NULL;
 	assert_int_equal(
 		engine_serial.open(&r->serial, &(struct engine_config){0}, err, sizeof(err)), 0);
 	batch.serial = r->serial;
@@ -271,12 +290,22 @@ static int setup_depth(void **state, uint32_t depth)
 
 static int setup(void **state)
 {
-	return setup_depth(state, 1);
+	return setup_with(state, 1, false);
 }
 
 static int setup_two(void **state)
 {
-	return setup_depth(state, 2);
+	return setup_with(state, 2, false);
+}
+
+static int setup_gathers(void **state)
+{
+	return setup_with(state, 1, true);
+}
+
+static int setup_two_gathers(void **state)
+{
+	return setup_with(state, 2, true);
 }
 
 static int teardown(void **state)
@@ -542,9 +571,10 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	struct side_packet p;
 
 	assert_int_equal(endpoint_parse(&w.far, str_from("198.51.100.9:7000")), 0);
-	assert_int_equal(mem.unread, 0);
+	assert_int_equal(mem.carries, 0);
 	side_set(r, 5);
-	assert_int_equal(mem.unread, 1); /* steering does not filter this port any more */
+	/* Steering does not filter this port any more. */
+	assert_int_equal(mem.carries, STEER_PORT_UNREAD);
 	/* The packet reaches a sleeping keying thread and wakes it. */
 	assert_true(side_sleep(&r->side));
 	put(&w);
@@ -581,7 +611,18 @@ static void packets_of_the_keying_thread_come_and_go(void **state)
 	assert_int_equal(atomic_load(&r->side.refused), 0);
 	assert_int_equal(mem.passed, 0);
 	side_set(r, 0);
-	assert_int_equal(mem.unread, 0);
+	assert_int_equal(mem.carries, 0);
+}
+
+static void the_worker_waits_for_a_kernel_that_gathers(void **state)
+{
+	struct rig *r = *state;
+	uint64_t rounds = atomic_load(&r->w->rounds);
+	struct timespec idle = {.tv_nsec = 50000000};
+
+	nanosleep(&idle, NULL);
+	assert_true(atomic_load(&mem.gathers) > 0);
+	assert_true(atomic_load(&r->w->rounds) - rounds < 1000); /* it sleeps */
 }
 
 int main(void)
@@ -601,6 +642,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(
 			deletions_are_acknowledged_and_keys_wiped, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stream_is_re_encrypted_in_order_over_the_wrap, setup_gathers, teardown),
+		cmocka_unit_test_setup_teardown(a_stream_is_re_encrypted_in_order_over_the_wrap,
+			setup_two_gathers, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_worker_waits_for_a_kernel_that_gathers, setup_gathers, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_gathers_is_taken_in_batches_of_batch_max, setup, teardown),
 		cmocka_unit_test_setup_teardown(

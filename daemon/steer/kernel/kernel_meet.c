@@ -11,9 +11,10 @@
 #include "base/log.h"
 
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
-#define FEATURES                                                                      \
-	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
-		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI | NFX_FEATURE_UNREAD)
+#define FEATURES                                                                                 \
+	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ |            \
+		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI | NFX_FEATURE_UNREAD | \
+		NFX_FEATURE_RING)
 
 uint32_t kernel_owner(const struct steer_config *cfg, uint32_t worker)
 {
@@ -106,6 +107,12 @@ int kernel_open(struct steer_config *cfg, char *err, size_t err_len)
 	sends = sends && cfg->queue_send != STEER_QUEUE_RAW;
 	cfg->queue_send = sends ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
 	cfg->queue_mark = sends ? peer.mark : 0;
+	if (cfg->ring && !(peer.features & NFX_FEATURE_RING)) {
+		log_warn(
+			"kernel steering: nf_xcipher %s has no packet ring, so packets use the netlink queues, at higher cost: install the module of this release, then modprobe -r nf_xcipher; modprobe nf_xcipher; systemctl restart xcipherd",
+			peer.release);
+		cfg->ring = false;
+	}
 	log_info(
 		"kernel steering: nf_xcipher %s, interface %u, features %#x of %#x, results are sent by %s, plain media %s",
 		peer.release, peer.version, peer.features, FEATURES,
@@ -135,7 +142,8 @@ int kernel_alive(const struct steer_config *cfg)
 	return cfg->knl ? knl_alive(cfg->knl) : 0;
 }
 
-/* A module with fewer features would invalidate decisions made at start. */
+/* A module with fewer features would invalidate decisions made at start. Without a ring, packets
+ * use the queue. */
 int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 {
 	struct knl_peer peer;
@@ -148,7 +156,7 @@ int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 	if (res)
 		return res;
 	knl_close(k);
-	if ((peer.features & cfg->knl_features) != cfg->knl_features ||
+	if (((peer.features | NFX_FEATURE_RING) & cfg->knl_features) != cfg->knl_features ||
 		(cfg->relays_copies && peer.max_dests < KNL_DESTS)) {
 		snprintf(err, err_len,
 			"kernel steering: nf_xcipher %s has fewer features (%#x) than the one before (%#x): restart xcipherd to use it",

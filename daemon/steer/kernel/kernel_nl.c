@@ -15,6 +15,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "nf_xcipher_ring.h"
+
 #define REQUEST_LEN 2048u
 #define ANSWER_LEN  32768u /* the kernel's limit for one message of a dump */
 
@@ -350,6 +352,45 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 	if (action >= 0)
 		mnl_attr_put_u8(h, NFX_A_ACTION, (uint8_t)action);
 	return ask(k, h, read_each, &d);
+}
+
+/* --- The packet ring -------------------------------------------------------------------------- */
+
+static void read_ring(void *arg, const struct nlmsghdr *h)
+{
+	uint32_t *number = arg;
+	const struct nlattr *a;
+
+	each_attr(a, h)
+	{
+		if (mnl_attr_get_type(a) == NFX_A_RING)
+			*number = get_u32(a);
+	}
+}
+
+int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_RING_OPEN, NLM_F_ACK);
+	int err;
+
+	mnl_attr_put_u64(h, NFX_A_RING_CONTROL, (uintptr_t)r->control);
+	mnl_attr_put_u64(h, NFX_A_RING_MEMORY, (uintptr_t)r->memory);
+	mnl_attr_put_u64(h, NFX_A_RING_LENGTH, r->length);
+	mnl_attr_put_u32(h, NFX_A_RING_SLOTS, r->slots);
+	mnl_attr_put_u32(h, NFX_A_RING_FIRST, r->first);
+	mnl_attr_put_u32(h, NFX_A_RING_STRIDE, r->stride);
+	mnl_attr_put_u32(h, NFX_A_RING_ROOM, r->room);
+	mnl_attr_put_u32(h, NFX_A_RING_SENDS, r->sends);
+	mnl_attr_put_u32(h, NFX_A_RING_EVENT_FD, (uint32_t)r->event_fd);
+	mnl_attr_put_u32(h, NFX_A_RING_BELL_FD, (uint32_t)r->bell_fd);
+	*number = UINT32_MAX;
+	err = ask(k, h, read_ring, number);
+	return err || *number < NFX_RING_MAX ? err : -EPROTO;
+}
+
+int knl_ring_close(struct knl *k)
+{
+	return ask(k, command(k, NFX_CMD_RING_CLOSE, NLM_F_ACK), NULL, NULL);
 }
 
 /* --- The socket ------------------------------------------------------------------------------- */

@@ -63,6 +63,15 @@ struct knl_event {     /* of a target */
 	struct endpoint local, source; /* source: family 0 if the event has none */
 };
 
+/* A packet ring (nf_xcipher_ring.h). The memory and both descriptors stay until it is closed. */
+struct knl_ring {
+	const void *control, *memory;
+	uint64_t length; /* of memory */
+	uint32_t slots, sends;
+	uint32_t first, stride, room; /* bytes */
+	int event_fd, bell_fd;
+};
+
 /* Opens a socket, and finds the family's number. -ENOENT: the module is not loaded. */
 int knl_open(struct knl **out);
 /* For tests: uses a connected socket to a simulated kernel; knl_close() closes it. */
@@ -84,6 +93,10 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
  * -errno. put() must not use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
+/* After hello(), in the process whose memory it is: from now on packets of this owner's targets
+ * with NFX_ACTION_QUEUE go to the ring. *number: for the doorbell. 0 or -errno. */
+int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number);
+int knl_ring_close(struct knl *k);
 /* Subscribes this socket to events; use it for nothing else. */
 int knl_listen(struct knl *k);
 int knl_fd(const struct knl *k);

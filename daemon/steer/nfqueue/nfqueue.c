@@ -217,6 +217,11 @@ static const struct steer_counters *counters(const struct steer *s)
 	return &s->counters;
 }
 
+struct steer_counters *nfqueue_counters(struct steer *s)
+{
+	return &s->counters;
+}
+
 void nfqueue_mark(struct steer *s, uint32_t mark)
 {
 	if (s->cfg.queue_mark)

@@ -11,4 +11,7 @@ void nfqueue_mark(struct steer *s, uint32_t mark);
 /* The queue takes over from the sockets: packets that wait there go first. */
 void nfqueue_takes_over(struct steer *s);
 
+/* As steer_nfqueue.counters(), to be updated by the same thread. */
+struct steer_counters *nfqueue_counters(struct steer *s);
+
 #endif

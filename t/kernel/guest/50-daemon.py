@@ -8,24 +8,32 @@ import netns
 import relay
 
 
-def relayed(steering):
+def relayed(name, *options):
+    steering = name.split()[0]
     with netns.Net(("caller", "callee")) as net:
         rig.track(net.gateway)
-        daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", "--workers=1").wait_ready()
+        daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", "--workers=1", *options).wait_ready()
         try:
             some = [calls.Call(daemon.client, n, "80", "plain").setup() for n in range(4)]
             got = calls.load(net, "/build", some, 50, 1)
             rig.note(got)
-            rig.equal(f"{steering}: all packets arrive once, in order, authentic",
+            rig.equal(f"{name}: all packets arrive once, in order, authentic",
                       (got["lost"], got["duplicates"], got["reordered"], got["wrong"], got["bad_auth"]), (0, 0, 0, 0, 0))
             entries = rig.tracked(net.gateway)
             rig.note(f"{len(entries)} entries of connection tracking" + "".join(f"\n{e}" for e in entries[:2]))
             if steering != "nfqueue":  # its rules follow
-                rig.tap((len(entries) == 0) == (steering == "kernel"), f"{steering}: {len(entries)} entries of connection tracking are media's")
+                rig.tap((len(entries) == 0) == (steering == "kernel"), f"{name}: {len(entries)} entries of connection tracking are media's")
+            if steering == "kernel":
+                by_ring = statistic(daemon, "received by ring")
+                rig.tap(by_ring >= got["sent"] if not options else by_ring == 0, f"{name}: {by_ring} packets by the ring")
         finally:
             rig.note(daemon.text())
             daemon.stop()
 
 
-for way in ("udp", "nfqueue", "kernel"):
-    rig.test(lambda: relayed(way))
+def statistic(daemon, key):
+    return next(int(x.split(": ")[1].strip(" }")) for x in str(daemon.statistics()).split(",") if f"'{key}'" in x)
+
+
+for way in (("udp",), ("nfqueue",), ("kernel",), ("kernel by queue", "--kernel-ring=no")):
+    rig.test(lambda: relayed(*way))

@@ -12,8 +12,9 @@ import relay
 
 ANY = "--kernel-port-rate=0"
 WAYS = [("plain sockets", ["--steering=udp", "--udp-io=plain"]), ("nfqueue, raw sockets", ["--steering=nfqueue", "--nfqueue-send=raw"]),
-        ("kernel: queue, raw sockets", ["--steering=kernel", "--kernel-relay=no", "--nfqueue-send=raw", ANY]),
-        ("kernel: queue, by verdict", ["--steering=kernel", "--kernel-relay=no", ANY]), ("kernel: relay", ["--steering=kernel", ANY])]
+        ("kernel: queue, raw sockets", ["--steering=kernel", "--kernel-relay=no", "--kernel-ring=no", "--nfqueue-send=raw", ANY]),
+        ("kernel: queue, by verdict", ["--steering=kernel", "--kernel-relay=no", "--kernel-ring=no", ANY]),
+        ("kernel: ring", ["--steering=kernel", "--kernel-relay=no", ANY]), ("kernel: relay", ["--steering=kernel", ANY])]
 COUNT, ROUNDS = 3000, 4
 
 
