@@ -66,11 +66,11 @@ __attribute__((target("avx2"))) static inline void gather(
 	WORD(i)            \
 	STEP(i, f, k)
 #define FOUR(m, i, f, k) m(i, f, k) m((i) + 1, f, k) m((i) + 2, f, k) m((i) + 3, f, k)
-#define TWENTY(i, f, k)                                                \
-	FOUR(STEP_NEXT, i, f, k)                                       \
-	FOUR(STEP_NEXT, (i) + 4, f, k)                                 \
-	FOUR(STEP_NEXT, (i) + 8, f, k) FOUR(STEP_NEXT, (i) + 12, f, k) \
-		FOUR(STEP_NEXT, (i) + 16, f, k)
+#define TWENTY(i, f, k)                \
+	FOUR(STEP_NEXT, i, f, k)       \
+	FOUR(STEP_NEXT, (i) + 4, f, k) \
+	FOUR(STEP_NEXT, (i) + 8, f, k) \
+	FOUR(STEP_NEXT, (i) + 12, f, k) FOUR(STEP_NEXT, (i) + 16, f, k)
 /* clang-format off */
 #define ROUNDS                                                                          \
 	FOUR(STEP, 0, CH, 0x5a827999u) FOUR(STEP, 4, CH, 0x5a827999u)                   \

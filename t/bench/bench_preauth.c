@@ -3,7 +3,8 @@
  * packet. As in the report, the overhead in normal operation is scheme / SRTP, and the gain under
  * attack is SRTP / check. The report computes its numbers when a packet arrives. Here a receiver
  * computes them ahead, so making a tag and checking one are measured separately. SHA-1 is the same
- * portable code in the schemes and in the first row of SRTP; the second row is the serial engine. */
+ * portable code in the schemes and in the first row of SRTP. The second row is the serial
+ * engine. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
