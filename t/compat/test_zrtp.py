@@ -27,3 +27,12 @@ def test_the_receiver_gets_a_hash_of_the_relay(relay, word):
     assert "a=zrtp-hash:1.10 " in told and HASH_A not in told
     told = call.answer(sdp(audio(HASH_B), ip=B), ZRTP=word).sdp.text
     assert "a=zrtp-hash:1.10 " in told and HASH_B not in told
+
+
+@compat_each("errors", "xcipher-ng(7), verify SAS, unverify SAS", [("verify SAS",), ("unverify SAS",)])
+def test_a_call_without_zrtp_has_no_sas(relay, command):
+    call = relay.call()
+    call.offer(sdp(audio(HASH_A)), ZRTP="passthrough")
+    call.answer(sdp(audio(HASH_B), ip=B))
+    call.request(command, "SAS")
+    call.request(command, "SAS", from_tag="a")
