@@ -194,7 +194,7 @@ def main():
     for test in failed if len(failed) <= UNSTEADY_MAX else []:
         again = list(in_turn([test, test], 1))
         passes = all(outcome == "passed" for _, outcome, *_ in again)
-        print("".join(text for _, _, _, text, _ in again) + f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test.label}", flush=True)
+        print("".join(text for _, _, _, text, *_ in again) + f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test.label}", flush=True)
         count["failed"] -= passes
         count["unsteady"] += passes
     more = "".join(f", {count[k]} {k}" for k in ("skipped", "unsteady") if count[k])

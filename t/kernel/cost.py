@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py cost [--rows PART,...] [--media PART,...] [--once] [--profile]: instructions per packet of rtpengine in its
-kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
+"""run.py cost [--rows PART,...] [--media PART,...] [--once] [--profile]: instructions per packet of
+rtpengine in its kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
 the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
 import json
 import os
@@ -76,6 +76,9 @@ def options(args):
 
 
 def main(args):
+    if "--help" in args:
+        print(__doc__)
+        return 0
     if os.geteuid() == 0:
         os.nice(5)
     kernel, folder = image.unpack(run.BASE)

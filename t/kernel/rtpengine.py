@@ -18,6 +18,7 @@ def unpack(base, package, version):
     folder = f"{base}/rtpengine/{package}-{version}"
     if not os.path.exists(f"{folder}/usr"):
         deb = image.fetch_package(f"{base}/download", package, version)
+        os.makedirs(folder, exist_ok=True)
         image.run(["dpkg-deb", "-x", deb, folder])
     return folder
 
