@@ -173,8 +173,8 @@ static void heard(struct redis *r, struct str m)
 void redis_follow_scan(struct redis *r)
 {
 	r->scan_due = false;
-	/* A walk that runs may have begun before messages were accepted: it can miss calls that were
-	 * written meanwhile. */
+	/* A walk that runs may have begun before messages were accepted, so it can miss calls that
+	 * were written meanwhile. */
 	r->scan.running = false;
 	if (redis_link_is_up(r->read))
 		redis_scan_start(r);
