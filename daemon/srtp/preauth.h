@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SRTP+: a short tag in addition to SRTP's own, with which a receiver drops a forged packet before
- * it computes an HMAC over the whole packet. A right tag proves nothing: SRTP still authenticates the
- * packet. There are three schemes:
+ * it computes an HMAC over the whole packet. A right tag proves nothing: SRTP still authenticates
+ * the packet. There are three schemes:
  *
  * sequence	The tag of packet i is number i of a generator with a secret key. The receiver compares
  *		it with numbers that it computed ahead (preauth_window.h).
@@ -11,8 +11,8 @@
  *		encrypted payload. The receiver compares, as for "sequence".
  *
  * "sequence" and "header" exist with their authors' primitive, and with a modern one.
- * notes/preauth.md compares them. Sender and receiver derive the key from the SRTP master key by the
- * PRF of RFC 3711 4.3. Each scheme has its own label, so no further key is exchanged. */
+ * notes/preauth.md compares them. Sender and receiver derive the key from the SRTP master key by
+ * the PRF of RFC 3711 4.3. Each scheme has its own label, so no further key is exchanged. */
 #ifndef SRTP_PREAUTH_H
 #define SRTP_PREAUTH_H
 
