@@ -3,10 +3,10 @@
  * it computes an HMAC over the whole packet. A right tag proves nothing: SRTP still authenticates
  * the packet. There are three schemes:
  *
- * sequence	The tag of packet i is number i of a generator with a secret key. The receiver compares
- *		it with numbers that it computed ahead (preauth_window.h).
- * header	The tag is a MAC of the 12 bytes of the RTP header. The receiver computes it, and keeps
- *		no state.
+ * sequence	The tag of packet i is number i of a generator with a secret key. The receiver
+ *		compares it with numbers that it computed ahead (preauth_window.h).
+ * header	The tag is a MAC of the 12 bytes of the RTP header. The receiver computes it, and
+ *		keeps no state.
  * chain	The tags are random. Each packet carries the next PREAUTH_CHAIN_NEXT tags in its
  *		encrypted payload. The receiver compares, as for "sequence".
  *
