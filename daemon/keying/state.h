@@ -46,7 +46,7 @@ struct keying_sdes {
 
 struct keying_dtls_said { /* what a terminal says (RFC 8842) */
 	bool given;
-	bool tls;           /* in a profile of DTLS: SDES beside it does not go first */
+	bool tls;           /* in a profile of DTLS: SDES in the same m-line does not go first */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
