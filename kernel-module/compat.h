@@ -71,7 +71,7 @@ static inline void nfx_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* From the processor's cache of packets. Bottom halves are off. */
+/* Takes an skb from the processor's cache of skbs. Bottom halves must be off. */
 static inline struct sk_buff *nfx_alloc_skb(unsigned int len)
 {
 #ifdef SKB_ALLOC_NAPI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Control of rings: the commands of uapi/nf_xcipher_ring.h. */
+/* Netlink commands that open and close rings (uapi/nf_xcipher_ring.h). */
 #include <net/genetlink.h>
 
 #include "nf_xcipher.h"
@@ -86,7 +86,7 @@ int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info)
 		nfx_ring_free(r);
 	} else {
 		err = ring_reply(info, r);
-		if (err) /* nobody would know its number */
+		if (err) /* close it, because its owner did not get its number */
 			nfx_ring_close(nn, nfx_owner_of(nn, info->snd_portid), NFX_RING_CLOSED);
 	}
 	mutex_unlock(&nn->lock);

@@ -159,8 +159,8 @@ static void taken(struct nfx_target *t, const struct seen *s)
 }
 
 /* Trims the packet to its UDP length, because padding would be sent along, and checks the checksum.
- * Packets for the daemon's queue keep their padding, which their IP length includes; their checksum cannot
- * be checked then. */
+ * Packets for the daemon's queue keep their padding, which their IP length includes. Their checksum
+ * cannot be checked then. */
 static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 {
 	u32 len = s->off + s->udp_len;
@@ -203,7 +203,8 @@ static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
 	return nfx_ring_put(r, skb, &d);
 }
 
-/* Splits a coalesced packet. Its parts are sound, because only sound packets are coalesced. */
+/* Splits a coalesced packet. Its parts have valid checksums, because only such packets are
+ * coalesced. */
 static enum nfx_put to_ring_split(struct nfx_target *t, struct nfx_ring *r,
 				  const struct nfx_plan *p, struct sk_buff *skb, struct seen s)
 {
@@ -238,7 +239,8 @@ static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const stru
 		nfx_count_one(t->count, NFX_S_RING_DROPS);
 	taken(t, s);
 	nfx_count_add(t->count, NFX_S_QUEUED, s->packets);
-	/* Bottom halves are off: it may stay in this processor's cache, which ring_tx.c uses. */
+	/* Bottom halves are off, so the skb may return to this processor's cache, which ring_tx.c
+	 * uses. */
 	napi_consume_skb(skb, 1);
 	return NF_STOLEN;
 }

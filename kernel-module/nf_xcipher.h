@@ -93,8 +93,8 @@ struct nfx_believed {
 	unsigned long until; /* jiffies */
 };
 
-/* Route of the last packet that a ring sent from a target. Used under nfx_ring.bells only: one ring
- * at a time sends from a target. */
+/* Route of the last packet that a ring sent from a target. Protected by nfx_ring.bells, because
+ * only one ring sends from a target at a time. */
 struct nfx_way {
 	struct nfx_key to; /* family 0: none */
 	int ifindex;
@@ -246,10 +246,11 @@ void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *
 void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
 		      u32 off);
 
-/* An output route, as from a socket: a reference, or NULL. dev: for link-local destinations. */
+/* Looks up an output route as for a socket. Returns a reference, or NULL. dev: for link-local
+ * destinations. */
 struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const struct nfx_key *from,
 			    const struct net_device *dev);
-/* For packets above the MTU: they leave in fragments, as from a socket. */
+/* Sends a packet above the MTU in fragments, as a socket does. */
 void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family);
 
 /* --- ring.c: opening and closing, under nn->lock except prepare and exit --- */
@@ -259,22 +260,22 @@ struct nfx_ring_wish {
 	u32 event_fd, bell_fd;
 };
 
-/* Reserves memory of the calling process, without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,
+/* Pins memory of the calling process. Call it without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,
  * -EBADF. */
 int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx_ring_wish *wish,
 		     struct netlink_ext_ack *extack);
-/* 0 or -ENOSPC. The ring belongs to the owner afterwards, except on an error. */
+/* 0 or -ENOSPC. On success the ring belongs to the owner. */
 int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r);
 /* NULL is fine. Packets in progress finish before the memory is freed. state: NFX_RING_CLOSED or
  * NFX_RING_GONE. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state);
-void nfx_ring_free(struct nfx_ring *r); /* one that was not attached */
+void nfx_ring_free(struct nfx_ring *r); /* for a ring that was not attached */
 u32 nfx_ring_number(const struct nfx_ring *r);
-/* When the namespace or the module ends; takes the lock. */
+/* Called when the namespace or the module ends. Takes the lock. */
 void nfx_rings_exit(struct nfx_net *nn);
 
 /* --- ring_rx.c: under RCU, bottom halves off --- */
-/* A datagram whose headers were read: its addresses are those of its target and source. */
+/* A datagram whose headers were read, with the addresses of its target and source. */
 struct nfx_datagram {
 	const struct nfx_key *to, *from;
 	u64 cookie;
@@ -285,13 +286,13 @@ struct nfx_datagram {
 
 enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED };
 
-/* Copies the payload to the ring. The skb stays the caller's. */
+/* Copies the payload to the ring. The caller still owns the skb. */
 enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 			  const struct nfx_datagram *d);
 
 /* --- ring_tx.c --- */
 int nfx_bell_init(void);
-/* No bell is in progress afterwards, nor starts. */
+/* Stops the doorbell: when it returns, no bell is in progress, and none can start. */
 void nfx_bell_exit(void);
 /* Waits for bells in progress. */
 void nfx_bell_synchronize(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* AES counter mode (RFC 3711 4.1.1) with the processor's AES instructions. Decrypts and encrypts in
- * one pass: out = in XOR keystream(rx) XOR keystream(tx), five blocks under both keys in flight.
- * Loads round keys where they are used: copying them first would take longer than the encryption
+ * one pass: out = in XOR keystream(rx) XOR keystream(tx), five blocks under both keys at a time.
+ * Loads round keys at each use, because copying them first would take longer than the encryption
  * (NOTES.md). Selected by feature macro or by the host (lanes.cl), never by vendor. */
 #ifdef XC_AES_FUNCTION
 #define XC_HAVE_AES 1

@@ -65,11 +65,11 @@ struct daemon {
 	struct sessions sessions_border;
 	struct mikey_host mikey; /* config NULL: MIKEY is off */
 	struct daemon_zrtp {
-		struct zrtp_store *store; /* NULL: there is no cache of retained secrets */
+		struct zrtp_store *store; /* NULL: no cache of retained secrets */
 		struct redis_crypt *seal;
-		uint64_t saved;  /* its version in the file */
-		uint32_t wait_s; /* until it is saved again */
-		bool failed;     /* the last time, and that was logged */
+		uint64_t saved;  /* version of the store that the file has */
+		uint32_t wait_s; /* until the next attempt to save */
+		bool failed;     /* the last attempt to save failed, which was logged */
 	} zrtp;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not saved */
@@ -132,11 +132,11 @@ void daemon_mikey_stop(struct daemon *d);
 
 /* --- daemon_zrtp.c ---------------------------------------------------------------------------- */
 
-/* Reads --zrtp-cache. Before the keying threads are created. */
+/* Reads the file of --zrtp-cache. Call it before the keying threads are created. */
 int daemon_zrtp_create(struct daemon *d);
-/* Each second: saves what changed. */
+/* Call it each second: saves the store if it changed. */
 void daemon_zrtp_tick(struct daemon *d);
-/* After the keying threads ended: saves the rest. */
+/* Call it after the keying threads ended: saves the last changes. */
 void daemon_zrtp_stop(struct daemon *d);
 
 /* --- daemon_keying.c -------------------------------------------------------------------------- */

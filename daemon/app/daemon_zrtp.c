@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of ZRTP's retained secrets. It is a file and not Redis: secrets live for months and
- * calls for minutes, Redis is optional, and a standby node needs another ZID than the active one.
- * Encrypted as saved calls are (persist/redis_crypt.h). It is replaced as a whole, so it is never
- * half written. */
+/* The file of ZRTP's retained secrets. They are not in Redis: secrets live for months and calls for
+ * minutes, Redis is optional, and a standby node needs its own ZID. The file is encrypted like
+ * saved calls (persist/redis_crypt.h). Each save replaces the whole file, so it is never half
+ * written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

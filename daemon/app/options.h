@@ -134,17 +134,17 @@
 	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
 		"MIKEY towards terminals where no flag says: only in answers, offered, demanded")   \
 	X("mikey-state", START, STRING, mikey_state, "", "FILE",                                    \
-		"latest times of MIKEY messages by peer, kept over restarts; default: none")        \
+		"file that keeps each peer's latest MIKEY timestamp over restarts; default: none")  \
 	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
-		"ZRTP (RFC 6189): pass end to end, or end here if one side only speaks it")         \
+		"ZRTP (RFC 6189): pass end to end, or end here if only one side speaks it")         \
 	X("zrtp-cache", START, STRING, zrtp_cache, "", "FILE",                                      \
 		"encrypted file that keeps ZRTP's retained secrets of terminals; default: none")    \
 	X("zrtp-cache-key", START, STRING, zrtp_cache_key, "", "FILE",                              \
-		"key that encrypts --zrtp-cache, mode 0640 or stricter")                            \
+		"file with the key of --zrtp-cache, mode 0640 or stricter")                         \
 	X("zrtp-cache-size", START, UINT32, zrtp_cache_size, "10000", "N",                          \
-		"terminals in --zrtp-cache, 1 to 1000000; the least recently used is forgotten")    \
+		"most terminals in --zrtp-cache, 1 to 1000000; replaces the least recently used")   \
 	X("zrtp-cache-days", START, UINT32, zrtp_cache_days, "365", "DAYS",                         \
-		"forget a terminal so long after its last ZRTP call; 0 = never")                    \
+		"days after its last ZRTP call at which a terminal is forgotten; 0 = never")        \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \

@@ -13,8 +13,9 @@ typedef bool ini_entry(void *arg, const char *section, const char *name, const c
 /* 0, the number of the first wrong line (by syntax, or because entry() refused it), or -errno. */
 int ini_read(const char *path, ini_entry *entry, void *arg);
 
-/* The same from an open stream, which stays open. section (may be NULL) is called for each line
- * [name], so that sections without entries are seen. False if the name is wrong. */
+/* Like ini_read(), from an open stream, which stays open. section (may be NULL) is called for each
+ * line [name], so that the caller also sees sections without entries. It returns false if the name
+ * is wrong. */
 struct ini_reader {
 	ini_entry *entry;
 	bool (*section)(void *arg, const char *name);

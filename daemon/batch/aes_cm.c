@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AES counter mode by AES-NI (batch/aes_cm.h): five blocks under both keys in flight. */
+/* AES counter mode by AES-NI (batch/aes_cm.h): five blocks under both keys at a time, to hide the
+ * latency. */
 #include "batch/aes_cm.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AES counter mode of both sides of a packet in one pass (RFC 3711 4.1.1), by the processor's
- * instructions. For the serial engine. */
+/* AES counter mode (RFC 3711 4.1.1) for the serial engine, by AES-NI. Decrypts a packet under the
+ * receiving key and encrypts it under the sending key in one pass. */
 #ifndef BATCH_AES_CM_H
 #define BATCH_AES_CM_H
 
@@ -11,11 +11,11 @@
 
 struct aes_cm_side {
 	const struct xc_key *key;
-	uint64_t low, high; /* the first counter block, as it lies in memory */
+	uint64_t low, high; /* halves of the first counter block, in memory order */
 	uint32_t rounds;    /* 0: this side is not encrypted */
 };
 
-/* Whether this processor has the instructions. */
+/* Whether this processor has AES-NI. */
 bool aes_cm_usable(void);
 
 static inline void aes_cm_side(
@@ -32,8 +32,8 @@ static inline void aes_cm_side(
 	s->high = high ^ htobe64(index) >> 16;
 }
 
-/* dst = src XOR keystream(rx) XOR keystream(tx). Reads and writes up to 79 bytes more (XC_SLACK).
- * Packets are shorter than 256 blocks. Only if aes_cm_usable(). */
+/* dst = src XOR keystream(rx) XOR keystream(tx). Reads and writes up to 79 bytes beyond len
+ * (XC_SLACK). Packets must be shorter than 256 blocks, and aes_cm_usable() true. */
 void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx);
 

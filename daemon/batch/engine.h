@@ -43,7 +43,7 @@ struct engine_config {
 #define ENGINE_TWO_GROUPS \
 	0x8 /* compute a packet's two hashes in parallel, not in sequence (tests, comparison) */
 #define ENGINE_LIBCRYPTO 0x10 /* serial engine: libcrypto for everything (tests, comparison) */
-/* serial engine: hash in the way at this place of sha1_lanes.h (tests, comparison) */
+/* serial engine: hash by sha1_way(place) of sha1_lanes.h (tests, comparison) */
 #define ENGINE_WAY(place) (((place) + 1u) << 12)
 
 struct engine;       /* an opened engine */
@@ -85,7 +85,7 @@ struct engine_ops {
 	int (*collect)(struct engine_queue *q, uint64_t until_ns);
 };
 
-extern const struct engine_ops engine_serial; /* no device: in the worker's own thread */
+extern const struct engine_ops engine_serial; /* no device: computes in the worker's own thread */
 extern const struct engine_ops engine_opencl; /* one dispatch per batch */
 
 #endif

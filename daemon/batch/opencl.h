@@ -32,8 +32,8 @@ void opencl_source_free(struct opencl_source *s);
 
 enum opencl_aes {
 	OPENCL_AES_PORTABLE,
-	OPENCL_AES_COMPILER,  /* instructions: the compiler offers them everywhere */
-	OPENCL_AES_PROCESSOR, /* instructions: only in functions with a target of their own */
+	OPENCL_AES_COMPILER,  /* AES instructions, which the compiler allows in every function */
+	OPENCL_AES_PROCESSOR, /* AES instructions, only in functions with their own target */
 };
 struct opencl_shape {
 	uint32_t lanes, groups, words;
@@ -61,10 +61,10 @@ struct opencl_build {
 };
 int opencl_build(cl_program *out, const struct opencl_build *how, char *err, size_t err_len);
 
-/* How kernels can use AES instructions: by the compiler's macros, as lanes.cl tests them, and else
- * by the processor itself if the device is this processor. PoCL 3.1 compiles for haswell, without
- * AES, on every processor with AVX2 but no AVX-512. OPENCL_AES_PROCESSOR must be tried with
- * opencl_probe(). */
+/* How kernels can use AES instructions. Tests the compiler's macros as lanes.cl does. If these lack
+ * AES and the device is this processor, tests the processor itself: PoCL 3.1 compiles for haswell,
+ * without AES, on every processor with AVX2 but no AVX-512. Try OPENCL_AES_PROCESSOR with
+ * opencl_probe() before use. */
 enum opencl_aes opencl_aes(const struct opencl_device *dev);
 
 /* Whether kernels share this process's addresses, by the device's properties and by trial: a buffer

@@ -186,8 +186,8 @@ static bool processor_has_aes(void)
 
 enum opencl_aes opencl_aes(const struct opencl_device *dev)
 {
-	/* __has_builtin is false for instructions that the named processor lacks, but the pause
-	 * instruction shows whether the compiler knows x86 builtins. */
+	/* __has_builtin is false for instructions that the selected processor lacks. The builtin
+	 * for "pause" shows whether the compiler knows x86 builtins at all. */
 	static const char *const text =
 		"#if !defined(__has_builtin)\n"
 		"__kernel void xc_none(void)\n{\n}\n"

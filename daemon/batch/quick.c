@@ -34,7 +34,7 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 
 	aes_cm_side(&rx, rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
 	aes_cm_side(&tx, tx_key, j->tx_index, ssrc, j->flags & XC_JOB_TX_CLEAR);
-	memcpy(dst, src, 16); /* further into the slack */
+	memcpy(dst, src, 16); /* may read and write into the slack */
 	if (j->hdr_len > 16)
 		memcpy(dst, src, j->hdr_len);
 	if (j->ssrc_change)
@@ -44,7 +44,7 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 		put_be32(dst + j->hdr_len + j->body_len, rtcp_word(j));
 }
 
-/* Adds the hashes of a job: received, then sent. */
+/* Appends the HMACs of a job: received packet, then sent packet. */
 static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct xc_job *j,
 	const uint8_t *src, const uint8_t *dst)
 {
@@ -53,7 +53,7 @@ static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct x
 
 	if (rx->auth) {
 		h[n] = (struct hmac_job){.key = rx, .msg = src, .len = len};
-		/* The received SRTCP word is the authenticated one. */
+		/* The HMAC of a received SRTCP packet covers the word that arrived with it. */
 		if (j->flags & XC_JOB_RTCP)
 			memcpy(h[n].word, src + len, 4);
 		else
@@ -71,7 +71,7 @@ static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct x
 
 static void tag_put(uint8_t *to, const uint8_t *mac, uint32_t len)
 {
-	if (len == 10) /* the usual one: without a call */
+	if (len == 10) /* the usual length, compared inline */
 		memcpy(to, mac, 10);
 	else
 		memcpy(to, mac, len);

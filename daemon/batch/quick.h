@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The serial engine's quick way for AES-CM and HMAC-SHA1: several packets at once, by the
- * processor's own instructions. Part of the serial engine. */
+/* Part of the serial engine: AES-CM with HMAC-SHA1 for several packets at once, by the processor's
+ * AES and SHA-1 instructions. */
 #ifndef BATCH_QUICK_H
 #define BATCH_QUICK_H
 
@@ -10,7 +10,7 @@ struct sha1_ways;
 
 #define QUICK_JOBS 16u
 
-/* Jobs that are done together. */
+/* Jobs that are processed together. */
 struct quick {
 	const struct arena *arena;
 	const struct sha1_ways *ways;
@@ -19,10 +19,10 @@ struct quick {
 	uint32_t n;
 };
 
-/* Whether a key can be used: AES-CM or no cipher, HMAC-SHA1 or no authentication. */
+/* Whether the quick way supports a key: AES-CM or no cipher, HMAC-SHA1 or no authentication. */
 bool quick_can(const struct xc_key *k);
-/* Processes the jobs, whose keys and packets the caller has checked, and writes their statuses.
- * Ciphers first and hashes then: the output of a packet with XC_BAD_TAG is undefined. */
+/* Processes the jobs, whose keys and packets the caller has checked, and writes their statuses. It
+ * deciphers before it authenticates, so the output of a packet with XC_BAD_TAG is undefined. */
 void quick_run(struct quick *g);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HMAC of many messages in lanes (batch/sha1_lanes.h). Each lane goes through its message: whole
- * blocks from the packet, one or two padded blocks, the outer block. A lane that has finished takes
- * the next message, so messages of any lengths fill the lanes. */
+/* HMAC of many messages in lanes (batch/sha1_lanes.h). Each lane hashes whole blocks of its
+ * message, one or two padded blocks, and the outer block. Then it takes the next message, so lanes
+ * stay full with messages of any length. */
 
 /* HMAC starts from stored SHA-1 states, which only libcrypto's low-level calls allow. Duplicating
  * an EVP_MAC context per packet costs more than hashing the packet. */
@@ -17,7 +17,7 @@ enum stage { WHOLE, TAIL, OUTER };
 
 struct lane {
 	struct hmac_job *job; /* NULL: none is left */
-	uint32_t left;        /* blocks of this stage */
+	uint32_t left;        /* blocks left in this stage */
 	uint32_t tail;        /* blocks of that one, which are made in advance */
 	enum stage stage;
 	uint8_t block[192];
@@ -33,12 +33,12 @@ struct lanes {
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
 /* Writes the last one or two blocks of the inner message: the rest of the packet, the word, and
- * padding. HMAC's first block counts. Returns the number of blocks. */
+ * padding. The length in the padding includes HMAC's key block. Returns the number of blocks. */
 static uint32_t tail_make(uint8_t *block, const struct hmac_job *j)
 {
 	uint32_t rest = j->len % 64, n = rest + 4 + 1 + 8 > 64 ? 2 : 1;
 
-	memcpy(block, j->msg + j->len - rest, 64); /* reads into the slack */
+	memcpy(block, j->msg + j->len - rest, 64); /* may read into the slack */
 	memset(block + rest, 0, 128);
 	memcpy(block + rest, j->word, 4);
 	block[rest + 4] = 0x80;
@@ -46,7 +46,7 @@ static uint32_t tail_make(uint8_t *block, const struct hmac_job *j)
 	return n;
 }
 
-/* In few stores: what reads it soon reads several words at once. */
+/* Uses few wide stores, because the block is soon read in words as wide. */
 static void digest_put(uint8_t out[20], const uint32_t h[5])
 {
 	const uint64_t x = htobe64((uint64_t)h[0] << 32 | h[1]);
@@ -105,7 +105,7 @@ static void message_begin(struct lanes *s, uint32_t l)
 		return;
 	}
 	state_load(s, l, a->job->key->inner);
-	/* Early, because a load waits long for a recent store of another width. */
+	/* Written early: a load soon after a store of another width is slow. */
 	a->tail = tail_make(a->block, a->job);
 	a->stage = WHOLE;
 	a->left = a->job->len / 64;
@@ -284,7 +284,7 @@ static void hmac_pairs(const struct sha1_way *way, struct hmac_job *job, uint32_
 	}
 }
 
-/* Eight neighbours of equal lengths need no look at each lane. */
+/* Eight consecutive messages of equal length need no bookkeeping per lane. */
 static void hmac_in_lanes(const struct sha1_way *way, struct hmac_job *job, uint32_t n)
 {
 	uint32_t i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HMAC-SHA1 (RFC 2104, FIPS 180-4) of several messages at once, by the processor's instructions.
- * For the serial engine, which asks cpuid once. No branch or address depends on a message's content
- * or a key. */
+/* HMAC-SHA1 (RFC 2104, FIPS 180-4) of several messages at once, by SHA-NI, AVX-512VL or AVX2. For
+ * the serial engine, which selects the instructions once. No branch or address depends on a
+ * message's content or a key. */
 #ifndef BATCH_SHA1_LANES_H
 #define BATCH_SHA1_LANES_H
 
@@ -10,8 +10,8 @@
 
 #define SHA1_LANES 8u
 
-/* One HMAC to compute: of len bytes at msg, then word. Up to 63 bytes behind the message are read
- * and ignored (XC_SLACK). */
+/* One HMAC to compute, over len bytes at msg and then word. Up to 63 bytes after the message are
+ * read and ignored (XC_SLACK). */
 struct hmac_job {
 	const struct xc_key *key; /* has the two states that HMAC starts from */
 	const uint8_t *msg;
@@ -20,28 +20,28 @@ struct hmac_job {
 	uint8_t mac[20]; /* the result */
 };
 
-/* A way to compute them. */
+/* A way to compute HMACs: a set of instructions. */
 struct sha1_way {
 	const char *name;
-	uint32_t least; /* messages; below this number libcrypto is faster */
-	bool over_two;  /* full lanes are faster than two by the SHA extensions */
+	uint32_t least; /* messages; for fewer, libcrypto is faster */
+	bool over_two;  /* with all lanes full, faster than SHA-NI with two messages */
 	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
 	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
 	/* n blocks of two messages; NULL: lanes() is used. */
 	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
 };
 
-/* The way at this place, or NULL if this processor lacks its instructions. Places from 0 to
- * SHA1_WAYS - 1; the best is first. */
+/* Way number "place", from 0 to SHA1_WAYS - 1, the fastest first. NULL if this processor lacks its
+ * instructions. */
 #define SHA1_WAYS 3u
 const struct sha1_way *sha1_way(uint32_t place);
 
-/* For messages that fill all lanes, and for fewer. NULL: libcrypto. */
+/* many: for messages that fill all lanes; few: for fewer messages. NULL: libcrypto. */
 struct sha1_ways {
 	const struct sha1_way *many, *few;
 };
 void hmac_sha1_all(const struct sha1_ways *ways, struct hmac_job *job, uint32_t n);
-/* One, by libcrypto: of len bytes at msg, then word. */
+/* Computes one HMAC by libcrypto, over len bytes at msg and then word. */
 void hmac_sha1_one(uint8_t mac[20], const struct xc_key *k, const uint8_t *msg, size_t len,
 	const uint8_t word[4]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SHA-1 (FIPS 180-4 6.1.2) by instructions of x86 (batch/sha1_lanes.h): the SHA extensions with two
- * messages in flight, because one waits for its own latency; and eight messages in the lanes of
- * AVX2, with or without the rotations and three-operand logic of AVX-512VL. */
+/* SHA-1 (FIPS 180-4 6.1.2) by x86 instructions (batch/sha1_lanes.h). SHA-NI processes two messages
+ * at once, because one alone waits for the latency of each instruction. AVX2 processes eight
+ * messages in its lanes, with AVX-512VL faster by its rotations and three-operand logic. */
 #include "batch/sha1_lanes.h"
 
 #if defined(__x86_64__)
@@ -54,7 +54,7 @@ __attribute__((target("avx2"))) static inline void gather(
 /* Renames the state words in round i instead of moving a to b to c. */
 #define S(i, at) s[(80 - (i) + (at)) % 5]
 #define WORD(i)  W(i) = ROL(W((i) + 13) ^ W((i) + 8) ^ W((i) + 2) ^ W(i), 1);
-/* A round waits for the word a of the one before, so that a is added last. */
+/* A round waits for word a of the previous round, so a is added last. */
 #define STEP(i, f, k)                            \
 	S(i, 4) += W(i) + (k);                   \
 	IN_ORDER(S(i, 4))                        \

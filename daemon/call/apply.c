@@ -306,7 +306,8 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
 }
 
-/* With ICE a source is believed by its pair. As long as there is none, nobody's media pass. */
+/* With ICE only the source of the selected pair is believed. Before a pair is selected, no media
+ * pass. */
 static void close_cfg(struct media_stream_cfg *cfg)
 {
 	cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
@@ -396,7 +397,7 @@ static bool sends_srtp(const struct call *c)
 	return false;
 }
 
-/* Of a leg: its context, and two streams for each of its local addresses. */
+/* Commands for a leg: its context, and two streams for each of its local addresses. */
 #define LEG_COMMANDS (1 + 2 * LEG_LOCALS)
 
 /* Writes the commands for all of a leg's contexts and streams. */

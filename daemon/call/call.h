@@ -17,8 +17,8 @@ enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 
 struct call_policy { /* set by the operator; constant after start */
 	struct sdes_policy sdes;
-	struct mikey_host *mikey;      /* NULL: MIKEY is off; it outlives the calls */
-	struct zrtp_store *zrtp_store; /* NULL: no retained secrets; likewise */
+	struct mikey_host *mikey;      /* must outlive the calls; NULL: MIKEY is off */
+	struct zrtp_store *zrtp_store; /* likewise; NULL: no retained secrets */
 	enum zrtp_policy zrtp;
 	enum media_learning learning;
 	bool strict_source;
@@ -108,8 +108,8 @@ void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, ui
  * packets are still received, authenticated and tracked. gate: MEDIA_GATE_*. */
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
 	uint64_t now_ns, struct call_reply *out);
-/* The operator has compared the SAS of these exchanges of ZRTP, or takes that back: of all parties,
- * or of that with the request's from-tag. */
+/* ng's "verify SAS" and "unverify SAS": marks ZRTP exchanges as compared by the operator, or as not
+ * compared. Applies to the party with the request's from-tag, without one to all parties. */
 void calls_verify_sas(struct calls *c, struct pool *p, const struct ng_request *r, bool verified,
 	uint64_t now_ns, struct call_reply *out);
 /* Adds "calls": up to limit Call-IDs. */
@@ -142,9 +142,10 @@ struct calls_counters {
 	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, per limit */
 	/* legs that changed from SRTP to RTP in mid-call: by flags, by the terminal's SDP */
 	uint64_t weaker_by_order, weaker_by_terminal;
-	uint64_t keying_fallbacks;   /* legs in clear because ZRTP or DTLS failed, as ordered */
-	uint64_t emergencies;        /* emergency calls in total */
-	uint64_t streams;            /* local ports in use */
+	uint64_t
+		keying_fallbacks; /* legs in clear after ZRTP or DTLS failed, as requests allowed */
+	uint64_t emergencies;     /* emergency calls in total */
+	uint64_t streams;         /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
 	/* likewise, passed through under the terminals' own keys */
 	uint64_t passed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "call/leg_locals.h"
 
-/* The leg does ICE on a transport of its own. */
+/* The leg uses ICE, and has its own transport. */
 static bool wants(const struct leg *l)
 {
 	return l->ice.wide && !l->via && leg_has_ice(l);
@@ -57,7 +57,7 @@ void leg_locals_take(const struct relay *r, uint32_t worker, struct leg *l)
 			strcmp(locals[i].name, locals[l->port.rtp.addr].name) == 0 &&
 			r->ops->port_take_more(r->arg, &to->port[to->n], worker, (uint8_t)i) == 0)
 			to->n++;
-	if (to->n == 1) { /* and so it stays, as its agent begins with these */
+	if (to->n == 1) { /* its agent cannot get further addresses later */
 		l->ice.wide = false;
 		memset(to, 0, sizeof(*to));
 	}

@@ -84,7 +84,7 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 		out->prints = *a.prints;
 }
 
-/* The leg of the same m-line on the side that this leg's side talks to; NULL: there is none. */
+/* The leg of the same m-line at the other terminal of the dialog; NULL: none. */
 static const struct leg *far_leg(const struct call *c, const struct leg *l)
 {
 	for (uint32_t i = 0; i < c->sides; i++) {
@@ -131,7 +131,7 @@ static void zrtp_of(struct session_zrtp *out, const struct call *c, const struct
 	out->established = l->session_resumed && l->rx.keys && x.keyed;
 }
 
-/* As SDP names it, by [rtcp]. */
+/* The addresses that SDP names, by [rtcp]. */
 static void leg_port_said(
 	const struct relay *r, const struct relay_port *port, struct endpoint out[2])
 {

@@ -365,7 +365,7 @@ static void disown(struct calls *c, const struct call *call, const struct call *
 					keeps ? side_leg_get(keeps->side[s], i) : NULL);
 }
 
-/* keeps: links to the port stay, else they meant its previous owner. */
+/* keeps: links to the port stay. Otherwise they are the previous owner's, and are removed. */
 static void own_port(struct calls *c, const struct relay_port *p, bool keeps,
 	const struct call *prev, const struct link_cell *as)
 {

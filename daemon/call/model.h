@@ -41,7 +41,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	bool restart;           /* the terminal's last offer has other credentials than before */
 	bool lite, controlling; /* ours */
 	bool lite_back;         /* answer as ICE lite */
-	bool wide;              /* with candidates of all addresses of the interface */
+	bool wide;              /* offers candidates on all addresses of the interface */
 	uint8_t generation;     /* of our credentials */
 	uint8_t peer;           /* changes when another terminal of a fork answers. Not saved */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
@@ -63,19 +63,19 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 };
 
 #define LEG_LOCALS SESSION_LOCALS
-/* With ICE: the ports of a leg, one pair for each address of its interface. The side's own address
- * is the first; c= and m= name it. ICE decides which is in use. */
+/* The ports of a leg with ICE, one pair for each address of its interface. The first is on the
+ * side's own address, which c= and m= name. ICE decides which pair is in use. */
 struct leg_locals {
 	uint8_t n; /* 0: only leg.port */
 	struct relay_port port[LEG_LOCALS];
-	uint8_t at[2]; /* those in use, by [rtcp]: leg.port is made of them */
+	uint8_t at[2]; /* places in port of those in use, by [rtcp]; leg.port has a copy */
 };
 
 /* One media (m-line) of one side. Lives in the keystore: holds keys. */
 struct leg {
 	/* wanted resources, and held ones: apply makes both equal */
 	bool used, has_port, has_ctx, has_session;
-	struct relay_port port; /* in use */
+	struct relay_port port; /* the ports in use */
 	struct leg_locals locals;
 	uint32_t ctx, session, side_serial; /* media_stream_cfg */
 	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
@@ -348,12 +348,12 @@ static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 	return media < s->legs ? s->leg[media] : NULL;
 }
 
-/* Whether it does ICE, or may once the offer is answered. */
+/* Whether the leg uses ICE, or may use it once the offer is answered. */
 static inline bool leg_has_ice(const struct leg *l)
 {
 	return l->ice.on || l->ice.asked || l->ice.said;
 }
-/* All its ports, for a loop until NULL. The first is the one that SDP names. */
+/* Pair i of the leg's ports, NULL after the last one. SDP names the first. */
 static inline const struct relay_port *leg_port_at(const struct leg *l, uint32_t i)
 {
 	if (!l->has_port)
@@ -362,7 +362,7 @@ static inline const struct relay_port *leg_port_at(const struct leg *l, uint32_t
 		return i ? NULL : &l->port;
 	return i < l->locals.n ? &l->locals.port[i] : NULL;
 }
-/* When the last packet arrived at any of its RTP, or RTCP, ports. */
+/* Time of the last packet at any of the leg's RTP ports, or RTCP ports if rtcp. */
 uint64_t leg_heard_ns(
 	const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp);
 

@@ -63,8 +63,9 @@ struct relay_ops {
 	/* 0, -ENOSPC ("Ran out of ports"), -errno. Ports receive from now on; packets are dropped
 	 * until a stream is set. */
 	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
-	/* A further pair for a leg that has one, only while half of that address's pairs are free.
-	 * Never from the reserve. 0 or -errno; then the leg does without, which is no shortage. */
+	/* Takes a further pair for a leg that has one, only while more than half of that address's
+	 * pairs are free, and never from the reserve. 0 or -errno. An error is not a shortage: the
+	 * leg works without this pair. */
 	int (*port_take_more)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
 	/* Takes a given pair, which the call had before a restart. worker: UINT32_MAX: set to the
 	 * port's worker; otherwise it must match (-EXDEV). -ERANGE: not our port; -EADDRINUSE:

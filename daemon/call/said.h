@@ -8,7 +8,7 @@
 /* The address that media are sent to: the signalled one, or received-from with the flag
  * SIP-source-address. */
 struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled);
-/* The MID, of a rejected m-line, too: the answer repeats it. */
+/* Reads the MID, also of a rejected m-line, because the answer repeats it. */
 void neg_said_mid(struct leg_said *said, const struct sdp_media *m);
 void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in);
 void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);

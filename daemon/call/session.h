@@ -15,7 +15,7 @@ struct session_ops {
 	/* Ends it. close_notify is sent if there was a handshake. */
 	void (*release)(void *arg, uint32_t session);
 	/* Prepares the session's settings; unchanged ones stay in use. send() puts them into force,
-	 * undo() forgets them. port: one for each of cfg->locals. 0, -EAGAIN: the keying thread is
+	 * undo() forgets them. port: cfg->locals pairs. 0, -EAGAIN: the keying thread is
 	 * overloaded; -ENOMEM. */
 	int (*set)(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
 		const struct session_cfg *cfg);

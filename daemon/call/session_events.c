@@ -52,7 +52,7 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 	return true;
 }
 
-/* An emergency call goes on in clear, where the operator allows that. Never after a forged
+/* An emergency call continues in clear if the request allows it, but never after a forged
  * handshake. */
 static bool do_without(struct leg *l, const struct session_event *e)
 {
@@ -194,8 +194,7 @@ static bool is_awaited(const struct call *call, struct session_place at)
 	return call->side[at.side]->leg[at.media]->rx.awaited;
 }
 
-/* The event changed its leg: it was put in clear only because the operator prefers that to no call.
- */
+/* Whether this event put its leg in clear, which the request prefers to a leg without media. */
 static bool falls_back(
 	const struct call *call, struct session_place at, const struct session_event *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's "verify SAS": the operator compared the SAS of a ZRTP exchange with what the terminal shows,
- * so the next exchange with this terminal is verified, too. RFC 6189 7.1. */
+/* ng's "verify SAS" (RFC 6189 7.1): the operator has compared the SAS of a ZRTP exchange with the
+ * one that the terminal shows. The next exchange with this terminal is then verified, too. */
 #include "call/apply.h"
 #include "call/history.h"
 #include "call/calls.h"

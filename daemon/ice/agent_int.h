@@ -16,10 +16,10 @@
 #define ICE_PATIENCE_NS  (39500 * ICE_MS)  /* RFC 8863 4 */
 #define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
-#define ICE_CLAIMS       3u                /* so many nominations in a row: the peer has moved */
+#define ICE_CLAIMS       3u                /* nominations in a row after which the peer has moved */
 #define ICE_RENEWS_NS    (4 * ICE_S)       /* later checks are of consent: 80 % of 5 s */
 #define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
-#define ICE_SEEK_NS      (120 * ICE_S)     /* from one search for another pair to the next */
+#define ICE_SEEK_NS      (120 * ICE_S)     /* shortest time between searches for another pair */
 #define ICE_SILENT_NS    (12 * ICE_S)      /* two consent checks unanswered: others may take over */
 #define ICE_KEEPALIVE_NS (15 * ICE_S)      /* Tr of RFC 8445 11 */
 #define ICE_LEARNED      (ICE_REMOTES / 2) /* peer-reflexive candidates at most */
@@ -45,15 +45,15 @@ struct pair {
 	bool nominating; /* the transaction carries USE-CANDIDATE */
 	bool wanted;     /* we are controlled: the peer nominated it */
 	bool prev;       /* the peer checks it with our previous name, and expects that name */
-	uint8_t claims;  /* nominating requests since the last one for another pair */
-	uint32_t claim;  /* of the transaction of the last one */
+	uint8_t claims;  /* nominations in a row, none for another pair between them */
+	uint32_t claim;  /* transaction of the last of these */
 };
 
 /* A request from a peer whose credentials are not known yet (RFC 8445 7.3). */
 struct early {
 	struct endpoint src;
 	uint32_t priority, ufrag_hash;
-	uint32_t id; /* of its transaction */
+	uint32_t id; /* its transaction */
 	uint8_t local;
 	bool use_candidate, prev;
 };
@@ -68,7 +68,7 @@ struct selected {
 	uint64_t priority;
 	uint64_t since_ns; /* when it was selected */
 	uint64_t ok_ns;    /* last proof of consent */
-	uint64_t seek_ns;  /* no search for another pair before that */
+	uint64_t seek_ns;  /* earliest next search for another pair */
 	uint64_t next_ns;  /* next consent check or keepalive */
 	uint8_t txid[ICE_CONSENTS][STUN_TXID_LEN];
 	uint8_t tx_count, tx_at; /* those in use; the next to be overwritten */

@@ -79,8 +79,9 @@ static void rest_others(struct ice_agent *a, const struct pair *nominated)
 	}
 }
 
-/* A nominated pair replaces one that is not, one of the previous round, one of lower priority (the
- * peer nominates aggressively), one that the peer left, and one that does not answer any more. */
+/* A nominated pair replaces a selected pair that is not nominated, belongs to the previous round,
+ * or no longer answers. It also replaces one of lower priority (aggressive nomination), and one
+ * that the peer has left. */
 static bool replaces(const struct ice_agent *a, const struct selected *s, const struct pair *p)
 {
 	return !s->set || s->old || !s->nominated || p->priority > s->priority ||

@@ -167,8 +167,9 @@ static int learn(struct ice_agent *a, const struct early *e)
 	return ice_remote_add(a, &r);
 }
 
-/* A peer of RFC 5245 nominates each pair once, and the best counts. Browsers nominate the pair that
- * they use in each of their checks, so the last one counts, whatever its priority. */
+/* A peer of RFC 5245 nominates each pair once, and the pair with the highest priority counts.
+ * Browsers nominate the pair in use in each of their checks, so the last nomination counts,
+ * whatever the priority. */
 static void claim(struct ice_agent *a, struct pair *p, const struct early *e)
 {
 	if (!e->use_candidate || (p->claims && p->claim == e->id))

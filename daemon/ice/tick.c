@@ -95,8 +95,8 @@ static void consent_expired(struct ice_agent *a, uint8_t component)
 	a->lost = a->lost || !best;
 }
 
-/* The selected pair is silent: checks all others of its component, also those that rest since
- * nomination. One that succeeds takes over when consent expires. */
+/* The selected pair is silent. Checks all other pairs of its component, including those paused
+ * since nomination. A pair that succeeds takes over when consent expires. */
 static void seek(struct ice_agent *a, struct selected *s, uint8_t component)
 {
 	if (a->lite || s->old || a->now_ns < s->seek_ns || a->now_ns - s->ok_ns < ICE_SILENT_NS)

@@ -41,7 +41,7 @@ struct keying_host {
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 	bool zrtp;                     /* there are keying threads */
 	enum zrtp_policy zrtp_policy;  /* where the request does not say it */
-	const uint8_t *zid; /* [KEYING_ZRTP_ZID], of the cache of retained secrets; NULL: none */
+	const uint8_t *zid; /* our ZID [KEYING_ZRTP_ZID] from the cache; NULL: no cache */
 };
 
 struct keying_in { /* an exchange */
@@ -51,7 +51,7 @@ struct keying_in { /* an exchange */
 	const struct sdes_policy *policy;
 	struct pool *p;
 	struct keying_random *random;
-	bool emergency; /* no limit of effort refuses it */
+	bool emergency; /* exempt from limits of computation */
 	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal
 	 * may use it, too. */
 	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);
@@ -100,7 +100,7 @@ struct keying_offer {
 struct keying_written { /* an m-line of our offer, for keying_end_offer() */
 	struct keying_state *to;
 	struct keying_lines *lines;
-	struct str warning; /* result, as of keying_offer; it weakens the offer */
+	struct str warning; /* result, as in keying_offer; set: the offer is weaker */
 	struct keying_error error;
 };
 
@@ -123,9 +123,9 @@ struct keying_answer {
 
 struct keying_exchange { /* of ZRTP, see session_zrtp */
 	uint32_t number;
-	uint32_t flags;                /* NG_ZRTP_* */
-	uint32_t suites;               /* bit per suite: what may be agreed on */
-	const uint8_t *seed;           /* [KEYING_ZRTP_SEED]: our Hello follows from it and: */
+	uint32_t flags;      /* NG_ZRTP_* */
+	uint32_t suites;     /* bit per suite: what may be agreed on */
+	const uint8_t *seed; /* [KEYING_ZRTP_SEED]; our Hello is computed from seed and zid */
 	const uint8_t *zid, *party;    /* [KEYING_ZRTP_ZID] */
 	const struct sdp_zrtp *theirs; /* of the terminal's Hello */
 	bool keyed;                    /* its keys are in force */
@@ -201,7 +201,7 @@ struct keying_ops {
 	/* --- What only some keyings have: NULL without ---------------------------------------- */
 	/* The keying draws keys for offers, and one may come into force again. */
 	const struct keying_key_ops *keys;
-	/* After write_offer of all m-lines. */
+	/* Called after write_offer() of all m-lines. */
 	void (*end_offer)(
 		struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in);
 	/* Its keys come in packets. The DTLS association that the leg needs; false: none. */
@@ -227,8 +227,8 @@ bool keying_is_same_offer(
 	const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m);
 /* The m-line that goes to o->to. Fails if it is in SRTP and nothing can be offered. */
 bool keying_write_offer(struct keying_offer *o, const struct keying_in *in);
-/* After all m-lines of an offer, which w lists: writes what is for several of them. whole: w has
- * all m-lines of the SDP. False: one of them has an error. */
+/* Call it after all m-lines of an offer were written. Writes lines that serve several of the
+ * m-lines in w. whole: w has all m-lines of the SDP. False: one of them has an error. */
 bool keying_end_offer(struct keying_written *w, uint32_t n, bool whole, const struct keying_in *in);
 /* KEYING_AGREES: rx and tx of the answerer. KEYING_PASSES: it answers in RTP, or with keys of no
  * offer; detail says why if the m-line had some. KEYING_REFUSES: see error. */
@@ -257,23 +257,23 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 bool keying_association(struct keying_association *out, const struct keying_state *s);
 /* The exchange of ZRTP that the leg needs; false: none. */
 bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
-/* Keys of the exchange are in force. */
+/* The keys of the exchange were put into force. */
 void keying_exchanged(struct keying_state *s, const struct session_said *what);
-/* The operator has compared the SAS, or takes that back. The entry of the cache follows. False:
- * there is no exchange with an SAS. */
+/* Marks the SAS as compared by the operator, or as not compared, also in the cache. False: no
+ * exchange with a SAS. */
 bool keying_verify(struct keying_state *s, struct zrtp_store *store, bool verified);
-/* What people may know of the exchange whose keys are in force; NULL: there is none. */
+/* Data for display about the exchange whose keys are in force; NULL: none. */
 const struct keying_zrtp *keying_sas(const struct keying_state *s);
-/* Two m-lines of one terminal: their exchanges of ZRTP belong together. */
+/* Puts the ZRTP exchanges of two m-lines of one terminal into one party. */
 void keying_share_party(struct keying_state *s, const struct keying_state *other);
 /* The terminal ended SRTP by GoClear; false: it may not. */
 bool keying_go_clear(struct keying_state *s);
-/* The operator prefers a call in clear to none (an emergency call): a failed exchange does not
- * silence the leg. */
+/* True: if the exchange fails, media go on in clear, because the request allows that (for emergency
+ * calls). */
 bool keying_falls_back(const struct keying_state *s);
 /* The terminal does not speak ZRTP. True: its media may go on in clear. */
 bool keying_may_clear(const struct keying_state *s);
-/* The terminal declined the DTLS handshake. True: its media may go on in clear, because the call is
+/* True: after the terminal declined the DTLS handshake, its media may go on in clear. The call is
  * an emergency call, and the request allows RTP. */
 bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */

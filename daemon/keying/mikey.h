@@ -125,8 +125,8 @@ struct mikey_identity {
 /* The other party. */
 struct mikey_peer {
 	struct mikey_id id;
-	/* Whose share of bounded things its messages use; len 0: that of id. A key that several
-	 * identities use needs one of its own, as its holder can choose among them. */
+	/* Name under which the limits count its messages; len 0: id. Identities that use one key
+	 * share an owner: the holder of the key can choose among them. */
 	struct mikey_id owner;
 	uint32_t rate; /* exchanges with public keys per second, see mikey_budget.h; 0: no limit */
 	struct mikey_psk psk;      /* PSK, DHHMAC */
@@ -257,8 +257,8 @@ struct mikey_out {
 
 /* Remembers I_MESSAGEs that were believed, until their timestamps leave the allowed skew (RFC 3830
  * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
- * is accepted. A peer may use half of what others leave free, so none can use up the memory; its
- * further messages are refused. One thread at a time. */
+ * is accepted. A peer may use half of the places that others leave free, and its further messages
+ * are refused. So no peer can use up the memory. One thread at a time. */
 struct mikey_replay;
 /* entries: messages and peers remembered, 40 bytes each. 0 or -ENOMEM, -EINVAL. */
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
@@ -266,10 +266,10 @@ void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 /* Refuses messages with timestamps before this time: for the start of the daemon, which remembers
  * nothing of the time before. A peer whose clock is late is refused for as long as it is late. */
 void mikey_replay_since(struct mikey_replay *r, uint64_t ntp);
-/* Keeps the latest timestamp of each peer in a file, and refuses messages that are not later than
- * those that the file has now. Without it, a peer's message from before the start is accepted
- * again if its clock was ahead. The file is made if it is absent. 0 or -errno: -EINVAL: not a file
- * of ours; -EPERM: others may change it. */
+/* Records the latest timestamp of each peer in a file. Refuses messages that are not later than the
+ * timestamps that the file has at this call. Without the file, a message from before the start is
+ * accepted again if the peer's clock was ahead. Creates the file if it is absent. 0 or -errno.
+ * -EINVAL: another kind of file; -EPERM: other users can change it. */
 int mikey_replay_keep(struct mikey_replay *r, const char *path);
 
 /* --- Exchange -------------------------------------------------------------------------------*/
@@ -297,7 +297,7 @@ struct mikey_ask {
 struct mikey_store {
 	int (*find)(void *arg, const struct mikey_ask *ask, struct mikey_identity *mine,
 		struct mikey_peer *peer);
-	/* Whether operations with public keys may be done now for a peer that proved itself. NULL:
+	/* Whether public-key operations for an authenticated peer are within the limits now. NULL:
 	 * always. */
 	bool (*afford)(void *arg, const struct mikey_peer *peer);
 	void *arg;
@@ -326,8 +326,8 @@ enum mikey_failure mikey_finish(struct mikey_run *run, const struct mikey_end *e
 	struct str message, struct mikey_keys *keys);
 
 /* Writes an Error message (RFC 3830 5.1.2, 6.12) for a failed mikey_respond(). The daemon does not
- * send it: SIP refuses the offer without SDP. Tests do, as peers may. It is authenticated
- * if the peer had proven itself before the failure. 0 or -EMSGSIZE, -EINVAL (nothing failed). */
+ * send it, because a SIP refusal of an offer has no SDP. Tests send it, as peers may. It is
+ * authenticated if the peer was before the failure. 0 or -EMSGSIZE, -EINVAL (nothing failed). */
 int mikey_error(const struct mikey_run *run, struct mikey_out *out);
 
 #endif

@@ -3,8 +3,8 @@
 
 #define SECOND 1000000000ull
 
-/* When one more is paid for. paid_ns is at most a second ahead: if it is further, the clock was set
- * back. */
+/* Time at which one more exchange no longer counts. paid_ns is at most a second ahead; if it is
+ * further ahead, the clock was set back. */
 static uint64_t after(uint64_t paid_ns, uint32_t rate, uint64_t now_ns)
 {
 	if (paid_ns < now_ns || paid_ns > now_ns + 2 * SECOND)

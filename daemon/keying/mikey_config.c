@@ -11,10 +11,11 @@
 #include "base/secmem.h"
 #include "keying/mikey_files.h"
 
-#define ROWS     32u /* peers of a block of secure memory */
+#define ROWS     32u /* peers per block of secure memory */
 #define SKEW_MAX 86400u
 #define RATE_MAX 100000u
-/* Defaults. An exchange takes up to 4 ms: a fifth of the thread for all, a 25th for one peer. */
+/* Default rates. An exchange takes up to 4 ms, so all peers get a fifth of the thread, and one peer
+ * a 25th. */
 #define RATE_ALL  50u
 #define RATE_PEER 10u
 
@@ -188,7 +189,8 @@ static bool self_entry(struct reading *r, const char *name, const char *value)
 		&r->files, "--mikey-config: %s is not a name of section [self]", name);
 }
 
-/* A section without entries has the defaults. Its peer must not get what a wider section allows. */
+/* Keeps a section without entries, with the defaults: its peer must not get the rights of its
+ * domain's section. */
 static bool section(void *arg, const char *name)
 {
 	struct reading *r = arg;
@@ -222,7 +224,7 @@ static int by_name(const void *a, const void *b)
 	return strcasecmp((*(struct row *const *)a)->name, (*(struct row *const *)b)->name);
 }
 
-/* Of two sections of one peer only one could be used. */
+/* Two sections of one peer are an error, because only one could be used. */
 static bool check_unique(struct reading *r)
 {
 	const struct row **row = calloc(r->c->peers + 1, sizeof(*row));
@@ -379,7 +381,7 @@ int mikey_config_find(
 		.may_respond = row->may_respond};
 	memcpy(out->mode, row->mode, sizeof(out->mode));
 	out->peer.rate = row->has_rate ? row->rate : c->limits.rates.peer;
-	/* All who have the key of the section can use any of its names. */
+	/* Whoever has the key of this section can use any name that it covers. */
 	if (row->name[0] == '*' && (row->psk.len || row->cert))
 		(void)mikey_id_from_text(&out->peer.owner, str_from(row->name));
 	return 0;

@@ -33,7 +33,7 @@ int mikey_config_find(
 struct mikey_limits {
 	uint32_t skew_s;
 	bool null_key_encryption, weak_dh;
-	struct mikey_rates rates; /* peer: of peers whose section does not say */
+	struct mikey_rates rates; /* peer: default for peers without an entry of their own */
 };
 const struct mikey_limits *mikey_config_limits(const struct mikey_config *c);
 /* Sections of peers. */

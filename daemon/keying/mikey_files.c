@@ -33,7 +33,7 @@ bool mikey_file_place(const struct mikey_files *r, char out[MIKEY_PATH], const c
 	return (n > 0 && n < (int)MIKEY_PATH) || mikey_complain(r, "--mikey-config: path too long");
 }
 
-/* O_NONBLOCK, as a named pipe would block a reload. */
+/* O_NONBLOCK, because a named pipe would block a reload. */
 FILE *mikey_file_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that the file of identities names: certificates, pre-shared keys. Only regular files are
- * read, so no reload blocks. Complaints name files and sections, never keys. */
+/* Reads the certificates and pre-shared keys that the file of identities names. Only regular files
+ * are read, so a reload cannot block. Error texts name files and sections, never keys. */
 #ifndef KEYING_MIKEY_FILES_H
 #define KEYING_MIKEY_FILES_H
 
@@ -12,20 +12,20 @@
 
 struct mikey_files {
 	const char *path; /* of the file of identities */
-	char *err;        /* one complaint */
+	char *err;        /* one error text */
 	size_t err_len;
 };
 
-/* Writes the complaint. Returns false. */
+/* Writes the error text. Returns false. */
 bool mikey_complain(const struct mikey_files *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Relative names are relative to the folder of the file of identities. */
+/* Makes a path of a name. Relative names start at the folder of the file of identities. */
 bool mikey_file_place(const struct mikey_files *r, char out[MIKEY_PATH], const char *name);
-/* NULL with errno: absent, or EINVAL: not a regular file. */
+/* NULL on an error, with errno. EINVAL: not a regular file. */
 FILE *mikey_file_open(const char *path);
-/* A file without secrets, whole. free() *text. */
+/* Reads a whole file without secrets. The caller frees *text. */
 bool mikey_file_read(const struct mikey_files *r, const char *path, struct str *text);
-/* Replaces *out. key: the file has the private key, too. */
+/* Replaces *out. key: the file also has the private key. */
 bool mikey_file_cert(
 	const struct mikey_files *r, struct mikey_cert **out, const char *name, bool key);
 bool mikey_file_psk(const struct mikey_files *r, struct mikey_psk *out, const char *name);

@@ -10,9 +10,9 @@
 
 #define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones are refused */
 #define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
-#define MIKEY_REPLAYS      131072u /* messages remembered: a peer has a third, 127 a second */
-#define MIKEY_TALK_SECONDS 3600u   /* that an exchange waits for its answer */
-#define MIKEY_KEEP_SECONDS 180u    /* that its keys are kept after that: answers are repeated */
+#define MIKEY_REPLAYS      131072u /* messages remembered; a peer gets a third: 127 per second */
+#define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
+#define MIKEY_KEEP_SECONDS 180u    /* after the answer, while keys are kept for repeated answers */
 
 /* What the operator wants where a request does not say. */
 enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQUIRE };
@@ -26,8 +26,8 @@ struct mikey_talk { /* in secure memory */
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
-	/* As the initiator: the response that gave the keys, and whose it is. */
-	uint64_t got; /* hash, 0: none */
+	/* As the initiator: hash of the response that gave the keys, and its sender. */
+	uint64_t got; /* 0: none yet */
 	struct mikey_id answerer;
 	/* Number of the m-line, from 1, that has the keys of each place; 0: none yet. */
 	uint8_t line[MIKEY_MEDIA_MAX];
@@ -57,10 +57,10 @@ void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 
-/* Keeps timestamps over restarts: mikey_replay_keep(). */
+/* Keeps timestamps over restarts; see mikey_replay_keep(). */
 int mikey_host_keep(struct mikey_host *h, const char *path);
 
-/* Whether an exchange with public keys may be computed for the peer now (mikey_budget.h). */
+/* Whether the limits allow an exchange with public keys for the peer now (mikey_budget.h). */
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency);
 
 /* A number for text that terminals choose. It holds until the process ends, and nobody else can

@@ -128,7 +128,7 @@ enum mikey_failure mikey_keys_make(
 
 struct mikey_stamp {
 	struct str from, to; /* names of the parties */
-	struct str owner;    /* whose share of the memory it uses */
+	struct str owner;    /* mikey_peer.owner, or the name of the peer */
 	struct str message;  /* the part that MAC or signature cover */
 	uint8_t ts_type;
 	uint64_t time;
@@ -142,12 +142,12 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 
 /* --- mikey_marks.c --------------------------------------------------------------------------*/
 
-/* The latest timestamp of each peer, in a file that is mapped: a killed process loses nothing. A
- * peer has a place by a keyed hash of its name. Two of the same place share their mark. */
+/* The latest timestamp of each peer. The file is mapped, so a killed process loses none. A keyed
+ * hash of the peer's name selects its place. Peers with the same place share a timestamp. */
 struct mikey_marks;
 int mikey_marks_open(struct mikey_marks **out, const char *path); /* mikey_replay_keep() */
 void mikey_marks_close(struct mikey_marks *m);                    /* NULL is fine */
-/* As it was when the file was opened; 0: none. */
+/* The timestamp that the file had when it was opened; 0: none. */
 uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner);
 void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time);
 

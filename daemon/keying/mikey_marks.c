@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A file of timestamps: a head, and one mark for each place. */
+/* A file of timestamps: a header, and one timestamp for each place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static int check(int fd, bool *fresh)
 	return st.st_size == sizeof(struct file) ? 0 : -EINVAL;
 }
 
-/* Begun, or of an earlier run. The magic comes last: a file that was not begun completely is begun
- * again. */
+/* Accepts a file of an earlier run, or writes a new one. The magic is written last, so an
+ * incomplete file is written again. */
 static int begin(struct file *f, bool fresh)
 {
 	static const uint8_t none[sizeof(magic)];
@@ -75,7 +75,7 @@ static int map(struct mikey_marks *m, int fd)
 
 int mikey_marks_open(struct mikey_marks **out, const char *path)
 {
-	/* O_NONBLOCK, as a named pipe would block. */
+	/* O_NONBLOCK, because a named pipe would block. */
 	const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	struct mikey_marks *m = calloc(1, sizeof(*m));
 	int fd = m ? open(path, flags, 0600) : -1, err = m ? 0 : -ENOMEM;

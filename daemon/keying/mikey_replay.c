@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages that were believed (RFC 3830 5.4). A table of small buckets, by a keyed hash: nobody can
- * choose messages that fall into the same one. A message has two buckets, and takes the emptier. */
+/* Remembers accepted messages (RFC 3830 5.4) in a table of small buckets. The hash is keyed, so
+ * nobody can choose messages of one bucket. A message goes into the emptier of two buckets. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,14 +11,14 @@
 
 #define BUCKET      16u
 #define DIGEST      24u
-#define OWNERS      4096u /* counts of entries, by a hash of the owner */
+#define OWNERS      4096u /* counters of entries, by a hash of the owner */
 #define ENTRIES_MAX (1u << 22)
 
 struct entry {
 	uint8_t digest[DIGEST];
 	uint64_t time;   /* of the message, or the highest counter */
 	uint32_t skew_s; /* that was allowed for it */
-	uint16_t owner;  /* index of its count */
+	uint16_t owner;  /* index of its counter */
 	uint8_t kind;    /* enum kind */
 };
 
@@ -35,7 +35,7 @@ struct mikey_replay {
 	struct entry entry[];
 };
 
-/* Where a message is, or may be. */
+/* The place of a message, or its possible places. */
 struct place {
 	struct entry *bucket[2];
 	struct entry *found; /* NULL: new */
@@ -110,7 +110,7 @@ static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp 
 		!outside(r->since, s->now_ntp, 2 * skew(s));
 }
 
-/* The last run accepted it, or a later one. */
+/* The last run accepted this message, or a later one of the peer. */
 static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stamp *s)
 {
 	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner) : 0;
@@ -178,7 +178,8 @@ static void sweep(struct mikey_replay *r, uint64_t now_ntp)
 			release(r, &r->entry[i]);
 }
 
-/* Half of what is free. An eighth of the table is not counted, so that buckets have room. */
+/* An owner may use half of what is free. An eighth of the table does not count, so that buckets
+ * have room. */
 static bool has_share(const struct mikey_replay *r, uint16_t owner)
 {
 	uint32_t limit = r->buckets * (BUCKET - BUCKET / 8);

@@ -165,7 +165,7 @@ static enum mikey_failure proof_by_cert(struct work *w)
 	return f ? f : mikey_in_sign(&w->in, w->peer.cert, NULL);
 }
 
-/* What follows the proof costs milliseconds in all modes but this one. */
+/* After authentication, all modes except this one compute for milliseconds. */
 static bool afford(const struct work *w)
 {
 	const struct mikey_store *s = w->a->store;
@@ -186,7 +186,7 @@ static enum mikey_failure proof(struct work *w)
 	/* With certificates, no common key can authenticate an Error message yet. */
 	w->run->believed = by_psk(w->run);
 	memcpy(w->run->auth_key, w->t.auth, sizeof(w->run->auth_key));
-	/* Not remembered if refused: the same message may come again. */
+	/* A refused message is not remembered, because it may be repeated later. */
 	return afford(w) ? mikey_replay_add(w->a->replay, &s) : MIKEY_FAIL_RATE;
 }
 

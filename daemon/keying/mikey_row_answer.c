@@ -26,7 +26,7 @@ static enum keying_result refuse(struct keying_answer *a, struct str detail)
 	return KEYING_REFUSES;
 }
 
-/* The message that we sent stays as it is: other answers may come of forks. */
+/* Our message stays unchanged, because other branches of a fork may answer it, too. */
 static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 	const struct keying_in *in, struct mikey_run *run)
 {
@@ -41,7 +41,7 @@ static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 			.skew_s = mikey_config_limits(h->config)->skew_s,
 			.env = mikey_row_env(h)};
 
-		/* The offer paid for one answer. */
+		/* The budget of the offer includes one answer. */
 		f = t->got && run->mode != MIKEY_PSK &&
 				!mikey_host_afford(h, &party.peer, in->emergency)
 			? MIKEY_FAIL_RATE
@@ -57,7 +57,7 @@ static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 	return f;
 }
 
-/* The keys of this response, which several m-lines and repeated answers may have. */
+/* The keys of this response, which several m-lines and repeated answers may contain. */
 static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 	const struct said *said, const struct keying_in *in, struct str *why)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Our message in an offer: of the session level if it is for all m-lines, which costs one exchange
- * instead of many; of the media level otherwise, and for a single m-line. */
+/* Our message in an offer. If all m-lines have MIKEY, one message at session level serves them,
+ * which costs one exchange instead of many. Otherwise, and for a single m-line, it is at media
+ * level. */
 #include "keying/mikey_row_int.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static uint64_t draw_number(const struct keying_in *in)
 	return n | 4;
 }
 
-/* Whom an m-line is for, and how. Wipe it. */
+/* The parties and the mode for an m-line. Wipe it. */
 struct wish {
 	struct mikey_party party;
 	enum mikey_mode mode;
@@ -116,7 +117,7 @@ static enum mikey_failure initiate(
 		offer.suite, in->policy->accept & (flags->only ? flags->only : ~flags->no), in);
 	if (!t)
 		return MIKEY_FAIL_INTERNAL;
-	/* The answer is not limited again: the callee rings. */
+	/* The answer is not limited again, because the callee already rings. */
 	if (w->mode != MIKEY_PSK && !mikey_host_afford(h, &w->party.peer, in->emergency))
 		return MIKEY_FAIL_RATE;
 	f = mikey_initiate(&t->run, &start, &out);
@@ -142,7 +143,7 @@ static void no_message(struct keying_written *w, struct str why, const struct ke
 		w->error = mikey_row_error(why);
 }
 
-/* One message for n m-lines: of the session level if there are several. */
+/* Makes one message for n m-lines, at session level if there are several. */
 static void write_message(
 	struct keying_written *w, uint32_t n, const struct wish *wish, const struct keying_in *in)
 {
@@ -175,7 +176,7 @@ enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct ke
 
 	if (use < MIKEY_USE_OFFER || !sdp_proto_is_secure(o->proto) || sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
-	/* The operator's default is for those who have a section. */
+	/* The operator's default applies only to peers with a section. */
 	if (in->r->mikey == NG_MIKEY_DEFAULT && party_of(&wish.party, o->to.state, in))
 		return KEYING_PASSES;
 	w.to->mikey.asked = MIKEY_NEXT;
@@ -195,7 +196,7 @@ enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct ke
 	return KEYING_REFUSES;
 }
 
-/* RFC 4567 3.1: a line of the session level is for all m-lines. */
+/* RFC 4567 3.1: a line at session level applies to all m-lines. */
 static bool all_wish(const struct keying_written *w, uint32_t n, const struct wish *first,
 	const struct keying_in *in)
 {

@@ -12,7 +12,7 @@
 #define SESSION_UFRAG 8u  /* of ours: 48 random bits */
 #define SESSION_PWD   24u /* of ours: 144 random bits */
 
-#define SESSION_LOCALS 4u /* local addresses of a leg */
+#define SESSION_LOCALS 4u /* most local addresses of a leg */
 #define SESSION_PORTS  (2 * SESSION_LOCALS)
 
 struct session_ice {
@@ -52,34 +52,34 @@ struct session_dtls {
 #define SESSION_ZRTP_ZID  12u
 #define SESSION_SAS_MAX   64u
 
-struct session_sas { /* as one terminal is told the other's (RFC 6189 7.3) */
+struct session_sas { /* a SAS as SASrelay carries it to the other terminal (RFC 6189 7.3) */
 	bool known;
 	uint8_t kind; /* enum zrtp_sas */
 	uint8_t hash[32];
 };
 
-struct session_said {              /* what people may know of an exchange of ZRTP */
-	char sas[SESSION_SAS_MAX]; /* as people read it */
+struct session_said {              /* results of a ZRTP exchange; no secrets */
+	char sas[SESSION_SAS_MAX]; /* as text */
 	struct session_sas proof;
-	bool verified;                 /* the SAS was confirmed before, by both sides */
-	bool mismatched;               /* the peer's retained secrets are not ours */
+	bool verified;                 /* both sides confirmed the SAS in an earlier exchange */
+	bool mismatched;               /* the peer's retained secrets differ from ours */
 	bool enrolled;                 /* the peer trusts us to relay SAS */
-	uint8_t zid[SESSION_ZRTP_ZID]; /* its entry in the cache; zero: there is no cache */
+	uint8_t zid[SESSION_ZRTP_ZID]; /* key of its entry in the cache; zero: no cache */
 };
 
 struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189 4.5.3) */
 	bool on;
 	uint32_t exchange;               /* another number is another exchange */
-	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello follows from both (zrtp_self.h) */
+	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello is computed from seed and zid (zrtp_self.h) */
 	uint8_t zid[SESSION_ZRTP_ZID];
-	/* Sessions of one terminal in a call. The first exchange agrees on a secret, the others use
-	 * it (RFC 6189 4.4.3). Zero: alone. */
+	/* The same for all sessions of one terminal in a call. The first exchange agrees on a
+	 * secret, and the others use it (RFC 6189 4.4.3). Zero: not shared. */
 	uint8_t party[SESSION_ZRTP_ZID];
 	bool bound; /* the peer's Hello must have this hash */
 	uint8_t hash[32];
 	bool goclear;           /* the peer may end SRTP */
-	bool enrol;             /* the peer is asked to enrol with us */
-	struct session_sas far; /* that of the other terminal */
+	bool enrol;             /* ask the peer to enrol with us */
+	struct session_sas far; /* SAS of the other terminal */
 	/* Restored: its keys are known, and the exchange is over. */
 	bool established;
 };
@@ -87,14 +87,14 @@ struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189
 struct session_cfg {
 	bool mux;       /* RTCP uses the port of RTP */
 	bool maybe_mux; /* we offered that: the answer decides */
-	/* What the peer is told, by [rtcp], the most preferred address first. More than one: they
-	 * are host candidates. An ICE agent keeps those that it began with. */
+	/* Our addresses in SDP, by [rtcp], the most preferred first. Several are host candidates.
+	 * An ICE agent keeps those that it began with. */
 	uint8_t locals;
 	struct endpoint local[SESSION_LOCALS][2];
 	/* Signalled; without ICE, packets go there. */
 	struct endpoint remote[2];
 	struct endpoint selected[2]; /* restored: the pairs of before, family 0 = none */
-	uint8_t selected_at[2];      /* and the local address of each */
+	uint8_t selected_at[2];      /* place in local of each pair's address */
 	struct session_ice ice;
 	struct session_dtls dtls;
 	struct session_zrtp zrtp;
@@ -109,20 +109,22 @@ enum session_event_kind {
 	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
 	SESSION_ABSENT, /* the peer does not speak ZRTP */
 	SESSION_CLEAR,  /* the peer ended SRTP by GoClear */
-	/* By the model: the exchange failed, and the operator prefers media in clear to none. */
+	/* Set by the call model: the exchange failed, and media go on in clear, as the request
+	 * allows. */
 	SESSION_FALLBACK,
 };
 
 struct session_event {
 	uint8_t kind; /* enum session_event_kind */
 	bool rtcp;
-	uint8_t at;       /* PAIR: which of the local addresses, */
-	bool controlling; /* and our role, which a conflict may have changed */
+	uint8_t at;       /* PAIR: place in session_cfg.local */
+	bool controlling; /* PAIR: our role, which a conflict may have changed */
 	uint32_t association;
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */
 	const char *why;           /* constant */
-	/* FAILED: the peer did not take part in the handshake, or ended it. Nothing was forged. */
+	/* FAILED: the peer did not answer the handshake, or ended it. Its certificate was not
+	 * wrong. */
 	bool declined;
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;

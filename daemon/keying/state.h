@@ -46,7 +46,7 @@ struct keying_sdes {
 
 struct keying_dtls_said { /* what a terminal says (RFC 8842) */
 	bool given;
-	bool tls;           /* in a profile of DTLS: SDES beside it does not go first */
+	bool tls;           /* in a profile of DTLS: SDES in the same m-line does not go first */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
@@ -59,12 +59,12 @@ struct keying_dtls {
 	bool asked;                       /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
 	bool passive;                     /* we leave the terminal the client's role */
-	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
-	uint32_t association;       /* counts them */
-	uint32_t suites;            /* bit per suite: SRTP profiles that may be agreed on */
-	bool may_clear;             /* in clear if the terminal declines the handshake; not saved */
-	bool nena;                  /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
-	uint64_t our_cert;          /* keying_host.cert of the one in force; 0: none */
+	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
+	uint32_t association; /* counts them */
+	uint32_t suites;      /* bit per suite: SRTP profiles that may be agreed on */
+	bool may_clear;       /* media in clear if the terminal declines the handshake; not saved */
+	bool nena;            /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
+	uint64_t our_cert;    /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
 
@@ -89,7 +89,7 @@ struct keying_mikey {
 	uint8_t offered_place;
 	bool offered_session; /* the message is of the session level */
 	uint64_t asked;       /* our last offer to the terminal */
-	uint8_t asked_place;  /* which of the m-lines of our message this is */
+	uint8_t asked_place;  /* place of this m-line in our message */
 	bool asked_only;      /* and that had no other keys */
 	/* Keys that may return: the same answer may come again. Not saved, as exchanges are not. */
 	struct mikey_key ours[KEYING_MIKEY_KEYS];
@@ -119,18 +119,18 @@ struct keying_zrtp {
 	/* Our Hello messages follow from it. unused: no exchange was agreed on with it. */
 	uint8_t seed[KEYING_ZRTP_SEED];
 	bool unused;
-	/* Random, the same for all m-lines of a terminal in a call: their exchanges belong
-	 * together. Zero: not drawn. */
+	/* Random number, the same for all m-lines of a terminal in a call, whose exchanges share a
+	 * secret. Zero: not drawn yet. */
 	uint8_t party[KEYING_ZRTP_ZID];
-	uint8_t zid[KEYING_ZRTP_ZID]; /* ours towards it: party, or that of the host's cache */
+	uint8_t zid[KEYING_ZRTP_ZID]; /* ours towards the terminal: that of the cache, else party */
 	/* What came of the exchange: the SAS as people read it, what both terminals compare by
 	 * SASrelay, and what is known of it. */
 	char sas[KEYING_SAS_MAX];
 	bool verified; /* a person confirmed the SAS in this exchange or an earlier one */
-	bool enrolled; /* the terminal shows the far party's SAS */
-	bool proven;   /* the next two are known */
-	uint8_t sas_kind, sas_hash[32];    /* what the far terminal's SASrelay has */
-	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* in the cache; zero: it is not */
+	bool enrolled; /* the terminal shows the SAS of the far terminal */
+	bool proven;   /* sas_kind and sas_hash are known */
+	uint8_t sas_kind, sas_hash[32];    /* sent to the far terminal by SASrelay */
+	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* its entry in the cache; zero: none */
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
 	bool cleared;    /* the terminal ended SRTP by GoClear */
 };

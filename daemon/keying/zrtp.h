@@ -159,7 +159,7 @@ bool zrtp_sas_verified(const struct zrtp *z);
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind);
 bool zrtp_initiated(const struct zrtp *z);
 const uint8_t *zrtp_peer_zid(const struct zrtp *z); /* NULL: no Hello yet */
-/* The peer is enrolled with us, or we with it: it shares the secret of an enrolment. */
+/* The peer is enrolled with us, or we with it: both have the secret of an enrolment. */
 bool zrtp_enrolled(const struct zrtp *z);
 /* The peer says that it is a trusted man in the middle itself. */
 bool zrtp_peer_is_mitm(const struct zrtp *z);
@@ -193,11 +193,11 @@ int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kin
 const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
 /* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: no keys. */
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
-/* How it is shown. */
+/* The kind of that SAS: how terminals show it. */
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z);
-/* The peer allows that we end SRTP by GoClear. */
+/* The peer allows us to end SRTP by GoClear. */
 bool zrtp_peer_allows_clear(const struct zrtp *z);
-/* This stream has the secret of another one, and no SAS of its own. */
+/* This stream uses the secret of another one (Multistream mode), and has no SAS of its own. */
 bool zrtp_is_multi(const struct zrtp *z);
 
 #endif

@@ -101,7 +101,7 @@ bool zrtp_mismatched(const struct zrtp *z)
 	return z->mismatched;
 }
 
-/* The peer may make this exchange its enrolment: we asked it to, or it asked us. */
+/* Whether this exchange is an enrolment: we asked the peer for one, or it asked us. */
 static bool enrols(const struct zrtp *z)
 {
 	return z->cfg.enrol || z->peer_enrols;

@@ -461,7 +461,8 @@ bool keying_falls_back(const struct keying_state *s)
 	return s->in_force == KEYING_ZRTP && s->zrtp.flags & NG_ZRTP_FALLBACK;
 }
 
-/* A terminal that announced it in SDP does speak it, and somebody drops its packets. */
+/* A terminal that announced ZRTP in SDP speaks it. If its packets are missing, an attacker may drop
+ * them. */
 bool keying_may_clear(const struct keying_state *s)
 {
 	return keying_falls_back(s) ||

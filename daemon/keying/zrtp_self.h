@@ -9,14 +9,14 @@
 
 struct zrtp_self {
 	const uint8_t *seed; /* [ZRTP_SEED] */
-	/* [ZRTP_ZID], the same for all m-lines of a terminal. All zero: of a call that an older
-	 * version saved; it follows from the seed, and Multistream mode is not offered. */
+	/* [ZRTP_ZID], the same for all m-lines of a terminal. All zero: an older version saved the
+	 * call. Then the ZID is computed from the seed, and Multistream mode is not offered. */
 	const uint8_t *zid;
 };
 
-/* The SSRC of our packets follows from the seed, too. Preshared mode is not offered: a stolen cache
- * of retained secrets would reveal later calls. prefs and self are referred to, and outlive the
- * configuration. */
+/* The SSRC of our packets is computed from the seed, too. Preshared mode is not offered, because a
+ * stolen cache of retained secrets would reveal later calls. The configuration points to prefs and
+ * self, which must outlive it. */
 void zrtp_self_config(
 	struct zrtp_config *out, struct zrtp_prefs *prefs, const struct zrtp_self *self);
 /* The value of our a=zrtp-hash. 0 or -EINVAL. */

@@ -21,8 +21,8 @@ struct entry {
 	uint8_t zid[ZRTP_ZID];
 	uint64_t until_s;            /* UINT64_MAX: never expires */
 	struct zrtp_secrets secrets; /* no has_rs1: none yet */
-	struct zrtp_secrets aside;   /* of a mismatch; no has_rs1: none */
-	uint32_t chain;              /* of the same bucket, or of free entries */
+	struct zrtp_secrets aside;   /* put aside after a mismatch; no has_rs1: none */
+	uint32_t chain;              /* next in the bucket, or in the list of free entries */
 	uint32_t newer, older;       /* by last use */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The cache of retained secrets (RFC 6189 4.9), by the ZID of the terminal. Bounded: the entry that
- * was used least recently makes room. The keying threads read and write it during exchanges, the
- * control thread marks entries as verified and saves them. All functions take a lock for less than
- * a microsecond, except zrtp_store_write(), which copies all entries. */
+/* The cache of retained secrets (RFC 6189 4.9), by the ZID of the terminal. It is bounded: a new
+ * entry replaces the least recently used one. Keying threads read and write it during exchanges.
+ * The control thread marks entries as verified and saves them. All functions hold a lock for less
+ * than a microsecond, except zrtp_store_write(), which copies all entries. */
 #ifndef KEYING_ZRTP_STORE_H
 #define KEYING_ZRTP_STORE_H
 
@@ -11,44 +11,46 @@
 
 struct zrtp_store_config {
 	uint32_t max;    /* entries */
-	uint64_t life_s; /* an entry is forgotten so long after its last exchange; 0: never */
-	/* The same moment by both clocks. Entries have real time, sessions know the other. */
+	uint64_t life_s; /* an entry expires this long after its last exchange; 0: never */
+	/* The same moment by both clocks. Entries expire by the real one, and sessions pass the
+	 * monotonic one. */
 	uint64_t real_s, mono_ns;
 };
 
 struct zrtp_store;
 
-/* With a random ZID of ours, and empty. 0, -EINVAL (max is 0), -ENOMEM or -EIO. */
+/* Creates an empty store with a random ZID of ours. 0, -EINVAL (max is 0), -ENOMEM or -EIO. */
 int zrtp_store_create(struct zrtp_store **out, const struct zrtp_store_config *c);
 void zrtp_store_destroy(struct zrtp_store *s); /* wipes it; NULL is fine */
-/* Our ZID: [ZRTP_ZID]. It does not change after zrtp_store_read(). */
+/* Our ZID [ZRTP_ZID]. Only zrtp_store_read() changes it. */
 const uint8_t *zrtp_store_zid(const struct zrtp_store *s);
 
-/* The secrets shared with this terminal. The caller wipes out. False: none. */
+/* Writes the secrets shared with this terminal to *out, which the caller wipes. False: none. */
 bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	struct zrtp_secrets *out);
-struct zrtp_kept { /* what an exchange leaves behind */
+struct zrtp_kept { /* results of an exchange that are kept */
 	struct zrtp_secrets secrets;
-	uint32_t seconds; /* that the terminal asks to keep them; 0: not at all */
-	/* The terminal lost its secrets, or somebody else answers (4.6.1.1). They are put aside
-	 * until zrtp_store_verify(). */
+	uint32_t seconds; /* life that the terminal asks for; 0: do not keep them */
+	/* The terminal lost its secrets, or an attacker answers (4.6.1.1). The new secrets are put
+	 * aside until zrtp_store_verify(). */
 	bool mismatched;
 };
 void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	const struct zrtp_kept *what);
-/* The SAS was compared, or not after all. Secrets that were put aside come into force. False: this
- * terminal has no entry. */
+/* Marks the SAS as compared, or as not compared. Puts secrets that were put aside into force.
+ * False: this terminal has no entry. */
 bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], bool verified);
 uint32_t zrtp_store_count(struct zrtp_store *s);
 
 /* --- Saving ----------------------------------------------------------------------------------- */
 
-/* Changes when there is something new to save. */
+/* Differs from the last saved version if there are changes to save. */
 uint64_t zrtp_store_version(struct zrtp_store *s);
-/* Appends our ZID and all entries, in the clear: encrypt it, and wipe it. 0 or -ENOMEM. */
+/* Appends our ZID and all entries in the clear. The caller encrypts and wipes them. 0 or
+ * -ENOMEM. */
 int zrtp_store_write(struct zrtp_store *s, struct sbuf *out);
-/* Before the threads start. Entries that have expired are left out. 0; -EBADMSG: not such bytes,
- * and nothing changed. */
+/* Reads the bytes of zrtp_store_write(), except expired entries. Call it before the threads start.
+ * 0; -EBADMSG: other bytes, nothing changed. */
 int zrtp_store_read(struct zrtp_store *s, struct str bytes, uint64_t mono_ns);
 
 #endif

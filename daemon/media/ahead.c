@@ -25,8 +25,8 @@ static bool is_old(const struct ahead_packet *p, uint64_t now_ns)
 	return now_ns > p->in.t_ns && now_ns - p->in.t_ns > MEDIA_AHEAD_NS;
 }
 
-/* A free place, or that of the stream's oldest packet: those that stay are consecutive. NULL:
- * none. */
+/* Returns a free place, or the place of the stream's oldest packet, so that kept packets stay
+ * consecutive. NULL: none. */
 static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	struct ahead_packet *found = NULL, *oldest = NULL;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that are ahead of their keys. A terminal that ends its DTLS handshake sends media at
- * once. They reach the worker some milliseconds before its keys do, which come by the keying thread
- * and the control thread. So the first packets of such a stream are kept until then. */
+/* Keeps packets that arrive before their keys. A terminal sends media as soon as its DTLS handshake
+ * ends. The keys pass the keying thread and the control thread, and reach the worker some
+ * milliseconds later. Until then the worker keeps the first packets of the stream. */
 #ifndef MEDIA_AHEAD_H
 #define MEDIA_AHEAD_H
 
 #include "media/state.h"
 #include "packet/arena.h"
 
-#define MEDIA_AHEAD_MAX   256u          /* packets of a worker */
-#define MEDIA_AHEAD_SHARE 64u           /* packets of a stream: then its oldest is dropped */
-#define MEDIA_AHEAD_NS    2000000000ull /* longer than a lost last flight takes to be repeated */
+#define MEDIA_AHEAD_MAX   256u /* packets kept by a worker */
+#define MEDIA_AHEAD_SHARE 64u  /* packets kept of a stream: a further one replaces the oldest */
+#define MEDIA_AHEAD_NS    2000000000ull /* longer than a retransmission of the last flight takes */
 
 struct media_ahead {
 	uint32_t n;
@@ -24,7 +24,7 @@ struct media_ahead {
 };
 
 /* Keeps RTP or RTCP from a believed source (signalled, confirmed, or selected by ICE) of a stream
- * that awaits keys. False: it is another packet, or there is no room. */
+ * that awaits keys. False: another packet, or no room. */
 bool media_ahead_keep(
 	struct media *m, const struct arena *a, const struct packet_in *in, uint32_t stream);
 
@@ -33,9 +33,9 @@ static inline bool media_ahead_waits(const struct media *m)
 	return m->ahead->n != 0;
 }
 
-/* Moves up to max packets whose streams have keys now to in[] and to the arena's slots from "first"
- * on, in order of arrival. Drops those that waited too long, or whose stream is gone. Returns the
- * number of packets moved. steering does not know them: it gets no verdicts. */
+/* Takes up to max packets whose streams have keys now, in order of arrival. Moves them to in[], and
+ * to the arena's slots from "first" on. Drops packets that waited too long, or whose stream was
+ * closed. Returns how many it moved. Steering already has their verdicts, so it gets none. */
 uint32_t media_ahead_take(struct media *m, const struct arena *a, uint32_t first,
 	struct packet_in *in, uint32_t max, uint64_t now_ns);
 

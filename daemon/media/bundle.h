@@ -14,8 +14,8 @@
 
 struct media_bundle { /* written by complete.c only, and by commands */
 	struct bundle_ssrc {
-		/* Received: of the packet that said so last. Sent: BUNDLE_REPORTED, if RTCP of the
-		 * terminal has named it. */
+		/* Received: index of the last packet that named this m-line. Sent: BUNDLE_REPORTED
+		 * if RTCP of the terminal has named the SSRC. */
 		uint64_t index;
 		uint32_t stream; /* handle + 1, 0 = free */
 		uint32_t ssrc;
@@ -49,17 +49,18 @@ void media_bundle_learn(
 /* A packet of this m-line is sent. */
 void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc);
 
-/* Whether a packet to the stream "to" needs its MID (RFC 9143 9.2): it has another, or none, and
- * the terminal's RTCP has not named the SSRC that the packet is sent under. p, len: at least the
- * header, still authentic or not. Reads only. */
+/* Whether the MID of n->to must be written into a packet (RFC 9143 9.2). True if the packet has
+ * another MID. Also true if it has none, and the terminal's RTCP has not named this SSRC of ours.
+ * p, len: at least the header, which need not be authentic yet. Changes nothing. */
 bool media_bundle_wants_mid(
 	const struct media *m, const struct note *n, uint32_t ssrc, const uint8_t *p, size_t len);
-/* Writes the MID of n->to into the plain packet, which has room for MEDIA_MID_GROWTH more bytes.
- * Returns by how many bytes its header grew. */
+/* Writes the MID of n->to into the decrypted packet, which has room for MEDIA_MID_GROWTH more
+ * bytes. Returns by how many bytes the header grew. */
 int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len);
 #define MEDIA_MID_GROWTH RTP_EXT_GROWTH(RTP_MID_MAX)
 
-/* The m-lines that this deciphered RTCP names, a bit each. Notes which SSRCs of ours it names. */
+/* Returns the m-lines that this decrypted RTCP packet names, a bit each. Marks the SSRCs of ours
+ * that it names as reported. */
 uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, size_t len);
 /* The bit of an m-line; 0: it is not of this bundle. */
 uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line);

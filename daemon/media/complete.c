@@ -246,8 +246,8 @@ static void seal_rtcp(
 	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
 }
 
-/* Writes the MID into the decrypted packet in arena.out, and writes the matching job; then encrypts
- * the packet. False: it could not be encrypted. */
+/* Writes the MID into the decrypted packet in arena.out, adapts the job, and encrypts the packet.
+ * False: encryption failed. */
 static bool seal_rtp(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {

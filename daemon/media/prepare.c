@@ -377,8 +377,9 @@ static uint8_t leave_rtcp(struct draft *d)
 	return v;
 }
 
-/* RTP to a bundle whose MID must be written: the header may not change before it is authentic, so
- * the engine only decrypts. A packet without room for it leaves as it is. */
+/* RTP to a bundle, whose MID must be written. The header must not change before it is
+ * authenticated, so the engine only decrypts. A packet without room for the MID is sent without
+ * it. */
 static void leave_with_mid(struct draft *d, uint32_t end)
 {
 	struct xc_job *j = d->job;

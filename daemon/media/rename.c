@@ -95,8 +95,8 @@ static void sender(uint64_t key, uint8_t *p, size_t len)
 		some(key, p, len, 4, 4, p[1] == BYE ? count : 1, false);
 }
 
-/* Whose media feedback is about (RFC 4585 6.1). FIR, TMMBR and their kind, and REMB, name it in
- * their own part (RFC 5104 4.2 and 4.3, draft-alvestrand-rmcat-remb). */
+/* Renames the SSRC that feedback is about (RFC 4585 6.1). FIR, TMMBR, similar messages and REMB
+ * have it in their own part (RFC 5104 4.2 and 4.3, draft-alvestrand-rmcat-remb). */
 static void feedback(uint64_t key, uint8_t *p, size_t len)
 {
 	unsigned format = p[0] & 0x1f;

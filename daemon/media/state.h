@@ -224,8 +224,8 @@ struct media_trial {
 struct note {
 	uint32_t in, stream, to; /* MEDIA_NONE = track only; counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
-	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body, or
-	 * the header extension, change first. 0 = the engine does. */
+	/* Slot of the session keys that complete.c encrypts with, after it changed SSRCs in the
+	 * body or the header extension. 0 = the engine encrypts. */
 	uint32_t seal;
 	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
@@ -271,7 +271,7 @@ struct media {
 	uint32_t doublers;
 	uint32_t bundlers;           /* number of streams with bundle: likewise */
 	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
-	struct media_ahead *ahead;   /* packets whose keys are awaited */
+	struct media_ahead *ahead;   /* packets that wait for keys */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
 	/* [burst_max]: the burst's own arena slots in use; checked for copies only */

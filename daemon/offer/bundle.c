@@ -68,8 +68,8 @@ static bool overlap(const uint64_t a[2], const uint64_t b[2])
 	return (a[0] & b[0]) || (a[1] & b[1]);
 }
 
-/* A terminal that does not know MIDs tells m-lines apart by payload types. In a group an ID names
- * one header extension (RFC 8285 5). */
+/* A terminal without MIDs tells m-lines apart by payload type. In a group, an ID must name only one
+ * header extension (RFC 8285 5). */
 void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in)
 {
 	bool wanted = !(in->r->bundle & NG_BUNDLE_REJECT) &&

@@ -32,12 +32,13 @@ struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer);
 /* --- bundle_mid.c ----------------------------------------------------------------------------- */
 
-/* Whether m-line i is in the group that is written. */
+/* Whether m-line i is in the group that our SDP will have. */
 bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer);
 struct sdp_ext_ids;
-/* Decides under which ID the MID is offered in m-lines whose offer lacks it. ids: the group's. */
+/* Chooses the ID of the MID extension for m-lines that lack this extension. ids: the IDs in use in
+ * the group. */
 void bundle_ask_mid(struct side *to, const struct sdp_ext_ids *ids, const struct neg_in *in);
-/* The line to add for the header extension of the MID; "": none. */
+/* The a=extmap line to add for the MID extension; "": none. */
 struct str bundle_extension(
 	const struct side *to, uint32_t i, const struct neg_in *in, bool is_answer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The header extension for the MID in what we write: offered with each group, and answered wherever
- * a bundled terminal offers it (RFC 9143 14). */
+/* The header extension for the MID in our SDP (RFC 9143 14). We offer it with each group, and
+ * answer it if a bundled terminal offers it. */
 #include "offer/bundle.h"
 
 #include "proto/rtp_ext.h"
@@ -20,7 +20,8 @@ bool bundle_is_written(const struct side *to, uint32_t i, bool is_answer)
 	return l->via || owner;
 }
 
-/* An ID that the group has for the MID, or had, or the first free one. 0: none is free. */
+/* The ID that the group uses for the MID, or used before, else the first free one. 0: none is
+ * free. */
 static uint8_t choose(const struct side *to, const struct sdp_ext_ids *ids)
 {
 	for (uint32_t id = 1; id < SDP_EXT_IDS; id++)

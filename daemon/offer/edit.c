@@ -36,7 +36,7 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	e->keep = pm->keep;
 	e->reject = pm->reject;
 	e->proto = pm->proto;
-	/* Of a rejected m-line, too: a browser refuses an answer with another MID. */
+	/* Also for a rejected m-line: a browser refuses an answer with another MID. */
 	if (is_answer && l && l->said.mid[0])
 		e->mid_text = str_from(l->said.mid);
 	if (pm->keep && (!pm->reject || !m->port))

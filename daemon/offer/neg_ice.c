@@ -87,7 +87,7 @@ static void delay(struct leg_ice *ice, const struct leg_ice *before)
 	ice->last = before->last;
 }
 
-/* Where the script names the address for the terminal, that is the only candidate. */
+/* If the script names the address for the terminal, it is the only candidate. */
 static bool is_wide(const struct neg_in *in)
 {
 	return !in->r->media_address.len;
@@ -99,7 +99,7 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 	bool restarted;
 
 	if (!leg_has_ice(l))
-		l->ice.wide = true; /* the answer may say otherwise */
+		l->ice.wide = true; /* the answer may clear it */
 
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
 	l->ice.restart = l->ice.said && restarted;
@@ -203,8 +203,8 @@ void neg_ice_remotes(struct leg *l)
 
 /* --- What we write ---------------------------------------------------------------------------- */
 
-/* Host candidates on all addresses of the leg, by priority, each with one component or two. Their
- * number. */
+/* Writes host candidates on all addresses of the leg by priority, each with one or two components.
+ * Returns their number. */
 static uint32_t candidates(struct ice_candidate out[SESSION_PORTS], const struct leg *l,
 	uint32_t components, const struct endpoint *addr, const struct neg_in *in)
 {

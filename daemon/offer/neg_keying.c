@@ -29,7 +29,7 @@ static struct keying_leg keying_leg(struct leg *l)
 		 : (struct keying_leg){0};
 }
 
-/* Of the leg's side: its other legs are those of the same terminal. */
+/* The other legs of this leg's side belong to the same terminal. */
 static void share_party(const struct neg_in *in, struct leg *l)
 {
 	for (uint32_t s = 0; s < in->call->sides; s++)
@@ -126,7 +126,7 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 	return written;
 }
 
-/* Whether an m-line of our offer is one of those that keying_end_offer() gets. */
+/* Whether keying_end_offer() gets this m-line of our offer. */
 static bool is_written(const struct plan *plan, const struct side *to, uint32_t i)
 {
 	const struct plan_media *pm = &plan->media[i];
@@ -148,7 +148,7 @@ void neg_end_offer(struct plan *plan, struct side *to, struct neg_in *in)
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		/* A doubled m-line has two profiles, and a message would be for one of them. */
+		/* A doubled m-line has two profiles, but a message serves only one of them. */
 		whole = whole && is_written(plan, to, i) && !plan->media[i].both;
 		if (!is_written(plan, to, i))
 			continue;

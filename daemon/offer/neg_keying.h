@@ -23,7 +23,8 @@ struct neg_offer_keys {
 bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in);
 
-/* After all m-lines of our offer to this side: writes what is for several of them. */
+/* Call it after all m-lines of our offer to this side were written. Writes lines that serve several
+ * of them. */
 void neg_end_offer(struct plan *plan, struct side *to, struct neg_in *in);
 
 /* Reads the answer to our offer: puts the answerer's keys, or RTP, into force. offerer may be NULL.

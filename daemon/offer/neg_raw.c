@@ -34,8 +34,8 @@ static bool is_conversation(const struct sdp_media *m)
 	return false;
 }
 
-/* A browser's data channel: no address is reached without ICE, and ICE ends here for RTP only.
- * Without credentials in its SDP a browser refuses the whole description. */
+/* A browser's data channel. It needs ICE, which the relay terminates only for RTP. A browser
+ * refuses a whole description with a data channel but no ICE credentials. */
 static bool needs_ice(const struct sdp_media *m)
 {
 	return m->proto == SDP_UDP_DTLS_SCTP && m->ice;

@@ -44,7 +44,7 @@
 enum packet_verdict {
 	PACKET_JOB,  /* goes into the batch */
 	PACKET_SENT, /* after complete: given to steering to send */
-	PACKET_SIDE, /* consumed: the keying thread has it (packet/side.h), or it waits for keys */
+	PACKET_SIDE, /* kept by the keying thread (packet/side.h), or until keys arrive */
 	PACKET_PASS, /* not media: passed to the ordinary socket, or to the control thread */
 #define X(id, name, text) PACKET_DROP_##id,
 	PACKET_DROPS(X)

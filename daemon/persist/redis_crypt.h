@@ -8,9 +8,9 @@
 
 struct redis_crypt;
 
-/* option: that of key_file, for the message. key_file: 32 bytes, or 64 hexadecimal digits. "none": records are readable and only marked. A
- * node with a key refuses them, and a node without one refuses sealed records. err: one line. 0 or
- * -errno. */
+/* option: the name of the option that gave key_file, for err. key_file: 32 bytes, or 64 hexadecimal
+ * digits. "none": records are stored in the clear and marked so. A node with a key refuses these
+ * records, and a node without a key refuses encrypted ones. err: one line. 0 or -errno. */
 int redis_crypt_create(struct redis_crypt **out, const char *option, const char *key_file,
 	char *err, size_t err_len);
 void redis_crypt_destroy(struct redis_crypt *s);

@@ -221,7 +221,7 @@ struct taking {
 	int err;
 };
 
-/* The leg does without ports that it lost, except the one that SDP names and those in use. */
+/* A leg is restored without ports that it lost, except the port that SDP names and those in use. */
 static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 {
 	const struct leg_locals was = l->locals;

@@ -209,7 +209,7 @@ static bool params_are_sound(const struct srtp_params *p)
 		(p->rtcp.suite == SUITE_PLAIN || (p->keys && p->rtcp.suite == p->key[0].suite));
 }
 
-/* Each is on another address, and the ports in use are among them. */
+/* Valid if each port is on another address, and the ports in use are among them. */
 static bool locals_are_sound(const struct leg_locals *l)
 {
 	bool sound = true;

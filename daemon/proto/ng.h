@@ -187,8 +187,8 @@ enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE
 #define NG_ZRTP_HOLD        0x10  /* no media before the keys */
 #define NG_ZRTP_CLEAR       0x20  /* media in the clear before the keys */
 #define NG_ZRTP_GOCLEAR     0x40  /* the terminal may end SRTP by GoClear */
-#define NG_ZRTP_ENROL       0x80  /* the terminal is asked to enrol with us */
-#define NG_ZRTP_FALLBACK    0x100 /* media in the clear if the exchange fails, whatever else says */
+#define NG_ZRTP_ENROL       0x80  /* ask the terminal to enrol with us */
+#define NG_ZRTP_FALLBACK    0x100 /* media in the clear if the exchange fails; overrides others */
 #define NG_ZRTP_MODES       0x0fu
 #define NG_ZRTP_BEFORE      0x30u
 enum ng_learning {

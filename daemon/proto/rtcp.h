@@ -50,8 +50,7 @@ struct rtcp_names {
 void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len);
 
 /* Estimated opinion score, 100 to 500 for MOS 1 to 5: the E-model's rating (ITU-T G.107) for G.711,
- * from one-way delay, jitter and loss only. loss: in
- * hundredths of a percent. */
+ * from one-way delay, jitter and loss only. loss: in hundredths of a percent. */
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss);
 
 #endif

@@ -69,7 +69,7 @@ bool rtp_ext_find(struct rtp_ext *out, const uint8_t *p, size_t len, uint8_t id)
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
-struct list { /* elements of one form, behind the four bytes that begin an extension */
+struct list { /* elements of one form; they follow the 4-byte header of an extension */
 	uint8_t *p;
 	size_t len;
 	bool two; /* the two-byte form */
@@ -131,7 +131,7 @@ static void append(struct list *l, const struct rtp_ext_edit *e)
 	l->len += size_of(l, e);
 }
 
-/* The elements of an extension. False: it is not of RFC 8285, or cannot hold e. */
+/* Finds the elements of an extension. False: not of RFC 8285, or its form cannot hold e. */
 static bool open_list(struct list *l, uint8_t *ext, size_t ext_len, const struct rtp_ext_edit *e)
 {
 	bool small = e->id <= ONE_BYTE_IDS && e->value.len <= ONE_BYTE_LEN;

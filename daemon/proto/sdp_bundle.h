@@ -24,15 +24,15 @@ int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
 
 /* The ID of the header extension for the MID; 0: none. */
 uint8_t sdp_mid_ext(const struct sdp *s, const struct sdp_media *m);
-/* Whether the line is its a=extmap. */
+/* Whether the line is an a=extmap of the MID. */
 bool sdp_is_mid_ext(const struct sdp_line *l);
 
 #define SDP_EXT_IDS 256u
-struct sdp_ext_ids {                 /* of the m-lines of a group */
+struct sdp_ext_ids {                 /* IDs of header extensions in a group */
 	struct str uri[SDP_EXT_IDS]; /* by ID; empty: free */
 };
-/* Adds the header extensions of the m-line, and of the session. False, and nothing is added: an ID
- * has another URI already. IDs from 256 on are placeholders (RFC 8285 7), and are left out. */
+/* Adds the header extensions of the m-line and of the session. False: nothing added, because one of
+ * the IDs already has another URI. IDs from 256 on are placeholders (RFC 8285 7) and ignored. */
 bool sdp_ext_add(struct sdp_ext_ids *ids, const struct sdp *s, const struct sdp_media *m);
 
 /* Adds the m-line's payload types, a bit each. */

@@ -37,8 +37,9 @@ struct ice_candidate {
 
 /* Priority of RFC 8445 5.1.2.1: the higher the better. */
 uint32_t ice_candidate_priority(enum ice_candidate_type t, uint16_t local_pref, uint8_t component);
-/* Local preferences and foundations (from 1) of n host candidates, the most preferred first. The
- * families take turns (RFC 8421 4). Candidates of one address have the same of both. */
+/* Writes local preferences and foundations (from 1) of n host candidates; addr has the most
+ * preferred first. IPv4 and IPv6 alternate (RFC 8421 4). Candidates with the same address get the
+ * same preference and foundation. */
 void ice_prefer(const struct endpoint *addr, uint32_t n, uint16_t *preference, uint8_t *foundation);
 
 /* Parses the value of a=candidate, with or without "candidate:" before it, as browsers send it.

@@ -44,8 +44,8 @@ struct session_env { /* what the sessions of a thread share */
 	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
 	uint32_t profiles;
 	bool sha1;                /* accept sha-1 in fingerprints */
-	struct zrtp_store *store; /* of retained secrets, shared by all threads; NULL: none */
-	struct session *party[SESSION_PARTIES]; /* of ZRTP, by hash of session_zrtp.party */
+	struct zrtp_store *store; /* retained secrets, shared by all threads; NULL: none */
+	struct session *party[SESSION_PARTIES]; /* sessions by hash of session_zrtp.party */
 };
 
 /* 0 or -ENOMEM. The environment outlives it. */
@@ -68,8 +68,8 @@ void session_close(struct session *s, uint64_t now_ns);
 void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns);
 
 struct session_in {
-	bool rtcp;  /* the port that it came to, */
-	uint8_t at; /* of this local address */
+	bool rtcp;  /* the port that it arrived at */
+	uint8_t at; /* place of that port's address in session_cfg.local */
 	bool dtls;  /* else STUN, or: */
 	bool zrtp;
 	bool believed; /* from the signalled address, or the source of authentic media */
@@ -80,8 +80,8 @@ struct session_in {
 void session_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 
 struct session_out {
-	bool rtcp;  /* the port that it leaves from, */
-	uint8_t at; /* of this local address */
+	bool rtcp;  /* the port that it is sent from */
+	uint8_t at; /* place of that port's address in session_cfg.local */
 	bool zrtp;
 	struct endpoint dst;
 	uint16_t len;

@@ -29,7 +29,7 @@ void session_ice_drop(struct session *s)
 	s->ice_told = ICE_NEW;
 }
 
-/* In the order of session_port(). Their number. */
+/* Lists local ports in the order of session_port(). Returns their number. */
 static uint8_t locals(const struct session *s, struct ice_local out[ICE_LOCALS])
 {
 	_Static_assert(SESSION_PORTS <= ICE_LOCALS, "all are candidates");

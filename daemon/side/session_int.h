@@ -14,7 +14,7 @@ struct component {
 	uint64_t turn_ns[2];      /* no other source before that, by [signalled] */
 	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
 	struct endpoint told;     /* the last pair that was reported */
-	uint8_t at, told_at;      /* their local addresses */
+	uint8_t at, told_at;      /* local addresses of dst and told */
 	bool keys_told, end_told; /* of the association */
 	uint8_t retries;          /* fresh associations in place of failed ones */
 	uint8_t failure;          /* enum dtls_failure of the first that failed, to be reported */
@@ -35,22 +35,22 @@ struct exchange {               /* of ZRTP, for RTP */
 	struct endpoint proven; /* a source that may take part; family 0: none yet */
 	uint64_t turn_ns;       /* no other source before that */
 	struct endpoint dst;    /* where its packets go to, family 0: not known yet */
-	uint8_t at;             /* from this local address */
+	uint8_t at;             /* local address that they are sent from */
 	bool keys_told;         /* reported */
 	uint8_t told;           /* enum zrtp_state that was reported */
 	uint64_t began_ns;      /* the first packet of the peer; 0: none */
 	bool counted;           /* its result was */
-	/* It waits for another one of the same party until then; 0: it does not. */
+	/* Waits until then for another exchange of its party; 0: does not wait. */
 	uint64_t wait_ns;
-	struct session_said first; /* of the exchange that it has its secret of */
-	bool kept;                 /* the cache has its secrets */
-	uint8_t relayed[32];       /* the SAS hash that was sent by SASrelay */
+	struct session_said first; /* results of the exchange whose secret it uses */
+	bool kept;                 /* its secrets were put into the cache */
+	uint8_t relayed[32];       /* SAS hash last sent by SASrelay */
 };
 
 struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
-	uint8_t locals; /* those of the agent */
+	uint8_t locals; /* addresses in local: those of the agent */
 	struct endpoint local[SESSION_LOCALS][2];
 	struct dtls_cert *cert;            /* of new associations */
 	struct ice_agent *ice;             /* NULL: not in use */
@@ -61,11 +61,11 @@ struct session {
 	struct component part[COMPONENTS];
 	struct exchange exchange;
 	struct session_out verify;  /* one HelloVerifyRequest that waits; len 0: none */
-	uint32_t over;              /* a restored association: its handshake was in another life */
-	uint8_t rtp_suite;          /* of it, if RTCP's handshake has to be made again */
-	uint32_t zrtp_over;         /* likewise, a restored exchange */
+	uint32_t over;              /* number of a restored association, whose handshake is over */
+	uint8_t rtp_suite;          /* its RTP suite, if the RTCP handshake has to be repeated */
+	uint32_t zrtp_over;         /* number of a restored exchange */
 	bool broken, broken_told;   /* no memory for a part */
-	struct session *party_next; /* in its bucket of the environment */
+	struct session *party_next; /* next in its bucket of session_env.party */
 	bool in_party;
 };
 
@@ -74,13 +74,13 @@ static inline uint32_t session_components(const struct session *s)
 	return s->cfg.mux ? 1 : COMPONENTS;
 }
 
-/* The agent's number of a local port. */
+/* The number that the ICE agent knows a local port by. */
 static inline uint8_t session_port(uint8_t at, bool rtcp)
 {
 	return (uint8_t)(2 * at + rtcp);
 }
 
-/* Where packets of component k go to by ICE, and from which local address. Family 0: nowhere. */
+/* Destination of component k by ICE, and *at: the local address to send from. Family 0: none. */
 static inline struct endpoint session_ice_selected(const struct session *s, uint32_t k, uint8_t *at)
 {
 	struct ice_pair_selected pair;
@@ -111,10 +111,10 @@ bool session_zrtp_event(struct session *s, struct session_event *out);
 
 struct session_said session_zrtp_said(const struct session *s);
 
-/* session_party.c: exchanges of one terminal in a call find each other (RFC 6189 4.4.3). */
+/* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);
 void session_party_leave(struct session *s);
-/* The exchange whose secret this one can use, or has to wait for. NULL: none. */
+/* The exchange whose secret this one uses, or waits for. NULL: none. */
 const struct session *session_party_first(const struct session *s);
 
 /* session_count.c: adds to the counters of the environment what happened since. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ZRTP exchanges of one terminal in a call. They run in one keying thread, because a call has
- * one worker. RFC 6189 4.4.3: one of them agrees on a secret by public keys, the others use it. */
+ * one worker. One of them agrees on a secret by public keys, and the others use it (RFC 6189
+ * 4.4.3). */
 #include "side/session_int.h"
 
 static bool has_party(const struct session *s)
@@ -10,7 +11,7 @@ static bool has_party(const struct session *s)
 	return memcmp(s->cfg.zrtp.party, none, sizeof(none)) != 0;
 }
 
-/* Its bytes are random. */
+/* The party is random, so its bytes serve as a hash. */
 static struct session **bucket_of(const struct session *s)
 {
 	return &s->env->party[s->cfg.zrtp.party[0] % SESSION_PARTIES];
@@ -27,7 +28,7 @@ void session_party_join(struct session *s)
 	s->in_party = true;
 }
 
-/* The order has changed, perhaps, so the bucket is searched for. */
+/* session_cfg may have another party by now, so all buckets are searched. */
 void session_party_leave(struct session *s)
 {
 	for (uint32_t i = 0; s->in_party && i < SESSION_PARTIES; i++) {

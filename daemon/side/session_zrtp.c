@@ -11,7 +11,7 @@
 
 /* Least time between two changes of the source, before there are keys. */
 #define TURN_NS 1000000000ull
-/* How often an exchange looks whether the terminal's first one has ended. */
+/* Interval at which an exchange checks whether the terminal's first exchange has ended. */
 #define WAIT_NS 20000000ull
 
 void session_zrtp_drop(struct session *s)
@@ -21,7 +21,7 @@ void session_zrtp_drop(struct session *s)
 	s->exchange = (struct exchange){0};
 }
 
-/* An exchange with another ZID than the cache's began before there was this cache. */
+/* An exchange whose ZID differs from the cache's began without this cache. */
 static bool has_cache(const struct session *s)
 {
 	return s->env->store &&
@@ -75,7 +75,7 @@ static void aim(struct session *s)
 	x->dst = x->proven.family ? x->proven : s->cfg.remote[0];
 }
 
-/* One exchange of a terminal agrees on a secret, the others wait for it and use it (4.4.3). */
+/* One exchange of a terminal agrees on a secret. The others wait for it and use it (4.4.3). */
 static void start(struct session *s, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
@@ -115,7 +115,7 @@ static void keep_secrets(struct session *s, uint64_t now_ns)
 	secmem_wipe(&kept, sizeof(kept));
 }
 
-/* The far terminal's SAS, once for each. Only an enrolled terminal is told. */
+/* Sends the far terminal's SAS, each SAS once, and only to an enrolled terminal. */
 static void relay_sas(struct session *s, uint64_t now_ns)
 {
 	const struct session_sas *far = &s->cfg.zrtp.far;

@@ -178,7 +178,7 @@ static struct slot *session_of(struct side_thread *t, const struct side_packet *
 	return s->session && s->serial == p->serial ? s : NULL;
 }
 
-/* The same, and the port that it came to. NULL: the session has no such port any more. */
+/* The same, and *port: the port it arrived at. NULL: the session no longer has this port. */
 static struct slot *slot_of(struct side_thread *t, const struct side_packet *p, uint32_t *port)
 {
 	struct slot *s = session_of(t, p);

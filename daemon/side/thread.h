@@ -50,8 +50,8 @@ struct side_cmd {
 	 * session may have meanwhile. */
 	uint32_t serial;
 	uint32_t channel; /* OPEN: index of the worker's channel */
-	/* OPEN, CHANGE: handles of the ports in the order of session_cfg.local, RTP's before
-	 * RTCP's. */
+	/* OPEN, CHANGE: stream handles of the ports, in the order of session_cfg.local; of each
+	 * pair RTP first. */
 	uint32_t stream[SESSION_PORTS];
 	uint32_t streams;
 	uint32_t association; /* SETTLE */

@@ -31,7 +31,7 @@ struct srtp_session_keys {
  * (RFC 3711 4.3.1), 0 without one. 0, or -EINVAL for an unknown suite. */
 int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp, uint64_t r);
 
-/* len bytes of key material under a label of its own (RFC 3711 4.3.1), with r = 0. 0, or -EINVAL
+/* Derives len bytes of key material under this label (RFC 3711 4.3.1), with r = 0. 0, or -EINVAL
  * for a suite without encryption. */
 int srtp_kdf_label(uint8_t *out, unsigned len, const struct srtp_master *m, uint8_t label);
 

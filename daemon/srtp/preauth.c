@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tags of SRTP+. Tags go to the packet side ahead of time, or cost one short MAC, so this file
+/* Computes the tags of SRTP+. Tags are computed ahead of packets, or by one short MAC, so this file
  * may call a library for AES. */
 #include "srtp/preauth.h"
 
@@ -47,7 +47,7 @@ static void hmac_state(uint32_t state[5], const uint8_t *key, uint8_t pad)
 int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct srtp_master *m)
 {
 	*k = (struct preauth_key){.scheme = s};
-	/* A label per scheme: no key serves two of them. */
+	/* Each scheme has its own label, so no key serves two schemes. */
 	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, (uint8_t)(PREAUTH_LABEL + s)))
 		return -EINVAL;
 	hmac_state(k->inner, k->seed, 0x36);
@@ -100,11 +100,11 @@ void preauth_fips_init(
 {
 	*g = (struct preauth_fips){.bytes = bytes, .used = 5};
 	memcpy(g->xkey, k->seed, bytes);
-	/* Each SSRC has a seed of its own. */
+	/* Each SSRC gets its own seed. */
 	put_be32(g->xkey, be32(g->xkey) ^ ssrc);
 }
 
-/* SHA-1 of the key, with padding. From 56 bytes on it is two blocks. */
+/* SHA-1 of the key, with padding: two blocks for keys of 56 bytes and more. */
 static void fips_hash(struct preauth_fips *g)
 {
 	uint8_t block[128] = {0};

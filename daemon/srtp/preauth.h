@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SRTP+: a short tag in addition to SRTP's own, with which a receiver drops a forged packet before
- * it computes an HMAC over the whole packet. The tag says that a packet is not worth a look. Only
- * SRTP authenticates. Three schemes:
+ * it computes an HMAC over the whole packet. A right tag proves nothing: SRTP still authenticates
+ * the packet. There are three schemes:
  *
  * sequence	The tag of packet i is number i of a generator with a secret key. The receiver
  *		compares it with numbers that it computed ahead (preauth_window.h).
@@ -10,9 +10,9 @@
  * chain	The tags are random. Each packet carries the next PREAUTH_CHAIN_NEXT tags in its
  *		encrypted payload. The receiver compares, as for "sequence".
  *
- * Each scheme exists as its authors described it, and with a primitive of today. notes/preauth.md
- * compares them. Sender and receiver derive the key from the SRTP master key by the PRF of RFC 3711
- * 4.3 with a label of its own, so nothing else is exchanged. */
+ * "sequence" and "header" exist with their authors' primitive, and with a modern one.
+ * notes/preauth.md compares them. Sender and receiver derive the key from the SRTP master key by
+ * the PRF of RFC 3711 4.3. Each scheme has its own label, so no further key is exchanged. */
 #ifndef SRTP_PREAUTH_H
 #define SRTP_PREAUTH_H
 
@@ -20,7 +20,7 @@
 
 #include "srtp/kdf.h"
 
-/* X(name in the enumeration, name in SDP and for people, bits of a tag) */
+/* X(name in the enumeration, name in SDP and output, bits of a tag) */
 #define PREAUTH_SCHEMES(X)                      \
 	X(SEQUENCE_FIPS, "sequence-fips", 32)   \
 	X(SEQUENCE_AES, "sequence-aes", 32)     \
@@ -38,9 +38,9 @@ enum preauth_scheme {
 #define PREAUTH_HEADER_LEN 12u  /* bytes of an RTP header without CSRCs and extension */
 #define PREAUTH_SEED_MAX   64u  /* bytes: FIPS 186-2 allows 160 to 512 bits */
 #define PREAUTH_CHAIN_NEXT 32u  /* tags of 4 bits: one AES block */
-#define PREAUTH_LABEL      0x50 /* of the PRF; RFC 3711 uses 0 to 5, RFC 6904 6 and 7 */
+#define PREAUTH_LABEL      0x50 /* first PRF label; RFC 3711 uses 0 to 5, RFC 6904 6 and 7 */
 
-/* A key of one direction. It serves all SSRCs of that direction. Wipe it by preauth_key_fini(). */
+/* The key of one direction, for all its SSRCs. Wipe it by preauth_key_fini(). */
 struct preauth_key {
 	enum preauth_scheme scheme;
 	uint8_t seed[PREAUTH_SEED_MAX];
@@ -48,8 +48,8 @@ struct preauth_key {
 	EVP_CIPHER_CTX *aes;         /* sequence-aes */
 };
 
-/* The generator of sequence-fips at a position: FIPS 186-2 appendix 3.1 with SHA-1 as G, and no
- * additional input. It only goes forward. */
+/* State of the generator of sequence-fips: FIPS 186-2 appendix 3.1 with SHA-1 as G, and no
+ * additional input. It cannot go back. */
 struct preauth_fips {
 	uint8_t xkey[PREAUTH_SEED_MAX];
 	uint32_t bytes; /* of xkey: 20 to 64 */
@@ -64,22 +64,23 @@ unsigned preauth_bits(enum preauth_scheme s);
 int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct srtp_master *m);
 void preauth_key_fini(struct preauth_key *k);
 
-/* sequence-aes: the tags of n packets of an SSRC from this 48-bit index on. A tag is a 32-bit word
- * of AES(SSRC, index DIV 4), so that any index costs the same. */
+/* sequence-aes: computes the tags of n packets of an SSRC, from this 48-bit index on. A tag is a
+ * 32-bit word of AES(SSRC, index DIV 4), so any index costs the same. */
 void preauth_sequence(
 	const struct preauth_key *k, uint32_t ssrc, uint64_t index, uint32_t *tag, uint32_t n);
 
-/* sequence-fips: bytes of the seed are used, 20 to 64. The tags start at index 0. */
+/* sequence-fips: starts the generator at index 0. bytes: how many bytes of the seed it uses, 20 to
+ * 64. */
 void preauth_fips_init(
 	struct preauth_fips *g, const struct preauth_key *k, uint32_t ssrc, uint32_t bytes);
-/* The tags of the next n packets. Wipe g by secmem_wipe(). */
+/* Computes the tags of the next n packets. Wipe g by secmem_wipe(). */
 void preauth_fips_next(struct preauth_fips *g, uint32_t *tag, uint32_t n);
 
-/* header-hmac-sha1, header-siphash: the tag of a packet that begins with hdr. */
+/* header-hmac-sha1, header-siphash: computes the tag of a packet with this header. */
 uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN]);
 
-/* chain: writes and reads the block that packet i carries: tags i + 1 to i + PREAUTH_CHAIN_NEXT, of
- * 4 bits each, the first in the upper half of the first byte. */
+/* chain: write and read the block of packet i. It has the tags of packets i + 1 to i +
+ * PREAUTH_CHAIN_NEXT, 4 bits each, the first in the upper half of the first byte. */
 void preauth_chain_write(uint8_t block[16], const uint32_t tag[PREAUTH_CHAIN_NEXT]);
 void preauth_chain_read(uint32_t tag[PREAUTH_CHAIN_NEXT], const uint8_t block[16]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Moves a window of SRTP+ tags. Pure. */
+/* Fills and moves a window of SRTP+ tags (preauth_window.h). Pure. */
 #include "srtp/preauth_window.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static __u64 *word_of(struct preauth_window *w, __u64 index)
 	return &w->used[index % PREAUTH_WINDOW / 64];
 }
 
-/* Places of dropped packets serve later ones, which are unused. */
+/* Later packets take the places of removed ones, and are marked unused. */
 static void drop_before(struct preauth_window *w, __u64 first)
 {
 	__u64 n = first - w->first;
@@ -47,7 +47,7 @@ static void drop_before(struct preauth_window *w, __u64 first)
 void preauth_window_take(struct preauth_window *w, __u64 index)
 {
 	if (index < w->first)
-		return; /* the replay window of SRTP has decided */
+		return; /* older than the window: only SRTP's replay window knows it */
 	if (index >= w->first + PREAUTH_BEHIND)
 		drop_before(w, index - PREAUTH_BEHIND);
 	*word_of(w, index) |= bit_of(index);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A window of tags of SRTP+ (preauth.h): those of packets that may arrive, by sequence number. The
- * check is a look-up and a comparison, in plain C without a library, so that the daemon, an XDP
- * program and the kernel module can share it. It changes nothing. preauth_window.c moves the window
+/* A window with the SRTP+ tags (preauth.h) of the packets that may arrive next, by sequence number.
+ * The check only reads: a look-up and a comparison. It is plain C without a library, so that the
+ * daemon, an XDP program and the kernel module can share it. preauth_window.c moves the window
  * after SRTP has authenticated a packet. */
 #ifndef SRTP_PREAUTH_WINDOW_H
 #define SRTP_PREAUTH_WINDOW_H
@@ -9,19 +9,19 @@
 #include <linux/types.h>
 
 #define PREAUTH_WINDOW 512u /* packets: a power of two, at most 2^15 */
-#define PREAUTH_BEHIND 128u /* of them older than the newest packet, as the replay window */
+#define PREAUTH_BEHIND 128u /* of these, older than the newest packet: as the replay window */
 
 enum preauth_result {
-	PREAUTH_TRUE,    /* worth to be authenticated by SRTP */
-	PREAUTH_FORGED,  /* another tag */
-	PREAUTH_USED,    /* the tag of a packet that SRTP has authenticated already */
-	PREAUTH_OUTSIDE, /* the window says nothing about this sequence number */
+	PREAUTH_TRUE,    /* right tag: authenticate the packet by SRTP */
+	PREAUTH_FORGED,  /* wrong tag */
+	PREAUTH_USED,    /* SRTP has already authenticated a packet with this number */
+	PREAUTH_OUTSIDE, /* the window has no tag for this sequence number */
 };
 
-/* The tag of sequence number n is tag[n % PREAUTH_WINDOW]. used: a bit for each. */
+/* The tag of sequence number n is tag[n % PREAUTH_WINDOW]. used: one bit per tag. */
 struct preauth_window {
 	__u64 first; /* 48-bit index of the oldest packet */
-	__u32 known; /* tags from the oldest on; fewer than PREAUTH_WINDOW before the first fill */
+	__u32 known; /* number of tags present, from the oldest packet on */
 	__u32 mask;  /* bits of a tag */
 	__u32 tag[PREAUTH_WINDOW];
 	__u64 used[PREAUTH_WINDOW / 64];
@@ -42,14 +42,14 @@ static inline enum preauth_result preauth_window_check(
 /* Starts an empty window at a 48-bit index; bits: of a tag, 1 to 32. */
 void preauth_window_init(struct preauth_window *w, __u64 index, unsigned bits);
 
-/* How many tags the window needs next, and the index of the first. The caller computes them, and
- * passes them to preauth_window_add(), in as many pieces as it likes. */
+/* Returns how many tags the window lacks, and the index of the first. The caller computes them and
+ * passes them to preauth_window_add(), in one or several pieces. */
 __u32 preauth_window_room(const struct preauth_window *w, __u64 *index);
 void preauth_window_add(struct preauth_window *w, const __u32 *tag, __u32 n);
 
 /* SRTP has authenticated the packet of this index. Marks its tag as used, and moves the window so
- * that PREAUTH_BEHIND packets before the newest remain. After a jump beyond the window no tag is
- * known until the caller has added those that preauth_window_room() names. */
+ * that PREAUTH_BEHIND packets before the newest remain. A jump beyond the window leaves it without
+ * tags, until the caller adds those that preauth_window_room() asks for. */
 void preauth_window_take(struct preauth_window *w, __u64 index);
 
 #endif

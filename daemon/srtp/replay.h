@@ -47,8 +47,8 @@ static inline uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
 	return roc << 16 | seq;
 }
 
-/* Initialises a window of 64 times words packets, not started. far: memory for it, need not be
- * zeroed; unused up to the default length. */
+/* Initialises a window of words times 64 packets, not started. far: memory for the window, need not
+ * be zeroed; unused up to the default length. */
 static inline void replay_init(struct replay *r, uint64_t *far, uint32_t words)
 {
 	*r = (struct replay){.words = (uint16_t)words};

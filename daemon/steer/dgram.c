@@ -13,8 +13,9 @@
 
 /* --- Checksum --------------------------------------------------------------------------------- */
 
-/* Adds words in memory order, on any machine: RFC 1071 2 (B). Words of 64 bits with their carries,
- * because larger words fold to the same sum (2 (C)). Inline, because most lengths are constants. */
+/* Adds words in memory order, which works for any byte order (RFC 1071 2 (B)). Adds 64-bit words
+ * with their carries, because larger words fold to the same sum (2 (C)). Inline, because most
+ * lengths are constants. */
 static inline __attribute__((always_inline)) uint64_t sum_add(
 	uint64_t sum, const uint8_t *p, size_t len)
 {

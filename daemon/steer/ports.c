@@ -281,7 +281,7 @@ static uint32_t share_of_all(uint32_t all, uint32_t percent)
 	return (uint32_t)((uint64_t)all * percent / 100);
 }
 
-/* Leaves this share, in percent, of the pairs and of the descriptors. */
+/* Takes a pair, but leaves this percentage of the pairs and of the descriptors free. */
 static int take_but(struct ports *p, uint32_t percent, uint8_t local, uint32_t worker,
 	uint64_t now_ns, struct ports_pair *out)
 {

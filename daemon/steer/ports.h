@@ -29,8 +29,8 @@ void ports_reserve(struct ports *p, uint32_t percent);
 /* Like ports_take(), but returns -ENOSPC or -EMFILE if only the reserve is left. */
 int ports_take_ordinary(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
-/* Like ports_take(), but returns -ENOSPC or -EMFILE unless more than half of the pairs, or of the
- * descriptors, are free. */
+/* Like ports_take(), but only while more than half of the pairs and of the descriptors are free.
+ * Else -ENOSPC or -EMFILE. */
 int ports_take_plenty(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
 /* Takes a given pair, which a call had before a restart. *worker: its owner by

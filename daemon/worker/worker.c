@@ -126,7 +126,7 @@ static struct batch batch_of(const struct worker *w, const struct worker_burst *
 		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
 }
 
-/* Packets that waited for keys go first: they are older than those that steering has. */
+/* Packets that waited for keys go first, because they are older than those from steering. */
 static void burst_receive(struct worker *w, struct worker_burst *b)
 {
 	struct arena *a = batch_runner_arena(w->runner);
@@ -185,7 +185,7 @@ static void burst_end(struct worker *w)
 		record_delay(w, b->in, outs);
 	}
 	record_bytes(w, b->in, b->n);
-	if (!b->waited) /* steering had their verdicts before */
+	if (!b->waited) /* steering already got their verdicts */
 		w->steer_ops->verdict(w->steer, b->in, b->n);
 	stage(w, WORKER_STAGE_SEND, at);
 	hist_add(&w->batch, b->n);

@@ -122,7 +122,7 @@ struct worker {
 		struct packet_in *in;    /* [batch_max] */
 		uint32_t n, jobs, first; /* packets, jobs, first arena slot */
 		uint64_t engine_ns;      /* when it was given to the engine */
-		bool waited;             /* its packets waited for keys (media/ahead.h) */
+		bool waited;             /* its packets had waited for keys (media/ahead.h) */
 	} burst[ENGINE_DEPTH_MAX];
 	uint32_t depth, oldest, flying;
 	struct packet_out *out; /* [batch_max] */

@@ -53,10 +53,11 @@ enum nfx_cmd {
 	NFX_CMD_STATS_GET,
 	/* multicast: NFX_A_EVENT and the attributes of its target. */
 	NFX_CMD_EVENT,
-	/* do: the attributes of a ring, see nf_xcipher_ring.h. Reply: NFX_A_RING. From now on
-	 * action queue of this owner's targets writes to the ring. EBUSY: the owner has a ring. */
+	/* do: the attributes of a ring, see nf_xcipher_ring.h. Reply: NFX_A_RING. From now on,
+	 * NFX_ACTION_QUEUE of this owner's targets writes to the ring. EBUSY: the owner already has
+	 * a ring. */
 	NFX_CMD_RING_OPEN,
-	/* do: the ring of this socket's owner. Packets go to NFX_A_QUEUE again. */
+	/* do: closes the ring of this socket's owner. Packets then go to NFX_A_QUEUE again. */
 	NFX_CMD_RING_CLOSE,
 	NFX_CMD_COUNT
 };
@@ -129,7 +130,7 @@ enum nfx_dest_attr {
 
 enum nfx_action {
 	NFX_ACTION_PASS,  /* to the socket */
-	NFX_ACTION_QUEUE, /* to the owner's ring, or without one to NFX_A_QUEUE */
+	NFX_ACTION_QUEUE, /* to the owner's ring; without a ring, to NFX_A_QUEUE */
 	NFX_ACTION_RELAY, /* to NFX_A_DESTS, in the kernel */
 	NFX_ACTION_DROP,
 	NFX_ACTION_COUNT
@@ -152,8 +153,8 @@ enum nfx_flag {
 	 * of any length, including STUN and DTLS. Counters count them as RTP. Refused with
 	 * NFX_A_SSRC, and with a different NFX_A_RTCP_ACTION. */
 	NFX_FLAG_UNREAD = 1 << 2,
-	/* Of an emergency call: may use the last eighth of the ring's slots. Needs
-	 * NFX_FEATURE_RING. */
+	/* The target belongs to an emergency call, and may use the last eighth of the ring's slots.
+	 * Needs NFX_FEATURE_RING. */
 	NFX_FLAG_EMERGENCY = 1 << 3,
 	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT | NFX_FLAG_UNREAD | NFX_FLAG_EMERGENCY
 };
@@ -189,7 +190,7 @@ enum nfx_event {
 	X(TTL, "time to live over")                                               \
 	X(RELAYED, "relayed")                 /* incoming packets, not copies */      \
 	X(RELAYED_BYTES, "relayed bytes")                                        \
-	X(RING_DROPS, "no room in the ring")  /* or in a slot; also counted as queued */
+	X(RING_DROPS, "no room in the ring")  /* or packet too long; also counted as queued */
 
 enum nfx_stat {
 	NFX_S_UNSPEC,

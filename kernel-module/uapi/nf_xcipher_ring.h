@@ -49,8 +49,8 @@
  *
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
  * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone) or
- * ENOENT. Packets not yet taken are valid; sends are lost. A ring does not prevent that the module
- * is unloaded. The ring ends when the owner's netlink socket is closed, so also when the
+ * ENOENT. Packets not yet taken are valid; sends are lost. An open ring does
+ * not prevent unloading the module. The ring ends when the owner's netlink socket is closed, so also when the
  * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from

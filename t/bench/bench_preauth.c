@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench preauth: the cost of each scheme of SRTP+ beside SRTP's own check of a 172-byte
- * packet. As in the report, the overhead in normal operation is scheme / SRTP, and the gain under
- * attack is SRTP / check. The report computes its numbers when a packet arrives. Here a receiver
- * computes them ahead, so making a tag and checking one are measured separately. SHA-1 is the same
- * portable code in the schemes and in the first row of SRTP. The second row is the serial
+/* xcipher-bench preauth: the cost of each scheme of SRTP+, compared with SRTP's own check of a
+ * 172-byte packet. As in the report, the overhead in normal operation is scheme / SRTP, and the
+ * gain under attack is SRTP / check. The report computes its numbers when a packet arrives. Here a
+ * receiver computes them ahead, so making a tag and checking one are measured separately. SHA-1 is
+ * the same portable code in the schemes and in the first row of SRTP; the second row is the serial
  * engine. */
 #include <getopt.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void check(struct preauth_bench *b, uint32_t n)
 		b->sink += preauth_window_check(&b->window, (uint16_t)(n * 40503u), n);
 }
 
-/* The window's part of a true packet: marks it, moves on, adds the next tag. */
+/* Window operations for a genuine packet: mark its tag, move the window, add the next tag. */
 static void move(struct preauth_bench *b, uint32_t n)
 {
 	__u64 index;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Delay of running media while a thousand MIKEY exchanges arrive at once: bench_exchanges.py [--mode dh] [--count 1000] [--rounds 3]
-[--priority]. As root. Without limits in mikey-config, so that it is the worst case. Idle and busy rounds take turns."""
+[--priority]. As root. mikey-config sets no limits, which is the worst case. Rounds with and without exchanges alternate."""
 import argparse
 import base64
 import os
@@ -21,13 +21,13 @@ ADDRESS = "10.200.1.2"
 
 
 def offers(world, mode, count):
-    """SDP of as many callers, made beforehand."""
+    """Offers of this many callers, prepared before the run."""
     head = f"v=0\r\no=- 1 1 IN IP4 {ADDRESS}\r\ns=-\r\nc=IN IP4 {ADDRESS}\r\nt=0 0\r\nm=audio 6000 RTP/SAVP 0\r\n"
     return [head + "a=key-mgmt:mikey " + base64.b64encode(test_mikey.initiator(world, mode).message()).decode() + "\r\n" for _ in range(count)]
 
 
 class Burst:
-    """Offers as fast as the daemon answers. took: seconds of all of them; slowest: of one."""
+    """Sends offers as fast as the daemon answers. took: seconds for all of them; slowest: seconds for one."""
 
     def __init__(self, daemon, made):
         self.client, self.made = ng.Client(daemon.net.gateway), made
@@ -45,7 +45,7 @@ class Burst:
 
 
 def one(args, world, count):
-    """A daemon of its own, and media for some seconds; the burst begins after one."""
+    """Starts a daemon and some seconds of media. The burst begins after one second."""
     with Net(("caller",)) as net:
         quiet_terminal(net)
         options = ["--worker-priority=1"] if args.priority else []

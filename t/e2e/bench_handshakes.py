@@ -38,7 +38,7 @@ def certificate(folder):
 
 
 def clients(cert, rate, first, ports):
-    """Starts so many handshakes a second, from ports from "first" on. A packet of SRTP ends each, by which the relay knows that it is over.
+    """Starts this many handshakes per second, from ports from "first" on. An SRTP packet ends each handshake for the relay.
     Prints how many completed."""
     import socket
 
@@ -104,7 +104,7 @@ class Rig:
         self.daemon = relay.Xcipherd(net, "--workers=1", f"--worker-priority={args.worker_priority}", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
 
     def dtls(self, count):
-        """The relay's ports of so many calls, ready for a handshake, and the first port of the clients."""
+        """Relay ports of this many calls that await a handshake, and the first port of the clients."""
         first = FIRST + self.number % 9000
         ports = [dtls_call(self.daemon, self.number + i, self.print, first + i) for i in range(count)]
         self.number += count
@@ -120,7 +120,7 @@ class Rig:
 
 
 def running(rig):
-    """New ones for each turn, because srtpload begins with the first index."""
+    """Calls are new in each turn, because srtpload begins with index 0."""
     return [calls.Call(rig.daemon.client, i, "80", "32", flags={"direction": ["a", "a"]}).setup() for i in range(rig.args.calls)]
 
 
@@ -153,7 +153,7 @@ def memory(rig):
                        flags={"direction": ["a", "b"]}).setup()
         sdes = rss()
         rig.handshakes(*rig.dtls(n)).communicate()
-        time.sleep(12)  # the hold of a terminal that sends nothing is 10 s
+        time.sleep(12)  # a terminal that sends nothing is held for 10 s
         got["SDES"].append((sdes - start) / n)
         got["DTLS"].append((rss() - sdes) / n)
     print("KiB per call: " + ", ".join(f"{k} " + ", ".join(f"{x:.1f}" for x in v) for k, v in got.items()), flush=True)

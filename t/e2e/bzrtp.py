@@ -50,12 +50,12 @@ class Cache:
 
 
 class End:
-    """One stream of a terminal; send gets each packet that is to leave."""
+    """One stream of a terminal. send() gets each packet to send."""
     ends, number = {}, 0
 
     def __init__(self, send, ssrc, start=True, agreements=(), cache=None, first=None):
-        """agreements: the key agreements that it knows, by their numbers in bzrtp.h; none: those of the library. first: another stream of the
-        same terminal, which has to be secure before this one is started."""
+        """agreements: supported key agreements, by their numbers in bzrtp.h; none: all of the library. first: another stream of the
+        same terminal, which must be secure before this one starts."""
         self.lib, self.send, self.ssrc = load(), send, c.c_uint32(ssrc)
         self.secure, self.sas, self.keys, self.verified = False, None, {}, None
         End.number += 1
@@ -69,7 +69,7 @@ class End:
             self.start()
 
     def _make(self, agreements, cache):
-        # Kept: the library calls them as long as it lives.
+        # Keep references: the library calls them until it is closed.
         self.callbacks = Callbacks(STATUS(), 0, SEND(lambda d, p, n: End.ends[d]._sends(p, n)), SECRETS(lambda d, s, part: End.ends[d]._keys(s, part)),
                                    START(lambda d, s, v: End.ends[d]._starts(s, v)), EXPORT())
         context = c.c_void_p(self.lib.bzrtp_createBzrtpContext())
@@ -82,7 +82,7 @@ class End:
         return context
 
     def verify(self):
-        """Its user has compared the SAS."""
+        """The user of the terminal has compared the SAS."""
         self.lib.bzrtp_SASVerified(self.context)
 
     def start(self):

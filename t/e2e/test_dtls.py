@@ -64,7 +64,7 @@ def test_nothing_in_clear_before_the_keys(net, setup):
 
 @cases(("active",), ("passive",))
 def test_nothing_is_lost_after_the_handshake(net, setup):
-    """All that the terminal sends from the end of its handshake on arrives, also media that overtake its last flight."""
+    """All media from the end of the terminal's handshake on arrive, even media that overtake its last flight."""
     with rig(net, setup=setup) as (_, call):
         call.offer().answer()
         if setup == "passive":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ICE with candidates of both families: a terminal that only one of them reaches, a pair that moves, a restart of the daemon."""
+"""ICE with candidates of both families: a terminal reachable by only one of them, a change of the pair, a restart of the daemon."""
 import re
 import socket
 
@@ -23,7 +23,7 @@ def terminals(function):
 
 
 class Both(ice.Ice):
-    """With a socket for IPv6, too. SDP names IPv4. candidate: the relay's, by family. It answers no checks of families in deaf."""
+    """A terminal that also has a socket for IPv6. SDP names IPv4. candidate: the relay's, by family. Ignores checks of families in deaf."""
 
     def __init__(self, net, place):
         self.v6 = ng.socket_in(net.terminal[place], socket.AF_INET6)
@@ -113,7 +113,7 @@ class Rig:
             assert not any(p.startswith(b"stray" + word) for p in got), got
             return word in got and back in self.phone.arrived[family]
         wait_for(f"media by IPv{family}", passes)
-        # Those of the family before may have been on their way.
+        # Packets of the previous family may still be on their way.
         assert len(self.phone.arrived[other]) <= before + 1 or back not in self.phone.arrived[other][before + 1:]
 
     def stream(self):

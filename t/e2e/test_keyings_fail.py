@@ -68,7 +68,7 @@ def test_dtls_that_is_not_answered(net):
 
 
 def test_dtls_that_is_not_answered_in_an_emergency(net):
-    """With allow-RTP-answer an emergency call goes on in clear."""
+    """With allow-RTP-answer, an emergency call continues in clear."""
     with relay_of(net) as daemon:
         a, b = ends(net, "sdes", "dtls")
         b.setup = "passive"

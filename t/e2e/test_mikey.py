@@ -387,7 +387,7 @@ def test_what_a_peer_may_do(net):
 
 
 def test_a_certificate_of_the_file(net):
-    """The message has none: the one in the peer's section proves it. A peer without one is refused."""
+    """The message has no certificate: the one in the peer's section proves it. A peer without one is refused."""
     with rig(net) as world:
         for mode in ("pke", "dh", "rsa-r"):
             a = terminal(world, net, Mikey).use(initiator(world, mode, named=False))

@@ -145,7 +145,7 @@ def test_a_fast_clock_and_a_restart(net):
 
 
 def test_exchanges_are_limited(net):
-    """Of one peer and of all, except emergency calls. Modes without public keys have no limit."""
+    """Limits apply to one peer and to all, except emergency calls. Modes without public keys have no limit."""
     every = "modes = psk dh\npsk-file = psk\n"
     with rig(net, peers=f"[peer {ALICE}]\n{every}[peer {BOB}]\n{every}rate = 1\n", own="rate = 3\npeer-rate = 2\n") as world:
         a = terminal(world, net, Mikey)
@@ -167,7 +167,7 @@ def test_exchanges_are_limited(net):
         assert offer("psk")["result"] == "ok"
         for _ in range(5):
             assert offer("dh", flags=["emergency"])["result"] == "ok"
-        # Offers to a callee of MIKEY count for the callee.
+        # Offers to a callee that uses MIKEY count against the callee.
         line, reply = dtls.Plain.sdp(a), {}
         for i in range(100):
             reply = world.daemon.client.call("offer", call_id=f"x{i}", from_tag="x", sdp=line.replace("RTP/SAVP", "RTP/AVP"), ICE="remove",
@@ -175,7 +175,7 @@ def test_exchanges_are_limited(net):
             if reply["result"] == "error":
                 break
         assert "too many exchanges" in reply["error-reason"], reply
-        # A refused message was not taken for received.
+        # A refused message was not remembered as received.
         a.use(initiator(world, "dh"))
         call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP")
         sdp, reply, end = a.sdp(), {}, time.monotonic() + 60

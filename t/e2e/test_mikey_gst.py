@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """GStreamer's libgstsdp reads the daemon's MIKEY messages. It hangs on types of payloads that it does not know, and reads encrypted keys as
-if they were in clear. So these are taken out, and the child has a time limit."""
+if they were in clear. So these payloads are removed, and the child process has a time limit."""
 import base64
 import ctypes.util
 import json

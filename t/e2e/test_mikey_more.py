@@ -28,8 +28,8 @@ def test_reinvites_change_the_keys(net, mode):
 
 
 def test_a_csb_update_is_refused(net):
-    """RFC 3830 4.5 lets a message without RAND update the keys of an exchange. We do not keep exchanges for that: the re-INVITE is refused, and
-    the call goes on."""
+    """RFC 3830 4.5 lets a message without RAND update the keys of an exchange. We do not keep exchanges for that. So the re-INVITE is refused, and
+    the call continues."""
     with rig(net) as world:
         a = terminal(world, net, Mikey).use(initiator(world, "psk"))
         call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").begin()

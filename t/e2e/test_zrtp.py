@@ -296,7 +296,7 @@ def one_call(net, daemon, cache, verify=()):
 
 
 def test_a_compared_sas_stays_verified(net):
-    """Both sides keep it: the terminal in libbzrtp's cache, the relay in its encrypted file, over a restart."""
+    """Both sides keep the result over a restart: the terminal in libbzrtp's cache, the relay in its encrypted file."""
     with cache_files() as options:
         cache = bzrtp.Cache() if bzrtp.have() else None
         with daemon_of(net, *options) as daemon:
@@ -349,7 +349,7 @@ def test_branches_have_hellos_of_their_own(net):
 
 @cases(("nfqueue",), ("xdp",))
 def test_other_steerings(net, steering):
-    """ZRTP packets come and go by every steering."""
+    """ZRTP works with every steering."""
     with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}, (f"--steering={steering}",)) as (daemon, call):
         call.offer().answer()
         call.a.begin().secured()

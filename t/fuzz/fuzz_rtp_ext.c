@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Header extensions of RTP: whatever is found lies inside the extension, for every ID. An element
- * that is written is found again, and all others stay but those that are removed. */
+/* Header extensions of RTP. For every ID, a found element lies inside the extension. A written
+ * element is found again. All other elements stay, except those to be removed. */
 #include <stdlib.h>
 
 #include "proto/rtp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker of a packet ring must not do: change shared memory while the kernel uses it, ring
- * with wrong indexes, share its memory with a child. */
+/* Does what a worker of a packet ring must not do: changes shared memory while the kernel uses it,
+ * sends wrong indexes, and shares memory with a child. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,8 +32,8 @@ struct hostile {
 	unsigned seed;
 };
 
-/* Changes shared memory while the kernel uses it, most often where it looks next. Leaves published,
- * from which the other thread learns what the kernel would accept. */
+/* Changes shared memory while the kernel uses it, most often where the kernel reads next. Spares
+ * "published", which shows the other thread what the kernel would accept. */
 static void *scribble(void *arg)
 {
 	struct hostile *h = arg;

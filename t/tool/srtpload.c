@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so
  * that the machine's time goes to the relay. Frames leave and arrive by packet sockets, with the
- * kernel's arrival stamps; every packet is checked for length, loss and order, a sample, one in so
- * many of each leg, is authenticated, decrypted and compared. The ciphering is OpenSSL's, not our
- * engines'. Delay is what the terminal's interface sees: from the stamp as a packet leaves it,
- * which the same socket takes, to the stamp as it comes back, both by the kernel: when this program
- * had no processor is in neither. Legs 2k and 2k+1 talk to each other through the relay.
+ * kernel's arrival timestamps. Every packet is checked for length, loss and order. A sample of each
+ * leg is authenticated, decrypted and compared, by OpenSSL instead of our engines. Delay is
+ * measured at the terminal's interface, by the kernel's timestamps of leaving and returning
+ * packets. So it does not include time in which this program had no processor. Legs 2k and 2k+1
+ * talk to each other through the relay.
  *
  *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [NAME=VALUE...]
  *
@@ -13,13 +13,13 @@
  *   sample    one in so many packets is decrypted (16)
  *   payload   bytes (160)
  *   burst-us  packets that are due leave together every so many microseconds at most (50)
- *   drain-ms  time for what is under way when all have left (500)
+ *   drain-ms  how long to wait for packets on their way after the last was sent (500)
  *   stamps    "call": delay counts from the call to send, which is longer, and costs the machine
  *             less. JSON has it as call_* in any case. Otherwise "leave"
- *   skip      packets per leg that earlier runs sent; indexes continue behind them (0)
+ *   skip      packets per leg that earlier runs sent; indexes continue after them (0)
  *   receiver  device on which packets arrive, if not DEVICE. They are addressed to it, so both
  *             may be the ends of one link, without a relay
- *   busy      "yes": JSON has the processors' time that was not idle, as busy_us (root)
+ *   busy      "yes": JSON has the busy time of all processors as busy_us (needs root)
  * One JSON object on standard output. The local ports must have no sockets; drop what arrives there
  * (nft, prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>

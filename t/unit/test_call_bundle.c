@@ -449,7 +449,7 @@ static void the_mid_is_answered(void **state)
 	"a=rtcp-mux\r\na=setup:active\r\n" PRINT ICE
 #define LEVEL(n) "a=extmap:" n " urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n"
 
-/* A group is offered with the MID, and the offerer, which did not offer it, does not see it. */
+/* A group is offered with the MID extension. The offerer did not offer it, and does not see it. */
 static void the_mid_is_offered(void **state)
 {
 	static const struct {
@@ -545,7 +545,8 @@ static void data_channels_of_browsers_are_rejected(void **state)
 		assert_true(r.t.reply.warning.len);
 		assert_non_null(
 			memmem(r.t.reply.warning.s, r.t.reply.warning.len, "data channel", 12));
-		/* The answer has its MID, with the flag generate-mid, too: browsers insist. */
+		/* The answer has its MID, also with the flag generate-mid, because browsers require
+		 * it. */
 		r.answered = true;
 		q = talk_request("a", "b",
 			HEAD("2") "m=audio 5000 RTP/AVP 0\r\n"

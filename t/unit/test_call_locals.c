@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leg with ICE on several local addresses: what SDP lists, what idle ports do, what a selected
- * pair moves, which ports are given back when, and what comes back after a restart. RFC 8421. */
+/* A leg with ICE on several local addresses (RFC 8421): candidates in SDP, idle ports, effects of a
+ * selected pair, release of ports, and restoration after a restart. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,7 +177,8 @@ static void begin(struct rig *r)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-/* Both families in turn, the side's own first; c= and m= as without the others. */
+/* Candidates alternate between families, the side's own first. c= and m= are as with one
+ * address. */
 static void sdp_lists_all_addresses_of_the_interface(void **state)
 {
 	char text[128];
@@ -227,7 +228,7 @@ static void idle_ports_have_no_media(void **state)
 	talk_end(&r.t);
 }
 
-/* Before a pair is selected, and after its consent is lost, nobody's media pass. */
+/* Before a pair is selected, and after its consent expired, no media pass. */
 static void without_a_pair_no_media_pass(void **state)
 {
 	struct session_event lost = {.kind = SESSION_LOST};
@@ -293,11 +294,11 @@ static void a_pair_moves_the_media(void **state)
 	assert_int_equal(r.t.sdp->media[0].port, r.a);
 	assert_true(says(&r, "c=IN IP4 203.0.113.9"));
 	assert_int_equal(mock_stream(r.t.m, port)->remote.port, 4400);
-	/* And back. */
+	/* And back to the first pair. */
 	pair(&r, r.a, 0, false, "198.51.100.1:4000");
 	assert_int_equal(mock_stream(r.t.m, r.a)->remote.port, 4000);
 	assert_int_equal(mock_stream(r.t.m, port)->remote.family, 0);
-	/* A number that is none changes nothing. */
+	/* An invalid number changes nothing. */
 	pair(&r, r.a, 2, false, "[2001:db8::9]:4402");
 	assert_int_equal(mock_stream(r.t.m, r.a)->remote.port, 4000);
 	talk_end(&r.t);
@@ -321,7 +322,7 @@ static void components_move_apart(void **state)
 	talk_end(&r.t);
 }
 
-/* Packets of all ports count, and none of a silent one makes the call silent. */
+/* Packets of all ports count, and a silent port does not make the call silent. */
 static void what_arrived_before_the_move_counts(void **state)
 {
 	struct relay_stats before = {.packets = 500, .last_packet_ns = 777};
@@ -428,7 +429,7 @@ static void the_selected_port_comes_back(void **state)
 		pair(&r, r.a, 1, false, "[2001:db8::9]:4400");
 		pair(&r, r.b, 0, false, "198.51.100.2:5000");
 		save(&r.t, &s);
-		if (lost) /* an idle port of the other leg is another program's now */
+		if (lost) /* another program now has an idle port of the other leg */
 			r.t.m->gone = other_port(&r, r.b);
 		reborn(&r.t);
 		attach(&r);

@@ -374,7 +374,7 @@ static void an_answerer_is_offered_zrtp(void **state)
 	}
 }
 
-/* An emergency call has media in clear rather than none, if the operator says so. */
+/* An emergency call has media in clear instead of none, if the request allows it. */
 static void a_failed_exchange_falls_back_where_that_is_allowed(void **state)
 {
 	static const struct {
@@ -407,7 +407,7 @@ static void a_failed_exchange_falls_back_where_that_is_allowed(void **state)
 	}
 }
 
-/* Each terminal's session is told the other's SAS, for SASrelay. */
+/* Each terminal's session gets the other's SAS, for SASrelay. */
 static void the_far_sas_is_told(void **state)
 {
 	struct rig r;

@@ -145,8 +145,8 @@ static void another_pair_takes_over(void **state)
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
 }
 
-/* The selected family fails in mid-call. The other one takes over before consent is lost, whichever
- * side controls, and it was never checked before, as nomination ended the checks. */
+/* The selected family fails in mid-call. The other family takes over before consent expires,
+ * whichever side controls. It was never checked before, because nomination ended the checks. */
 static void the_other_family_takes_over(void **state)
 {
 	struct ice_pair_selected s;
@@ -184,7 +184,7 @@ static void nominate_v6(uint32_t first, uint32_t requests)
 	}
 }
 
-/* A browser moves to a pair of lower priority, and goes on to nominate that one. */
+/* A browser moves to a pair of lower priority, and keeps nominating it. */
 static void the_last_of_many_nominations_counts(void **state)
 {
 	struct ice_pair_selected s;

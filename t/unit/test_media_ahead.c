@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that arrive before the keys of their handshake: they wait, and are received under the keys
- * as if they came then. A sends to B. */
+/* Media that arrive before the keys of their handshake. They wait, and are processed under the keys
+ * as if they arrived then. A sends to B. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static void set(struct rig *r, struct media_cmd *cmd)
 	assert_int_equal(media_command(r->m, cmd), 0);
 }
 
-/* A's keys: awaited, or there. */
+/* A's keys: awaited or present. */
 static void keys(struct rig *r, bool awaited)
 {
 	struct media_cmd c = {.type = MEDIA_CTX_SET, .id = 0, .now_ns = 1};
@@ -77,14 +77,14 @@ static void media_ahead_of_keys_are_not_lost(void **state)
 	assert_int_equal(r->outs, 3);
 	for (uint32_t k = 0; k < 3; k++)
 		rig_got(r, k, 0x11, k + 1, k + 1);
-	/* Later ones go their ordinary way. */
+	/* Later packets are processed as usual. */
 	send_at(r, 4, 7);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	rig_free(r);
 }
 
-/* They have earned nothing yet: forgeries are recognized under the keys. */
+/* Kept packets are not authenticated yet: forgeries are dropped once the keys arrive. */
 static void forgeries_are_dropped_then(void **state)
 {
 	struct rig *r = awaiting();
@@ -111,7 +111,7 @@ static void few_are_kept_and_not_for_long(void **state)
 		rig_run(r);
 	}
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 3);
-	/* They are old, and dropped with the next packet, or when they are looked at. */
+	/* Old packets are dropped with the next packet, or at the next take. */
 	send_at(r, 90, 2001);
 	rig_run(r);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 3 + MEDIA_AHEAD_SHARE);
@@ -136,7 +136,7 @@ static void strangers_are_not_kept(void **state)
 	rig_free(r);
 }
 
-/* Nor without a handshake, and not longer than the stream lives. */
+/* No packets are kept without a handshake, or after the stream was closed. */
 static void streams_without_a_session_keep_nothing(void **state)
 {
 	struct rig *r = awaiting();

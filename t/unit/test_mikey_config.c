@@ -131,7 +131,7 @@ static void peers_are_found(void **state)
 	mikey_config_destroy(c);
 }
 
-/* An empty section is one: the peer does not fall through to the section of its domain. */
+/* An empty section counts: the peer does not get the section of its domain. */
 static void a_section_needs_no_entries(void **state)
 {
 	struct mikey_config *c = NULL;
@@ -154,7 +154,7 @@ static void a_section_needs_no_entries(void **state)
 	mikey_config_destroy(c);
 }
 
-/* Limits are of a peer, or of all names that one key serves. */
+/* Limits apply to a peer, or to all names that one key serves. */
 static void rates_and_owners(void **state)
 {
 	static const struct {

@@ -154,7 +154,7 @@ static void test_full(void **state)
 	assert_int_equal(flood("a", 200, NOW + 301 * S), 19);
 }
 
-/* Whatever some peers do, a further one has room. */
+/* A further peer always has room. */
 static void test_no_peer_costs_another_its_share(void **state)
 {
 	struct mikey_replay *before = r;
@@ -179,7 +179,7 @@ static void restart(uint64_t now, const char *path)
 	assert_int_equal(mikey_replay_keep(r, path), 0);
 }
 
-/* A peer's clock is ahead of ours: its message from before the restart is later than that. */
+/* A peer's clock is ahead of ours, so its message from before the restart has a later timestamp. */
 static void test_a_fast_clock_and_a_restart(void **state)
 {
 	struct mikey_stamp s = stamp("a", MIKEY_TS_NTP, NOW + 200 * S);
@@ -198,7 +198,7 @@ static void test_a_fast_clock_and_a_restart(void **state)
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
 	s.time += 2;
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
-	/* Within a run messages may arrive in any order. Other peers have other marks. */
+	/* Within a run, messages may arrive in any order. Each peer has its own timestamp. */
 	s.message = STR("c");
 	s.time = NOW + 200 * S + 1;
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
@@ -207,7 +207,7 @@ static void test_a_fast_clock_and_a_restart(void **state)
 	s.owner = STR("carol");
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
 	restart(NOW + 30 * S, path);
-	/* Not a file of ours, or one that others may change. */
+	/* Another kind of file, or a file that other users can change. */
 	assert_int_equal(fchmod(fd, 0666), 0);
 	assert_int_equal(mikey_replay_keep(r, path), -EPERM);
 	assert_int_equal(fchmod(fd, 0600), 0);

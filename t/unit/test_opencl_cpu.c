@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The OpenCL engine on a processor with AVX2 and AES-NI but without AVX-512. PoCL 3.1 compiles for
  * haswell there, which has no AES instructions in LLVM. POCL_KERNELLIB_NAME makes PoCL choose that
- * name on any processor. The kernels must have AES instructions and be right, and they must be
- * right without. Skipped with another OpenCL or a later PoCL. */
+ * name on any processor. The kernels must contain AES instructions. Their results must be right
+ * with and without them. Skipped with another OpenCL or a later PoCL. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

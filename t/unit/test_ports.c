@@ -364,7 +364,7 @@ static void a_reserve_is_left_to_emergency_calls(void **state)
 	ports_destroy(p);
 }
 
-/* What a call can do without leaves half of the pairs, and the reserve if that is larger. */
+/* Optional pairs leave half of all pairs free, or the reserve if it is larger. */
 static void plenty_is_more_than_half(void **state)
 {
 	enum { PAIRS = 40 };

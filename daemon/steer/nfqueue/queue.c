@@ -113,7 +113,7 @@ int queue_open(uint16_t num, uint32_t copy, bool closed)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* An attribute's value. Inline, because libmnl's look at an attribute is four calls
+/* The value of an attribute. Inline, because libmnl needs four calls to read one
  * (notes/steering.md). */
 struct value {
 	const uint8_t *p;

@@ -10,7 +10,7 @@ import netns
 import ng
 
 UDP_SEGMENT = 103
-# Of five packets each, what reaches the ring. "any": kinds that have no payload to speak of.
+# How many of five packets of each kind reach the ring. "any": kinds with hardly any payload.
 KINDS = {
     False: {"good": 5, "options": 5, "bad-checksum": 0, "no-checksum": 5, "udp-long": 0, "udp-short": 0, "udp-zero": 0, "cut": 0, "cut-ip": 0, "cut-all": 0,
             "ihl-4": 0, "ihl-15": 0, "total-long": 0, "total-short": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},

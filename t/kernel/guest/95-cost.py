@@ -148,7 +148,7 @@ def measure(name, start, media, base):
 
 
 def loads(name, media, daemon, talk, base):
-    """All loads of so many calls."""
+    """All loads with this many calls."""
     spec, count, sent = "".join(c.spec() for c in talk), len(talk), 0
     relayed = getattr(daemon, "relayed", None)
     skip = WARM_SECONDS

@@ -10,9 +10,8 @@
  * headroom. */
 #define XDP_ABI_FRAME_MAX 2560
 
-/* Key of map "locals"; the value is the address's number. Of eight-byte words, because Linux 6.1
- * refuses smaller writes to a part of the stack that holds another value, except with
- * CAP_PERFMON. */
+/* Key of map "locals"; the value is the number of the address. It consists of eight-byte words:
+ * without CAP_PERFMON, Linux 6.1 refuses smaller writes over another value on the stack. */
 struct xdp_local {
 	union {
 		__u8 addr[16]; /* IPv4 in the first four bytes, the rest zero */
