@@ -16,7 +16,8 @@
 #define ICE_PATIENCE_NS  (39500 * ICE_MS)  /* RFC 8863 4 */
 #define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
-#define ICE_CLAIMS       3u                /* nominations in a row after which the peer has moved */
+#define ICE_CLAIMS       3u                /* so many nominations in a row: the peer has moved */
+#define ICE_MOVE_NS      (1 * ICE_S)       /* from one such change to the next: each is a command */
 #define ICE_RENEWS_NS    (4 * ICE_S)       /* later checks are of consent: 80 % of 5 s */
 #define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
 #define ICE_SEEK_NS      (120 * ICE_S)     /* shortest time between searches for another pair */

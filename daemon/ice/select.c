@@ -85,7 +85,8 @@ static void rest_others(struct ice_agent *a, const struct pair *nominated)
 static bool replaces(const struct ice_agent *a, const struct selected *s, const struct pair *p)
 {
 	return !s->set || s->old || !s->nominated || p->priority > s->priority ||
-		(!a->controlling && p->claims == ICE_CLAIMS) ||
+		(!a->controlling && p->claims == ICE_CLAIMS &&
+			a->now_ns - s->since_ns >= ICE_MOVE_NS) ||
 		a->now_ns - s->ok_ns > ICE_SILENT_NS;
 }
 

@@ -26,8 +26,10 @@ struct mikey_talk { /* in secure memory */
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
-	/* As the initiator: hash of the response that gave the keys, and its sender. */
-	uint64_t got; /* 0: none yet */
+	/* As the initiator: a response was looked at, which the offer paid for. */
+	bool tried;
+	/* The response that gave the keys, and whose it is. */
+	uint64_t got; /* hash, 0: none */
 	struct mikey_id answerer;
 	/* Number of the m-line, from 1, that has the keys of each place; 0: none yet. */
 	uint8_t line[MIKEY_MEDIA_MAX];

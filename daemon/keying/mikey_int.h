@@ -147,9 +147,9 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 struct mikey_marks;
 int mikey_marks_open(struct mikey_marks **out, const char *path); /* mikey_replay_keep() */
 void mikey_marks_close(struct mikey_marks *m);                    /* NULL is fine */
-/* The timestamp that the file had when it was opened; 0: none. */
-uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner);
-void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time);
+/* As it was when the file was opened; 0: none. One that is later than limit counts as none. */
+uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner, uint64_t limit);
+void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time, uint64_t limit);
 
 /* --- mikey_in.c -----------------------------------------------------------------------------*/
 

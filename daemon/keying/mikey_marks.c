@@ -104,15 +104,22 @@ static uint32_t place(const struct mikey_marks *m, struct str owner)
 	return (uint32_t)(hash_siphash(m->file->key, owner.s, owner.len) % PLACES);
 }
 
-uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner)
+static bool is_possible(uint64_t mark, uint64_t limit)
 {
-	return m->before[place(m, owner)];
+	return mark && !((limit - mark) >> 63);
 }
 
-void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time)
+uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner, uint64_t limit)
+{
+	uint64_t mark = m->before[place(m, owner)];
+
+	return is_possible(mark, limit) ? mark : 0;
+}
+
+void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time, uint64_t limit)
 {
 	uint64_t *mark = &m->file->mark[place(m, owner)];
 
-	if (!*mark || (*mark - time) >> 63)
+	if (!is_possible(*mark, limit) || (*mark - time) >> 63)
 		*mark = time;
 }

@@ -74,6 +74,7 @@ void mikey_replay_destroy(struct mikey_replay *r)
 
 int mikey_replay_keep(struct mikey_replay *r, const char *path)
 {
+	mikey_marks_close(r->marks);
 	return mikey_marks_open(&r->marks, path);
 }
 
@@ -110,10 +111,17 @@ static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp 
 		!outside(r->since, s->now_ntp, 2 * skew(s));
 }
 
-/* The last run accepted this message, or a later one of the peer. */
+/* No message may be later. A mark that is later is from a run whose clock was ahead, and a clock
+ * that jumped must not lock out. */
+static uint64_t latest(const struct mikey_stamp *s)
+{
+	return s->now_ntp + ((uint64_t)skew(s) << 33); /* twice: our clock may be set a little */
+}
+
+/* The last run accepted it, or a later one. */
 static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stamp *s)
 {
-	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner) : 0;
+	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner, latest(s)) : 0;
 
 	return mark && (s->time == mark || (s->time - mark) >> 63);
 }
@@ -263,6 +271,6 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 	e->skew_s = skew(s);
 	e->kind = counter ? COUNTER : MESSAGE;
 	if (r->marks && !counter)
-		mikey_marks_note(r->marks, s->owner, s->time);
+		mikey_marks_note(r->marks, s->owner, s->time, latest(s));
 	return MIKEY_OK;
 }

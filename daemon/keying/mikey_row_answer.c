@@ -41,11 +41,12 @@ static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 			.skew_s = mikey_config_limits(h->config)->skew_s,
 			.env = mikey_row_env(h)};
 
-		/* The budget of the offer includes one answer. */
-		f = t->got && run->mode != MIKEY_PSK &&
+		/* The offer paid for one answer, which may fail late, and come again. */
+		f = t->tried && run->mode != MIKEY_PSK &&
 				!mikey_host_afford(h, &party.peer, in->emergency)
 			? MIKEY_FAIL_RATE
 			: mikey_finish(run, &end, said->message, &keys);
+		t->tried = true;
 	}
 	mikey_host_count(h, (enum mikey_mode)t->run.mode, true, f);
 	if (!f) {

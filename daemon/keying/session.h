@@ -123,8 +123,8 @@ struct session_event {
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */
 	const char *why;           /* constant */
-	/* FAILED: the peer did not answer the handshake, or ended it. Its certificate was not
-	 * wrong. */
+	/* FAILED: the peer did not take part in the handshake, or ended it. Nothing was forged, and
+	 * it is no stranger, who would decline in its place. */
 	bool declined;
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;

@@ -437,7 +437,7 @@ bool keying_verify(struct keying_state *state, struct zrtp_store *store, bool ve
 	s->verified = verified;
 	s->mismatched = s->mismatched && !verified;
 	if (store)
-		(void)zrtp_store_verify(store, s->peer_zid, verified);
+		(void)zrtp_store_verify(store, s->peer_zid, s->sas_hash, verified);
 	return true;
 }
 

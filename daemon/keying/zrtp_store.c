@@ -10,20 +10,22 @@
 #include "base/secmem.h"
 
 #define NONE UINT32_MAX
-/* Of a saved entry: ZID, expiry, the flags of both sets of secrets, the secrets. */
-#define SECRETS_LEN (1u + 4u * ZRTP_SECRET)
+/* Of a saved entry: ZID, expiry, and of both sets the SAS hash, the flags and the secrets. */
+#define SECRETS_LEN (ZRTP_SAS_HASH + 1u + 4u * ZRTP_SECRET)
 #define ENTRY_LEN   (ZRTP_ZID + 8u + 2u * SECRETS_LEN)
 #define HEAD_LEN    (4u + ZRTP_ZID + 4u)
 
-static const char magic[4] = {'X', 'Z', 'R', '1'};
+static const char magic[4] = {'X', 'Z', 'R', '2'};
 
 struct entry {
 	uint8_t zid[ZRTP_ZID];
 	uint64_t until_s;            /* UINT64_MAX: never expires */
 	struct zrtp_secrets secrets; /* no has_rs1: none yet */
-	struct zrtp_secrets aside;   /* put aside after a mismatch; no has_rs1: none */
-	uint32_t chain;              /* next in the bucket, or in the list of free entries */
-	uint32_t newer, older;       /* by last use */
+	struct zrtp_secrets aside;   /* of a mismatch; no has_rs1: none */
+	/* Of the exchanges that left them. */
+	uint8_t sas_hash[ZRTP_SAS_HASH], aside_hash[ZRTP_SAS_HASH];
+	uint32_t chain;        /* of the same bucket, or of free entries */
+	uint32_t newer, older; /* by last use */
 };
 
 struct zrtp_store {
@@ -188,56 +190,105 @@ static uint64_t expiry(const struct zrtp_store *s, uint32_t seconds, uint64_t no
 	return life == UINT64_MAX ? life : now_s + life;
 }
 
+static bool follows(const struct zrtp_secrets *now, const uint8_t *before, bool has_before)
+{
+	return now->has_rs2 && has_before && secmem_equal(now->rs2, before, ZRTP_SECRET);
+}
+
+/* The exchange began when the cache had other secrets than the verified ones. */
+static bool is_overtaken(const struct entry *e, const struct zrtp_secrets *now)
+{
+	const struct zrtp_secrets *has = &e->secrets;
+
+	return has->verified && !follows(now, has->rs1, has->has_rs1) &&
+		!follows(now, has->rs2, has->has_rs2);
+}
+
+static void put_aside(struct entry *e, const struct zrtp_kept *what)
+{
+	e->aside = what->secrets;
+	e->aside.verified = false;
+	memcpy(e->aside_hash, what->sas_hash, sizeof(e->aside_hash));
+}
+
+/* fresh: the entry is new. Otherwise the operator may have changed "verified" meanwhile. */
+static void bring_in_force(struct entry *e, const struct zrtp_kept *what, bool fresh)
+{
+	bool verified = fresh ? what->secrets.verified : e->secrets.verified;
+
+	e->secrets = what->secrets;
+	e->secrets.verified = verified;
+	memcpy(e->sas_hash, what->sas_hash, sizeof(e->sas_hash));
+	secmem_wipe(&e->aside, sizeof(e->aside));
+}
+
 void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	const struct zrtp_kept *what)
 {
 	uint64_t now_s = real_s(s, mono_ns);
+	bool aside, fresh;
 	struct entry *e;
 	uint32_t i;
 
 	pthread_mutex_lock(&s->lock);
 	i = find(s, zid, now_s);
-	if (!what->seconds && !what->mismatched) {
-		if (i != NONE)
+	fresh = i == NONE;
+	aside = what->mismatched || (!fresh && is_overtaken(&s->entry[i], &what->secrets));
+	if (!what->seconds && !aside) {
+		if (!fresh)
 			forget(s, i);
 	} else {
-		if (i == NONE)
+		if (fresh)
 			i = add(s, zid);
 		e = &s->entry[i];
 		unlink_use(s, i);
 		link_use(s, i);
-		if (what->mismatched) {
-			e->aside = what->secrets;
-		} else {
-			e->secrets = what->secrets;
-			secmem_wipe(&e->aside, sizeof(e->aside));
-		}
+		if (aside)
+			put_aside(e, what);
+		else
+			bring_in_force(e, what, fresh);
 		/* A stranger with this ZID does not shorten the life of the terminal's secrets. */
-		if (!what->mismatched || !e->until_s)
+		if (!aside || !e->until_s)
 			e->until_s = expiry(s, what->seconds, now_s);
 		s->version++;
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], bool verified)
+/* False: the secrets are not of this exchange. What is taken back is taken from all of them, except
+ * that a stranger's SAS says nothing of the terminal. */
+static bool verify(struct entry *e, const uint8_t *sas_hash, bool verified)
 {
-	struct entry *e;
+	bool is_aside =
+		e->aside.has_rs1 && secmem_equal(e->aside_hash, sas_hash, sizeof(e->aside_hash));
+
+	if (!verified) {
+		e->secrets.verified = e->secrets.verified && is_aside;
+		return true;
+	}
+	if (is_aside) {
+		e->secrets = e->aside;
+		memcpy(e->sas_hash, e->aside_hash, sizeof(e->sas_hash));
+		secmem_wipe(&e->aside, sizeof(e->aside));
+	} else if (!secmem_equal(e->sas_hash, sas_hash, sizeof(e->sas_hash))) {
+		return false;
+	}
+	e->secrets.verified = true;
+	return true;
+}
+
+bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID],
+	const uint8_t sas_hash[ZRTP_SAS_HASH], bool verified)
+{
+	bool ok;
 	uint32_t i;
 
 	pthread_mutex_lock(&s->lock);
 	i = find(s, zid, 0);
-	if (i != NONE) {
-		e = &s->entry[i];
-		if (verified && e->aside.has_rs1) {
-			e->secrets = e->aside;
-			secmem_wipe(&e->aside, sizeof(e->aside));
-		}
-		e->secrets.verified = verified;
-		s->version++;
-	}
+	ok = i != NONE && verify(&s->entry[i], sas_hash, verified);
+	s->version += ok;
 	pthread_mutex_unlock(&s->lock);
-	return i != NONE;
+	return ok;
 }
 
 uint32_t zrtp_store_count(struct zrtp_store *s)
@@ -262,8 +313,10 @@ uint64_t zrtp_store_version(struct zrtp_store *s)
 	return v;
 }
 
-static uint8_t *write_secrets(uint8_t *p, const struct zrtp_secrets *s)
+static uint8_t *write_secrets(uint8_t *p, const struct zrtp_secrets *s, const uint8_t *sas_hash)
 {
+	memcpy(p, sas_hash, ZRTP_SAS_HASH);
+	p += ZRTP_SAS_HASH;
 	*p++ = (uint8_t)(s->has_rs1 | s->has_rs2 << 1 | s->has_aux << 2 | s->has_pbx << 3 |
 		s->verified << 4);
 	memcpy(p, s->rs1, ZRTP_SECRET);
@@ -273,8 +326,10 @@ static uint8_t *write_secrets(uint8_t *p, const struct zrtp_secrets *s)
 	return p + (size_t)4 * ZRTP_SECRET;
 }
 
-static const uint8_t *read_secrets(struct zrtp_secrets *s, const uint8_t *p)
+static const uint8_t *read_secrets(struct zrtp_secrets *s, uint8_t *sas_hash, const uint8_t *p)
 {
+	memcpy(sas_hash, p, ZRTP_SAS_HASH);
+	p += ZRTP_SAS_HASH;
 	*s = (struct zrtp_secrets){.has_rs1 = *p & 1,
 		.has_rs2 = *p >> 1 & 1,
 		.has_aux = *p >> 2 & 1,
@@ -295,8 +350,8 @@ static void write_entry(struct sbuf *out, const struct entry *e)
 	memcpy(p, e->zid, ZRTP_ZID);
 	put_be32(p + ZRTP_ZID, (uint32_t)(e->until_s >> 32));
 	put_be32(p + ZRTP_ZID + 4, (uint32_t)e->until_s);
-	p = write_secrets(p + ZRTP_ZID + 8, &e->secrets);
-	write_secrets(p, &e->aside);
+	p = write_secrets(p + ZRTP_ZID + 8, &e->secrets, e->sas_hash);
+	write_secrets(p, &e->aside, e->aside_hash);
 	sbuf_put(out, b, sizeof(b));
 	secmem_wipe(b, sizeof(b));
 }
@@ -325,8 +380,8 @@ static void read_entry(struct zrtp_store *s, const uint8_t *p, uint64_t now_s)
 		return;
 	e = &s->entry[add(s, p)];
 	e->until_s = until_s;
-	p = read_secrets(&e->secrets, p + ZRTP_ZID + 8);
-	read_secrets(&e->aside, p);
+	p = read_secrets(&e->secrets, e->sas_hash, p + ZRTP_ZID + 8);
+	read_secrets(&e->aside, e->aside_hash, p);
 }
 
 int zrtp_store_read(struct zrtp_store *s, struct str bytes, uint64_t mono_ns)

@@ -30,16 +30,20 @@ bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t 
 	struct zrtp_secrets *out);
 struct zrtp_kept { /* results of an exchange that are kept */
 	struct zrtp_secrets secrets;
-	uint32_t seconds; /* life that the terminal asks for; 0: do not keep them */
-	/* The terminal lost its secrets, or an attacker answers (4.6.1.1). The new secrets are put
-	 * aside until zrtp_store_verify(). */
+	uint8_t sas_hash[ZRTP_SAS_HASH]; /* of this exchange, and no other */
+	uint32_t seconds;                /* that the terminal asks to keep them; 0: not at all */
+	/* The terminal lost its secrets, or somebody else answers (4.6.1.1). They are put aside
+	 * until zrtp_store_verify(). */
 	bool mismatched;
 };
+/* Verified secrets are replaced only by an exchange that began with them, or with those of before
+ * them. Other secrets are put aside, as those of a mismatch are. */
 void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	const struct zrtp_kept *what);
-/* Marks the SAS as compared, or as not compared. Puts secrets that were put aside into force.
- * False: this terminal has no entry. */
-bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], bool verified);
+/* This SAS was compared, or not after all. Secrets of its exchange that were put aside come into
+ * force. False: the entry has no secrets of that exchange, so nothing becomes verified. */
+bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID],
+	const uint8_t sas_hash[ZRTP_SAS_HASH], bool verified);
 uint32_t zrtp_store_count(struct zrtp_store *s);
 
 /* --- Saving ----------------------------------------------------------------------------------- */

@@ -20,13 +20,38 @@ static void drop(struct media *m, struct ahead_packet *p)
 	m->ahead->n--;
 }
 
+/* Or the clock was set back. */
 static bool is_old(const struct ahead_packet *p, uint64_t now_ns)
 {
-	return now_ns > p->in.t_ns && now_ns - p->in.t_ns > MEDIA_AHEAD_NS;
+	return now_ns > p->in.t_ns + MEDIA_AHEAD_NS || p->in.t_ns > now_ns + MEDIA_AHEAD_NS;
 }
 
-/* Returns a free place, or the place of the stream's oldest packet, so that kept packets stay
- * consecutive. NULL: none. */
+/* No place is free: that of the oldest packet of the stream that has most, if it has at least two
+ * more than this one. Streams are counted by the low bits of their numbers. */
+static struct ahead_packet *place_of_most(struct media *m, uint32_t share)
+{
+	uint16_t has[MEDIA_AHEAD_MAX] = {0};
+	struct ahead_packet *of = m->ahead->of, *found = NULL;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
+		uint32_t s = of[i].stream % MEDIA_AHEAD_MAX;
+
+		has[s]++;
+		most = has[s] > has[most] ? s : most;
+	}
+	if (has[most] < share + 2)
+		return NULL;
+	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
+		if (of[i].stream % MEDIA_AHEAD_MAX == most &&
+			(!found || of[i].number < found->number))
+			found = &of[i];
+	drop(m, found);
+	return found;
+}
+
+/* A free place, or that of the stream's oldest packet: those that stay are consecutive. Or one of
+ * the stream that has most. NULL: none. */
 static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	struct ahead_packet *found = NULL, *oldest = NULL;
@@ -44,7 +69,7 @@ static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now
 		oldest = oldest && oldest->number < p->number ? oldest : p;
 	}
 	if (share < MEDIA_AHEAD_SHARE)
-		return found;
+		return found ? found : place_of_most(m, share);
 	drop(m, oldest);
 	return oldest;
 }

@@ -419,6 +419,12 @@ static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
 	return true;
 }
 
+/* The handshake is with the terminal, as far as can be known: anybody may return a cookie. */
+static bool is_with_terminal(const struct session *s, uint32_t k)
+{
+	return s->ice || is_client(s) || endpoint_eq(&s->part[k].proven, &s->cfg.remote[k]);
+}
+
 static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 {
 	struct component *c = &s->part[k];
@@ -442,7 +448,8 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls);
 
 		out->why = dtls_failure_text(f);
-		out->declined = f == DTLS_FAIL_TIMEOUT || f == DTLS_FAIL_REFUSED;
+		out->declined = (f == DTLS_FAIL_TIMEOUT || f == DTLS_FAIL_REFUSED) &&
+			is_with_terminal(s, k);
 	}
 	return true;
 }

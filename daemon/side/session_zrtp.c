@@ -111,6 +111,7 @@ static void keep_secrets(struct session *s, uint64_t now_ns)
 	if (x->kept || !has_cache(s) || zrtp_new_secrets(x->zrtp, &kept.secrets, &kept.seconds))
 		return;
 	x->kept = true;
+	memcpy(kept.sas_hash, zrtp_sas_hash(x->zrtp), sizeof(kept.sas_hash));
 	zrtp_store_put(s->env->store, zrtp_peer_zid(x->zrtp), now_ns, &kept);
 	secmem_wipe(&kept, sizeof(kept));
 }

@@ -187,6 +187,22 @@ def test_exchanges_are_limited(net):
         assert world.daemon.statistics()["MIKEY"]["dh responder rate"] >= 1
 
 
+def test_failed_answers_are_limited(net):
+    """An offer pays for one answer, also if that fails: a callee's wrong answers cost public-key operations, too."""
+    every = "modes = psk dh\npsk-file = psk\n"
+    with rig(net, peers=f"[peer {ALICE}]\n{every}[peer {BOB}]\n{every}", own="rate = 2\n") as world:
+        b = terminal(world, net, Mikey, "callee").use(bob(world))
+        call = Call(world.daemon, terminal(world, net, dtls.Plain), b, transport_protocol="RTP/SAVP", flags=["MIKEY-peer=" + BOB],
+                    MIKEY=["require", "dh"]).offer()
+        text = b.sdp()
+        good = re.search("mikey ([A-Za-z0-9+/=]+)", text)[1]
+        raw = base64.b64decode(good)
+        wrong = text.replace(good, base64.b64encode(raw[:-1] + bytes([raw[-1] ^ 1])).decode())
+        assert wrong != text
+        why = [call.refused("answer", sdp=wrong, from_tag="a", to_tag="b") for _ in range(100)]
+        assert "too many exchanges" not in str(why[0]) and any("too many exchanges" in str(w) for w in why), (why[0], why[-1])
+
+
 def test_answers_return_to_a_key(net):
     """183 with MIKEY, 183 with SDES, 200 with MIKEY again, as of two phones. Meanwhile the caller repeats its sequence numbers."""
     with rig(net, "--mikey=offer") as world:

@@ -168,13 +168,14 @@ static void the_other_family_takes_over(void **state)
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
 }
 
-/* b gets requests that nominate its pair by IPv6, each sent twice. */
-static void nominate_v6(uint32_t first, uint32_t requests)
+/* b gets requests that nominate its pair of this address, each sent twice. */
+static void nominate(uint8_t local, uint32_t first, uint32_t requests)
 {
-	struct early e = {.src = N.a.local[1].addr, .local = 1, .use_candidate = true};
+	struct early e = {.src = N.a.local[local].addr, .local = local, .use_candidate = true};
 
+	ice_advance(&N.b, N.now_ns);
 	for (uint32_t i = 0; i < N.b.pair_count; i++)
-		if (N.b.pair[i].local == 1) {
+		if (N.b.pair[i].local == local) {
 			N.b.pair[i].state = PAIR_SUCCEEDED;
 			N.b.pair[i].ok_ns = N.b.now_ns;
 		}
@@ -191,11 +192,31 @@ static void the_last_of_many_nominations_counts(void **state)
 
 	(void)state;
 	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
-	net_pass(&N, 1000 * NET_MS);
+	net_pass(&N, 2000 * NET_MS);
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
-	nominate_v6(1, 2); /* the best counts */
+	nominate(1, 1, 2); /* the best counts */
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
-	nominate_v6(3, 1);
+	nominate(1, 3, 1);
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
+}
+
+/* Each change costs the control thread: a peer cannot make many. */
+static void a_peer_that_moves_to_and_fro_is_followed_slowly(void **state)
+{
+	struct ice_pair_selected s;
+	uint64_t changes;
+
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
+	net_pass(&N, 2000 * NET_MS);
+	changes = N.b.changes;
+	for (uint32_t i = 1; i < 1000; i++) {
+		nominate(1, 10 * i, 3);
+		nominate(0, 10 * i + 5, 3);
+	}
+	assert_true(N.b.changes - changes <= 2);
+	net_pass(&N, 2000 * NET_MS);
+	nominate(1, 20000, 3);
 	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
 }
 
@@ -346,6 +367,7 @@ int main(void)
 		cmocka_unit_test(the_other_family_takes_over),
 		cmocka_unit_test(a_search_is_rare),
 		cmocka_unit_test(the_last_of_many_nominations_counts),
+		cmocka_unit_test(a_peer_that_moves_to_and_fro_is_followed_slowly),
 		cmocka_unit_test(restart_keeps_the_old_pair),
 		cmocka_unit_test(restart_moves_to_another_address),
 		cmocka_unit_test(peer_changes_without_our_restart),

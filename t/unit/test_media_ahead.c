@@ -123,6 +123,45 @@ static void few_are_kept_and_not_for_long(void **state)
 	rig_free(r);
 }
 
+/* One's media ahead of keys that never come fill all places; another's find one all the same. */
+static void many_streams_of_one_cost_no_other_its_places(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
+		r->m->ahead->of[i] = (struct ahead_packet){.number = ++r->m->ahead->number,
+			.stream = 1 + i / MEDIA_AHEAD_SHARE,
+			.in.t_ns = 1};
+	r->m->ahead->n = MEDIA_AHEAD_MAX;
+	for (uint64_t i = 1; i <= 4; i++)
+		send_at(r, i, 1);
+	rig_run(r);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 0);
+	assert_int_equal(r->m->ahead->n, MEDIA_AHEAD_MAX);
+	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
+		r->m->ahead->of[i].stream = i;
+	send_at(r, 5, 1); /* nobody has more than this stream */
+	rig_run(r);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
+	rig_free(r);
+}
+
+static void a_clock_that_is_set_back_keeps_nothing_for_long(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	send_at(r, 1, 5000);
+	rig_run(r);
+	assert_true(media_ahead_waits(r->m));
+	assert_int_equal(take(r, 4000), 0); /* it is set a little */
+	assert_true(media_ahead_waits(r->m));
+	assert_int_equal(take(r, 2999), 0);
+	assert_false(media_ahead_waits(r->m));
+	rig_free(r);
+}
+
 static void strangers_are_not_kept(void **state)
 {
 	struct rig *r = awaiting();
@@ -166,6 +205,8 @@ int main(void)
 		cmocka_unit_test(media_ahead_of_keys_are_not_lost),
 		cmocka_unit_test(forgeries_are_dropped_then),
 		cmocka_unit_test(few_are_kept_and_not_for_long),
+		cmocka_unit_test(many_streams_of_one_cost_no_other_its_places),
+		cmocka_unit_test(a_clock_that_is_set_back_keeps_nothing_for_long),
 		cmocka_unit_test(strangers_are_not_kept),
 		cmocka_unit_test(streams_without_a_session_keep_nothing),
 	};

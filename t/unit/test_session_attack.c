@@ -342,6 +342,45 @@ static void a_forged_alert_ends_nothing(void **state)
 	end(&r);
 }
 
+static const struct session_event *failure(const struct rig *r)
+{
+	for (uint32_t i = 0; i < r->events; i++)
+		if (r->event[i].kind == SESSION_FAILED)
+			return &r->event[i];
+	return NULL;
+}
+
+/* An emergency call goes on in clear if the terminal declines. A stranger does not decline for it,
+ * neither by an alert nor by silence. */
+static void a_stranger_declines_nothing_for_the_terminal(void **state)
+{
+	static const uint8_t fatal[] = {21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40};
+	struct rig r;
+
+	(void)state;
+	for (int who = 0; who < 4; who++) {
+		struct peer *p = who % 2 ? &r.terminal : &r.stranger;
+
+		start(&r, true, true);
+		name(&r, 4000);
+		peer_start(&r, p, false);
+		(void)say(&r, p);
+		(void)hear(&r);
+		(void)say(&r, p);
+		(void)hear(&r);
+		if (who / 2)
+			inject(&r, p, false, fatal, sizeof(fatal));
+		for (int i = 0; i < 120 && !failure(&r); i++) {
+			r.now += S_NS;
+			session_tick(r.s, r.now);
+			watch(&r);
+		}
+		assert_non_null(failure(&r));
+		assert_int_equal(failure(&r)->declined, who % 2);
+		end(&r);
+	}
+}
+
 /* RTCP's handshake begins after RTP's, and so its keys come later. Its first ClientHello was not
  * answered: the terminal repeats it. */
 static void keys_of_rtcp_wait_for_those_of_rtp(void **state)
@@ -380,6 +419,7 @@ int main(void)
 		cmocka_unit_test(a_handshake_under_way_goes_on),
 		cmocka_unit_test(strangers_begin_few_handshakes),
 		cmocka_unit_test(a_forged_alert_ends_nothing),
+		cmocka_unit_test(a_stranger_declines_nothing_for_the_terminal),
 		cmocka_unit_test(keys_of_rtcp_wait_for_those_of_rtp),
 	};
 

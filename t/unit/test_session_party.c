@@ -285,11 +285,13 @@ static void a_compared_sas_is_verified_in_the_next_call(void **state)
 	store(THEM);
 	call();
 	assert_false(said(0, US)->verified || said(0, US)->mismatched);
-	assert_true(zrtp_store_verify(rig.store[US], said(0, US)->zid, true));
+	assert_true(
+		zrtp_store_verify(rig.store[US], said(0, US)->zid, said(0, US)->proof.hash, true));
 	hang_up();
 	call();
 	assert_false(said(0, US)->verified); /* the terminal's user has not said so */
-	assert_true(zrtp_store_verify(rig.store[THEM], said(0, THEM)->zid, true));
+	assert_true(zrtp_store_verify(
+		rig.store[THEM], said(0, THEM)->zid, said(0, THEM)->proof.hash, true));
 	hang_up();
 	call();
 	assert_true(said(0, US)->verified && said(0, THEM)->verified);
@@ -304,7 +306,7 @@ static void a_compared_sas_is_verified_in_the_next_call(void **state)
 /* The terminal lost its cache: that is told, and only a comparison brings "verified" back. */
 static void a_lost_cache_is_a_mismatch(void **state)
 {
-	uint8_t zid[ZRTP_ZID];
+	uint8_t zid[ZRTP_ZID], hash[ZRTP_SAS_HASH];
 	struct sbuf b;
 
 	(void)state;
@@ -315,7 +317,8 @@ static void a_lost_cache_is_a_mismatch(void **state)
 	assert_int_equal(zrtp_store_write(rig.store[THEM], &b), 0);
 	call();
 	memcpy(zid, said(0, US)->zid, sizeof(zid));
-	assert_true(zrtp_store_verify(rig.store[US], zid, true));
+	memcpy(hash, said(0, US)->proof.hash, sizeof(hash));
+	assert_true(zrtp_store_verify(rig.store[US], zid, hash, true));
 	hang_up();
 	for (int k = 0; k < 2; k++) { /* the secrets of before stay, until it is verified */
 		zrtp_store_destroy(rig.store[THEM]);
@@ -324,9 +327,10 @@ static void a_lost_cache_is_a_mismatch(void **state)
 		call();
 		assert_true(said(0, US)->mismatched);
 		assert_false(said(0, US)->verified);
+		memcpy(hash, said(0, US)->proof.hash, sizeof(hash));
 		hang_up();
 	}
-	assert_true(zrtp_store_verify(rig.store[US], zid, true));
+	assert_true(zrtp_store_verify(rig.store[US], zid, hash, true));
 	call();
 	assert_false(said(0, US)->mismatched);
 	hang_up();

@@ -43,6 +43,7 @@ static void put(
 	struct zrtp_kept k = {.secrets.has_rs1 = true, .seconds = seconds};
 
 	memset(k.secrets.rs1, secret, ZRTP_SECRET);
+	memset(k.sas_hash, secret, sizeof(k.sas_hash));
 	zrtp_store_put(s, zid(who), at(when_s), &k);
 }
 
@@ -91,28 +92,114 @@ static void entries_expire(void **state)
 	zrtp_store_destroy(s);
 }
 
+static const uint8_t *sas(uint8_t n)
+{
+	static uint8_t hash[ZRTP_SAS_HASH];
+
+	memset(hash, n, sizeof(hash));
+	return hash;
+}
+
+static struct zrtp_kept kept(uint8_t secret, uint8_t before)
+{
+	struct zrtp_kept k = {
+		.secrets = {.has_rs1 = true, .has_rs2 = before != 0}, .seconds = UINT32_MAX};
+
+	memset(k.secrets.rs1, secret, ZRTP_SECRET);
+	memset(k.secrets.rs2, before, ZRTP_SECRET);
+	memcpy(k.sas_hash, sas(secret), sizeof(k.sas_hash));
+	return k;
+}
+
 /* Anybody can use a ZID that is sent in clear. */
 static void a_mismatch_replaces_nothing_before_it_is_verified(void **state)
 {
 	struct zrtp_store *s = make(8, 100);
-	struct zrtp_kept other = {.secrets.has_rs1 = true, .mismatched = true, .seconds = 0};
+	struct zrtp_kept other = kept(66, 0);
 	struct zrtp_secrets x;
 
 	(void)state;
-	memset(other.secrets.rs1, 66, ZRTP_SECRET);
+	other.mismatched = true;
+	other.seconds = 0;
 	put(s, 1, 1, 10, UINT32_MAX);
-	assert_true(zrtp_store_verify(s, zid(1), true));
+	assert_true(zrtp_store_verify(s, zid(1), sas(1), true));
 	zrtp_store_put(s, zid(1), at(20), &other);
 	assert_int_equal(get(s, 1, 30), 1);
 	assert_int_equal(get(s, 1, 109), 1);
-	assert_true(zrtp_store_verify(s, zid(1), true));
+	assert_true(zrtp_store_verify(s, zid(1), sas(66), true));
 	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
 	assert_int_equal(x.rs1[0], 66);
 	assert_true(x.verified);
-	assert_true(zrtp_store_verify(s, zid(1), false));
+	assert_true(zrtp_store_verify(s, zid(1), sas(66), false));
 	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
 	assert_false(x.verified);
-	assert_false(zrtp_store_verify(s, zid(9), true));
+	assert_false(zrtp_store_verify(s, zid(9), sas(9), true));
+	zrtp_store_destroy(s);
+}
+
+/* A stranger calls with the terminal's ZID, before the SAS of the terminal's call was compared. */
+static void what_is_verified_is_the_exchange_whose_sas_was_compared(void **state)
+{
+	struct zrtp_store *s = make(8, 0), *t = make(8, 0);
+	struct zrtp_kept stranger = kept(66, 0);
+	struct zrtp_secrets x;
+	struct sbuf out;
+
+	(void)state;
+	stranger.mismatched = true;
+	put(s, 1, 1, 10, UINT32_MAX);
+	zrtp_store_put(s, zid(1), at(20), &stranger);
+	assert_true(zrtp_store_verify(s, zid(1), sas(1), true));
+	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
+	assert_int_equal(x.rs1[0], 1);
+	assert_true(x.verified);
+	/* Nor are the terminal's secrets verified by an SAS of before them, or of nobody. */
+	assert_false(zrtp_store_verify(s, zid(1), sas(9), true));
+	/* The stranger's SAS is none that the terminal shows: that says nothing of the terminal. */
+	assert_true(zrtp_store_verify(s, zid(1), sas(66), false));
+	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
+	assert_true(x.verified);
+	sbuf_init(&out, 0);
+	assert_int_equal(zrtp_store_write(s, &out), 0);
+	assert_int_equal(zrtp_store_read(t, sbuf_view(&out), at(5)), 0);
+	assert_false(zrtp_store_verify(t, zid(1), sas(9), true));
+	assert_true(zrtp_store_verify(t, zid(1), sas(1), true));
+	assert_int_equal(get(t, 1, 30), 1);
+	sbuf_fini(&out);
+	zrtp_store_destroy(s);
+	zrtp_store_destroy(t);
+}
+
+/* A stranger begins an exchange with the terminal's ZID while the cache does not know it, and ends
+ * the exchange when the terminal is verified. */
+static void an_old_exchange_does_not_replace_verified_secrets(void **state)
+{
+	struct zrtp_store *s = make(8, 0);
+	struct zrtp_kept late = kept(66, 0), next = kept(2, 1), second = kept(3, 1);
+	struct zrtp_secrets x;
+
+	(void)state;
+	put(s, 1, 1, 10, UINT32_MAX);
+	assert_true(zrtp_store_verify(s, zid(1), sas(1), true));
+	zrtp_store_put(s, zid(1), at(20), &late);
+	assert_int_equal(get(s, 1, 30), 1);
+	late.seconds = 0;
+	zrtp_store_put(s, zid(1), at(20), &late);
+	assert_int_equal(get(s, 1, 30), 1);
+	/* Two calls of the terminal itself, at the same time. */
+	zrtp_store_put(s, zid(1), at(40), &next);
+	zrtp_store_put(s, zid(1), at(40), &second);
+	assert_true(zrtp_store_get(s, zid(1), at(50), &x));
+	assert_int_equal(x.rs1[0], 3);
+	assert_true(x.verified);
+	/* What the operator took back during an exchange stays so. */
+	assert_true(zrtp_store_verify(s, zid(1), sas(3), false));
+	next = kept(4, 3);
+	next.secrets.verified = true;
+	zrtp_store_put(s, zid(1), at(60), &next);
+	assert_true(zrtp_store_get(s, zid(1), at(70), &x));
+	assert_int_equal(x.rs1[0], 4);
+	assert_false(x.verified);
 	zrtp_store_destroy(s);
 }
 
@@ -152,6 +239,8 @@ int main(void)
 		cmocka_unit_test(the_least_recently_used_entry_makes_room),
 		cmocka_unit_test(entries_expire),
 		cmocka_unit_test(a_mismatch_replaces_nothing_before_it_is_verified),
+		cmocka_unit_test(what_is_verified_is_the_exchange_whose_sas_was_compared),
+		cmocka_unit_test(an_old_exchange_does_not_replace_verified_secrets),
 		cmocka_unit_test(it_is_saved_and_read),
 	};
 
