@@ -103,8 +103,10 @@ static void feedback(uint64_t key, uint8_t *p, size_t len)
 
 	if (len >= 12 && be32(p + 8))
 		one(key, p + 8, true);
-	if (p[1] == RTPFB ? format == 3 || format == 4 : format >= 4 && format <= 7)
+	if (p[1] == RTPFB ? format == 3 || format == 4 : format >= 4 && format <= 6)
 		some(key, p, len, 12, 8, UINT32_MAX, true);
+	else if (p[1] == PSFB && format == 7) /* VBCM: what follows is the codec's */
+		some(key, p, len, 12, 8, 1, true);
 	else if (p[1] == PSFB && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
 		some(key, p, len, 20, 4, p[16], true);
 }

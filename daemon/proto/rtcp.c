@@ -109,9 +109,11 @@ static void feedback_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 
 	if (len >= 12 && be32(p + 8))
 		add_names(out, p, len, 8, 4, 1, false);
-	/* TMMBR, TMMBN; FIR, TSTR, TSTN, VBCM */
-	if (media ? format == 3 || format == 4 : format >= 4 && format <= 7)
+	/* TMMBR, TMMBN; FIR, TSTR, TSTN */
+	if (media ? format == 3 || format == 4 : format >= 4 && format <= 6)
 		add_names(out, p, len, 12, 8, RTCP_NAMES, false);
+	else if (!media && format == 7) /* VBCM: what follows is the codec's */
+		add_names(out, p, len, 12, 8, 1, false);
 	else if (!media && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
 		add_names(out, p, len, 20, 4, p[16], false);
 }

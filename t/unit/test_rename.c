@@ -34,6 +34,7 @@ static const struct {
 	{"PLI", 1, 206, 2, {SENDER, OURS}, 2},
 	{"SLI", 2, 206, 3, {SENDER, OURS, SAME}, 2},
 	{"FIR", 4, 206, 4, {SENDER, 0, OURS, SAME}, 4},
+	{"VBCM with content", 7, 206, 6, {SENDER, 0, OURS, SAME, OURS, SAME}, 4},
 	{"FIR of two", 4, 206, 6, {SENDER, 0, OURS, SAME, OURS_RTX, SAME}, 4 | 16},
 	{"REMB", 15, 206, 6, {SENDER, 0, 0x52454d42, 0x02040000, OURS, OURS_RTX}, 16 | 32},
 	{"REMB that claims more", 15, 206, 5, {SENDER, 0, 0x52454d42, 0xff040000, OURS}, 16},
