@@ -146,8 +146,10 @@ static void run(uint64_t ms)
 
 		while (any) {
 			any = false;
-			for (uint32_t i = 0; i < rig.lines; i++)
-				any |= packets_of(i, US) | packets_of(i, THEM);
+			for (uint32_t i = 0; i < rig.lines; i++) {
+				any |= packets_of(i, US);
+				any |= packets_of(i, THEM);
+			}
 		}
 		if (rig.now_ns >= until)
 			return;
