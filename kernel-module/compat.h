@@ -5,6 +5,7 @@
 
 #include <linux/eventfd.h>
 #include <linux/hrtimer.h>
+#include <linux/mm.h>
 #include <linux/version.h>
 #include <net/genetlink.h>
 #include <net/ip.h>
@@ -48,6 +49,17 @@ static inline struct nlattr **nfx_dump_attrs(struct netlink_callback *cb)
 	return genl_info_dump(cb)->attrs;
 #else
 	return genl_dumpit_info(cb)->attrs;
+#endif
+}
+
+/* Under the lock of the address space. The number of pages, or -errno. */
+static inline long nfx_pin_pages(unsigned long at, unsigned long n, unsigned int flags,
+				 struct page **pages)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+	return pin_user_pages(at, n, flags, pages);
+#else
+	return pin_user_pages(at, n, flags, pages, NULL);
 #endif
 }
 

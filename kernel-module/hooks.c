@@ -336,6 +336,13 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	return act(nn, t, p, skb, s, left);
 }
 
+/* One datagram that would be split into IP fragments (from tap devices and virtual machines). Its
+ * parts have no UDP header, so the host's stack takes it. */
+static bool is_ufo(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) && skb_shinfo(skb)->gso_type & SKB_GSO_UDP;
+}
+
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);
@@ -347,7 +354,7 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 	if (!see(&s, skb, state->pf == NFPROTO_IPV4 ? AF_INET : AF_INET6))
 		return NF_ACCEPT;
 	t = nfx_table_find(nn, &s.to);
-	if (!t || READ_ONCE(nn->closing) || skb->pkt_type != PACKET_HOST)
+	if (!t || READ_ONCE(nn->closing) || skb->pkt_type != PACKET_HOST || is_ufo(skb))
 		return NF_ACCEPT;
 	/* Dropped here, because the host would accept its own IPv6 addresses as sources. */
 	if (nfx_martian(t, skb, &s.from)) {

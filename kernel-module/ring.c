@@ -48,19 +48,36 @@ static void area_free(struct nfx_area *a)
 	kvfree(a->page);
 }
 
+/* Faults of other memory could wait for a process (FUSE), while this one holds netlink's locks. A
+ * userfaultfd cannot make us wait, because pages are pinned under the lock of the address space. */
+static bool is_anonymous(struct mm_struct *mm, u64 at, u64 end)
+{
+	while (at < end) {
+		struct vm_area_struct *vma = find_vma(mm, at);
+
+		if (!vma || vma->vm_start > at || !vma_is_anonymous(vma))
+			return false;
+		at = vma->vm_end;
+	}
+	return true;
+}
+
 static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 {
+	int got = -EINVAL;
+
 	a->page = kvmalloc_array(pages, sizeof(*a->page), GFP_KERNEL_ACCOUNT);
 	if (!a->page)
 		return -ENOMEM;
-	while (a->pages < pages) {
-		int got = pin_user_pages_fast(at + (u64)a->pages * PAGE_SIZE, pages - a->pages,
-					      FOLL_WRITE | FOLL_LONGTERM, a->page + a->pages);
-
-		if (got <= 0)
-			return got ? got : -EFAULT;
-		a->pages += got;
-	}
+	mmap_read_lock(current->mm);
+	if (is_anonymous(current->mm, at, at + (u64)pages * PAGE_SIZE))
+		got = nfx_pin_pages(at, pages, FOLL_WRITE | FOLL_LONGTERM, a->page);
+	mmap_read_unlock(current->mm);
+	if (got < 0)
+		return got;
+	a->pages = got;
+	if (a->pages != pages)
+		return -EFAULT;
 	for (u32 i = 0; i < pages; i++)
 		if (!PageAnon(a->page[i]))
 			return -EINVAL;

@@ -7,6 +7,7 @@
 #include <linux/ipv6.h>
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/signal.h>
 #include <linux/srcu.h>
 #include <linux/udp.h>
 #include <net/checksum.h>
@@ -37,6 +38,11 @@ static bool way_fits(const struct nfx_way *w, const struct nfx_key *to, int ifin
 	return w->dst && w->to.family == to->family && w->to.port == to->port &&
 	       ipv6_addr_equal(&w->to.addr, &to->addr) && w->ifindex == ifindex &&
 	       dst_check(w->dst, w->cookie);
+}
+
+static bool is_link_local(const struct nfx_key *to)
+{
+	return to->family == AF_INET6 && ipv6_addr_type(&to->addr) & IPV6_ADDR_LINKLOCAL;
 }
 
 /* The target keeps the reference. */
@@ -179,7 +185,7 @@ static u16 send_one(struct nfx_ring *r, const struct nfx_send *d)
 	t = nfx_table_find(r->nn, &from);
 	if (!t || t->owner != r->owner)
 		return EACCES;
-	dst = way_to(r->nn->net, t, &to, d->ifindex);
+	dst = way_to(r->nn->net, t, &to, is_link_local(&to) ? d->ifindex : 0);
 	if (!dst) {
 		nfx_count_one(t->count, NFX_S_NO_ROUTE);
 		return ENETUNREACH;
@@ -241,6 +247,8 @@ static int bell(struct nfx_ring *r)
 	for (u32 i = 0; i < b.sends; i += CHUNK) {
 		if (READ_ONCE(r->closed))
 			return -ENOENT;
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		send_some(r, i, min(i + CHUNK, b.sends));
 		cond_resched();
 	}

@@ -28,7 +28,8 @@
  *
  * What the module has checked, for each packet: it is RTP or RTCP by its first bytes (any datagram
  * with NFX_FLAG_UNREAD), the host would accept its source at that interface, rates, and the UDP
- * checksum. Coalesced packets are split, fragments joined.
+ * checksum. Coalesced packets are split, fragments joined. Of coalesced packets only the first was
+ * classified by its first bytes.
  *
  * Doorbell. The worker writes control.bell, then calls setsockopt(bell_fd, IPPROTO_IP, NFX_SO_BELL +
  * ring, NULL, 0) with the number from NFX_A_RING. The kernel copies control.bell once. One call per
