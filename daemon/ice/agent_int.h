@@ -17,7 +17,7 @@
 #define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
 #define ICE_CLAIMS       3u                /* so many nominations in a row: the peer has moved */
-#define ICE_MOVE_NS      (1 * ICE_S)       /* from one such change to the next: each is a command */
+#define ICE_MOVE_NS      (1 * ICE_S)       /* before a second such change: each is a command */
 #define ICE_RENEWS_NS    (4 * ICE_S)       /* later checks are of consent: 80 % of 5 s */
 #define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
 #define ICE_SEEK_NS      (120 * ICE_S)     /* shortest time between searches for another pair */
@@ -63,6 +63,7 @@ struct selected {
 	bool set, nominated;
 	bool old;    /* under the credentials before the restart */
 	bool prev;   /* as of its pair */
+	bool moved;  /* the peer has moved to a pair of lower priority in this round */
 	bool renews; /* we are lite: the peer goes on with checks, which prove its consent */
 	uint8_t local;
 	struct endpoint remote;

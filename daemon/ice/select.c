@@ -86,7 +86,7 @@ static bool replaces(const struct ice_agent *a, const struct selected *s, const 
 {
 	return !s->set || s->old || !s->nominated || p->priority > s->priority ||
 		(!a->controlling && p->claims == ICE_CLAIMS &&
-			a->now_ns - s->since_ns >= ICE_MOVE_NS) ||
+			(!s->moved || a->now_ns - s->since_ns >= ICE_MOVE_NS)) ||
 		a->now_ns - s->ok_ns > ICE_SILENT_NS;
 }
 
@@ -96,6 +96,9 @@ void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated)
 	const struct remote *r = &a->remote[p->remote];
 	struct selected n = {
 		.set = true, .nominated = nominated, .prev = p->prev, .local = p->local};
+
+	/* The first move is followed at once: browsers choose among families at the start. */
+	n.moved = s->set && !s->old && (s->moved || p->priority < s->priority);
 
 	if (s->set && !s->old && s->local == p->local && endpoint_eq(&s->remote, &r->addr)) {
 		s->ok_ns = p->ok_ns > s->ok_ns ? p->ok_ns : s->ok_ns;
