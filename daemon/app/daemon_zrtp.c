@@ -120,7 +120,7 @@ static int read_all(struct sbuf *out, const char *path)
 	return (int)n;
 }
 
-/* -ENOENT: there is no file yet. */
+/* -ENOENT: the file does not exist yet. */
 static int load(struct daemon *d)
 {
 	struct sbuf sealed, plain;

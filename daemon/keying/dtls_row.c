@@ -8,7 +8,7 @@
 
 /* DTLS=NENA: profiles with AES-256. */
 #define NENA_SUITES  (1u << SUITE_AEAD_AES_256_GCM)
-#define TLS_ID_BYTES 20u /* of random: 160 bits, as 32 base64 characters (RFC 8842 4 wants 120) */
+#define TLS_ID_BYTES 20u /* 160 bits, as 40 hexadecimal digits (RFC 8842 4: at least 120) */
 
 /* --- What a terminal says --------------------------------------------------------------------- */
 
@@ -81,15 +81,14 @@ static bool add(struct keying_lines *to, struct str text)
 static bool draw_id(struct keying_dtls *s, const struct keying_in *in)
 {
 	static const char digit[] = "0123456789abcdef";
+	uint8_t b[TLS_ID_BYTES];
 
-	if (in->random->len < TLS_ID_BYTES)
+	if (!keying_draw(in->random, b, sizeof(b)))
 		return false;
 	for (uint32_t i = 0; i < TLS_ID_BYTES; i++) {
-		s->our_id[2 * i] = digit[in->random->at[i] >> 4];
-		s->our_id[2 * i + 1] = digit[in->random->at[i] & 15];
+		s->our_id[2 * i] = digit[b[i] >> 4];
+		s->our_id[2 * i + 1] = digit[b[i] & 15];
 	}
-	in->random->at += TLS_ID_BYTES;
-	in->random->len -= TLS_ID_BYTES;
 	return true;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Asks the keyings, in order. Pure. */
 #include "keying/keying.h"
+
+#include "base/secmem.h"
 #include "keying/rows.h"
 
 /* Pass-through comes first: it serves only where the request demands it, and then alone. */
@@ -12,6 +14,17 @@ _Static_assert(ARRAY_LEN(rows) == KEYING_ROWS, "one row per keying");
 const struct keying_ops *keying_row(uint32_t i)
 {
 	return rows[i];
+}
+
+bool keying_draw(struct keying_random *random, void *out, size_t len)
+{
+	if (random->len < len)
+		return false;
+	memcpy(out, random->at, len);
+	secmem_wipe(random->at, len);
+	random->at += len;
+	random->len -= len;
+	return true;
 }
 
 /* --- Offers and answers ----------------------------------------------------------------------- */

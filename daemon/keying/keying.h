@@ -24,6 +24,9 @@ struct keying_random { /* each byte is used once and wiped */
 	size_t len;
 };
 
+/* Moves len bytes to out, and wipes them where they were. False: too few are left. */
+bool keying_draw(struct keying_random *random, void *out, size_t len);
+
 /* What one m-line can need at most: a fresh key for each suite. */
 #define KEYING_RANDOM_PER_MEDIA                                                           \
 	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + \

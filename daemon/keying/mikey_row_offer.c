@@ -60,12 +60,7 @@ static uint64_t draw_number(const struct keying_in *in)
 {
 	uint64_t n;
 
-	if (in->random->len < sizeof(n))
-		return 0;
-	memcpy(&n, in->random->at, sizeof(n));
-	in->random->at += sizeof(n);
-	in->random->len -= sizeof(n);
-	return n | 4;
+	return keying_draw(in->random, &n, sizeof(n)) ? n | 4 : 0;
 }
 
 /* The parties and the mode for an m-line. Wipe it. */

@@ -28,17 +28,6 @@ static bool may_stay(
 			k->key.master.no_rtp_auth == no_rtp_auth);
 }
 
-static bool draw(void *out, size_t len, struct keying_random *random)
-{
-	if (random->len < len)
-		return false;
-	memcpy(out, random->at, len);
-	secmem_wipe(random->at, len);
-	random->at += len;
-	random->len -= len;
-	return true;
-}
-
 /* A fresh key in the place of the one of this suite, or in a new place. */
 static struct sdes_key *fresh(
 	struct keying_sdes *s, enum srtp_suite_id suite, uint32_t tag, const struct keying_in *in)
@@ -53,8 +42,8 @@ static struct sdes_key *fresh(
 	secmem_wipe(k, sizeof(*k));
 	k->tag = tag;
 	k->key.master.suite = suite;
-	if (!draw(k->key.master.key, row->key_len, in->random) ||
-		!draw(k->key.master.salt, row->salt_len, in->random))
+	if (!keying_draw(in->random, k->key.master.key, row->key_len) ||
+		!keying_draw(in->random, k->key.master.salt, row->salt_len))
 		return NULL;
 	return k;
 }

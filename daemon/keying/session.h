@@ -123,8 +123,8 @@ struct session_event {
 	struct endpoint remote;
 	struct srtp_master rx, tx; /* wipe them */
 	const char *why;           /* constant */
-	/* FAILED: the peer did not take part in the handshake, or ended it. Nothing was forged, and
-	 * it is no stranger, who would decline in its place. */
+	/* FAILED: the signalled peer did not answer, or ended the handshake. Packets of strangers
+	 * and forged ones do not count. */
 	bool declined;
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;

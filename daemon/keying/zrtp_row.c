@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "base/secmem.h"
 #include "keying/rows.h"
 #include "keying/zrtp_self.h"
 #include "keying/zrtp_store.h"
@@ -90,17 +89,6 @@ static bool add_ours(
 		add_hash(to, &z, in);
 }
 
-static bool draw(uint8_t *out, size_t len, struct keying_random *random)
-{
-	if (random->len < len)
-		return false;
-	memcpy(out, random->at, len);
-	secmem_wipe(random->at, len);
-	random->at += len;
-	random->len -= len;
-	return true;
-}
-
 static bool has_party(const struct keying_zrtp *s)
 {
 	static const uint8_t none[KEYING_ZRTP_ZID];
@@ -110,8 +98,8 @@ static bool has_party(const struct keying_zrtp *s)
 
 static bool draw_seed(struct keying_zrtp *s, const struct keying_in *in)
 {
-	if (!draw(s->seed, sizeof(s->seed), in->random) ||
-		(!has_party(s) && !draw(s->party, sizeof(s->party), in->random)))
+	if (!keying_draw(in->random, s->seed, sizeof(s->seed)) ||
+		(!has_party(s) && !keying_draw(in->random, s->party, sizeof(s->party))))
 		return false;
 	memcpy(s->zid, in->host->zid ? in->host->zid : s->party, sizeof(s->zid));
 	s->unused = true;

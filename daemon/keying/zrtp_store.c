@@ -135,7 +135,7 @@ static void forget(struct zrtp_store *s, uint32_t i)
 	s->version++;
 }
 
-/* NONE: there is no such entry, or it has expired. */
+/* NONE: the entry does not exist, or has expired. */
 static uint32_t find(struct zrtp_store *s, const uint8_t *zid, uint64_t now_s)
 {
 	uint32_t i = *bucket_of(s, zid);
