@@ -14,13 +14,10 @@ static bool draw_text(char *out, size_t len, struct keying_random *random)
 	static const char digit[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-	if (random->len < len)
+	if (!keying_draw(random, out, len))
 		return false;
 	for (size_t i = 0; i < len; i++)
-		out[i] = digit[random->at[i] & 63];
-	secmem_wipe(random->at, len);
-	random->at += len;
-	random->len -= len;
+		out[i] = digit[out[i] & 63];
 	return true;
 }
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "call/calls.h"
-#include "call/session.h"
 #include "call_talk.h"
+#include "mock_sessions.h"
 
 #define HEAD(n) \
 	"v=0\r\no=- 1 1 IN IP4 198.51.100." n "\r\ns=-\r\nc=IN IP4 198.51.100." n "\r\nt=0 0\r\n"
@@ -38,92 +38,24 @@
 	"m=audio 4000 " DTLS " 111 0\r\na=mid:a\r\n" MID TRANSPORT "m=video 4000 " DTLS \
 	" 96 97\r\na=mid:v\r\n" MID TRANSPORT
 #define PLAIN    HEAD("2") "m=audio 5000 RTP/AVP 0\r\nm=video 5002 RTP/AVP 96\r\n"
-#define SESSIONS 8u
 
 struct rig {
 	struct talk t;
-	struct sessions sessions;
-	bool taken[SESSIONS];
-	struct session_cfg cfg[SESSIONS];
-	uint16_t port[SESSIONS];
+	struct mock_sessions s;
 	bool answered;
 };
-
-static int take(void *arg, uint32_t *session, uint32_t *serial)
-{
-	struct rig *r = arg;
-	uint32_t i = 0;
-
-	while (i < SESSIONS && r->taken[i])
-		i++;
-	assert_true(i < SESSIONS);
-	r->taken[i] = true;
-	r->port[i] = 0;
-	*session = i;
-	*serial = i + 1;
-	return 0;
-}
-
-static void release(void *arg, uint32_t session)
-{
-	((struct rig *)arg)->taken[session] = false;
-}
-
-static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
-	const struct session_cfg *cfg)
-{
-	struct rig *r = arg;
-
-	(void)worker;
-	r->cfg[session] = *cfg;
-	r->port[session] = port->rtp.port;
-	return 0;
-}
-
-static void send_set(void *arg, uint32_t session)
-{
-	(void)arg;
-	(void)session;
-}
-
-static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
-{
-	(void)arg;
-	(void)session;
-	(void)association;
-	(void)rtcp;
-	return 0;
-}
-
-static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
-{
-	(void)arg;
-	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab}};
-	return 0;
-}
-
-static const struct session_ops ops = {.take = take,
-	.release = release,
-	.set = set,
-	.send = send_set,
-	.undo = send_set,
-	.settle = settle,
-	.fingerprint = fingerprint};
 
 static void start(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	talk_start(&r->t);
-	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = SESSIONS};
-	r->t.m->relay.sessions = &r->sessions;
-	assert_int_equal(calls_set_sessions(r->t.c, SESSIONS), 0);
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
 }
 
 static void end(struct rig *r)
 {
 	talk_end(&r->t);
-	for (uint32_t i = 0; i < SESSIONS; i++)
-		assert_false(r->taken[i]);
+	mock_sessions_end(&r->s);
 }
 
 static void offer(struct rig *r, const char *body, uint32_t flags, const char *transport)
@@ -161,18 +93,16 @@ static uint32_t sessions(const struct rig *r)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < SESSIONS; i++)
-		n += r->taken[i];
+	for (uint32_t i = 0; i < MOCK_SESSIONS; i++)
+		n += r->s.taken[i];
 	return n;
 }
 
 static uint32_t number(const struct rig *r, uint16_t port)
 {
-	uint32_t i = 0;
+	uint32_t i = mock_session_at(&r->s, port);
 
-	while (i < SESSIONS && !(r->taken[i] && r->port[i] == port))
-		i++;
-	assert_true(i < SESSIONS);
+	assert_true(i < MOCK_SESSIONS);
 	return i;
 }
 
@@ -244,7 +174,7 @@ static void a_bundled_offerer_and_an_unbundled_answerer(void **state)
 		assert_ptr_equal(&r.t.m->stream_cfg[mock_stream(r.t.m, b[1])->rtcp_to], video);
 		/* Keys of the one association serve both. */
 		assert_true(mock_ctx(r.t.m, port(&r, 0))->rx.awaited);
-		e.association = r.cfg[number(&r, port(&r, 0))].dtls.association;
+		e.association = r.s.cfg[number(&r, port(&r, 0))].dtls.association;
 		e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
 		e.rx.key[0] = 7;
 		calls_session_event(r.t.c, number(&r, port(&r, 0)), &e, r.t.now);
@@ -599,7 +529,7 @@ static void a_group_outlives_later_offers(void **state)
 	assert_int_equal(shared(&r, &video), 1);
 	assert_int_equal(sessions(&r), 1);
 	/* Keys come, and one context has them. */
-	e.association = r.cfg[number(&r, a)].dtls.association;
+	e.association = r.s.cfg[number(&r, a)].dtls.association;
 	e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
 	e.rx.key[0] = 7;
 	calls_session_event(r.t.c, number(&r, a), &e, r.t.now);

@@ -14,9 +14,9 @@
 
 #include "call/calls.h"
 #include "call/reach_again.h"
-#include "call/session.h"
 #include "call/tick.h"
 #include "call_talk.h"
+#include "mock_sessions.h"
 #include "offer/trickle.h"
 
 #define PRINT_A                                                                                    \
@@ -31,120 +31,24 @@
 	"a=candidate:2 1 tcp 2130706431 198.51.100.1 9 typ host tcptype active\r\n"
 #define ICE_A2   "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
 #define MUX      "a=rtcp-mux\r\n"
-#define SESSIONS 8u
 
 struct rig {
 	struct talk t;
-	struct sessions sessions;
-	bool taken[SESSIONS];
-	struct session_cfg cfg[SESSIONS];
-	uint16_t port[SESSIONS];
-	struct session_cfg next[SESSIONS]; /* until send() or undo() */
-	bool has_next[SESSIONS];
-	uint32_t sets;
-	uint32_t settled[2]; /* associations, by [rtcp] */
-	uint8_t cert;        /* which one */
-	bool full;           /* the keying thread takes no commands */
+	struct mock_sessions s;
 	bool answered;
 };
-
-static int take(void *arg, uint32_t *session, uint32_t *serial)
-{
-	struct rig *r = arg;
-
-	for (uint32_t i = 0; i < SESSIONS; i++)
-		if (!r->taken[i]) {
-			r->taken[i] = true;
-			*session = i;
-			*serial = i + 1;
-			return 0;
-		}
-	return -28; /* -ENOSPC */
-}
-
-static void release(void *arg, uint32_t session)
-{
-	struct rig *r = arg;
-
-	assert_true(r->taken[session]);
-	r->taken[session] = false;
-}
-
-static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
-	const struct session_cfg *cfg)
-{
-	struct rig *r = arg;
-
-	(void)worker;
-	assert_true(r->taken[session]);
-	if (r->full)
-		return -EAGAIN;
-	r->next[session] = *cfg;
-	r->has_next[session] = true;
-	r->port[session] = port->rtp.port;
-	r->sets++;
-	return 0;
-}
-
-static void send_set(void *arg, uint32_t session)
-{
-	struct rig *r = arg;
-
-	assert_true(r->taken[session]);
-	if (r->has_next[session])
-		r->cfg[session] = r->next[session];
-	r->has_next[session] = false;
-}
-
-static void undo_set(void *arg, uint32_t session)
-{
-	struct rig *r = arg;
-
-	r->has_next[session] = false;
-}
-
-static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
-{
-	struct rig *r = arg;
-
-	assert_true(r->taken[session]);
-	if (r->full)
-		return -EAGAIN;
-	assert_int_not_equal(r->settled[rtcp], association); /* told once */
-	r->settled[rtcp] = association;
-	return 0;
-}
-
-static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
-{
-	const struct rig *r = arg;
-
-	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd, r->cert}};
-	return 0;
-}
-
-static const struct session_ops ops = {.take = take,
-	.release = release,
-	.set = set,
-	.send = send_set,
-	.undo = undo_set,
-	.settle = settle,
-	.fingerprint = fingerprint};
 
 static void start(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	talk_start(&r->t);
-	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = SESSIONS};
-	r->t.m->relay.sessions = &r->sessions;
-	assert_int_equal(calls_set_sessions(r->t.c, SESSIONS), 0);
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
 }
 
 static void end(struct rig *r)
 {
 	talk_end(&r->t);
-	for (uint32_t i = 0; i < SESSIONS; i++)
-		assert_false(r->taken[i] || r->has_next[i]);
+	mock_sessions_end(&r->s);
 }
 
 static bool says(const struct rig *r, const char *text)
@@ -155,15 +59,14 @@ static bool says(const struct rig *r, const char *text)
 /* The session of the leg with this local port. */
 static struct session_cfg *session(struct rig *r, uint16_t port)
 {
-	for (uint32_t i = 0; i < SESSIONS; i++)
-		if (r->taken[i] && r->port[i] == port)
-			return &r->cfg[i];
-	return NULL;
+	uint32_t i = mock_session_at(&r->s, port);
+
+	return i < MOCK_SESSIONS ? &r->s.cfg[i] : NULL;
 }
 
 static uint32_t number(struct rig *r, uint16_t port)
 {
-	return (uint32_t)(session(r, port) - r->cfg);
+	return (uint32_t)(session(r, port) - r->s.cfg);
 }
 
 static void offer(struct rig *r, const char *proto, const char *attrs, const char *transport)
@@ -255,26 +158,26 @@ static void media_under_the_keys_settle_the_association(void **state)
 	calls_tick(r.t.c, r.t.now);
 	keys(&r, b, 1, false, 9);
 	calls_tick(r.t.c, r.t.now);
-	assert_int_equal(r.settled[0], 0);
+	assert_int_equal(r.s.settled[0], 0);
 	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
 	r.t.m->usage[slot / 2].rtp = 1;
-	r.full = true;
+	r.s.full = true;
 	calls_tick(r.t.c, r.t.now);
-	assert_int_equal(r.settled[0], 0);
-	r.full = false;
+	assert_int_equal(r.s.settled[0], 0);
+	r.s.full = false;
 	for (int i = 0; i < 2; i++)
 		calls_tick(r.t.c, r.t.now);
-	assert_int_equal(r.settled[0], 1);
+	assert_int_equal(r.s.settled[0], 1);
 	/* RTCP has an association of its own. */
-	assert_int_equal(r.settled[1], 0);
+	assert_int_equal(r.s.settled[1], 0);
 	keys(&r, b, 1, true, 20);
 	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
 	r.t.m->usage[slot / 2].rtp = 1;
 	calls_tick(r.t.c, r.t.now);
-	assert_int_equal(r.settled[1], 0);
+	assert_int_equal(r.s.settled[1], 0);
 	r.t.m->usage[slot / 2].rtcp = 1;
 	calls_tick(r.t.c, r.t.now);
-	assert_int_equal(r.settled[1], 1);
+	assert_int_equal(r.s.settled[1], 1);
 	end(&r);
 }
 
@@ -507,7 +410,7 @@ static void our_new_certificate_is_a_new_association(void **state)
 	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
 	answer(&r, "RTP/AVP", "");
 	assert_int_equal(session(&r, a)->dtls.association, 1);
-	r.cert = 1;
+	r.s.cert = 1;
 	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
 	answer(&r, "RTP/AVP", "");
 	assert_int_equal(session(&r, a)->dtls.association, 2);
@@ -725,10 +628,10 @@ static void an_event_that_finds_no_room_may_come_again(void **state)
 	b = r.t.sdp->media[0].port;
 	answer(&r, "UDP/TLS/RTP/SAVP", PRINT_B "a=setup:active\r\n");
 	assert_null(r.t.reply.error);
-	r.full = true;
+	r.s.full = true;
 	assert_int_equal(keys(&r, b, session(&r, b)->dtls.association, false, 1), -EAGAIN);
 	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
-	r.full = false;
+	r.s.full = false;
 	assert_int_equal(keys(&r, b, session(&r, b)->dtls.association, false, 1), 0);
 	assert_false(mock_ctx(r.t.m, b)->rx.awaited);
 	end(&r);
@@ -1010,7 +913,7 @@ static void an_offer_may_come_twice(void **state)
 			assert_null(r.t.reply.error);
 			r.answered = false;
 		}
-		r.t.m->relay.sessions = &r.sessions;
+		r.t.m->relay.sessions = &r.s.sessions;
 		end(&r);
 	}
 }

@@ -13,115 +13,42 @@
 
 #include "call/calls.h"
 #include "call/query.h"
-#include "call/session.h"
 #include "call/unsaved.h"
+#include "mock_sessions.h"
 #include "save_talk.h"
 
 #define ICE                                                        \
 	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n" \
 	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"
 #define MUX      "a=rtcp-mux\r\n"
-#define SESSIONS 8u
 
 struct rig {
 	struct talk t;
-	struct sessions sessions;
-	bool taken[SESSIONS];
-	struct session_cfg cfg[SESSIONS];
-	struct relay_port port[SESSIONS][LEG_LOCALS];
+	struct mock_sessions s;
 	uint16_t a, b; /* home ports: towards the offerer, towards the answerer */
 };
-
-/* --- Sessions in memory ----------------------------------------------------------------------- */
-
-static int take(void *arg, uint32_t *session, uint32_t *serial)
-{
-	struct rig *r = arg;
-	uint32_t i = 0;
-
-	while (i < SESSIONS && r->taken[i])
-		i++;
-	assert_true(i < SESSIONS);
-	r->taken[i] = true;
-	*session = i;
-	*serial = i + 1;
-	return 0;
-}
-
-static void release(void *arg, uint32_t session)
-{
-	((struct rig *)arg)->taken[session] = false;
-}
-
-static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
-	const struct session_cfg *cfg)
-{
-	struct rig *r = arg;
-
-	(void)worker;
-	r->cfg[session] = *cfg;
-	memset(r->port[session], 0, sizeof(r->port[session]));
-	memcpy(r->port[session], port, cfg->locals * sizeof(*port));
-	return 0;
-}
-
-static void nothing(void *arg, uint32_t session)
-{
-	(void)arg;
-	(void)session;
-}
-
-static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
-{
-	(void)arg, (void)session, (void)association, (void)rtcp;
-	return 0;
-}
-
-static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
-{
-	(void)arg;
-	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab}};
-	return 0;
-}
-
-static const struct session_ops ops = {.take = take,
-	.release = release,
-	.set = set,
-	.send = nothing,
-	.undo = nothing,
-	.settle = settle,
-	.fingerprint = fingerprint};
-
-static void attach(struct rig *r)
-{
-	r->t.m->relay.sessions = &r->sessions;
-	assert_int_equal(calls_set_sessions(r->t.c, SESSIONS), 0);
-}
 
 static void start(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	talk_start(&r->t);
 	r->t.m->plenty = true;
-	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = SESSIONS};
-	attach(r);
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
 	calls_save_start(r->t.c);
 }
 
 /* The session of the leg with this port on its own address. */
 static uint32_t session_of(const struct rig *r, uint16_t port)
 {
-	uint32_t i = 0;
+	uint32_t i = mock_session_at(&r->s, port);
 
-	while (i < SESSIONS - 1 && !(r->taken[i] && r->port[i][0].rtp.port == port))
-		i++;
-	assert_int_equal(r->port[i][0].rtp.port, port);
+	assert_true(i < MOCK_SESSIONS);
 	return i;
 }
 
 static uint16_t other_port(const struct rig *r, uint16_t port)
 {
-	return r->port[session_of(r, port)][1].rtp.port;
+	return r->s.port[session_of(r, port)][1].rtp.port;
 }
 
 static bool says(const struct rig *r, const char *text)
@@ -188,7 +115,7 @@ static void sdp_lists_all_addresses_of_the_interface(void **state)
 	begin(&r);
 	assert_int_equal(r.t.m->ports, 4);
 	assert_true(says(&r, "c=IN IP4 203.0.113.9"));
-	assert_int_equal(r.cfg[session_of(&r, r.a)].locals, 2);
+	assert_int_equal(r.s.cfg[session_of(&r, r.a)].locals, 2);
 	snprintf(text, sizeof(text), "a=candidate:1 1 UDP %u 203.0.113.9 %u typ host",
 		ice_candidate_priority(ICE_HOST, 65535, 1), r.a);
 	assert_true(says(&r, text));
@@ -370,7 +297,7 @@ static void a_leg_may_do_without(void **state)
 	offer(&r, ICE MUX, 0);
 	answer(&r, ICE);
 	assert_int_equal(r.t.m->ports, 2);
-	assert_int_equal(r.cfg[session_of(&r, r.a)].locals, 1);
+	assert_int_equal(r.s.cfg[session_of(&r, r.a)].locals, 1);
 	/* And it stays so: the agents have begun. */
 	r.t.m->plenty = true;
 	offer(&r, ICE MUX, 0);
@@ -432,19 +359,19 @@ static void the_selected_port_comes_back(void **state)
 		if (lost) /* another program now has an idle port of the other leg */
 			r.t.m->gone = other_port(&r, r.b);
 		reborn(&r.t);
-		attach(&r);
+		mock_sessions_start(&r.s, r.t.m, r.t.c);
 		calls_save_start(r.t.c);
 		assert_int_equal(restore(&r.t, sbuf_view(&s.whole), sbuf_view(&s.state), &why), 0);
 		assert_int_equal(r.t.m->ports, 4 - lost);
 		assert_int_equal(mock_stream(r.t.m, port)->remote.port, 4400);
 		assert_int_equal(mock_stream(r.t.m, r.a)->remote.family, 0);
-		cfg = &r.cfg[session_of(&r, r.a)];
+		cfg = &r.s.cfg[session_of(&r, r.a)];
 		assert_int_equal(cfg->locals, 2);
 		assert_int_equal(cfg->selected[0].port, 4400);
 		assert_int_equal(cfg->selected_at[0], 1);
 		assert_true(cfg->ice.controlling);
 		assert_int_equal(cfg->local[1][0].port, port);
-		assert_int_equal(r.cfg[session_of(&r, r.b)].locals, 2 - lost);
+		assert_int_equal(r.s.cfg[session_of(&r, r.b)].locals, 2 - lost);
 		pair(&r, r.a, 0, false, "198.51.100.1:4000");
 		assert_int_equal(mock_stream(r.t.m, r.a)->remote.port, 4000);
 		sbuf_fini(&s.whole);

@@ -13,88 +13,21 @@
 #include <cmocka.h>
 
 #include "call/calls.h"
-#include "call/session.h"
 #include "call_talk.h"
+#include "mock_sessions.h"
 #include "packet/side.h"
 
 #define REST   "30efd02423cb054e50efd0248742ac7a52c8f91bc2df881ae642c371ba46df"
 #define HASH_A "a=zrtp-hash:1.10 aa" REST "\r\n"
 #define HASH_B "a=zrtp-hash:1.10 bb" REST "\r\n"
 #define HASH_C "a=zrtp-hash:1.10 cc" REST "\r\n"
-#define LEGS   8u
 
 struct rig {
 	struct talk t;
-	struct sessions sessions;
-	bool taken[LEGS];
-	struct session_cfg cfg[LEGS];
-	uint16_t port[LEGS];
+	struct mock_sessions s;
 	uint32_t told[SESSION_FALLBACK + 1];
 	char sas[SESSION_SAS_MAX];
 };
-
-static int take(void *arg, uint32_t *session, uint32_t *serial)
-{
-	struct rig *r = arg;
-
-	for (uint32_t i = 0; i < LEGS; i++)
-		if (!r->taken[i]) {
-			r->taken[i] = true;
-			*session = i;
-			*serial = i + 1;
-			return 0;
-		}
-	return -ENOSPC;
-}
-
-static void release(void *arg, uint32_t session)
-{
-	struct rig *r = arg;
-
-	assert_true(r->taken[session]);
-	r->taken[session] = false;
-}
-
-static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
-	const struct session_cfg *cfg)
-{
-	struct rig *r = arg;
-
-	(void)worker;
-	r->cfg[session] = *cfg;
-	r->port[session] = port->rtp.port;
-	return 0;
-}
-
-static void send_set(void *arg, uint32_t session)
-{
-	(void)arg;
-	(void)session;
-}
-
-static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
-{
-	(void)arg;
-	(void)session;
-	(void)association;
-	(void)rtcp;
-	return 0;
-}
-
-static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
-{
-	(void)arg;
-	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd}};
-	return 0;
-}
-
-static const struct session_ops ops = {.take = take,
-	.release = release,
-	.set = set,
-	.send = send_set,
-	.undo = send_set,
-	.settle = settle,
-	.fingerprint = fingerprint};
 
 static void on_notice(void *arg, const struct call_session_notice *n)
 {
@@ -109,17 +42,15 @@ static void start(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	talk_start(&r->t);
-	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = LEGS, .zrtp = true};
-	r->t.m->relay.sessions = &r->sessions;
-	assert_int_equal(calls_set_sessions(r->t.c, LEGS), 0);
+	r->s.sessions.zrtp = true;
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
 	calls_on_session(r->t.c, on_notice, r);
 }
 
 static void end(struct rig *r)
 {
 	talk_end(&r->t);
-	for (uint32_t i = 0; i < LEGS; i++)
-		assert_false(r->taken[i]);
+	mock_sessions_end(&r->s);
 }
 
 static bool says(const struct rig *r, const char *text)
@@ -136,10 +67,9 @@ static bool warns(const struct rig *r, const char *text)
 /* The session of the leg with this local port. */
 static struct session_cfg *session(struct rig *r, uint16_t port)
 {
-	for (uint32_t i = 0; i < LEGS; i++)
-		if (r->taken[i] && r->port[i] == port)
-			return &r->cfg[i];
-	return NULL;
+	uint32_t i = mock_session_at(&r->s, port);
+
+	return i < MOCK_SESSIONS ? &r->s.cfg[i] : NULL;
 }
 
 struct said {
@@ -192,7 +122,7 @@ static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
 	e.tx.key[0] = 10;
 	snprintf(e.said.sas, sizeof(e.said.sas), "%s", sas);
 	e.said.proof.known = sas[0];
-	return calls_session_event(r->t.c, (uint32_t)(cfg - r->cfg), &e, r->t.now);
+	return calls_session_event(r->t.c, (uint32_t)(cfg - r->s.cfg), &e, r->t.now);
 }
 
 static uint8_t first_key(struct rig *r, uint16_t port)
@@ -418,9 +348,9 @@ static void the_far_sas_is_told(void **state)
 	b = offer(&r, SAID("RTP/AVP", HASH_A, .zrtp = NG_ZRTP_TERMINATE));
 	answer(&r, SAID("RTP/AVP", HASH_B, .zrtp = NG_ZRTP_TERMINATE));
 	tell(&r, b, SESSION_KEYS, "ab2c");
-	for (uint32_t i = 0; i < LEGS; i++)
-		if (r.taken[i])
-			assert_int_equal(r.cfg[i].zrtp.far.known, r.port[i] != b);
+	for (uint32_t i = 0; i < MOCK_SESSIONS; i++)
+		if (r.s.taken[i])
+			assert_int_equal(r.s.cfg[i].zrtp.far.known, r.s.port[i][0].rtp.port != b);
 	end(&r);
 }
 
