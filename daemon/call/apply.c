@@ -372,15 +372,14 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		close_cfg(rtcp);
 }
 
-static struct media_cmd *command(
-	struct media_cmd *cmd, uint32_t *n, enum media_cmd_type type, uint32_t id, uint64_t now_ns)
+static struct media_cmd *command(struct apply_cmds *out, enum media_cmd_type type, uint32_t id)
 {
-	struct media_cmd *c = &cmd[(*n)++];
+	struct media_cmd *c = &out->cmd[out->n++];
 
 	memset(c, 0, sizeof(*c));
 	c->type = type;
 	c->id = id;
-	c->now_ns = now_ns;
+	c->now_ns = out->now_ns;
 	return c;
 }
 
@@ -401,8 +400,8 @@ static bool sends_srtp(const struct call *c)
 #define LEG_COMMANDS (1 + 2 * LEG_LOCALS)
 
 /* Writes the commands for all of a leg's contexts and streams. */
-static void commands(const struct call *c, const struct side *s, uint32_t media, bool srtp,
-	uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
+static void commands(struct apply_cmds *out, const struct call *c, const struct side *s,
+	uint32_t media, bool srtp)
 {
 	struct leg *l = s->leg[media];
 	const struct leg *peer = leg_peer(c, s, media);
@@ -424,17 +423,17 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
 	ctx.rename = srtp || l->tx.keys ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
-	command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
-	command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;
-	command(cmd, n, MEDIA_STREAM_SET, l->port.rtcp_stream, now_ns)->stream = rtcp;
+	command(out, MEDIA_CTX_SET, l->ctx)->ctx = ctx;
+	command(out, MEDIA_STREAM_SET, l->port.rtp_stream)->stream = rtp;
+	command(out, MEDIA_STREAM_SET, l->port.rtcp_stream)->stream = rtcp;
 	for (uint32_t i = 0; i < l->locals.n; i++) {
 		const struct relay_port *p = &l->locals.port[i];
 
 		if (i != l->locals.at[0])
-			command(cmd, n, MEDIA_STREAM_SET, p->rtp_stream, now_ns)->stream =
+			command(out, MEDIA_STREAM_SET, p->rtp_stream)->stream =
 				leg_locals_idle(&rtp, p->rtp);
 		if (i != l->locals.at[1])
-			command(cmd, n, MEDIA_STREAM_SET, p->rtcp_stream, now_ns)->stream =
+			command(out, MEDIA_STREAM_SET, p->rtcp_stream)->stream =
 				leg_locals_idle(&rtcp, p->rtcp);
 	}
 	l->committed = true;
@@ -468,26 +467,26 @@ static void end_sessions(const struct relay *relay, const struct call *next, boo
 }
 
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
-	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n)
+	struct call *next, const struct apply_cmds *more)
 {
-	struct media_cmd *cmd;
+	struct apply_cmds all = {.now_ns = more->now_ns};
 	bool srtp = sends_srtp(next);
-	uint32_t legs = 0, n = 0;
+	uint32_t legs = 0;
 	int err = set_sessions(relay, next);
 
 	for (uint32_t s = 0; s < next->sides; s++)
 		legs += next->side[s]->legs;
-	cmd = pool_alloc(p, (LEG_COMMANDS * (size_t)legs + more_n + 1) * sizeof(*cmd));
-	if (!cmd && !err)
+	all.cmd = pool_alloc(p, (LEG_COMMANDS * (size_t)legs + more->n + 1) * sizeof(*all.cmd));
+	if (!all.cmd && !err)
 		err = -ENOMEM;
 	for (uint32_t s = 0; s < next->sides && !err; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs; i++)
 			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_port)
-				commands(next, next->side[s], i, srtp, now_ns, cmd, &n);
-	for (uint32_t i = 0; i < more_n && !err; i++)
-		cmd[n++] = more[i];
-	if (!err && n)
-		err = relay->ops->commit(relay->arg, next->worker, cmd, n);
+				commands(&all, next, next->side[s], i, srtp);
+	for (uint32_t i = 0; i < more->n && !err; i++)
+		all.cmd[all.n++] = more->cmd[i];
+	if (!err && all.n)
+		err = relay->ops->commit(relay->arg, next->worker, all.cmd, all.n);
 	end_sessions(relay, next, !err);
 	if (err)
 		apply_undo(relay, prev, next);

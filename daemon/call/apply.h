@@ -15,10 +15,17 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 /* Releases what apply_take() took: resources that next holds and prev does not. */
 void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
 
-/* Sends all differences to the worker, followed by the commands in more: all or none. On success,
- * releases resources that prev holds and next does not. */
+/* Commands for a worker, at now_ns. */
+struct apply_cmds {
+	struct media_cmd *cmd;
+	uint32_t n;
+	uint64_t now_ns;
+};
+
+/* Sends all differences to the worker at more->now_ns, followed by the commands in more: all or
+ * none. On success, releases resources that prev holds and next does not. */
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
-	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n);
+	struct call *next, const struct apply_cmds *more);
 
 /* Gives back everything. */
 void apply_release_all(const struct relay *relay, struct call *c);

@@ -148,7 +148,7 @@ int calls_put_in_force(
 	if (err)
 		apply_undo(c->relay, prev, next);
 	else
-		err = apply_commit(c->relay, p, prev, next, now_ns, NULL, 0);
+		err = apply_commit(c->relay, p, prev, next, &(struct apply_cmds){.now_ns = now_ns});
 	if (err) {
 		links_drop(planned);
 		call_free(&c->keys, next);
@@ -185,8 +185,8 @@ int calls_put_in_force(
 
 /* --- Gates ------------------------------------------------------------------------------------ */
 
-void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
-	uint64_t now_ns, struct call_reply *out)
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
+	struct calls_gate order, uint64_t now_ns, struct call_reply *out)
 {
 	struct call *call = call_table_find(&c->table, r->call_id), *next;
 	bool held_back;
@@ -202,12 +202,12 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 		out->error = NGE_NOMEM;
 		return;
 	}
-	out->error = gate_set(next, r, gate, on);
+	out->error = gate_set(next, r, order.gate, order.on);
 	if (out->error) {
 		call_free(&c->keys, next);
 		return;
 	}
-	held_back = gate == MEDIA_GATE_QUIET && on && gate_holds_back(next);
+	held_back = order.gate == MEDIA_GATE_QUIET && order.on && gate_holds_back(next);
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);

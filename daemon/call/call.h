@@ -105,9 +105,13 @@ void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg);
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
 /* Blocks or unblocks packets from the selected sides (all, or by from-tag, label, address). Blocked
- * packets are still received, authenticated and tracked. gate: MEDIA_GATE_*. */
-void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
-	uint64_t now_ns, struct call_reply *out);
+ * packets are still received, authenticated and tracked. */
+struct calls_gate {
+	uint8_t gate; /* MEDIA_GATE_* */
+	bool on;
+};
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
+	struct calls_gate order, uint64_t now_ns, struct call_reply *out);
 /* ng's "verify SAS" and "unverify SAS": marks ZRTP exchanges as compared by the operator, or as not
  * compared. Applies to the party with the request's from-tag, without one to all parties. */
 void calls_verify_sas(struct calls *c, struct pool *p, const struct ng_request *r, bool verified,

@@ -175,22 +175,21 @@ static void note_chosen(struct call *call, struct side *s, bool answered, uint64
 	}
 }
 
-void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
-	uint8_t to, bool is_answer, uint64_t now_ns)
+void explain_exchange(struct call *call, uint64_t now_ns, const struct explain_exchange *e)
 {
-	struct side *a = from < call->sides ? call->side[from] : NULL;
-	struct side *b = to < call->sides ? call->side[to] : NULL;
+	struct side *a = e->from < call->sides ? call->side[e->from] : NULL;
+	struct side *b = e->to < call->sides ? call->side[e->to] : NULL;
 	struct sbuf text;
 
 	sbuf_init(&text, 1u << 16);
-	describe_said(&text, said);
+	describe_said(&text, e->said);
 	if (a)
-		history_add(&call->history, now_ns, is_answer ? HISTORY_ANSWER : HISTORY_OFFER,
-			a->tag, "%s%.*s", again && !is_answer ? "again: " : "",
+		history_add(&call->history, now_ns, e->is_answer ? HISTORY_ANSWER : HISTORY_OFFER,
+			a->tag, "%s%.*s", e->again && !e->is_answer ? "again: " : "",
 			STR_ARG(sbuf_view(&text)));
 	sbuf_fini(&text);
 	sbuf_init(&text, 1u << 16);
-	if (b && !is_answer) {
+	if (b && !e->is_answer) {
 		describe_asked(&text, b);
 		if (text.len)
 			history_add(&call->history, now_ns, HISTORY_OFFER, b->tag,
@@ -198,7 +197,7 @@ void explain_exchange(struct call *call, bool again, const struct sdp *said, uin
 				STR_ARG(sbuf_view(&text)));
 	}
 	sbuf_fini(&text);
-	if (!is_answer)
+	if (!e->is_answer)
 		return;
 	if (b)
 		note_chosen(call, b, false, now_ns);
@@ -295,9 +294,15 @@ static void add_drops(
 }
 
 /* What is wrong with this leg, if anything is. */
-static void add_trouble(struct explain *x, struct ngval *d, const struct leg *l, bool silent,
-	bool wrong, const struct relay_stats *rtp, const struct relay_stats *rtcp)
+static void add_trouble(struct explain *x, struct ngval *d, uint32_t side, uint32_t media,
+	const struct relay_stats *rtp, const struct relay_stats *rtcp)
 {
+	const struct sight *g = &x->sight;
+	uint32_t bad = 1u << SIGHT_TROUBLE_BAD_TAGS | 1u << SIGHT_TROUBLE_WRONG_SOURCE;
+	bool silent = g->troubles >> SIGHT_TROUBLE_ONE_WAY & 1 && g->silent_side == side &&
+		g->silent_media == media;
+	bool wrong = g->troubles & bad && g->bad_side == side && g->bad_media == media;
+	const struct leg *l = x->call->side[side]->leg[media];
 	struct str tag = x->call->short_tags ? STR_NONE : sight_short_tag(x->p, rtcp);
 	struct str text = STR("");
 
@@ -352,8 +357,6 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	const struct leg *l = s->leg[media];
 	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
 	struct relay_stats st = {0}, rtcp = {0};
-	uint32_t bad = 1u << SIGHT_TROUBLE_BAD_TAGS | 1u << SIGHT_TROUBLE_WRONG_SOURCE;
-	bool silent, wrong;
 
 	leg_stats(x->c->relay, x->call, l, false, &st);
 	leg_stats(x->c->relay, x->call, l, true, &rtcp);
@@ -373,10 +376,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add_media(x, d, l, &st);
 	add_drops(x, d, "dropped", &st);
 	add_drops(x, d, "RTCP dropped", &rtcp);
-	silent = x->sight.troubles >> SIGHT_TROUBLE_ONE_WAY & 1 && x->sight.silent_side == side &&
-		x->sight.silent_media == media;
-	wrong = x->sight.troubles & bad && x->sight.bad_side == side && x->sight.bad_media == media;
-	add_trouble(x, d, l, silent, wrong, &st, &rtcp);
+	add_trouble(x, d, side, media, &st, &rtcp);
 }
 
 /* The call in a line or two. */

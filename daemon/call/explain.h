@@ -17,9 +17,16 @@ void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, co
 const char *calls_explain(
 	struct calls *c, struct pool *p, struct str call_id, uint64_t now_ns, struct ngval *dict);
 
-/* Called when an offer or answer between two sides takes effect (explain.c): records its content,
- * and why each leg has its profile and suite. again: the call existed before. */
-void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
-	uint8_t to, bool is_answer, uint64_t now_ns);
+/* An offer or answer between two sides. */
+struct explain_exchange {
+	const struct sdp *said;
+	uint8_t from, to; /* sides */
+	bool again;       /* the call existed before */
+	bool is_answer;
+};
+
+/* Called when an offer or answer takes effect (explain.c): records its content, and why each leg
+ * has its profile and suite. */
+void explain_exchange(struct call *call, uint64_t now_ns, const struct explain_exchange *e);
 
 #endif

@@ -111,7 +111,7 @@ static void record_reply(struct pool *p, const struct call *call, struct ngval *
 }
 
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
-	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict)
+	struct calls_record order, uint64_t now_ns, struct call_reply *out)
 {
 	struct call *call = call_table_find(&c->table, r->call_id), *next;
 	uint32_t tap;
@@ -128,23 +128,23 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 		out->error = NGE_NOMEM;
 		return;
 	}
-	out->error = record_mark(next, r, &what);
-	opened = !out->error && what == CALL_RECORD_START && !next->tap;
+	out->error = record_mark(next, r, &order.what);
+	opened = !out->error && order.what == CALL_RECORD_START && !next->tap;
 	if (opened)
 		out->error = record_open(c, p, next, r, now_ns);
 	if (out->error) {
 		call_free(&c->keys, next);
 		return;
 	}
-	record_reply(p, next, dict);
+	record_reply(p, next, order.dict);
 	tap = next->tap;
-	if (what == CALL_RECORD_STOP)
+	if (order.what == CALL_RECORD_STOP)
 		next->tap = 0;
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
 	/* Close the recording: this request ended it, or opened it and then failed. */
-	if (err ? opened : what == CALL_RECORD_STOP)
+	if (err ? opened : order.what == CALL_RECORD_STOP)
 		c->rec->ops->stop(
 			c->rec->arg, tap, opened || ng_flag(r, NG_FLAG_DISCARD_RECORDING));
 }

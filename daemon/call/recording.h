@@ -13,9 +13,13 @@ enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
 void calls_recorder(struct calls *c, const struct recorder *rec);
 
 /* Executes a command for the whole call, or for one side (by label, or by from-tag with the flag
- * "directional"). START resumes a paused recording. dict: receives the file names. */
+ * "directional"). START resumes a paused recording. */
+struct calls_record {
+	enum call_record what;
+	struct ngval *dict; /* receives the file names */
+};
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
-	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
+	struct calls_record order, uint64_t now_ns, struct call_reply *out);
 
 /* Continues the recording of a restored call in a new file. NULL, or why recording has ended. */
 const char *calls_record_resume(

@@ -64,9 +64,9 @@ static uint64_t heard_ns(const struct relay *relay, const struct call *c, const 
 }
 
 static bool silent(const struct relay *relay, const struct call *c, const struct side *s,
-	const struct leg *l, uint32_t media, uint64_t last_ns, uint64_t now_ns)
+	uint32_t media, uint64_t last_ns, uint64_t now_ns)
 {
-	const struct leg *o = peer_leg(c, s, media);
+	const struct leg *l = s->leg[media], *o = peer_leg(c, s, media);
 	uint64_t since_ns = c->signal_ns > c->resumed_ns ? c->signal_ns : c->resumed_ns, other_ns;
 
 	if (!call_is_answered(c) || s->listener || s->publisher || !o || !sends(l) || !receives(o))
@@ -122,7 +122,7 @@ static void add_leg(struct sight *out, const struct relay *relay, const struct c
 	out->bad_tags += tags;
 	out->last_ns = rtp.last_packet_ns > out->last_ns ? rtp.last_packet_ns : out->last_ns;
 	out->plain |= leg_is_plain(relay, c, s, l);
-	if (silent(relay, c, s, l, media, rtp.last_packet_ns, now_ns)) {
+	if (silent(relay, c, s, media, rtp.last_packet_ns, now_ns)) {
 		out->troubles |= 1u << SIGHT_TROUBLE_ONE_WAY;
 		out->silent_side = (uint8_t)side;
 		out->silent_media = (uint8_t)media;

@@ -5,8 +5,8 @@
 #include "call/model.h"
 #include "srtp/suite.h"
 
-static void stream(const struct trace *t, const struct relay *relay, struct pool *p,
-	const struct call *c, const struct side *s, uint32_t media, bool rtcp)
+static struct call_trace stream(const struct relay *relay, struct pool *p, const struct call *c,
+	const struct side *s, uint32_t media, bool rtcp)
 {
 	const struct leg *l = s->leg[media];
 	const struct srtp_suite *rx = srtp_suite_get(srtp_params_suite(&l->rx)),
@@ -33,7 +33,7 @@ static void stream(const struct trace *t, const struct relay *relay, struct pool
 		st.confirmed ? " (confirmed)" : "", !l->rx.keys ? "plain" : rx->name,
 		!l->tx.keys ? "plain" : tx->name, (unsigned long long)st.packets,
 		(unsigned long long)st.packets_out, (unsigned long long)st.errors, STR_ARG(drops));
-	t->fn(t->arg, &line);
+	return line;
 }
 
 void trace_call(const struct trace *t, const struct relay *relay, const struct call *c)
@@ -48,9 +48,11 @@ void trace_call(const struct trace *t, const struct relay *relay, const struct c
 
 			if (!l || !l->has_port)
 				continue;
-			stream(t, relay, p, c, c->side[i], m, false);
-			if (!l->mux)
-				stream(t, relay, p, c, c->side[i], m, true);
+			for (int rtcp = 0; rtcp < (l->mux ? 1 : 2); rtcp++) {
+				struct call_trace line = stream(relay, p, c, c->side[i], m, rtcp);
+
+				t->fn(t->arg, &line);
+			}
 		}
 	pool_destroy(p);
 }

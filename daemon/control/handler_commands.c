@@ -58,7 +58,7 @@ static void do_query(struct job *j)
 
 static void gate(struct job *j, uint8_t which, bool on)
 {
-	calls_gate(j->h->calls, j->p, &j->r, which, on, j->now_ns, &j->reply);
+	calls_gate(j->h->calls, j->p, &j->r, (struct calls_gate){which, on}, j->now_ns, &j->reply);
 }
 
 static void do_block_media(struct job *j)
@@ -128,7 +128,8 @@ static void do_unsubscribe(struct job *j)
 
 static void record(struct job *j, enum call_record what)
 {
-	calls_record(j->h->calls, j->p, &j->r, what, j->now_ns, &j->reply, j->dict);
+	calls_record(j->h->calls, j->p, &j->r, (struct calls_record){what, j->dict}, j->now_ns,
+		&j->reply);
 }
 
 static void do_start_recording(struct job *j)

@@ -241,8 +241,6 @@ bool exchange_put_in_force(struct exchange *x)
 }
 
 /* The recording flag of an offer or answer. If recording fails, the call continues. */
-
-/* The flag of an offer or answer: what cannot be recorded is relayed all the same. */
 static void record_from_now(struct exchange *x)
 {
 	struct call_reply said = {0};
@@ -252,7 +250,8 @@ static void record_from_now(struct exchange *x)
 	if (!call || call->tap)
 		return;
 	r.from_tag = STR_NONE;
-	calls_record(x->c, x->p, &r, CALL_RECORD_START, x->now_ns, &said, ngval_dict(x->p));
+	calls_record(x->c, x->p, &r, (struct calls_record){CALL_RECORD_START, ngval_dict(x->p)},
+		x->now_ns, &said);
 	if (said.error)
 		x->out->warning = pool_printf(x->p, STR_FMT "%snot recorded: %s",
 			STR_ARG(x->out->warning), x->out->warning.len ? "; " : "", said.error);
@@ -262,8 +261,12 @@ void exchange_report(struct exchange *x)
 {
 	const struct plan *plan = &x->plan;
 
-	explain_exchange(x->next, x->prev != NULL, x->sdp, plan->from, plan->to,
-		x->kind == ANSWER || x->kind == LISTEN_ANSWER, x->now_ns);
+	explain_exchange(x->next, x->now_ns,
+		&(struct explain_exchange){.said = x->sdp,
+			.from = plan->from,
+			.to = plan->to,
+			.again = x->prev != NULL,
+			.is_answer = x->kind == ANSWER || x->kind == LISTEN_ANSWER});
 	if (x->kind != LISTEN_ANSWER)
 		x->out->sdp = x->body;
 	x->out->notice = plan->notice;

@@ -144,8 +144,7 @@ const char *mline_number(
 	*all = *in->sdp;
 	while (n < SDP_MAX_MEDIA && (mline_from(from, n) || at < in->sdp->media_count)) {
 		if (!mline_from(from, n))
-			at += osrtp_legacy_fold(&all->media[n], in, from, n, &in->sdp->media[at],
-				in->sdp->media_count - at, is_offer);
+			at += osrtp_legacy_fold(&all->media[n], in, from, n, at, is_offer);
 		else if (!stand_in(&all->media[n], in->p,
 				 n < said->media_count ? &said->media[n] : NULL))
 			return NGE_NOMEM;

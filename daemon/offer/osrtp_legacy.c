@@ -28,14 +28,14 @@ static const struct sdp_media *meant(const struct neg_in *in, struct leg *l,
 }
 
 uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side *from,
-	uint32_t media, const struct sdp_media *said, uint32_t left, bool is_offer)
+	uint32_t media, uint32_t at, bool is_offer)
 {
-	const struct sdp_media *next = said + 1;
+	const struct sdp_media *said = &in->sdp->media[at], *next = said + 1;
 	uint64_t bit = 1ull << media;
 	bool fresh;
 
 	*out = *said;
-	if (left < 2 || !same_kind(said, next))
+	if (at + 2 > in->sdp->media_count || !same_kind(said, next))
 		return 1;
 	/* The second has a new number for the party. */
 	fresh = in->r->osrtp & NG_OSRTP_ACCEPT_LEGACY && is_offer &&

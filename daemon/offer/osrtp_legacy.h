@@ -5,9 +5,10 @@
 
 #include "call/plan.h"
 
-/* How many of the sender's remaining m-lines belong to this media: 1 or 2. */
+/* Folds the m-lines from "at" on of in->sdp into the sender's media of this number. Returns how many
+ * of them belong to it: 1 or 2. */
 uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side *from,
-	uint32_t media, const struct sdp_media *said, uint32_t left, bool is_offer);
+	uint32_t media, uint32_t at, bool is_offer);
 
 /* Whether to offer it in RTP and in SRTP, in an offer with so many media. */
 bool osrtp_legacy_offer(struct plan *plan, struct side *to, uint32_t media, uint32_t count,

@@ -335,13 +335,19 @@ static bool may_reach(const struct reach *r, const struct call *c)
 	return true;
 }
 
+struct restore_time {
+	uint64_t now_ns;
+	uint64_t elapsed_ns; /* since the call was saved */
+};
+
 static int bring_back(struct calls *calls, struct pool *p, struct call *c,
-	const struct call_state *state, uint64_t now_ns, uint64_t elapsed_ns, const char **lacks)
+	const struct call_state *state, struct restore_time when, const char **lacks)
 {
 	const struct relay *relay = calls->relay;
+	uint64_t now_ns = when.now_ns;
 	struct taking t = {.relay = relay,
 		.state = state,
-		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = elapsed_ns}};
+		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = when.elapsed_ns}};
 
 	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
@@ -361,7 +367,8 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	if (c->tap)
 		*lacks = calls_record_resume(calls, p, c, now_ns);
 	for_legs(c, resume_one, &t);
-	t.err = apply_commit(relay, p, NULL, c, now_ns, t.resume.cmd, t.resume.n);
+	t.err = apply_commit(relay, p, NULL, c,
+		&(struct apply_cmds){.cmd = t.resume.cmd, .n = t.resume.n, .now_ns = now_ns});
 	if (t.err && c->tap)
 		calls->rec->ops->stop(calls->rec->arg, c->tap, false);
 	return t.err;
@@ -382,14 +389,13 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 	struct saver *saver = calls_saver(calls);
 	const struct relay *relay = saver->relay;
 	struct call_state first, later;
-	const struct relay_local *locals;
 	struct call *c = NULL;
-	uint64_t elapsed_ns = 0;
-	uint32_t locals_n;
+	struct restore_time when = {.now_ns = now_ns};
+	struct save_locals locals;
 	int err;
 
-	locals = relay->ops->locals(relay->arg, &locals_n);
-	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals, locals_n);
+	locals.at = relay->ops->locals(relay->arg, &locals.n);
+	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals);
 	if (!err && call_table_find(saver->table, c->id))
 		err = -EEXIST;
 	if (!err && !may_reach(calls->reach, c))
@@ -407,12 +413,12 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		err = secmem_random(&c->rename, sizeof(c->rename));
 	if (!err) {
 		c->rename |= 1; /* 0 = none */
-		elapsed_ns = age_of(calls, &first, now_ns);
-		to_our_clock(c, &first, now_ns, elapsed_ns);
-		forget_keys(c, elapsed_ns);
+		when.elapsed_ns = age_of(calls, &first, now_ns);
+		to_our_clock(c, &first, now_ns, when.elapsed_ns);
+		forget_keys(c, when.elapsed_ns);
 		resume_sessions(c);
 	}
-	err = err ? err : bring_back(calls, p, c, &first, now_ns, elapsed_ns, why);
+	err = err ? err : bring_back(calls, p, c, &first, when, why);
 	if (err) {
 		*why = why_text(err);
 		if (c)

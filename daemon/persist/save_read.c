@@ -318,9 +318,9 @@ static void emergency_of_old(struct call *c)
 }
 
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
-	struct str text, const struct relay_local *locals, uint32_t locals_n)
+	struct str text, struct save_locals locals)
 {
-	struct reader rd = {.keys = k, .locals = locals, .locals_n = locals_n};
+	struct reader rd = {.keys = k, .locals = locals.at, .locals_n = locals.n};
 	const struct ngval *v;
 	struct ngval *all;
 	struct call *c;

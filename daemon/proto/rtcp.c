@@ -91,13 +91,22 @@ size_t rtcp_drop_feedback(uint8_t *p, size_t len)
 	return out + (len - at);
 }
 
-/* From "at" on, n SSRCs that lie step bytes apart, as far as the part reaches. */
-static void add_names(struct rtcp_names *out, const uint8_t *p, size_t len, size_t at, size_t step,
-	uint32_t n, bool theirs)
+/* n SSRCs in a part of a packet. */
+struct names {
+	size_t at, step; /* bytes */
+	uint32_t n;
+	bool theirs;
+};
+
+/* As many as the part has. */
+static void add_names(struct rtcp_names *out, const uint8_t *p, size_t len, struct names names)
 {
-	for (; n && at + 4 <= len && out->n < RTCP_NAMES; n--, at += step) {
+	size_t at = names.at;
+
+	for (uint32_t i = 0; i < names.n && at + 4 <= len && out->n < RTCP_NAMES; i++) {
 		out->name[out->n].ssrc = be32(p + at);
-		out->name[out->n++].theirs = theirs;
+		out->name[out->n++].theirs = names.theirs;
+		at += names.step;
 	}
 }
 
@@ -108,14 +117,14 @@ static void feedback_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 	bool media = p[1] == TRANSPORT_FEEDBACK;
 
 	if (len >= 12 && be32(p + 8))
-		add_names(out, p, len, 8, 4, 1, false);
+		add_names(out, p, len, (struct names){8, 4, 1, false});
 	/* TMMBR, TMMBN; FIR, TSTR, TSTN */
 	if (media ? format == 3 || format == 4 : format >= 4 && format <= 6)
-		add_names(out, p, len, 12, 8, RTCP_NAMES, false);
+		add_names(out, p, len, (struct names){12, 8, RTCP_NAMES, false});
 	else if (!media && format == 7) /* VBCM: what follows is the codec's */
-		add_names(out, p, len, 12, 8, 1, false);
+		add_names(out, p, len, (struct names){12, 8, 1, false});
 	else if (!media && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
-		add_names(out, p, len, 20, 4, p[16], false);
+		add_names(out, p, len, (struct names){20, 4, p[16], false});
 }
 
 static void part_names(struct rtcp_names *out, const uint8_t *p, size_t len)
@@ -123,12 +132,13 @@ static void part_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 	uint32_t count = p[0] & 0x1f;
 
 	if (p[1] == BYE)
-		add_names(out, p, len, 4, 4, count, true);
+		add_names(out, p, len, (struct names){4, 4, count, true});
 	else if (p[1] != DESCRIPTION || count)
-		add_names(out, p, len, 4, 4, 1, true);
+		add_names(out, p, len, (struct names){4, 4, 1, true});
 	if (p[1] == SENDER_REPORT || p[1] == RECEIVER_REPORT)
-		add_names(out, p, len, p[1] == SENDER_REPORT ? SENDER_LEN : RECEIVER_LEN, BLOCK_LEN,
-			count, false);
+		add_names(out, p, len,
+			(struct names){p[1] == SENDER_REPORT ? SENDER_LEN : RECEIVER_LEN, BLOCK_LEN,
+				count, false});
 	else if (p[1] == TRANSPORT_FEEDBACK || p[1] == PAYLOAD_FEEDBACK)
 		feedback_names(out, p, len);
 }

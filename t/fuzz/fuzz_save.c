@@ -24,7 +24,7 @@ static bool turn(struct str text, struct sbuf *b)
 
 	if (pool_create(&p, 8u << 20))
 		abort();
-	good = save_read_call(&c, &state, &k, p, text, local, 2) == 0;
+	good = save_read_call(&c, &state, &k, p, text, (struct save_locals){local, 2}) == 0;
 	if (good)
 		save_write_call(b, c, local, 2, &state);
 	if (good)

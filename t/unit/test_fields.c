@@ -208,7 +208,7 @@ static void comes_back(const struct saved_row *s, const struct field *f)
 	sbuf_init(&b, 0);
 	put(f, base_of(c, s->in));
 	save_write_call(&b, c, LOCALS, 3, &none);
-	if (save_read_call(&again, &state, &k, p, sbuf_view(&b), LOCALS, 3))
+	if (save_read_call(&again, &state, &k, p, sbuf_view(&b), (struct save_locals){LOCALS, 3}))
 		fail_msg("%s, \"%s\": it is not read", s->field, s->key);
 	assert_memory_equal(
 		base_of(c, s->in) + f->offset, base_of(again, s->in) + f->offset, f->size);

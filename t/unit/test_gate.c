@@ -145,7 +145,8 @@ static void commands_mean_the_sides_that_they_name(void **state)
 		r.address = str_from(rows[i].address);
 		r.flags = rows[i].all ? 1ull << NG_FLAG_ALL : 0;
 		talk_pool(&t);
-		calls_gate(t.c, t.p, &r, MEDIA_GATE_MEDIA, true, t.now, &t.reply);
+		calls_gate(
+			t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_MEDIA, true}, t.now, &t.reply);
 		if (rows[i].error)
 			assert_string_equal(t.reply.error, rows[i].error);
 		else
@@ -158,12 +159,14 @@ static void commands_mean_the_sides_that_they_name(void **state)
 		assert_int_equal(gate_of(&t, 1), rows[i].a);
 		r = talk_request("", "", "");
 		r.flags = 1ull << NG_FLAG_ALL;
-		calls_gate(t.c, t.p, &r, MEDIA_GATE_MEDIA, false, t.now, &t.reply);
+		calls_gate(t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_MEDIA, false}, t.now,
+			&t.reply);
 		assert_null(t.reply.error);
 		assert_int_equal(gate_of(&t, 1), 0);
 		assert_int_equal(gate_of(&t, 2), 0);
 		r.call_id = STR("another");
-		calls_gate(t.c, t.p, &r, MEDIA_GATE_MEDIA, false, t.now, &t.reply);
+		calls_gate(t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_MEDIA, false}, t.now,
+			&t.reply);
 		assert_string_equal(t.reply.error, "Unknown call-id");
 		talk_end(&t);
 	}
@@ -182,7 +185,7 @@ static void say(struct talk *t, const struct word *w, uint8_t gate)
 	r.to_label = str_from(w->to_label ? w->to_label : "");
 	r.all = w->all;
 	r.flags = w->everybody ? 1ull << NG_FLAG_ALL : 0;
-	calls_gate(t->c, t->p, &r, gate, !w->off, t->now, &t->reply);
+	calls_gate(t->c, t->p, &r, (struct calls_gate){gate, !w->off}, t->now, &t->reply);
 }
 
 /* a calls b, and l listens to a. The table gives the gates of a, b, and l. */

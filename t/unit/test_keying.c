@@ -282,8 +282,8 @@ static void recommit(struct talk *t)
 	struct ng_request r = talk_request("a", "", "");
 
 	talk_pool(t);
-	calls_gate(t->c, t->p, &r, MEDIA_GATE_DTMF, true, t->now, &t->reply);
-	calls_gate(t->c, t->p, &r, MEDIA_GATE_DTMF, false, t->now, &t->reply);
+	calls_gate(t->c, t->p, &r, (struct calls_gate){MEDIA_GATE_DTMF, true}, t->now, &t->reply);
+	calls_gate(t->c, t->p, &r, (struct calls_gate){MEDIA_GATE_DTMF, false}, t->now, &t->reply);
 	assert_null(t->reply.error);
 }
 

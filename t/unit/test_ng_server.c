@@ -106,10 +106,10 @@ void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, 
 	*out = (struct call_reply){0};
 }
 
-void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
-	uint64_t now_ns, struct call_reply *out)
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
+	struct calls_gate order, uint64_t now_ns, struct call_reply *out)
 {
-	(void)c, (void)p, (void)r, (void)gate, (void)on, (void)now_ns;
+	(void)c, (void)p, (void)r, (void)order, (void)now_ns;
 	*out = (struct call_reply){0};
 }
 
@@ -146,9 +146,9 @@ void calls_unsubscribe(struct calls *c, struct pool *p, const struct ng_request 
 }
 
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
-	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict)
+	struct calls_record order, uint64_t now_ns, struct call_reply *out)
 {
-	(void)c, (void)p, (void)r, (void)what, (void)now_ns, (void)dict;
+	(void)c, (void)p, (void)r, (void)order, (void)now_ns;
 	*out = (struct call_reply){0};
 }
 

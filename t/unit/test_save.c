@@ -244,7 +244,7 @@ static void record(struct talk *t, enum call_record what, const char *side)
 	if (side[0])
 		r.flags |= 1ull << NG_FLAG_DIRECTIONAL;
 	assert_int_equal(pool_create(&p, 1u << 20), 0);
-	calls_record(t->c, p, &r, what, t->now, &said, ngval_dict(p));
+	calls_record(t->c, p, &r, (struct calls_record){what, ngval_dict(p)}, t->now, &said);
 	assert_null(said.error);
 	pool_destroy(p);
 }
