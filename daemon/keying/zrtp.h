@@ -196,8 +196,6 @@ const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
 /* The kind of that SAS: how terminals show it. */
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z);
-/* The peer allows us to end SRTP by GoClear. */
-bool zrtp_peer_allows_clear(const struct zrtp *z);
 /* This stream uses the secret of another one (Multistream mode), and has no SAS of its own. */
 bool zrtp_is_multi(const struct zrtp *z);
 

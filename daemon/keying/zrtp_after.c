@@ -139,11 +139,6 @@ enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)
 	return (enum zrtp_sas)z->alg[ZRTP_K_SAS];
 }
 
-bool zrtp_peer_allows_clear(const struct zrtp *z)
-{
-	return z->phase == PH_OPEN && z->peer_allows_clear;
-}
-
 bool zrtp_is_multi(const struct zrtp *z)
 {
 	return z->multi && z->alg[ZRTP_K_AGREEMENT] == ZRTP_MULT;

@@ -44,8 +44,14 @@ static int queue_open(struct ours *o, const struct load *l, char *err, size_t er
 	return res;
 }
 
-static int ours_open(const struct engine_ops *ops, struct engine **e, void **out,
-	struct bench_env *env, const struct load *l, char *err, size_t err_len)
+/* An engine: opened once, and kept for all loads. */
+struct kept {
+	const struct engine_ops *ops;
+	struct engine **e;
+};
+
+static int ours_open(struct kept k, void **out, struct bench_env *env, const struct load *l,
+	char *err, size_t err_len)
 {
 	struct engine_config cfg = {.device = env->device,
 		.kernel_dir = env->kernel_dir,
@@ -56,9 +62,9 @@ static int ours_open(const struct engine_ops *ops, struct engine **e, void **out
 
 	if (!o)
 		return -ENOMEM;
-	o->ops = ops;
-	res = *e ? 0 : ops->open(e, &cfg, err, err_len);
-	o->e = *e;
+	o->ops = k.ops;
+	res = *k.e ? 0 : k.ops->open(k.e, &cfg, err, err_len);
+	o->e = *k.e;
 	if (!res)
 		res = queue_open(o, l, err, err_len);
 	if (res) {
@@ -72,13 +78,13 @@ static int ours_open(const struct engine_ops *ops, struct engine **e, void **out
 static int serial_open(
 	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
-	return ours_open(&engine_serial, &env->serial, out, env, l, err, err_len);
+	return ours_open((struct kept){&engine_serial, &env->serial}, out, env, l, err, err_len);
 }
 
 static int opencl_open(
 	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
-	return ours_open(&engine_opencl, &env->opencl, out, env, l, err, err_len);
+	return ours_open((struct kept){&engine_opencl, &env->opencl}, out, env, l, err, err_len);
 }
 
 static const char *ours_device(const void *p)

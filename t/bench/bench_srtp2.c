@@ -166,16 +166,21 @@ static int srtp2_open(struct peer *p, const struct load *l, char *err, size_t er
 	return 0;
 }
 
-static int open_from(const char *file, const char *part, const char *help, void **out,
-	const struct load *l, char *err, size_t err_len)
+/* A libsrtp2. part: of the path of the file that is loaded then. */
+struct library {
+	const char *file, *part, *help;
+};
+
+static int open_from(
+	const struct library *lib, void **out, const struct load *l, char *err, size_t err_len)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 	int res = -ENOENT;
 
 	if (!p)
 		return -ENOMEM;
-	if (!calls_find(p, file) || !is_own(p, part))
-		snprintf(err, err_len, "%s", help);
+	if (!calls_find(p, lib->file) || !is_own(p, lib->part))
+		snprintf(err, err_len, "%s", lib->help);
 	else
 		res = srtp2_open(p, l, err, err_len);
 	if (res) {
@@ -189,6 +194,8 @@ static int open_from(const char *file, const char *part, const char *help, void 
 static int nss_open(
 	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
+	static const struct library lib = {"libsrtp2.so.1", "libsrtp2.so.1",
+		"Debian's libsrtp2 is not installed (package libsrtp2-1)"};
 	int res;
 
 	if (l->c.streams > NSS_OPENS) {
@@ -202,8 +209,7 @@ static int nss_open(
 			"its sessions for more streams are still open; ask for fewer first");
 		return -EBUSY;
 	}
-	res = open_from("libsrtp2.so.1", "libsrtp2.so.1",
-		"Debian's libsrtp2 is not installed (package libsrtp2-1)", out, l, err, err_len);
+	res = open_from(&lib, out, l, err, err_len);
 	if (!res && l->c.streams > NSS_CLOSES) {
 		env->nss_full = ((struct peer *)*out)->stays = true;
 		fprintf(stderr,
@@ -218,10 +224,11 @@ static int openssl_open(
 	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
 	char file[600];
+	const struct library lib = {
+		file, "libsrtp2-openssl.so", "not built yet (make peer-libsrtp)"};
 
 	snprintf(file, sizeof(file), "%s/libsrtp2-openssl.so", env->peers);
-	return open_from(file, "libsrtp2-openssl.so", "not built yet (make peer-libsrtp)", out, l,
-		err, err_len);
+	return open_from(&lib, out, l, err, err_len);
 }
 
 static const char *srtp2_device(const void *p)

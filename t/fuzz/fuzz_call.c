@@ -33,8 +33,9 @@ struct talk {
 	uint64_t now_ns;
 };
 
+/* The flags of a request; the caller adds the tags. */
 static void request(struct ng_request *r, struct pool *p, const struct talk *t, const char *command,
-	const char *from, const char *to, struct str sdp)
+	struct str sdp)
 {
 	struct ngval *d = ngval_dict(p);
 
@@ -44,8 +45,6 @@ static void request(struct ng_request *r, struct pool *p, const struct talk *t, 
 	ngval_add_str(p, d, STR("sdp"), sdp);
 	(void)ng_request_parse(r, p, d);
 	r->call_id = STR("call");
-	r->from_tag = str_from(from);
-	r->to_tag = str_from(to);
 	r->sdp = sdp;
 }
 
@@ -60,7 +59,9 @@ static void say(
 
 	must(pool_create(&p, 16u << 20) == 0);
 	dict = ngval_dict(p);
-	request(&r, p, t, command, from, to, sdp);
+	request(&r, p, t, command, sdp);
+	r.from_tag = str_from(from);
+	r.to_tag = str_from(to);
 	t->now_ns += NS_PER_SEC;
 	if (!strcmp(command, "offer"))
 		calls_offer(t->c, p, &r, t->now_ns, &reply);

@@ -395,7 +395,8 @@ int main(int argc, char **argv)
 	if (optind < argc && strcmp(argv[optind], "flow") == 0)
 		return flow_run(&f);
 	if (optind < argc && strcmp(argv[optind], "raw") == 0 && dev)
-		return pktx_raw(dev, &f.from, &f.to, f.kind, f.count, f.ms, seed);
+		return pktx_raw(
+			dev, &f.from, &f.to, &(struct pktx_what){f.kind, f.count, f.ms, seed});
 	fprintf(stderr, "usage: pktx flow|raw OPTIONS, see its first lines\n");
 	return 2;
 }

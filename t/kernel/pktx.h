@@ -26,9 +26,15 @@ int pktx_socket(const struct pktx_where *w);
 void pktx_mark(int fd, uint32_t ttl, uint32_t tos);
 void pktx_name(const struct sockaddr_storage *sa, char *out, size_t len);
 
-/* dev: "NS,IFACE,MAC". Sends count packets of the kind, or with ms random ones for that time.
- * Returns an exit status. */
+struct pktx_what {
+	const char *kind;
+	uint32_t count;
+	uint32_t ms; /* not 0: for that time, whatever the count */
+	uint32_t seed;
+};
+
+/* dev: "NS,IFACE,MAC". Sends these packets. Returns an exit status. */
 int pktx_raw(const char *dev, const struct pktx_where *from, const struct pktx_where *to,
-	const char *kind, uint32_t count, uint32_t ms, uint32_t seed);
+	const struct pktx_what *what);
 
 #endif

@@ -223,7 +223,7 @@ static void fuzz(
 }
 
 int pktx_raw(const char *dev, const struct pktx_where *from, const struct pktx_where *to,
-	const char *kind, uint32_t count, uint32_t ms, uint32_t seed)
+	const struct pktx_what *what)
 {
 	bool v6 = strchr(to->addr, ':') != NULL;
 	struct sockaddr_ll ll = {.sll_family = AF_PACKET,
@@ -246,19 +246,19 @@ int pktx_raw(const char *dev, const struct pktx_where *from, const struct pktx_w
 	fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || !ll.sll_ifindex)
 		return 2;
-	srand(seed);
+	srand(what->seed);
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	end = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 + ms;
+	end = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 + what->ms;
 	for (;;) {
 		struct pkt k;
 
 		clock_gettime(CLOCK_MONOTONIC, &t);
-		if (ms ? (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 >= end
-		       : sent >= count)
+		if (what->ms ? (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 >= end
+			     : sent >= what->count)
 			break;
-		if (strcmp(kind, "fuzz") == 0)
+		if (strcmp(what->kind, "fuzz") == 0)
 			fuzz(&k, from, to, sent);
-		else if (!make(&k, from, to, kind, sent))
+		else if (!make(&k, from, to, what->kind, sent))
 			return 2;
 		refused += sendto(fd, k.p, k.len, 0, (struct sockaddr *)&ll, sizeof(ll)) < 0;
 		sent++;

@@ -87,15 +87,14 @@ struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_sui
 	return c;
 }
 
-void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
-	bool rx_new, bool tx_new)
+void rig_ctx(struct rig *r, uint32_t id, struct rig_keys keys)
 {
 	struct media_cmd cmd = {.type = MEDIA_CTX_SET,
 		.id = id,
-		.ctx = {.rx = rig_crypto(r, rx, suite),
-			.tx = rig_crypto(r, tx, suite),
-			.rx_new = rx_new,
-			.tx_new = tx_new}};
+		.ctx = {.rx = rig_crypto(r, keys.rx, keys.suite),
+			.tx = rig_crypto(r, keys.tx, keys.suite),
+			.rx_new = keys.rx_new,
+			.tx_new = keys.tx_new}};
 
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
@@ -127,11 +126,8 @@ struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t
 	return cmd;
 }
 
-void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
-	uint32_t rtcp_to, const char *remote)
+void rig_stream(struct rig *r, struct media_cmd cmd)
 {
-	struct media_cmd cmd = rig_stream_cmd(id, port, c, rtp_to, rtcp_to, remote);
-
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
@@ -163,11 +159,11 @@ static struct rig *make(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, 
 	rig_key(r, A_TX2, suite_a);
 	rig_key(r, B_TX, suite_b);
 	rig_key(r, B_RX, suite_b);
-	rig_ctx(r, 0, A_TX, A_RX, suite_a, true, true);
-	rig_ctx(r, 1, B_TX, B_RX, suite_b, true, true);
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
-	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
-	rig_stream(r, B_RTCP, PORT_B_RTCP, 1, MEDIA_NONE, A, "192.0.2.2:5001");
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, suite_a, true, true});
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, suite_b, true, true});
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
+	rig_stream(r, rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000"));
+	rig_stream(r, rig_stream_cmd(B_RTCP, PORT_B_RTCP, 1, MEDIA_NONE, A, "192.0.2.2:5001"));
 	return r;
 }
 
@@ -211,34 +207,35 @@ void rig_free(struct rig *r)
 
 /* A terminal's packet: plain bytes protected by the reference (a job from plain to SRTP). Returns
  * its length. */
-uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
-	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
+uint32_t rig_protect(const struct rig *r, uint8_t *to, struct rig_plain plain)
 {
 	static uint8_t in[ARENA_SLOT_LEN], out[ARENA_SLOT_LEN];
-	const struct srtp_suite *s = srtp_suite_get(suite);
-	uint32_t tag = rtcp ? s->rtcp_tag_len : s->rtp_tag_len, word = rtcp ? 4 : 0,
+	const struct srtp_suite *s = srtp_suite_get(plain.suite);
+	uint32_t tag = plain.rtcp ? s->rtcp_tag_len : s->rtp_tag_len, word = plain.rtcp ? 4 : 0,
 		 mki = r->mki_len;
 	bool aead = s->auth == XC_AUTH_GCM;
-	struct xc_job j = {.tx_index = index,
-		.tx_key = 2 + rtcp,
-		.rx_key = rtcp,
-		.hdr_len = hdr,
-		.body_len = len - hdr,
-		.rx_tag_off = len,
-		.tx_tag_off = aead ? len : len + word + mki,
-		.ssrc = be32(plain + (rtcp ? 4 : 8)),
-		.flags = rtcp ? XC_JOB_RTCP : 0};
+	struct xc_job j = {.tx_index = plain.index,
+		.tx_key = 2 + plain.rtcp,
+		.rx_key = plain.rtcp,
+		.hdr_len = plain.hdr,
+		.body_len = plain.len - plain.hdr,
+		.rx_tag_off = plain.len,
+		.tx_tag_off = aead ? plain.len : plain.len + word + mki,
+		.ssrc = be32(plain.packet + (plain.rtcp ? 4 : 8)),
+		.flags = plain.rtcp ? XC_JOB_RTCP : 0};
 
-	if (suite == SUITE_PLAIN) {
-		memcpy(to, plain, len);
-		return len;
+	if (plain.suite == SUITE_PLAIN) {
+		memcpy(to, plain.packet, plain.len);
+		return plain.len;
 	}
-	memcpy(in, plain, len);
+	memcpy(in, plain.packet, plain.len);
 	assert_int_equal(
-		srtp_ref_job(&j, terminal_keys(r, slot, suite, index, rtcp), in, out), XC_OK);
-	memset(out + len + word + (aead ? tag : 0), 0xa0 + (int)slot, mki);
-	memcpy(to, out, len + word + mki + tag);
-	return len + word + mki + tag;
+		srtp_ref_job(&j, terminal_keys(r, plain.slot, plain.suite, plain.index, plain.rtcp),
+			in, out),
+		XC_OK);
+	memset(out + plain.len + word + (aead ? tag : 0), 0xa0 + (int)plain.slot, mki);
+	memcpy(to, out, plain.len + word + mki + tag);
+	return plain.len + word + mki + tag;
 }
 
 static const char *const source[] = {"192.0.2.1:4000", "192.0.2.2:5000", "192.0.2.2:5001"};
@@ -282,7 +279,8 @@ uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
 	uint8_t p[172], *at = rig_slot(r, A, PORT_A);
 
 	rig_plain_rtp(p, ssrc, index);
-	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, slot, r->suite_a, index, false);
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, 172, 12, slot, r->suite_a, index, false});
 	return at;
 }
 
@@ -291,7 +289,8 @@ uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index)
 	uint8_t p[28], *at = rig_slot(r, A, PORT_A);
 
 	rig_plain_rtcp(p, ssrc, index);
-	r->in[r->n - 1].len = rig_protect(r, at, p, 28, 8, A_TX, r->suite_a, index, true);
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, 28, 8, A_TX, r->suite_a, index, true});
 	return at;
 }
 
@@ -328,7 +327,8 @@ void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uin
 
 	assert_true(k < r->outs);
 	rig_plain_rtp(p, ssrc, index);
-	len = rig_protect(r, want, p, 172, 12, B_RX, r->suite_b, tx_index, false);
+	len = rig_protect(
+		r, want, (struct rig_plain){p, 172, 12, B_RX, r->suite_b, tx_index, false});
 	assert_int_equal(r->out[k].len, len);
 	assert_memory_equal(r->a.out + r->out[k].out_off, want, len);
 	assert_int_equal(r->out[k].local.port, PORT_B);

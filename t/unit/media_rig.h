@@ -44,14 +44,17 @@ struct srtp_master rig_master(uint32_t slot, enum srtp_suite_id suite);
  * too. */
 void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime);
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite);
-void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
-	bool rx_new, bool tx_new);
+struct rig_keys {
+	uint32_t rx, tx; /* key slots */
+	enum srtp_suite_id suite;
+	bool rx_new, tx_new;
+};
+void rig_ctx(struct rig *r, uint32_t id, struct rig_keys keys);
 /* Makes a context with RTP on both sides, which leaves its key slots free. */
 void rig_ctx_plain(struct rig *r, uint32_t id);
 struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
 	uint32_t rtcp_to, const char *remote);
-void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
-	uint32_t rtcp_to, const char *remote);
+void rig_stream(struct rig *r, struct media_cmd cmd);
 /* Side A: RTP and RTCP on one port. Side B: two ports. */
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
 struct rig *rig_new_window(
@@ -61,9 +64,17 @@ struct rig *rig_new_bursts(enum srtp_suite_id suite_a, enum srtp_suite_id suite_
 /* The serial engine runs the jobs from now on. */
 void rig_engine(struct rig *r);
 void rig_free(struct rig *r);
-/* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
-uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
-	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp);
+/* A terminal's packet before it is protected. */
+struct rig_plain {
+	const uint8_t *packet;
+	uint32_t len, hdr; /* bytes */
+	uint32_t slot;     /* of its key */
+	enum srtp_suite_id suite;
+	uint64_t index;
+	bool rtcp;
+};
+/* Protects it. Returns its length. */
+uint32_t rig_protect(const struct rig *r, uint8_t *to, struct rig_plain plain);
 /* Places a packet from this terminal to this local port in the burst. The caller sets its
  * length. */
 uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port);

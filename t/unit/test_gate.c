@@ -34,8 +34,9 @@ static bool leaves(struct rig *r, uint8_t type, uint64_t index)
 
 	rig_plain_rtp(plain, 7, index);
 	plain[1] = type;
-	r->in[r->n - 1].len = rig_protect(
-		r, p, plain, sizeof(plain), 12, r->suite_a ? A_TX : 0, r->suite_a, index, false);
+	r->in[r->n - 1].len = rig_protect(r, p,
+		(struct rig_plain){
+			plain, sizeof(plain), 12, r->suite_a ? A_TX : 0, r->suite_a, index, false});
 	rig_run(r);
 	if (r->outs == 0)
 		assert_int_equal(r->in[0].verdict, PACKET_DROP_BLOCKED);

@@ -178,8 +178,8 @@ static void a_key_outlives_its_context(void **state)
 	assert_int_equal(one(r, 7, 10, A_TX), PACKET_SENT);
 	for (size_t i = 0; i < ARRAY_LEN(del); i++)
 		assert_int_equal(media_command(r->m, &del[i]), 0);
-	rig_ctx(r, 0, A_TX, A_RX, CM80, true, true);
-	rig_ctx(r, 1, B_TX, B_RX, CM80, true, true);
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, CM80, true, true});
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, CM80, true, true});
 	assert_int_equal(one(r, 7, 10, A_TX), PACKET_DROP_REPLAY);
 	a_key(r, A_TX2, false);
 	assert_int_equal(one(r, 7, 10, A_TX2), PACKET_DROP_NONCE);

@@ -164,7 +164,7 @@ static void rtcp_goes_by_the_name_too(void **state)
 	memset(plain, 0, sizeof(plain));
 	memcpy(plain, (const uint8_t[]){0x81, 201, 0, 7, 0, 0, 0, 9}, 8);
 	put_be32(plain + 8, media_rename(5, 7));
-	r->in[0].len = rig_protect(r, p, plain, 32, 8, B_TX, CM80, 1, true);
+	r->in[0].len = rig_protect(r, p, (struct rig_plain){plain, 32, 8, B_TX, CM80, 1, true});
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	assert_int_equal(be32(r->a.out + r->out[0].out_off + 8), 7);
@@ -189,7 +189,8 @@ static void report_of_an_srtp_source(struct rig *r, uint32_t number, uint64_t in
 	uint8_t plain[ARENA_SLOT_LEN], p[68], *at = rig_slot(r, A, PORT_A);
 	uint32_t len = full_report(p, 7, media_rename(5, 9));
 
-	r->in[0].len = rig_protect(r, at, p, len, 8, A_TX, r->suite_a, number, true);
+	r->in[0].len =
+		rig_protect(r, at, (struct rig_plain){p, len, 8, A_TX, r->suite_a, number, true});
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	at = r->a.out + r->out[0].out_off;
@@ -218,8 +219,9 @@ static void a_listeners_srtcp_goes_by_the_names(void **state)
 	assert_int_equal(media_command(r->m, &c), 0);
 	assert_int_equal(media_command(r->m, &from), 0);
 	at = rig_slot(r, A, PORT_A);
-	r->in[0].len = rig_protect(
-		r, at, p, full_report(p, 7, media_rename(5, 9)), 8, A_TX, CM80, 1, true);
+	r->in[0].len = rig_protect(r, at,
+		(struct rig_plain){
+			p, full_report(p, 7, media_rename(5, 9)), 8, A_TX, CM80, 1, true});
 	rig_run(r);
 	assert_int_equal(r->outs, 2);
 	full_report(p, media_rename(5, 7), media_rename(5, 9));
@@ -322,7 +324,7 @@ static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 	uint8_t p[172], *at;
 
 	(void)state;
-	rig_ctx(r, 2, A_TX2, A_RX, CM80, true, false);
+	rig_ctx(r, 2, (struct rig_keys){A_TX2, A_RX, CM80, true, false});
 	c.stream.gate = MEDIA_GATE_TO(MEDIA_GATE_QUIET);
 	c.stream.quiet = MEDIA_QUIET_ALL;
 	assert_int_equal(media_command(r->m, &c), 0);
@@ -332,7 +334,8 @@ static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 	for (uint64_t index = 100; index < 102; index++) {
 		at = rig_slot(r, 1, 30004);
 		rig_plain_rtp(p, 7, index);
-		r->in[0].len = rig_protect(r, at, p, 172, 12, A_TX2, CM80, index, false);
+		r->in[0].len = rig_protect(
+			r, at, (struct rig_plain){p, 172, 12, A_TX2, CM80, index, false});
 		rig_run(r);
 		assert_int_equal(r->outs, index == 101);
 	}
@@ -376,7 +379,8 @@ static void insider_sends(struct rig *r, uint64_t index, uint8_t word)
 
 	rig_plain_rtp(p, 7, index);
 	memset(p + 12, word, sizeof(p) - 12);
-	r->in[0].len = rig_protect(r, at, p, 172, 12, A_TX, r->suite_a, index, false);
+	r->in[0].len =
+		rig_protect(r, at, (struct rig_plain){p, 172, 12, A_TX, r->suite_a, index, false});
 	rig_run(r);
 }
 

@@ -36,8 +36,9 @@ static void every_pair_of_suites_with_and_without_mki(void **state)
 				 * under our index 0. */
 				rig_plain_rtcp(p, 7, 1);
 				if (suites[k] != SUITE_NULL_80) {
-					len = rig_protect(
-						r, want, p, 28, 8, B_RX, suites[k], 0, true);
+					len = rig_protect(r, want,
+						(struct rig_plain){
+							p, 28, 8, B_RX, suites[k], 0, true});
 					assert_int_equal(r->out[1].len, len);
 					assert_memory_equal(
 						r->a.out + r->out[1].out_off, want, len);
@@ -183,13 +184,13 @@ static void a_new_key_from_one_side_leaves_the_others_index_alone(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	/* The command changes nothing: the same packet must still be a replay. */
-	rig_ctx(r, 0, A_TX, A_RX, r->suite_a, false, false);
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, r->suite_a, false, false});
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	/* A changes its key: its roll-over counter restarts at 0 (RFC 4568 6.4), ours toward B
 	 * continues. */
-	rig_ctx(r, 0, A_TX2, A_RX, r->suite_a, true, false);
+	rig_ctx(r, 0, (struct rig_keys){A_TX2, A_RX, r->suite_a, true, false});
 	rig_send(r, 7, 1, A_TX2);
 	rig_run(r);
 	rig_got(r, 0, 7, 1, 65537);
@@ -212,7 +213,7 @@ static void hold_keeps_the_index_moving(void **state)
 	}
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NO_DESTINATION), 5);
 	assert_true(r->m->ctx[0].rx.first.seen.last == 120000);
-	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+	rig_stream(r, rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000"));
 	rig_send(r, 7, 140000, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
@@ -327,7 +328,7 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 	rig_send(r, 7, 2, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_PASS);
-	rig_stream(r, 3, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, rig_stream_cmd(3, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 	rig_send(r, 7, 3, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
@@ -345,13 +346,14 @@ static void what_leads_back_to_its_sender_is_ciphered_for_it(void **state)
 		uint8_t plain[172], want[256];
 		uint32_t len;
 
-		rig_stream(r, A, PORT_A, 0, A, MEDIA_NONE, "192.0.2.1:4000");
+		rig_stream(r, rig_stream_cmd(A, PORT_A, 0, A, MEDIA_NONE, "192.0.2.1:4000"));
 		rig_send(r, 7, 100, A_TX);
 		rig_send(r, 7, 101, A_TX)[20] ^= suites[i] != SUITE_PLAIN;
 		rig_run(r);
 		assert_int_equal(r->outs, suites[i] == SUITE_PLAIN ? 2 : 1);
 		rig_plain_rtp(plain, 7, 100);
-		len = rig_protect(r, want, plain, 172, 12, A_RX, suites[i], 100, false);
+		len = rig_protect(
+			r, want, (struct rig_plain){plain, 172, 12, A_RX, suites[i], 100, false});
 		assert_int_equal(r->out[0].len, len);
 		assert_memory_equal(r->a.out + r->out[0].out_off, want, len);
 		assert_int_equal(r->out[0].local.port, PORT_A);

@@ -75,7 +75,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	assert_false(r->m->stream[A].watched);
 	/* Signalling in between does not end it. */
 	watch(r, A);
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 	assert_false(r->m->stream[A].fast);
 	rig_free(r);
 }
@@ -118,7 +118,7 @@ static void a_cut_stream_has_no_destination_until_it_is_signalled(void **state)
 	assert_int_equal(media_command(r->m, &cut), 0);
 	assert_false(sends(r, 101));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NO_DESTINATION), 1);
-	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+	rig_stream(r, rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000"));
 	assert_true(sends(r, 102));
 	cut.id = 5;
 	assert_int_equal(media_command(r->m, &cut), -EINVAL);

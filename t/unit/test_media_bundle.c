@@ -71,7 +71,8 @@ static uint8_t *rtp(struct rig *r, uint32_t ssrc, uint16_t seq, uint8_t pt, cons
 		hdr += 4 + 24;
 	}
 	memset(p + hdr, 7, 20);
-	len = rig_protect(r, at, p, hdr + 20, hdr, A_TX, r->suite_a, seq, false);
+	len = rig_protect(
+		r, at, (struct rig_plain){p, hdr + 20, hdr, A_TX, r->suite_a, seq, false});
 	r->in[r->n - 1].len = len;
 	return at;
 }
@@ -200,8 +201,9 @@ static void answers_leave_by_the_port_of_all(void **state)
 	for (int i = 0; i < 2; i++) {
 		at = rig_slot(r, B, i ? PORT_C : PORT_B);
 		rig_plain_rtp(p, 0x70 + (uint32_t)i, 1);
-		r->in[r->n - 1].len = rig_protect(
-			r, at, p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false);
+		r->in[r->n - 1].len = rig_protect(r, at,
+			(struct rig_plain){
+				p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false});
 	}
 	rig_run(r);
 	assert_int_equal(r->outs, 2);
@@ -228,7 +230,8 @@ static void answers_leave_by_the_port_of_all(void **state)
 	assert_int_equal(rig_dropped(r, C, PACKET_DROP_NONCE), 1);
 	/* Nothing is accepted at the m-line's own port. */
 	at = rig_slot(r, A, PORT_V);
-	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, A_TX, K80, 1, false);
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, 172, 12, A_TX, K80, 1, false});
 	assert_int_equal(left_by(r), 0);
 	assert_int_equal(rig_dropped(r, VIDEO, PACKET_DROP_BUNDLE), 1);
 	rig_free(r);
@@ -246,8 +249,9 @@ static void the_terminal_moves_with_all_its_m_lines(void **state)
 	for (int i = 0; i < 2; i++) {
 		at = rig_slot(r, B, i ? PORT_C : PORT_B);
 		rig_plain_rtp(p, 0x70 + (uint32_t)i, 1);
-		r->in[r->n - 1].len = rig_protect(
-			r, at, p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false);
+		r->in[r->n - 1].len = rig_protect(r, at,
+			(struct rig_plain){
+				p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false});
 		assert_int_equal(left_by(r), PORT_A);
 		assert_int_equal(r->out[0].dst.port, 4444);
 	}
@@ -270,7 +274,8 @@ static void report(struct rig *r, uint32_t index, uint32_t sender, uint32_t one,
 			n += 24;
 		}
 	put_be16(p + 2, (uint16_t)(n / 4 - 1));
-	r->in[r->n - 1].len = rig_protect(r, at, p, n, 8, A_TX, r->suite_a, index, true);
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, n, 8, A_TX, r->suite_a, index, true});
 }
 
 static void to_a(struct rig *r, uint16_t port, uint32_t ssrc)
@@ -278,8 +283,9 @@ static void to_a(struct rig *r, uint16_t port, uint32_t ssrc)
 	uint8_t p[172], *at = rig_slot(r, B, port);
 
 	rig_plain_rtp(p, ssrc, 1);
-	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, port == PORT_C ? 0 : B_TX,
-		port == PORT_C ? SUITE_PLAIN : K80, 1, false);
+	r->in[r->n - 1].len = rig_protect(r, at,
+		(struct rig_plain){p, 172, 12, port == PORT_C ? 0 : B_TX,
+			port == PORT_C ? SUITE_PLAIN : K80, 1, false});
 	assert_int_equal(left_by(r), PORT_A);
 }
 
@@ -352,8 +358,8 @@ static void feedback_is_dropped_for_whom_it_is_nothing(void **state)
 		at = rig_slot(r, A, PORT_A);
 		put_be32(p + 4, 0x11);
 		put_be32(p + 8, 0x71);
-		r->in[r->n - 1].len =
-			rig_protect(r, at, p, 12, 8, A_TX, K80, 1 + (uint32_t)i, true);
+		r->in[r->n - 1].len = rig_protect(
+			r, at, (struct rig_plain){p, 12, 8, A_TX, K80, 1 + (uint32_t)i, true});
 		assert_int_equal(reaches(r), i ? 0 : 2);
 	}
 	assert_int_equal(rig_dropped(r, VIDEO, PACKET_DROP_FEEDBACK), 1);
@@ -396,7 +402,8 @@ static struct heard b_sends(struct rig *r, uint16_t seq, uint8_t id, const char 
 		len += (uint32_t)grown;
 		hdr += (uint32_t)grown;
 	}
-	r->in[r->n - 1].len = rig_protect(r, at, p, len, hdr, B_TX, r->suite_b, seq, false);
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, len, hdr, B_TX, r->suite_b, seq, false});
 	assert_int_equal(left_by(r), PORT_A);
 	h.len = rig_open(r, 0, plain, A_RX, seq, false);
 	assert_memory_equal(plain + h.len - 28, p + len - 28, 28);

@@ -59,7 +59,7 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	rig_send(r, 7, 100, A_TX);
 	only_drop(r, PACKET_DROP_REPLAY);
 	/* A's new key restarts, but the index toward B was sent before. */
-	rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
+	rig_ctx(r, 0, (struct rig_keys){A_TX2, A_RX, CM80, true, false});
 	rig_send(r, 7, 100, A_TX2);
 	only_drop(r, PACKET_DROP_NONCE);
 	/* The stream has no other side. */
@@ -68,7 +68,7 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 	rig_send(r, 7, 101, A_TX2);
 	only_drop(r, PACKET_DROP_INACTIVE);
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 	cmd = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
 	assert_int_equal(media_command(r->m, &cmd), 0);
 	rig_send(r, 7, 102, A_TX2);
@@ -127,23 +127,25 @@ static void a_command_between_the_halves_makes_jobs_stale(void **state)
 		switch (what) {
 		case 0: /* released and taken again */
 			assert_int_equal(media_command(r->m, &del), 0);
-			rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+			rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 			break;
 		case 1:
 			assert_int_equal(media_command(r->m, &del), 0);
 			break;
 		case 2:
-			rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
+			rig_ctx(r, 0, (struct rig_keys){A_TX2, A_RX, CM80, true, false});
 			break;
 		case 3:
-			rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+			rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, CM80, false, true});
 			break;
 		case 4:
 			del = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
 			assert_int_equal(media_command(r->m, &del), 0);
 			break;
 		default:
-			rig_ctx(r, 2, A_TX2, A_RX, CM80, true, true); /* somebody else's */
+			rig_ctx(r, 2,
+				(struct rig_keys){
+					A_TX2, A_RX, CM80, true, true}); /* somebody else's */
 			break;
 		}
 		rig_complete(r, jobs);
@@ -217,7 +219,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_key(r, B_RX, CM80);
 	rig_key_new(r, B_RX, 0, 0);
 	r->a.key[B_RX].salt[0] ^= 1; /* another key in this slot */
-	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, CM80, false, true});
 	rig_send(r, 7, 65537, A_TX);
 	rig_send_rtcp(r, 7, 2);
 	rig_run(r);
@@ -226,12 +228,12 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	assert_int_equal(be32(r->a.out + r->out[1].out_off + 28), 0x80000001u); /* RFC 3711 3.4 */
 	/* The key is used up: only a new one restarts sending. */
 	r->m->ctx[1].tx_rtcp_next = SRTCP_INDEX_MAX + 1;
-	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, CM80, false, false});
 	rig_send_rtcp(r, 7, 3);
 	only_drop(r, PACKET_DROP_INDEX_END);
 	rig_ctx_plain(r, 1);
 	rig_key_new(r, B_RX, 0, 0);
-	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, CM80, false, true});
 	rig_send_rtcp(r, 7, 3);
 	rig_run(r);
 	assert_int_equal(be32(r->a.out + r->out[0].out_off + 28), 0x80000000u);
@@ -368,10 +370,10 @@ static void rtcp_on_the_rtp_port_does_not_confirm_it(void **state)
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);
 	/* The same address keeps the learned source; another one does not. */
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4002");
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4002"));
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4002);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 0);

@@ -195,10 +195,10 @@ static void all_is_usual(struct world *w)
 		media_shed(w->r[k]->m, 0, 0);
 		for (uint32_t slot = A_TX; slot <= B_RX; slot += 2)
 			rig_key_new(w->r[k], slot, 0, 0);
-		rig_ctx(w->r[k], 0, A_TX, A_RX, w->r[k]->suite_a, true, true);
-		rig_ctx(w->r[k], 1, B_TX, B_RX, w->r[k]->suite_b, true, true);
-		rig_stream(w->r[k], A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
-		rig_stream(w->r[k], B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+		rig_ctx(w->r[k], 0, (struct rig_keys){A_TX, A_RX, w->r[k]->suite_a, true, true});
+		rig_ctx(w->r[k], 1, (struct rig_keys){B_TX, B_RX, w->r[k]->suite_b, true, true});
+		rig_stream(w->r[k], rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
+		rig_stream(w->r[k], rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000"));
 	}
 }
 

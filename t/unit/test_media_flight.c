@@ -198,7 +198,7 @@ static void a_command_makes_all_in_flight_stale(void **state)
 	begin(r, &one);
 	rig_send(r, SSRC, 2, A_TX);
 	begin(r, &two);
-	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
 	end(r, &one);
 	end(r, &two);
 	assert_int_equal(r->outs, 0);

@@ -75,7 +75,8 @@ static uint8_t *short_rtp(struct rig *r, uint64_t index)
 	uint8_t p[172], *at = rig_slot(r, A, PORT_A);
 
 	rig_plain_rtp(p, 7, index);
-	r->in[0].len = rig_protect(r, at, p, 45, 12, A_TX, r->suite_a, index, false);
+	r->in[0].len =
+		rig_protect(r, at, (struct rig_plain){p, 45, 12, A_TX, r->suite_a, index, false});
 	return at;
 }
 

@@ -259,8 +259,8 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 			assert_int_equal(r->in[2].verdict, PACKET_DROP_BAD_TAG);
 		}
 		r->m->ctx[1].rx.set = r->m->ctx[1].tx.set = true;
-		rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
-		rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+		rig_stream(r, rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000"));
+		rig_stream(r, rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000"));
 		rig_send(r, 7, 280000, A_TX);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
@@ -339,7 +339,7 @@ static void srtp_goes_through_without_tags_and_srtcp_with_them(void **state)
 		assert_int_equal(r->outs, 3);
 		assert_int_equal(r->in[3].verdict, PACKET_DROP_BAD_TAG);
 		rig_plain_rtp(p, 7, 65536);
-		rig_protect(r, want, p, 172, 12, B_RX, suites[s], 65536, false);
+		rig_protect(r, want, (struct rig_plain){p, 172, 12, B_RX, suites[s], 65536, false});
 		assert_int_equal(r->out[1].len, 172);
 		assert_memory_equal(r->a.out + r->out[1].out_off, want, 172);
 		assert_int_equal(r->out[2].len, 28 + 4 + 10);

@@ -193,7 +193,7 @@ static void listeners_are_guarded_likewise(void **state)
 
 	(void)state;
 	rig_key(r, A_TX2, CM80);
-	rig_ctx(r, 2, A_TX2, LENT, CM80, true, true);
+	rig_ctx(r, 2, (struct rig_keys){A_TX2, LENT, CM80, true, true});
 	rig_key(r, LENT, CM80);
 	listener.stream.listener = true;
 	source.stream.copy[0] = 4;

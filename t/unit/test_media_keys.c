@@ -66,7 +66,7 @@ static void packets_under_two_keys_may_interleave(void **state)
 			index += 10;
 		}
 		/* The old key is removed; the index stays. */
-		rig_ctx(r, 0, A_TX2, A_RX, suites[s], false, false);
+		rig_ctx(r, 0, (struct rig_keys){A_TX2, A_RX, suites[s], false, false});
 		rig_send(r, 7, index, A_TX);
 		rig_send(r, 7, index, A_TX2);
 		rig_run(r);
@@ -309,13 +309,13 @@ static void every_packet_under_a_key_counts_once_whatever_commands_come(void **s
 		came += n;
 		left[at] += n;
 		if (what == 0)
-			rig_ctx(r, 0, 0, 0, SUITE_PLAIN, false, false);
+			rig_ctx(r, 0, (struct rig_keys){0, 0, SUITE_PLAIN, false, false});
 		if (what <= 1)
-			rig_ctx(r, 0, A_TX, A_RX, CM80, false, false);
+			rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, CM80, false, false});
 		if (what == 2)
 			at ^= 1;
 		if (what == 2 || what == 3)
-			rig_ctx(r, 1, B_TX, tx[at], CM80, false, false);
+			rig_ctx(r, 1, (struct rig_keys){B_TX, tx[at], CM80, false, false});
 		assert_int_equal(used(r, A_TX), came);
 		for (size_t k = 0; k < ARRAY_LEN(tx); k++)
 			assert_int_equal(used(r, tx[k]), left[k]);
@@ -336,15 +336,15 @@ static void a_key_of_two_contexts_counts_for_both(void **state)
 	uint64_t index = 100, sent = 0;
 
 	(void)state;
-	rig_ctx(r, 1, A_TX, B_RX, CM80, true, false);
+	rig_ctx(r, 1, (struct rig_keys){A_TX, B_RX, CM80, true, false});
 	for (uint32_t round = 1; round <= 100; round++) {
 		send_some(r, &index, 10);
 		for (uint32_t i = 0; i < 4; i++) {
 			uint8_t p[172], *at = rig_slot(r, B, PORT_B);
 
 			rig_plain_rtp(p, 9, 4 * round + i);
-			r->in[r->n - 1].len =
-				rig_protect(r, at, p, 172, 12, A_TX, CM80, 4 * round + i, false);
+			r->in[r->n - 1].len = rig_protect(r, at,
+				(struct rig_plain){p, 172, 12, A_TX, CM80, 4 * round + i, false});
 		}
 		rig_run(r);
 		sent += 14;

@@ -103,12 +103,12 @@ static void what_is_deciphered_and_what_is_not_do_not_mix(void **state)
 	struct rig *r = passing(SUITE_AES_CM_128_80, 0);
 
 	(void)state;
-	rig_ctx(r, 1, B_TX, B_RX, SUITE_AES_CM_128_80, true, true);
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, SUITE_AES_CM_128_80, true, true});
 	rig_send(r, SSRC, 1, A_TX); /* would reach a terminal that expects our key */
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
 	ctx_pass(r, 1, B_TX, SUITE_AES_CM_128_80, true);
-	rig_ctx(r, 0, A_TX2, A_RX, SUITE_AES_CM_128_80, true, true);
+	rig_ctx(r, 0, (struct rig_keys){A_TX2, A_RX, SUITE_AES_CM_128_80, true, true});
 	rig_send(r, SSRC, 1, A_TX2); /* would leave unencrypted */
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
@@ -140,8 +140,8 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 	assert_int_equal(media_stream_counters(r->m, A)->index >> 16, i >> 16);
 	/* B's is a new key of ours: it begins at ROC 0. */
 	rig_key(r, LENT, SUITE_AES_CM_128_80);
-	rig_ctx(r, 0, A_TX, A_RX, SUITE_AES_CM_128_80, false, false);
-	rig_ctx(r, 1, B_TX, LENT, SUITE_AES_CM_128_80, false, true);
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, SUITE_AES_CM_128_80, false, false});
+	rig_ctx(r, 1, (struct rig_keys){B_TX, LENT, SUITE_AES_CM_128_80, false, true});
 	for (first = i; i < first + 100; i++) {
 		rig_send(r, SSRC, i, A_TX);
 		rig_run(r);
@@ -171,8 +171,8 @@ static void a_forged_number_does_not_lead_the_index_astray(void **state)
 	rig_send(r, SSRC, 65536 + 27000, A_TX);
 	left_as_it_came(r, rig_prepare(r));
 	assert_int_equal(media_stream_counters(r->m, A)->index >> 16, 0);
-	rig_ctx(r, 0, A_TX, A_RX, SUITE_AES_CM_128_80, false, true);
-	rig_ctx(r, 1, B_TX, B_RX, SUITE_AES_CM_128_80, false, true);
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, SUITE_AES_CM_128_80, false, true});
+	rig_ctx(r, 1, (struct rig_keys){B_TX, B_RX, SUITE_AES_CM_128_80, false, true});
 	rig_send(r, SSRC, 60010, A_TX);
 	rig_run(r);
 	rig_got(r, 0, SSRC, 60010, 60010);
@@ -237,7 +237,7 @@ static void listeners_get_it_deciphered(void **state)
 	uint8_t plain[172];
 
 	(void)state;
-	rig_ctx(r, 2, 0, 0, SUITE_PLAIN, true, true);
+	rig_ctx(r, 2, (struct rig_keys){0, 0, SUITE_PLAIN, true, true});
 	listener.stream.listener = true;
 	source.stream.copy[0] = 4;
 	assert_int_equal(media_command(r->m, &listener), 0);

@@ -193,7 +193,7 @@ static void a_rekeys(struct world *w)
 	for (uint32_t s = 0; s < SSRCS; s++)
 		w->next[s] &= 0xffff; /* the sequence goes on, the roll-over counter does not */
 	w->pasts = 0;
-	rig_ctx(w->r, 0, w->a_slot, A_RX, w->r->suite_a, true, false);
+	rig_ctx(w->r, 0, (struct rig_keys){w->a_slot, A_RX, w->r->suite_a, true, false});
 }
 
 static void b_rekeys(struct world *w)
@@ -202,7 +202,7 @@ static void b_rekeys(struct world *w)
 	change_key(w, B_RX);
 	w->epoch++;
 	b_begins(w);
-	rig_ctx(w->r, 1, B_TX, B_RX, w->r->suite_b, false, true);
+	rig_ctx(w->r, 1, (struct rig_keys){B_TX, B_RX, w->r->suite_b, false, true});
 }
 
 static int by_use(const void *a, const void *b)

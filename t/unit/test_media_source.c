@@ -136,7 +136,7 @@ static void authentic_packets_outrank_what_was_learned_without(void **state)
 	r->suite_a = CM80;
 	rig_key(r, A_TX, CM80);
 	rig_key(r, A_RX, CM80);
-	rig_ctx(r, 0, A_TX, A_RX, CM80, true, true);
+	rig_ctx(r, 0, (struct rig_keys){A_TX, A_RX, CM80, true, true});
 	assert_int_equal(from(r, NAT, 100), PACKET_SENT);
 	assert_int_equal(remote_port(r, A), 5555);
 	assert_int_equal(media_stream_handover(r->m, A).cause, LEARN_BY_AUTHENTIC);

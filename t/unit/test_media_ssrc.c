@@ -145,7 +145,7 @@ static void when_the_past_is_full_newcomers_wait_for_a_new_key(void **state)
 	for (uint32_t i = 0; i < 3 * ALL; i++)
 		assert_int_equal(one(r, 100 + i * 5 % ALL, 11 + i / ALL, now), PACKET_SENT);
 	rig_key(r, A_TX2, CM80);
-	rig_ctx(r, 1, B_TX, A_TX2, CM80, false, true);
+	rig_ctx(r, 1, (struct rig_keys){B_TX, A_TX2, CM80, false, true});
 	assert_int_equal(r->m->past[1][TX_RTP].n, 0);
 	assert_int_equal(one(r, 999, 10, now), PACKET_SENT);
 	rig_free(r);

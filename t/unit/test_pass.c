@@ -21,14 +21,12 @@
 #define LINE_F8 "9 F8_128_HMAC_SHA1_80 " K80A
 #define CRYPTO  "a=crypto:"
 
-static void say(struct talk *t, const char *from, const char *to, const char *addr,
-	const char *attrs, const char *transport, bool pass, bool is_answer)
+static void say(struct talk *t, const char *to, const char *attrs, bool pass, bool is_answer)
 {
-	struct ng_request r = talk_request(from, to,
-		talk_body(
-			t, addr, is_answer ? 5000 : 4000, *attrs ? "RTP/SAVP" : "RTP/AVP", attrs));
+	struct ng_request r = talk_request("a", to,
+		talk_body(t, is_answer ? B : A, is_answer ? 5000 : 4000,
+			*attrs ? "RTP/SAVP" : "RTP/AVP", attrs));
 
-	r.transport = str_from(transport);
 	r.flags = pass ? 1ull << NG_FLAG_PASSTHROUGH : 0;
 	t->policy.sdes.params = NG_SDES_UNENCRYPTED_SRTCP;
 	calls_set_policy(t->c, &t->policy);
@@ -37,13 +35,13 @@ static void say(struct talk *t, const char *from, const char *to, const char *ad
 
 static void offer(struct talk *t, const char *attrs, bool pass)
 {
-	say(t, "a", t->m->ports ? "b" : "", A, attrs, "", pass, false);
+	say(t, t->m->ports ? "b" : "", attrs, pass, false);
 	assert_null(t->reply.error);
 }
 
 static void answer(struct talk *t, const char *attrs)
 {
-	say(t, "a", "b", B, attrs, "", false, true);
+	say(t, "b", attrs, false, true);
 	assert_null(t->reply.error);
 }
 
@@ -182,7 +180,7 @@ static void an_answer_must_fit_the_offer(void **state)
 
 		talk_start(&t);
 		offer(&t, both, true);
-		say(&t, "a", "b", B, wrong[i], "", false, true);
+		say(&t, "b", wrong[i], false, true);
 		assert_non_null(t.reply.error);
 		assert_int_equal(passed(&t), 0);
 		talk_end(&t);

@@ -361,15 +361,20 @@ static void with_sip_source_address_that_address_counts(void **state)
 
 /* Sends offer and answer of a call, each with an address and port. Returns NULL, or the
  * error-reason. */
-static const char *invite(struct talk *t, const char *id, const char *to_tag, const char *a,
-	uint16_t a_port, const char *b, uint16_t b_port)
+struct place {
+	const char *addr;
+	uint16_t port;
+};
+
+static const char *invite(
+	struct talk *t, const char *id, const char *to_tag, struct place a, struct place b)
 {
-	struct ng_request r = request(id, "a", to_tag, talk_body(t, a, a_port, "RTP/AVP", ""));
+	struct ng_request r = request(id, "a", to_tag, talk_body(t, a.addr, a.port, "RTP/AVP", ""));
 
 	talk_send(t, &r, false);
 	if (t->reply.error)
 		return t->reply.error;
-	r = request(id, "a", "b", talk_body(t, b, b_port, "RTP/AVP", ""));
+	r = request(id, "a", "b", talk_body(t, b.addr, b.port, "RTP/AVP", ""));
 	talk_send(t, &r, true);
 	return t->reply.error;
 }
@@ -377,7 +382,7 @@ static const char *invite(struct talk *t, const char *id, const char *to_tag, co
 static const char *call(struct talk *t, const char *id, const char *a, uint16_t a_port,
 	const char *b, uint16_t b_port)
 {
-	return invite(t, id, "", a, a_port, b, b_port);
+	return invite(t, id, "", (struct place){a, a_port}, (struct place){b, b_port});
 }
 
 static void end_call(struct talk *t, const char *id)
@@ -602,7 +607,7 @@ static void judging_again_is_bounded_and_comes_to_its_end(void **state)
 		snprintf(id, sizeof(id), "%u", 128 * (steps + 1)); /* the next call of the pass */
 		end_call(&t, id);
 		snprintf(id, sizeof(id), "%u", 128 * (steps + 1) + 1); /* and the next */
-		assert_null(invite(&t, id, "b", A, 4002, A, 4000));
+		assert_null(invite(&t, id, "b", (struct place){A, 4002}, (struct place){A, 4000}));
 	}
 	assert_in_range(all, 2 * CALLS, 100 * CALLS);
 	assert_in_range(longest, 1, STEP_MAX < all / 4 ? STEP_MAX : all / 4);
@@ -643,8 +648,11 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 		assert_null(call(&t, id, A, 4000, TOLD, port_of(n - 1, false)));
 	}
 	/* In the middle, the path to the end is too long to search. */
-	assert_string_equal(invite(&t, "48", "b", A, 4001, TOLD, port_of(47, false)), REACH_ERROR);
-	assert_null(invite(&t, "10", "b", A, 4001, TOLD, port_of(9, false)));
+	assert_string_equal(invite(&t, "48", "b", (struct place){A, 4001},
+				    (struct place){TOLD, port_of(47, false)}),
+		REACH_ERROR);
+	assert_null(invite(
+		&t, "10", "b", (struct place){A, 4001}, (struct place){TOLD, port_of(9, false)}));
 	talk_end(&t);
 }
 

@@ -164,13 +164,14 @@ static void hep_holds_what_fits_and_no_two_families(void **state)
 
 /* --- On their way through --------------------------------------------------------------------- */
 
-static void send_at(struct rig *r, uint32_t from, const uint8_t *p, uint32_t len, uint32_t slot,
-	enum srtp_suite_id suite, uint64_t index, uint64_t t_ns)
+static void send_at(struct rig *r, uint32_t from, struct rig_plain plain, uint64_t t_ns)
 {
 	uint8_t *at = rig_slot(r, from, from == A ? PORT_A : PORT_B_RTCP);
 
 	r->in[r->n - 1].t_ns = t_ns;
-	r->in[r->n - 1].len = rig_protect(r, at, p, len, 8, slot, suite, index, true);
+	plain.hdr = 8;
+	plain.rtcp = true;
+	r->in[r->n - 1].len = rig_protect(r, at, plain);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 }
@@ -194,10 +195,22 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 
 			n = put_sender(p, 7, ntp, 5000, 0);
 			n += put_name(p + n, 7);
-			send_at(r, A, p, n, A_TX, suites[a], 1, 100 * SEC);
+			send_at(r, A,
+				(struct rig_plain){.packet = p,
+					.len = n,
+					.slot = A_TX,
+					.suite = suites[a],
+					.index = 1},
+				100 * SEC);
 			/* five seconds and 80,000 ticks later: a clock of 16 kHz */
 			n = put_sender(p, 7, ntp + (5ull << 32), 5000 + 80000, 0);
-			send_at(r, A, p, n, A_TX, suites[a], 2, 105 * SEC);
+			send_at(r, A,
+				(struct rig_plain){.packet = p,
+					.len = n,
+					.slot = A_TX,
+					.suite = suites[a],
+					.index = 2},
+				105 * SEC);
 			media_stream_quality(r->m, A, &q);
 			assert_int_equal(q.samples, 0);
 			/* received by B, which answers 30 ms later by its own clock; we get the
@@ -207,7 +220,13 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 			n = put_receiver(p, 9, 1);
 			n += put_block(p + n, &block);
 			n += put_name(p + n, 9);
-			send_at(r, B_RTCP, p, n, B_TX, suites[b], 1, 105 * SEC + SEC / 10);
+			send_at(r, B_RTCP,
+				(struct rig_plain){.packet = p,
+					.len = n,
+					.slot = B_TX,
+					.suite = suites[b],
+					.index = 1},
+				105 * SEC + SEC / 10);
 			media_stream_quality(r->m, A, &q);
 			assert_int_equal(q.samples, 1);
 			assert_int_equal(q.lost, 17);
@@ -218,8 +237,13 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 				q.mean[QUALITY_MOS], rtcp_mos(q.mean[QUALITY_RTT], 20000, 2500));
 			/* a second report without loss */
 			block.fraction = 0;
-			send_at(r, B_RTCP, p, put_receiver(p, 9, 1) + put_block(p + 8, &block),
-				B_TX, suites[b], 2, 106 * SEC);
+			send_at(r, B_RTCP,
+				(struct rig_plain){.packet = p,
+					.len = put_receiver(p, 9, 1) + put_block(p + 8, &block),
+					.slot = B_TX,
+					.suite = suites[b],
+					.index = 2},
+				106 * SEC);
 			media_stream_quality(r->m, A, &q);
 			assert_int_equal(q.samples, 2);
 			assert_true(q.low[QUALITY_MOS] < q.mean[QUALITY_MOS] &&
@@ -249,7 +273,8 @@ static void forged_and_repeated_reports_do_not_count(void **state)
 	n = put_receiver(p, 9, 1) + put_block(p + 8, &block);
 	for (int good = 0; good < 2; good++) {
 		at = rig_slot(r, B_RTCP, PORT_B_RTCP);
-		r->in[0].len = rig_protect(r, at, p, n, 8, B_TX, SUITE_AES_CM_128_80, 1, true);
+		r->in[0].len = rig_protect(
+			r, at, (struct rig_plain){p, n, 8, B_TX, SUITE_AES_CM_128_80, 1, true});
 		at[12] ^= !good;
 		rig_run(r);
 		assert_int_equal(r->outs, good);
@@ -257,11 +282,18 @@ static void forged_and_repeated_reports_do_not_count(void **state)
 		assert_int_equal(q.samples, good);
 	}
 	at = rig_slot(r, B_RTCP, PORT_B_RTCP);
-	r->in[0].len = rig_protect(r, at, p, n, 8, B_TX, SUITE_AES_CM_128_80, 1, true);
+	r->in[0].len =
+		rig_protect(r, at, (struct rig_plain){p, n, 8, B_TX, SUITE_AES_CM_128_80, 1, true});
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
 	for (uint32_t i = 2; i < 12; i++)
-		send_at(r, B_RTCP, p, n, B_TX, SUITE_AES_CM_128_80, i, i * SEC);
+		send_at(r, B_RTCP,
+			(struct rig_plain){.packet = p,
+				.len = n,
+				.slot = B_TX,
+				.suite = SUITE_AES_CM_128_80,
+				.index = i},
+			i * SEC);
 	media_stream_quality(r->m, A, &q);
 	assert_int_equal(q.samples, 11);
 	for (n = 0; ring_pop(&tap, &got); n++)

@@ -45,8 +45,9 @@ static uint8_t *talk_long(struct rig *r, uint8_t first, uint8_t type, uint32_t h
 	plain[1] = type;
 	if (first & 0x10) /* a header extension of one word */
 		put_be16(plain + 14, 1);
-	r->in[r->n - 1].len = rig_protect(
-		r, at, plain, LEN + hdr - 12, hdr, r->suite_a ? A_TX : 0, r->suite_a, index, false);
+	r->in[r->n - 1].len = rig_protect(r, at,
+		(struct rig_plain){plain, LEN + hdr - 12, hdr, r->suite_a ? A_TX : 0, r->suite_a,
+			index, false});
 	return at;
 }
 
@@ -215,8 +216,9 @@ static void headers_stay_and_padding_goes(void **state)
 			plain[0] = T[i].first;
 			plain[1] = PCMU;
 			put_be16(plain + 18, 1);
-			r->in[r->n - 1].len =
-				rig_protect(r, at, plain, LEN + 12, 24, A_TX, r->suite_a, 1, false);
+			r->in[r->n - 1].len = rig_protect(r, at,
+				(struct rig_plain){
+					plain, LEN + 12, 24, A_TX, r->suite_a, 1, false});
 		} else {
 			talk_long(r, T[i].first, PCMU, T[i].hdr, 1);
 		}
@@ -256,7 +258,7 @@ static void gates_of_flows_are_apart(void **state)
 		const int want[2] = {T[i].b, T[i].l};
 		const uint16_t port[2] = {PORT_B, PORT_L};
 
-		rig_ctx(r, 2, 0, 0, SUITE_PLAIN, true, true);
+		rig_ctx(r, 2, (struct rig_keys){0, 0, SUITE_PLAIN, true, true});
 		listener(r, T[i].listener);
 		source(r, T[i].source, L + 1);
 		talk(r, PCMU, 9);

@@ -42,8 +42,8 @@ static struct rig *rig_listened(uint32_t to)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, 0);
 
-	rig_ctx(r, 2, 0, 0, SUITE_PLAIN, true, true);
-	rig_ctx(r, 3, A_TX2, A_RX, SUITE_AES_CM_128_80, true, true);
+	rig_ctx(r, 2, (struct rig_keys){0, 0, SUITE_PLAIN, true, true});
+	rig_ctx(r, 3, (struct rig_keys){A_TX2, A_RX, SUITE_AES_CM_128_80, true, true});
 	listen_on(r, L1, PORT_L1, 2, L2 + 1);
 	listen_on(r, L2, PORT_L2, 3, 0);
 	source(r, to, L1 + 1, 0);

@@ -69,8 +69,13 @@ static void slot_set(struct trial *t, enum srtp_suite_id suite, bool rtcp, bool 
 }
 
 /* Writes the first job: a packet with this header and body, to or from the slot's keys. */
-static struct xc_job *job_add(struct trial *t, bool protect, bool rtcp, const uint8_t *hdr,
-	uint32_t hdr_len, const uint8_t *body, uint32_t body_len)
+struct part {
+	const uint8_t *s;
+	uint32_t len;
+};
+
+static struct xc_job *job_add(
+	struct trial *t, bool protect, bool rtcp, struct part hdr, struct part body)
 {
 	struct xc_job *j = &t->f->a.job[t->n];
 	uint32_t key = slot_of(t->n) + rtcp, plain = rtcp;
@@ -81,19 +86,19 @@ static struct xc_job *job_add(struct trial *t, bool protect, bool rtcp, const ui
 		.out_off = t->n * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.rx_key = protect ? plain : key,
 		.tx_key = protect ? key : plain,
-		.hdr_len = hdr_len,
-		.body_len = body_len,
-		.rx_tag_off = hdr_len + body_len,
-		.tx_tag_off = hdr_len + body_len,
+		.hdr_len = hdr.len,
+		.body_len = body.len,
+		.rx_tag_off = hdr.len + body.len,
+		.tx_tag_off = hdr.len + body.len,
 		.flags = rtcp ? XC_JOB_RTCP : 0};
 	in = t->f->a.in + j->in_off;
-	memset(in, 0, hdr_len + body_len + 32);
-	if (hdr)
-		memcpy(in, hdr, hdr_len);
-	else if (hdr_len)
+	memset(in, 0, hdr.len + body.len + 32);
+	if (hdr.s)
+		memcpy(in, hdr.s, hdr.len);
+	else if (hdr.len)
 		in[0] = 0x80;
-	if (body)
-		memcpy(in + hdr_len, body, body_len);
+	if (body.s)
+		memcpy(in + hdr.len, body.s, body.len);
 	return j;
 }
 
@@ -180,7 +185,7 @@ static void blocks_by_counter_mode(void **state)
 		memcpy(k.enc, v->b[0], v->len[0]);
 		memcpy(k.salt, v->b[1], 14);
 		slot_set(&t, cm_suite(v->len[0]), false, false, &k);
-		job_add(&t, true, false, NULL, 12, NULL, 16);
+		job_add(&t, true, false, (struct part){NULL, 12}, (struct part){NULL, 16});
 		want(&t, v, v->b[2], 16, NULL, 0);
 		if (t.n == BATCH)
 			flush(&t);
@@ -227,7 +232,7 @@ static void blocks_by_f8(void **state)
 		f8_iv_search(&k, iv, v);
 		slot_set(&t, SUITE_F8_128_80, false, false, &k);
 		iv[0] = 0x80;
-		j = job_add(&t, true, false, iv, 12, NULL, 16);
+		j = job_add(&t, true, false, (struct part){iv, 12}, (struct part){NULL, 16});
 		j->ssrc = be32(iv + 8);
 		j->tx_index = j->rx_index = (uint64_t)be32(iv + 12) << 16 | be16(iv + 2);
 		want(&t, v, v->b[2], 16, NULL, 0);
@@ -260,7 +265,8 @@ static void cm_keystreams(void **state)
 			memcpy(k.enc, v->b[0], v->len[0]);
 			memcpy(k.salt, v->b[1], 14);
 			slot_set(&t, cm_suite(v->len[0]), false, false, &k);
-			j = job_add(&t, protect, false, NULL, 12, NULL, len);
+			j = job_add(&t, protect, false, (struct part){NULL, 12},
+				(struct part){NULL, len});
 			if (!protect)
 				memcpy(t.f->a.in + j->in_off + 12 + 16 * first, v->b[3], v->len[3]);
 			want(&t, v, NULL, 0, protect ? v->b[3] : zeroes, protect ? v->len[3] : 32);
@@ -288,8 +294,8 @@ static void f8_packets(void **state)
 			memset(k.salt, 0x55, 14);
 			memcpy(k.salt, v->b[1], v->len[1]);
 			slot_set(&t, SUITE_F8_128_80, false, false, &k);
-			j = job_add(
-				&t, protect, false, v->b[3], 12, v->b[protect ? 4 : 5], v->len[4]);
+			j = job_add(&t, protect, false, (struct part){v->b[3], 12},
+				(struct part){v->b[protect ? 4 : 5], v->len[4]});
 			j->ssrc = be32(v->b[3] + 8);
 			j->tx_index = j->rx_index =
 				(uint64_t)be32(v->b[2]) << 16 | be16(v->b[3] + 2);
@@ -323,8 +329,9 @@ static void gcm_vectors(void **state)
 			slot_set(&t,
 				v->len[0] == 16 ? SUITE_AEAD_AES_128_GCM : SUITE_AEAD_AES_256_GCM,
 				false, true, &k);
-			j = job_add(&t, protect, false, whole ? v->b[2] : NULL,
-				whole ? v->len[2] : 12, v->b[protect ? 3 : 4], v->len[3]);
+			j = job_add(&t, protect, false,
+				(struct part){whole ? v->b[2] : NULL, whole ? v->len[2] : 12},
+				(struct part){v->b[protect ? 3 : 4], v->len[3]});
 			if (!protect)
 				memcpy(t.f->a.in + j->in_off + j->rx_tag_off, v->b[5], 16);
 			want(&t, v, v->b[protect ? 4 : 3], v->len[4],
@@ -357,8 +364,9 @@ static void aead_packets(void **state)
 			slot_set(&t,
 				v->len[1] == 16 ? SUITE_AEAD_AES_128_GCM : SUITE_AEAD_AES_256_GCM,
 				rtcp, true, &k);
-			j = job_add(&t, protect, rtcp, v->b[protect ? 6 : 7], hdr_len,
-				v->b[protect ? 6 : 7] + hdr_len, len - hdr_len);
+			j = job_add(&t, protect, rtcp,
+				(struct part){v->b[protect ? 6 : 7], hdr_len},
+				(struct part){v->b[protect ? 6 : 7] + hdr_len, len - hdr_len});
 			j->body_len = v->len[6] - hdr_len;
 			j->rx_tag_off = j->tx_tag_off = v->len[6];
 			j->ssrc = be32(v->b[6] + hdr_len - 4);
@@ -412,8 +420,8 @@ static void hmac_vectors(void **state)
 			if (!hdr_len && !t.any_header)
 				continue;
 			hmac_slot(slot_clear(&t), v->b[0], v->len[0]);
-			j = job_add(
-				&t, protect, false, v->b[1], hdr_len, v->b[1] + hdr_len, body_len);
+			j = job_add(&t, protect, false, (struct part){v->b[1], hdr_len},
+				(struct part){v->b[1] + hdr_len, body_len});
 			j->rx_index = j->tx_index = (uint64_t)be32(v->b[1] + v->len[1] - 4) << 16;
 			if (!protect)
 				memcpy(t.f->a.in + j->in_off + j->rx_tag_off, v->b[2], 16);

@@ -42,8 +42,12 @@ static int teardown(void **state)
 }
 
 /* RTM_NEWLINK or RTM_DELLINK of an Ethernet interface; below != 0: a VLAN interface on that one. */
-static void link_is(struct bench *b, uint16_t type, int ifindex, bool up, int below, uint16_t proto,
-	uint16_t id)
+struct vlan {
+	uint16_t proto, id;
+};
+
+static void link_is(
+	struct bench *b, uint16_t type, int ifindex, bool up, int below, struct vlan vlan)
 {
 	struct nlmsghdr *h = mnl_nlmsg_put_header(b->message);
 	struct event_sink sink = {news, &b->r};
@@ -57,14 +61,14 @@ static void link_is(struct bench *b, uint16_t type, int ifindex, bool up, int be
 	mnl_attr_put(h, IFLA_ADDRESS, 6, MAC);
 	mnl_attr_put_u32(h, IFLA_MTU, 1500);
 	if (below) {
-		uint8_t wire[2] = {(uint8_t)(proto >> 8), (uint8_t)proto};
+		uint8_t wire[2] = {(uint8_t)(vlan.proto >> 8), (uint8_t)vlan.proto};
 		struct nlattr *info, *data;
 
 		mnl_attr_put_u32(h, IFLA_LINK, (uint32_t)below);
 		info = mnl_attr_nest_start(h, IFLA_LINKINFO);
 		mnl_attr_put_strz(h, IFLA_INFO_KIND, "vlan");
 		data = mnl_attr_nest_start(h, IFLA_INFO_DATA);
-		mnl_attr_put_u16(h, IFLA_VLAN_ID, id);
+		mnl_attr_put_u16(h, IFLA_VLAN_ID, vlan.id);
 		mnl_attr_put(h, IFLA_VLAN_PROTOCOL, 2, wire);
 		mnl_attr_nest_end(h, data);
 		mnl_attr_nest_end(h, info);
@@ -118,10 +122,10 @@ static void tags_are_written_from_the_outermost_on(void **state)
 		{3, 22, {0x88, 0xa8, 0x00, 0x0a, 0x81, 0x00, 0x0f, 0xff}, "one in a provider's"},
 	};
 
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
-	link_is(b, RTM_NEWLINK, 3, true, 4, 0x8100, 4095);
-	link_is(b, RTM_NEWLINK, 4, true, 1, 0x88a8, 10);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 2, true, 1, (struct vlan){0x8100, 100});
+	link_is(b, RTM_NEWLINK, 3, true, 4, (struct vlan){0x8100, 4095});
+	link_is(b, RTM_NEWLINK, 4, true, 1, (struct vlan){0x88a8, 10});
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		struct endpoint dst = known(b, T[i].by);
 		const struct route_hop *hop;
@@ -144,20 +148,20 @@ static void what_is_not_ours_is_the_kernels(void **state)
 	struct bench *b = *state;
 	struct endpoint dst;
 
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 1);
-	link_is(b, RTM_NEWLINK, 3, true, 2, 0x8100, 2);
-	link_is(b, RTM_NEWLINK, 4, true, 3, 0x8100, 3);
-	link_is(b, RTM_NEWLINK, 5, true, 99, 0x8100, 3);
-	link_is(b, RTM_NEWLINK, 6, false, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 7, true, 6, 0x8100, 3);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 2, true, 1, (struct vlan){0x8100, 1});
+	link_is(b, RTM_NEWLINK, 3, true, 2, (struct vlan){0x8100, 2});
+	link_is(b, RTM_NEWLINK, 4, true, 3, (struct vlan){0x8100, 3});
+	link_is(b, RTM_NEWLINK, 5, true, 99, (struct vlan){0x8100, 3});
+	link_is(b, RTM_NEWLINK, 6, false, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 7, true, 6, (struct vlan){0x8100, 3});
 	for (int by = 4; by <= 8; by++) { /* three tags, unknown below, down, down below, unknown */
 		dst = known(b, by);
 		neighbour_is(b, RTM_NEWNEIGH, by, NUD_REACHABLE);
 		assert_null(routes_find(&b->r, 0, &dst, NS_PER_SEC + 1));
 	}
 	/* A VLAN interface above itself. */
-	link_is(b, RTM_NEWLINK, 1, true, 2, 0x8100, 9);
+	link_is(b, RTM_NEWLINK, 1, true, 2, (struct vlan){0x8100, 9});
 	dst = known(b, 2);
 	neighbour_is(b, RTM_NEWNEIGH, 2, NUD_REACHABLE);
 	assert_null(routes_find(&b->r, 0, &dst, NS_PER_SEC + 1));
@@ -176,18 +180,18 @@ static void news_of_neighbours_and_links_count_at_once(void **state)
 	struct endpoint dst;
 	uint64_t now = NS_PER_SEC + 1;
 
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
 	dst = known(b, 1);
 	assert_null(routes_find(&b->r, 0, &dst, now));
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		neighbour_is(b, T[i].type, 1, T[i].nud);
 		assert_int_equal(routes_find(&b->r, 0, &dst, now) != NULL, T[i].usable);
 	}
-	link_is(b, RTM_NEWLINK, 1, false, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, false, 0, (struct vlan){0, 0});
 	assert_null(routes_find(&b->r, 0, &dst, now));
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
 	assert_non_null(routes_find(&b->r, 0, &dst, now));
-	link_is(b, RTM_DELLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_DELLINK, 1, true, 0, (struct vlan){0, 0});
 	assert_null(routes_find(&b->r, 0, &dst, now));
 }
 
@@ -197,7 +201,7 @@ static void one_packet_a_second_is_the_kernels(void **state)
 	uint32_t kernels = 0;
 	struct endpoint dst;
 
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
 	b->r.outdated = false; /* the test has no kernel to ask */
 	dst = known(b, 1);
 	neighbour_is(b, RTM_NEWNEIGH, 1, NUD_REACHABLE);
@@ -243,14 +247,14 @@ static void frames_come_by_the_interface_of_their_tags(void **state)
 	};
 	struct bench *b = *state;
 
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
-	link_is(b, RTM_NEWLINK, 3, true, 4, 0x8100, 200);
-	link_is(b, RTM_NEWLINK, 4, true, 1, 0x88a8, 10);
-	link_is(b, RTM_NEWLINK, 5, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 2, true, 1, (struct vlan){0x8100, 100});
+	link_is(b, RTM_NEWLINK, 3, true, 4, (struct vlan){0x8100, 200});
+	link_is(b, RTM_NEWLINK, 4, true, 1, (struct vlan){0x88a8, 10});
+	link_is(b, RTM_NEWLINK, 5, true, 0, (struct vlan){0, 0});
 	link_find(&b->r, 5)->master = 6;
-	link_is(b, RTM_NEWLINK, 6, true, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 7, true, 6, 0x8100, 100);
+	link_is(b, RTM_NEWLINK, 6, true, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 7, true, 6, (struct vlan){0x8100, 100});
 	for (int again = 0; again < 2; again++)
 		for (size_t i = 0; i < ARRAY_LEN(T); i++)
 			if (comes_by(b, T[i].card, T[i].tags) != T[i].dev)
@@ -268,9 +272,9 @@ static void a_frame_without_its_tag_is_of_the_interface_with_the_address(void **
 	b->r.local[0] = net.addr;
 	assert_int_equal(host_create_fixed(&host, &net, 1), 0);
 	b->r.host = host;
-	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
-	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
-	link_is(b, RTM_NEWLINK, 3, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 1, true, 0, (struct vlan){0, 0});
+	link_is(b, RTM_NEWLINK, 2, true, 1, (struct vlan){0x8100, 100});
+	link_is(b, RTM_NEWLINK, 3, true, 0, (struct vlan){0, 0});
 	assert_int_equal(comes_by(b, 1, ""), 2);
 	assert_int_equal(comes_by(b, 3, ""), 3);
 	host_destroy(host);
