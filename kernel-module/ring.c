@@ -6,7 +6,7 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/net.h>
-#include <linux/sched/user.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <net/sock.h>
@@ -85,19 +85,16 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	return a->map ? 0 : -ENOMEM;
 }
 
-/* As AF_XDP: against RLIMIT_MEMLOCK, unless the process may lock any amount. */
+/* Against RLIMIT_MEMLOCK of the process, unless it may lock any amount. AF_XDP charges the user,
+ * but not all kernels of Debian 12 export free_uid(). */
 static int charge(struct nfx_ring *r, u32 pages)
 {
-	struct user_struct *user = current_user();
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	int err = account_locked_vm(current->mm, pages, true);
 
-	if (capable(CAP_IPC_LOCK))
-		return 0;
-	if (atomic_long_add_return(pages, &user->locked_vm) > limit) {
-		atomic_long_sub(pages, &user->locked_vm);
-		return -EPERM;
-	}
-	r->charged = get_uid(user);
+	if (err)
+		return err;
+	mmgrab(current->mm);
+	r->charged = current->mm;
 	r->charged_pages = pages;
 	return 0;
 }
@@ -106,8 +103,8 @@ static void uncharge(struct nfx_ring *r)
 {
 	if (!r->charged)
 		return;
-	atomic_long_sub(r->charged_pages, &r->charged->locked_vm);
-	free_uid(r->charged);
+	account_locked_vm(r->charged, r->charged_pages, false);
+	mmdrop(r->charged);
 }
 
 /* --- Opening ------------------------------------------------------------------------------------ */

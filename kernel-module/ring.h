@@ -46,7 +46,7 @@ struct nfx_ring {
 
 	/* Opening and closing only. */
 	struct nfx_area control_area, memory_area;
-	struct user_struct *charged; /* NULL: nobody */
+	struct mm_struct *charged; /* NULL: nobody */
 	u32 charged_pages;
 	u32 number;
 	struct rcu_work free;

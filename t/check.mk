@@ -133,18 +133,19 @@ bench-webrtc:
 # The kernel module, in a virtual machine with Debian's kernel. Where that is not available it prints "skipped" and does not fail.
 check-kernel:
 	tools/deps.sh install deps-kernel || echo "check-kernel: not all it needs could be installed"
-	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)
+	$(MAKE) -j$(JOBS) kernel-tools
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py $(KERNEL_TESTS)
 
 # The same on a kernel with KASAN, lockdep, kmemleak and failing allocations, built from Debian's source: an hour and a half, so not
 # part of check. KERNEL_DEBUG names a build folder that is there.
 check-kernel-debug:
 	tools/deps.sh install deps-kernel-debug || echo "check-kernel-debug: not all it needs could be installed"
-	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)
+	$(MAKE) -j$(JOBS) kernel-tools
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py --debug $(KERNEL_TESTS)
 
 # Programs of the guest.
 KERNEL_TOOLS := $(if $(wildcard t/kernel/nfx.c),$(BUILD)/t/nfx) $(BUILD)/t/pktx
+kernel-tools: all tools $(KERNEL_TOOLS)
 KERNEL_LINK   = $(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lmnl
 $(BUILD)/t/nfx: $(call obj,$(sort $(wildcard t/kernel/nfx*.c)))
 	$(call say,LINK  $@)
@@ -184,7 +185,7 @@ bench:
 # Instructions per packet beside rtpengine in its kernel mode, in a virtual machine. Where that is not available it prints "skipped".
 bench-kernel:
 	tools/deps.sh install deps-bench-kernel || echo "bench-kernel: not all it needs could be installed"
-	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)
+	$(MAKE) -j$(JOBS) kernel-tools
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py cost $(KERNEL_COST)
 
 # libsrtp2 built on OpenSSL: a peer for benchmarks, an oracle for tests.

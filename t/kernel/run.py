@@ -84,8 +84,9 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
         if os.path.exists(tool):
             fs.program(tool, tool)
     for name in PROGRAMS:
-        if os.path.exists(f"{BUILD}/t/{name}"):
-            fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
+        if not os.path.exists(f"{BUILD}/t/{name}"):
+            sys.exit(f"check-kernel: no {BUILD}/t/{name}: run make kernel-tools")
+        fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
     for source in sorted(f for pattern in LOADED for f in glob.glob(pattern)):
         (fs.program if source.endswith(".so") else fs.file)(source, source)
     for name in ("xcipherd", "xcipherctl"):
