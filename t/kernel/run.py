@@ -84,8 +84,6 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
         if os.path.exists(tool):
             fs.program(tool, tool)
     for name in PROGRAMS:
-        if not os.path.exists(f"{BUILD}/t/{name}"):
-            sys.exit(f"check-kernel: no {BUILD}/t/{name}: run make kernel-tools")
         fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
     for source in sorted(f for pattern in LOADED for f in glob.glob(pattern)):
         (fs.program if source.endswith(".so") else fs.file)(source, source)
@@ -163,6 +161,9 @@ def judge(text):
 
 def main():
     args = sys.argv[1:]
+    lacks = [name for name in PROGRAMS if not os.path.exists(f"{BUILD}/t/{name}")]
+    if lacks:
+        sys.exit(f"check-kernel: no {', '.join(lacks)} in {BUILD}/t: run make kernel-tools")
     if args[:1] == ["cost"]:
         import cost
         sys.exit(cost.main(args[1:]))
