@@ -11,7 +11,7 @@ check:
 check-deps:
 	tools/deps.sh install deps-test
 	tools/deps.sh install deps-lint
-	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc
+	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc grafana
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
 
 check-build:

@@ -4,6 +4,7 @@
 #   aiortc   Python package and what it needs, by pip into DIR/python
 #   jssip    SIP client for browsers, by npm; bundled by esbuild into DIR/js/jssip.js
 #   pion     the program of t/webrtc/pion, built by go into DIR/pion
+#   grafana  Grafana's own model of a dashboard, a Python package, by pip into DIR/grafana; for t/e2e
 #   str0m    the program of t/webrtc/str0m, built by cargo into DIR/str0m; needs Rust 1.89 and takes minutes
 # Versions are fixed here. A peer that is there already is left as it is. A peer that cannot be fetched is skipped with one line, and
 # the exit status is 0: tests with that peer are then skipped.
@@ -16,6 +17,7 @@ dir=${1:-build/webrtc}
 
 AIORTC=1.16.0
 JSSIP=3.13.8
+GRAFANA="1769699998!10.1.0" # the SDK of this time, for Grafana 10.1
 ESBUILD=0.25.12
 
 mkdir -p "$dir"
@@ -47,6 +49,12 @@ fetch_aiortc() {
 	PYTHONPATH="$dir/python" /usr/bin/python3 -c 'import aiortc'
 }
 
+fetch_grafana() {
+	rm -rf "$dir/grafana"
+	/usr/bin/python3 -m pip install --quiet --disable-pip-version-check --retries 1 --only-binary=:all: --target "$dir/grafana" "grafana-foundation-sdk==$GRAFANA" || return 1
+	PYTHONPATH="$dir/grafana" /usr/bin/python3 -c 'import grafana_foundation_sdk.models.dashboard'
+}
+
 fetch_jssip() {
 	mkdir -p "$dir/js" || return 1
 	cd "$dir/js" || return 1
@@ -71,6 +79,7 @@ fetch_str0m() {
 for name; do
 	case $name in
 	aiortc) fetch aiortc "$AIORTC" /usr/bin/python3 ;;
+	grafana) fetch grafana "$GRAFANA" /usr/bin/python3 ;;
 	jssip) fetch jssip "$JSSIP" npm ;;
 	pion)
 		[ -e t/webrtc/pion/main.go ] || continue

@@ -16,6 +16,8 @@ from run import Skip
 from test_http import start
 from test_relay import finish
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+GRAFANA = os.path.join(HERE, "../../build/webrtc/grafana")
 KAMAILIO = "/usr/sbin/kamailio"
 COLLECTOR = """
 debug=2
@@ -127,3 +129,41 @@ def test_the_dashboard_is_one(net):  # pylint: disable=unused-argument
             for y in range(g["y"], g["y"] + g["h"]):
                 assert seen.setdefault((x, y), p["id"]) == p["id"], f"panel {p['id']} lies on {seen[x, y]}"
         assert len({t["refId"] for t in p["targets"]}) == len(p["targets"]) > 0
+
+
+def lost(said, kept, at=""):
+    """What of the JSON "said" is not in "kept", or has another value there."""
+    if isinstance(said, dict) and isinstance(kept, dict):
+        return [w for k, v in said.items() for w in (lost(v, kept[k], f"{at}/{k}") if k in kept else [f"{at}/{k}"])]
+    if isinstance(said, list) and isinstance(kept, list) and len(said) == len(kept):
+        return [w for i, (a, b) in enumerate(zip(said, kept)) for w in lost(a, b, f"{at}/{i}")]
+    return [] if said == kept else [at]
+
+
+# Reads a dashboard with Grafana's classes, and writes it with them: what they do not know is gone then.
+READER = """
+import json, sys
+from grafana_foundation_sdk.cog import encoder, plugins
+from grafana_foundation_sdk.models import dashboard
+plugins.register_default_plugins()
+print(encoder.JSONEncoder().encode(dashboard.Dashboard.from_json(json.load(sys.stdin))))
+"""
+
+
+def through_grafana(d):
+    p = subprocess.run(["/usr/bin/python3", "-c", READER], input=json.dumps(d), capture_output=True, text=True, check=False,
+                       env=dict(os.environ, PYTHONPATH=GRAFANA))
+    assert p.returncode == 0, p.stderr
+    return json.loads(p.stdout)
+
+
+def test_grafanas_own_model_knows_all_of_it(net):  # pylint: disable=unused-argument
+    """The classes are made by Grafana from its schema, panels' options and queries included."""
+    if not os.path.isdir(GRAFANA):
+        raise Skip("no Grafana SDK: make check-deps")
+    d = board()
+    assert lost(d, through_grafana(d)) == []
+    d["panels"][0]["targets"][0]["exprr"] = "x"
+    d["panels"][0]["fieldConfig"]["defaults"]["unitt"] = "s"
+    d["refrsh"] = "10s"
+    assert sorted(lost(d, through_grafana(d))) == ["/panels/0/fieldConfig/defaults/unitt", "/panels/0/targets/0/exprr", "/refrsh"]
