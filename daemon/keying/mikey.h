@@ -269,7 +269,8 @@ void mikey_replay_since(struct mikey_replay *r, uint64_t ntp);
 /* Records the latest timestamp of each peer in a file. Refuses messages that are not later than the
  * timestamps that the file has at this call. Without the file, a message from before the start is
  * accepted again if the peer's clock was ahead. Creates the file if it is absent. 0 or -errno.
- * -EINVAL: another kind of file; -EPERM: other users can change it. */
+ * -EINVAL: another kind of file; -EPERM: other users can change it; -EBUSY: another daemon has
+ * it. */
 int mikey_replay_keep(struct mikey_replay *r, const char *path);
 
 /* --- Exchange -------------------------------------------------------------------------------*/

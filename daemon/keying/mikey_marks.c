@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ struct file {
 
 struct mikey_marks {
 	struct file *file; /* mapped */
+	int fd;            /* holds the lock */
 	uint64_t before[PLACES];
 };
 
@@ -55,15 +57,24 @@ static int begin(struct file *f, bool fresh)
 	return 0;
 }
 
-static int map(struct mikey_marks *m, int fd)
+/* Two daemons would not see each other's messages in "before". */
+static int lock(int fd)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+static int map(struct mikey_marks *m)
 {
 	bool fresh;
-	int err = check(fd, &fresh);
+	int err = lock(m->fd);
 	void *p;
 
+	err = err ? err : check(m->fd, &fresh);
 	if (err)
 		return err;
-	p = mmap(NULL, sizeof(*m->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = mmap(NULL, sizeof(*m->file), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
 	m->file = p;
@@ -78,13 +89,13 @@ int mikey_marks_open(struct mikey_marks **out, const char *path)
 	/* O_NONBLOCK, because a named pipe would block. */
 	const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	struct mikey_marks *m = calloc(1, sizeof(*m));
-	int fd = m ? open(path, flags, 0600) : -1, err = m ? 0 : -ENOMEM;
+	int err;
 
 	*out = NULL;
-	if (!err)
-		err = fd < 0 ? -errno : map(m, fd);
-	if (fd >= 0)
-		close(fd);
+	if (!m)
+		return -ENOMEM;
+	m->fd = open(path, flags, 0600);
+	err = m->fd < 0 ? -errno : map(m);
 	if (err)
 		mikey_marks_close(m);
 	else
@@ -94,8 +105,12 @@ int mikey_marks_open(struct mikey_marks **out, const char *path)
 
 void mikey_marks_close(struct mikey_marks *m)
 {
-	if (m && m->file)
+	if (!m)
+		return;
+	if (m->file)
 		munmap(m->file, sizeof(*m->file));
+	if (m->fd >= 0)
+		close(m->fd);
 	free(m);
 }
 

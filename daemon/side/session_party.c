@@ -21,27 +21,24 @@ void session_party_join(struct session *s)
 {
 	struct session **at = bucket_of(s);
 
-	if (s->in_party || !has_party(s))
+	if (s->party || !has_party(s))
 		return;
 	s->party_next = *at;
 	*at = s;
-	s->in_party = true;
+	s->party = at;
 }
 
-/* session_cfg may have another party by now, so all buckets are searched. */
 void session_party_leave(struct session *s)
 {
-	for (uint32_t i = 0; s->in_party && i < SESSION_PARTIES; i++) {
-		struct session **at = &s->env->party[i];
+	struct session **at = s->party;
 
-		while (*at && *at != s)
-			at = &(*at)->party_next;
-		if (!*at)
-			continue;
-		*at = s->party_next;
-		s->in_party = false;
-	}
+	if (!at)
+		return;
+	while (*at != s)
+		at = &(*at)->party_next;
+	*at = s->party_next;
 	s->party_next = NULL;
+	s->party = NULL;
 }
 
 static bool leads(const struct session *s)
@@ -55,7 +52,7 @@ static bool leads(const struct session *s)
 
 const struct session *session_party_first(const struct session *s)
 {
-	if (!s->in_party)
+	if (!s->party)
 		return NULL;
 	for (const struct session *o = *bucket_of(s); o; o = o->party_next)
 		if (o != s && o->exchange.zrtp &&

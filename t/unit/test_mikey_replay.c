@@ -184,6 +184,7 @@ static void test_a_fast_clock_and_a_restart(void **state)
 {
 	struct mikey_stamp s = stamp("a", MIKEY_TS_NTP, NOW + 200 * S);
 	char path[] = "/tmp/test-mikey-XXXXXX";
+	struct mikey_replay *other;
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -218,6 +219,12 @@ static void test_a_fast_clock_and_a_restart(void **state)
 	restart(NOW + 40 * S, path);
 	s.now_ntp = NOW + 40 * S;
 	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
+	/* Another daemon does not get it meanwhile. */
+	assert_int_equal(mikey_replay_create(&other, 64), 0);
+	assert_int_equal(mikey_replay_keep(other, path), -EBUSY);
+	mikey_replay_destroy(r);
+	assert_int_equal(mikey_replay_keep(other, path), 0);
+	r = other;
 	/* Not a file of ours, or one that others may change. */
 	assert_int_equal(fchmod(fd, 0666), 0);
 	assert_int_equal(mikey_replay_keep(r, path), -EPERM);
