@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
 # packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
+# The maintainer is whoever publishes them: DEBFULLNAME and DEBEMAIL as for Debian's tools, else the author of the commit.
 set -eu
 # make's variables must not reach the builds of the packages.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
@@ -20,6 +21,21 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
 else
 	tar --exclude=./build -cf - . | tar -C "$work" -xf -
 fi
+
+maintainer=${DEBEMAIL:+${DEBFULLNAME:-xcipher} <$DEBEMAIL>}
+[ -n "$maintainer" ] || maintainer=$(git log -1 --format='%an <%ae>' 2>/dev/null || true)
+[ -z "$maintainer" ] || python3 - "$maintainer" "$work/debian" <<'END'
+import re
+import sys
+
+who, folder = sys.argv[1:]
+for name, line in (("control", r"(?m)^Maintainer: .*$"), ("changelog", r"(?m)^ -- .*>")):
+    with open(f"{folder}/{name}", encoding="utf-8") as f:
+        text = f.read()
+    start = "Maintainer: " if name == "control" else " -- "
+    with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+        f.write(re.sub(line, lambda _: start + who, text, count=1))
+END
 
 echo "building packages of xcipher $version, log in $dir/build.log ..."
 as_builder=
