@@ -220,7 +220,7 @@ XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const
 #define XC_LAST_BYTE(x) ((xc_plane)(0, 0, 0, (x) << 24))
 #endif
 
-/* Adds blocks 4j to 4j + 3 of both keystreams: the lower half of each byte has a bit per block. A
+/* Blocks 4j to 4j + 3: each byte has a bit per block, of rx in its lower half, of tx in the other. A
  * packet has fewer than 256 blocks (the host refuses longer ones), and the salt is zero at the
  * counter: RFC 3711 4.1.1. */
 XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struct xc_cm *rx,
@@ -266,6 +266,11 @@ XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struc
 		for (int b = 0; b < 8; b++)
 			q[b] ^= k[b];
 	}
+}
+
+/* The sum of both keystreams. */
+XC_INLINE void xc_cm_both(xc_plane *sum)
+{
 #pragma unroll
 	for (int b = 0; b < 8; b++)
 		sum[b] ^= sum[b] >> 4;
@@ -321,22 +326,41 @@ XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
 	x[0] = xc_aes_block(rk[0], 10, x[0]);
 }
 
-/* Re-encrypts len[i] bytes of each packet; shorter packets are processed to the longest one's
- * length. Reads and writes up to 63 bytes more (XC_SLACK). */
+/* Re-encrypts len[i] bytes of each packet, and converts them (XC_LAW_*); shorter packets are
+ * processed to the longest one's length. Reads and writes up to 63 bytes more (XC_SLACK). */
 static void xc_cm_recrypt_many(const xc_out *dst, const xc_in *src, const uint *len,
-	const struct xc_cm *rx, const struct xc_cm *tx)
+	const struct xc_cm *rx, const struct xc_cm *tx, const uint *law)
 {
 	struct xc_cm_many m;
-	uint most = len[0];
+	uint most = len[0], laws = law[0];
 
-	for (int i = 1; i < XC_CM_MANY; i++)
+	for (int i = 1; i < XC_CM_MANY; i++) {
 		most = max(most, len[i]);
+		laws |= law[i];
+	}
 	xc_cm_prepare(&m, rx, tx);
 	for (uint j = 0; 64 * j < most; j++) {
-		union xc_packets block[4];
+		union xc_packets block[4], late[4];
 		xc_plane sum[8];
 
 		xc_cm_quad(sum, &m, rx, tx, j);
+		if (laws) {
+			xc_unslice(block, sum);
+#pragma unroll
+			for (int b = 0; b < 8; b++)
+				sum[b] >>= 4;
+			xc_unslice(late, sum);
+#pragma unroll
+			for (int i = 0; i < XC_CM_MANY; i++) {
+				for (uint n = 0; n < 4 && 64 * j < len[i]; n++)
+					XC_STORE(16, dst[i] + 64 * j + 16 * n,
+						xc_law16(XC_LOAD(16, src[i] + 64 * j + 16 * n) ^
+								block[n].packet[i],
+							law[i]) ^ late[n].packet[i]);
+			}
+			continue;
+		}
+		xc_cm_both(sum);
 		xc_unslice(block, sum);
 #pragma unroll
 		for (int i = 0; i < XC_CM_MANY; i++) {

@@ -112,6 +112,14 @@ typedef long xc_pair __attribute__((__vector_size__(32)));
 		__builtin_ia32_aesenclast512(y##i, ky);
 #define XC_QOUT(i)                                        \
 	XC_STORE(64, dst + 64 * (i), XC_LOAD(64, src + 64 * (i)) ^ __builtin_astype(x##i, uint16));
+/* The same with a law between the two keystreams. */
+#define XC_QLAW(i, kx, ky)                                \
+	x##i = __builtin_ia32_aesenclast512(x##i, kx);    \
+	y##i = __builtin_ia32_aesenclast512(y##i, ky);
+#define XC_QLAW_OUT(i)                                                                            \
+	XC_STORE(64, dst + 64 * (i),                                                              \
+		xc_law64(XC_LOAD(64, src + 64 * (i)) ^ __builtin_astype(x##i, uint16), low, high) ^ \
+			__builtin_astype(y##i, uint16));
 /* Half of a quad, for a packet that ends in its first half. */
 #define XC_LOW(x) __builtin_shufflevector(x, x, 0, 1, 2, 3)
 #define XC_QFIRST_HALF(kx, ky)        \
@@ -125,6 +133,17 @@ typedef long xc_pair __attribute__((__vector_size__(32)));
 		__builtin_ia32_aesenclast256(v, XC_LOW(ky));
 #define XC_QOUT_HALF(i)                                                                  \
 	XC_STORE(32, dst + 64 * (i), XC_LOAD(32, src + 64 * (i)) ^ __builtin_astype(u, uint8));
+#define XC_QLAW_HALF(kx, ky)                                  \
+	u = __builtin_ia32_aesenclast256(u, XC_LOW(kx));      \
+	v = __builtin_ia32_aesenclast256(v, XC_LOW(ky));
+/* Half of the 64 bytes is not used. */
+#define XC_QLAW_OUT_HALF(i)                                                                  \
+	{                                                                                    \
+		uint8 w = XC_LOAD(32, src + 64 * (i)) ^ __builtin_astype(u, uint8);          \
+                                                                                             \
+		XC_STORE(32, dst + 64 * (i),                                                 \
+			xc_law64((uint16)(w, w), low, high).lo ^ __builtin_astype(v, uint8)); \
+	}
 #define XC_HALF(m, ...)     m##_HALF(__VA_ARGS__)
 #define XC_TWO_HALF(m, ...) m(0, __VA_ARGS__) m(1, __VA_ARGS__) m##_HALF(__VA_ARGS__)
 #define XC_ONE(m, ...)   m(0, __VA_ARGS__)
@@ -137,7 +156,7 @@ typedef long xc_pair __attribute__((__vector_size__(32)));
 		xc_quad kx = XC_FOUR_TIMES(k1), ky = XC_FOUR_TIMES(k2);   \
 		many(m, kx, ky)                                           \
 	}
-#define XC_QUADS(many)                                                            \
+#define XC_QUADS(many, last)                                                      \
 	XC_QSTEP(many, XC_QFIRST, 0)                                              \
 	XC_QSTEP(many, XC_QROUND, 1)                                              \
 	XC_QSTEP(many, XC_QROUND, 2)                                              \
@@ -148,40 +167,52 @@ typedef long xc_pair __attribute__((__vector_size__(32)));
 	XC_QSTEP(many, XC_QROUND, 7)                                              \
 	XC_QSTEP(many, XC_QROUND, 8)                                              \
 	XC_QSTEP(many, XC_QROUND, 9)                                              \
-	XC_QSTEP(many, XC_QLAST, 10)
+	XC_QSTEP(many, last, 10)
 
-/* Both keys with ten rounds: the common case, unrolled. Up to twelve blocks under both keys in flight. A function of its
- * own with everything inline, because its callers are not compiled for VAES. */
+/* Both keys with ten rounds: the common case, unrolled. Up to twelve blocks under both keys in
+ * flight. 20 ms of G.711 are ten blocks. */
+#define XC_BOTH10(last, out)                                                                           \
+	const xc_quad first = {0, 0, 0, XC_COUNT(1), 0, XC_COUNT(2), 0, XC_COUNT(3)};                  \
+	const xc_quad four = {0, XC_COUNT(4), 0, XC_COUNT(4), 0, XC_COUNT(4), 0, XC_COUNT(4)};         \
+	xc_block rx_b = __builtin_astype(rx_iv, xc_block), tx_b = __builtin_astype(tx_iv, xc_block);   \
+	xc_quad rx_ctr = XC_FOUR_TIMES(rx_b) + first, tx_ctr = XC_FOUR_TIMES(tx_b) + first;            \
+	xc_quad x0, x1, x2, y0, y1, y2;                                                                \
+	xc_pair u, v;                                                                                  \
+                                                                                                       \
+	for (; len > 160; src += 192, dst += 192) {                                                    \
+		XC_QUADS(XC_THREE, last)                                                               \
+		out(0) out(1) out(2)                                                                   \
+		if (len <= 192)                                                                        \
+			return;                                                                        \
+		len -= 192;                                                                            \
+	}                                                                                              \
+	if (len > 128) {                                                                               \
+		XC_QUADS(XC_TWO_HALF, last)                                                            \
+		out(0) out(1) out##_HALF(2)                                                            \
+	} else if (len > 64) {                                                                         \
+		XC_QUADS(XC_TWO, last)                                                                 \
+		out(0) out(1)                                                                          \
+	} else if (len > 32) {                                                                         \
+		XC_QUADS(XC_ONE, last)                                                                 \
+		out(0)                                                                                 \
+	} else if (len) {                                                                              \
+		XC_QUADS(XC_HALF, last)                                                                \
+		out##_HALF(0)                                                                          \
+	}
+
+/* Functions of their own with everything inline, because their callers are not compiled for VAES. */
 __attribute__((noinline, target("vaes"))) static void xc_cm_both10_vaes(xc_out dst, xc_in src,
 	uint len, xc_in rx_rk, xc_in tx_rk, ulong2 rx_iv, ulong2 tx_iv)
 {
-	const xc_quad first = {0, 0, 0, XC_COUNT(1), 0, XC_COUNT(2), 0, XC_COUNT(3)};
-	const xc_quad four = {0, XC_COUNT(4), 0, XC_COUNT(4), 0, XC_COUNT(4), 0, XC_COUNT(4)};
-	xc_block rx_b = __builtin_astype(rx_iv, xc_block), tx_b = __builtin_astype(tx_iv, xc_block);
-	xc_quad rx_ctr = XC_FOUR_TIMES(rx_b) + first, tx_ctr = XC_FOUR_TIMES(tx_b) + first;
-	xc_quad x0, x1, x2, y0, y1, y2;
-	xc_pair u, v;
+	XC_BOTH10(XC_QLAST, XC_QOUT)
+}
 
-	for (; len > 160; src += 192, dst += 192) {
-		XC_QUADS(XC_THREE)
-		XC_QOUT(0) XC_QOUT(1) XC_QOUT(2)
-		if (len <= 192)
-			return;
-		len -= 192;
-	}
-	if (len > 128) { /* 20 ms of G.711 are ten blocks */
-		XC_QUADS(XC_TWO_HALF)
-		XC_QOUT(0) XC_QOUT(1) XC_QOUT_HALF(2)
-	} else if (len > 64) {
-		XC_QUADS(XC_TWO)
-		XC_QOUT(0) XC_QOUT(1)
-	} else if (len > 32) {
-		XC_QUADS(XC_ONE)
-		XC_QOUT(0)
-	} else if (len) {
-		XC_QUADS(XC_HALF)
-		XC_QOUT_HALF(0)
-	}
+__attribute__((noinline, target("vaes,avx512vbmi"))) static void xc_law10_vaes(xc_out dst, xc_in src,
+	uint len, xc_in rx_rk, xc_in tx_rk, ulong2 rx_iv, ulong2 tx_iv, uint law)
+{
+	const uint16 low = xc_law_table[law - 1][0], high = xc_law_table[law - 1][1];
+
+	XC_BOTH10(XC_QLAW, XC_QLAW_OUT)
 }
 
 XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
@@ -234,10 +265,33 @@ XC_AES_FUNCTION void xc_cm_any(xc_out dst, xc_in src, uint len, struct xc_cm rx,
 	}
 }
 
-/* Re-encrypts len bytes; reads and writes up to 79 bytes more (XC_SLACK). */
-XC_INLINE void xc_cm_recrypt(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+/* Converts between the two keystreams. A side without a cipher costs nothing. */
+static __attribute__((noinline)) void xc_cm_convert(
+	xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx, uint law)
 {
-	if (rx.rounds == 10 && tx.rounds == 10)
+	struct xc_cm none = {.key = tx.key};
+
+#ifdef XC_HAVE_VAES
+	if (rx.rounds == 10 && tx.rounds == 10) {
+		xc_law10_vaes(dst, src, len, rx.key->rk, tx.key->rk, rx.iv, tx.iv, law);
+		return;
+	}
+#endif
+	if (rx.rounds)
+		xc_cm_any(dst, src, len, rx, none);
+	xc_law_bytes(dst, rx.rounds ? (xc_in)dst : src, len, law);
+	if (tx.rounds)
+		xc_cm_any(dst, dst, len, none, tx);
+}
+
+/* Re-encrypts len bytes, and converts them (XC_LAW_*). Reads and writes up to 79 bytes more
+ * (XC_SLACK). */
+XC_INLINE void xc_cm_recrypt(
+	xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx, uint law)
+{
+	if (law)
+		xc_cm_convert(dst, src, len, rx, tx, law);
+	else if (rx.rounds == 10 && tx.rounds == 10)
 		xc_cm_both10(dst, src, len, rx, tx);
 	else
 		xc_cm_any(dst, src, len, rx, tx);

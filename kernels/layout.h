@@ -75,6 +75,15 @@ XC_ASSERT_SIZE(xc_key, 576);
 #define XC_JOB_RX_CLEAR 0x2 /* the body arrives unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
 #define XC_JOB_TX_CLEAR 0x4 /* the body is sent unencrypted, but is authenticated */
 
+/* xc_job.convert: a law, and from bit 8 on the bits of byte 1 to flip, for another payload type. Of
+ * RTP only. The body is G.711, without padding, and keeps its length. A law and a receiving key
+ * with F8 exclude each other. */
+#define XC_LAW_KEEP      0
+#define XC_LAW_U_TO_A    1 /* PCMU becomes PCMA: ITU-T G.711, table 3 */
+#define XC_LAW_A_TO_U    2 /* PCMA becomes PCMU: table 4 */
+#define XC_LAW(convert)  ((convert) & 3)
+#define XC_FLIP(convert) ((convert) >> 8)
+
 /* One packet: authenticate and decrypt under rx_key, encrypt and authenticate under tx_key.
  *
  * Input at in_off: hdr_len clear bytes, body_len body bytes, for RTCP the E||index word, and the
@@ -101,7 +110,7 @@ struct xc_job {
 	xc_u32 ssrc;        /* host byte order */
 	xc_u32 flags;       /* XC_JOB_* */
 	xc_u32 ssrc_change; /* XORed to the SSRC that is sent; 0: unchanged */
-	xc_u32 reserved;
+	xc_u32 convert;     /* changes between decryption and encryption; 0: none */
 };
 XC_ASSERT_SIZE(xc_job, 64);
 

@@ -8,7 +8,7 @@
 /* Indexes of the words of xc_job and xc_key after xc_gather(). */
 enum { XC_J_RX_INDEX = 0, XC_J_TX_INDEX = 2, XC_J_IN_OFF = 4, XC_J_OUT_OFF, XC_J_RX_KEY, XC_J_TX_KEY,
 	XC_J_HDR_LEN, XC_J_BODY_LEN, XC_J_RX_TAG_OFF, XC_J_TX_TAG_OFF, XC_J_SSRC, XC_J_FLAGS,
-	XC_J_SSRC_CHANGE };
+	XC_J_SSRC_CHANGE, XC_J_CONVERT };
 enum { XC_K_INNER = 0, XC_K_OUTER = 5, XC_K_CIPHER = 10, XC_K_AUTH, XC_K_ROUNDS, XC_K_TAG_LEN,
 	XC_K_VALID };
 
@@ -32,12 +32,16 @@ XC_INLINE uint xc_tx_ssrc(const __global struct xc_job *j)
 	return j->ssrc ^ j->ssrc_change;
 }
 
-XC_INLINE void xc_header(xc_out dst, xc_in src, const __global struct xc_job *j)
+/* Returns the law to convert the body by. */
+XC_INLINE uint xc_header(xc_out dst, xc_in src, const __global struct xc_job *j)
 {
 	for (uint i = 0; i < j->hdr_len; i += 16)
 		XC_STORE(16, dst + i, XC_LOAD(16, src + i));
 	if (j->ssrc_change)
 		XC_STORE(4, dst + (j->flags & XC_JOB_RTCP ? 4 : 8), xc_swap4(xc_tx_ssrc(j)));
+	if (j->convert)
+		dst[1] ^= (uchar)XC_FLIP(j->convert);
+	return XC_LAW(j->convert);
 }
 
 #ifdef XC_CM_MANY
@@ -49,14 +53,13 @@ XC_INLINE void xc_recrypt_many(const xc_out *dst, const xc_in *src,
 	struct xc_cm rx[XC_CM_MANY], tx[XC_CM_MANY];
 	xc_out to[XC_CM_MANY];
 	xc_in from[XC_CM_MANY];
-	uint len[XC_CM_MANY];
+	uint len[XC_CM_MANY], law[XC_CM_MANY];
 
 	for (uint i = 0; i < XC_CM_MANY; i++) {
 		uint l = min(i, count - 1);
 		const __global struct xc_job *j = jobs + at[l];
 
-		if (i < count)
-			xc_header(dst[l], src[l], j);
+		law[i] = i < count ? xc_header(dst[l], src[l], j) : XC_LAW_KEEP;
 		rx[i] = xc_cm_of(
 			keys + j->rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
 		tx[i] = xc_cm_of(
@@ -65,7 +68,7 @@ XC_INLINE void xc_recrypt_many(const xc_out *dst, const xc_in *src,
 		from[i] = src[l] + j->hdr_len;
 		len[i] = i < count ? j->body_len : 0;
 	}
-	xc_cm_recrypt_many(to, from, len, rx, tx);
+	xc_cm_recrypt_many(to, from, len, rx, tx, law);
 }
 #else
 /* Header and body of one packet. */
@@ -77,8 +80,9 @@ XC_INLINE void xc_recrypt(
 	struct xc_cm tx = xc_cm_of(
 		keys + j->tx_key, j->tx_index, xc_tx_ssrc(j), j->flags & XC_JOB_TX_CLEAR);
 
-	xc_header(dst, src, j);
-	xc_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, rx, tx);
+	uint law = xc_header(dst, src, j);
+
+	xc_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, rx, tx, law);
 }
 #endif
 

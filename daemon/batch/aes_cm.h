@@ -36,5 +36,8 @@ static inline void aes_cm_side(
  * (XC_SLACK). Packets must be shorter than 256 blocks, and aes_cm_usable() true. */
 void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx);
+/* The same, and converts the decrypted bytes. law: XC_LAW_*. */
+void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
+	const struct aes_cm_side *tx, uint32_t law);
 
 #endif

@@ -59,11 +59,12 @@ static bool vaes_usable(const struct opencl_device *dev)
 #if defined(__x86_64__)
 	unsigned a, b, c = 0, d;
 
-	/* clang 14's __builtin_cpu_supports() does not know VAES: leaf 7, ECX bit 9. */
+	/* clang 14's __builtin_cpu_supports() does not know VAES: leaf 7, ECX bit 9. g711.cl uses
+	 * AVX512-VBMI, bit 1, which all these processors have. */
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
 		return false;
 	return dev->zero_copy && __builtin_cpu_supports("avx512vl") &&
-		__builtin_cpu_supports("avx512bw") && c >> 9 & 1;
+		__builtin_cpu_supports("avx512bw") && c >> 9 & c >> 1 & 1;
 #else
 	(void)dev;
 	return false;

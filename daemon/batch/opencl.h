@@ -21,7 +21,7 @@ int opencl_device_choose(
 	struct opencl_device *out, const struct engine_config *cfg, char *err, size_t err_len);
 
 /* The kernels' sources: built in, or from a folder. */
-#define OPENCL_SOURCES 10
+#define OPENCL_SOURCES 11
 struct opencl_source {
 	char *text[OPENCL_SOURCES];
 	unsigned n;

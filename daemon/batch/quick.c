@@ -39,7 +39,13 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 		memcpy(dst, src, j->hdr_len);
 	if (j->ssrc_change)
 		put_be32(dst + (j->flags & XC_JOB_RTCP ? 4 : 8), ssrc);
-	aes_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, &rx, &tx);
+	if (j->convert) {
+		dst[1] ^= (uint8_t)XC_FLIP(j->convert);
+		aes_cm_convert(dst + j->hdr_len, src + j->hdr_len, j->body_len, &rx, &tx,
+			XC_LAW(j->convert));
+	} else {
+		aes_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, &rx, &tx);
+	}
 	if (j->flags & XC_JOB_RTCP && !is_plain(tx_key))
 		put_be32(dst + j->hdr_len + j->body_len, rtcp_word(j));
 }

@@ -88,6 +88,9 @@ void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const
 		.ssrc = (uint32_t)sample_random(&rnd),
 		.flags = s->flags,
 		.ssrc_change = s->ssrc_change,
+		.convert = s->flags & XC_JOB_RTCP || a->key[s->rx_key].cipher == XC_CIPHER_AES_F8
+			? 0
+			: s->convert,
 	};
 	packet_write(plain, s, job, &rnd);
 
@@ -98,7 +101,7 @@ void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const
 	protect.rx_key = 0;
 	protect.tx_key = job->rx_key;
 	protect.tx_index = job->rx_index;
-	protect.ssrc_change = 0;
+	protect.ssrc_change = protect.convert = 0;
 	protect.rx_tag_off = job->hdr_len + job->body_len;
 	protect.tx_tag_off = job->rx_tag_off;
 	protect.flags =

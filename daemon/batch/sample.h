@@ -14,6 +14,7 @@ struct sample {
 	uint32_t body_len;
 	uint32_t flags; /* XC_JOB_* */
 	uint32_t ssrc_change;
+	uint32_t convert; /* ignored where xc_job excludes it */
 	uint32_t in_skew; /* bytes beyond ARENA_HEADROOM at which the packet starts */
 	uint8_t rx_mki_len, tx_mki_len;
 	uint64_t rx_index, tx_index;

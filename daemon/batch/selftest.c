@@ -86,6 +86,7 @@ static void job_make(struct selftest *t, uint32_t n, int rx, int tx, int shape)
 		.flags = (rtcp ? XC_JOB_RTCP : 0) | (shape / 2 == 2 ? XC_JOB_RX_CLEAR : 0) |
 			(shape / 2 == 3 ? XC_JOB_TX_CLEAR : 0),
 		.ssrc_change = (r >> 32) % 3 == 0 ? (uint32_t)(r >> 20) : 0,
+		.convert = (r >> 36) % 2 == 0 ? (r >> 40) % 3 | (uint32_t)(r >> 44 & 0x7f) << 8 : 0,
 		.seed = r,
 	};
 

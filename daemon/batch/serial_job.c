@@ -3,6 +3,7 @@
 #include "batch/serial_job.h"
 
 #include "base/secmem.h"
+#include "batch/law.h"
 #include "batch/sha1_lanes.h"
 
 /* One direction of a job. */
@@ -231,5 +232,9 @@ bool serial_job_run(const struct arena *a, const struct serial_key *key, const s
 		return false;
 	if (job->ssrc_change)
 		put_be32(dst + (rx.rtcp ? 4 : 8), tx.ssrc);
+	if (job->convert) {
+		dst[1] ^= (uint8_t)XC_FLIP(job->convert);
+		law_bytes(dst + job->hdr_len, job->body_len, XC_LAW(job->convert));
+	}
 	return send_out(&tx, job, dst);
 }

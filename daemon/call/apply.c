@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "call/gate.h"
+#include "call/law.h"
 #include "call/leg_locals.h"
 #include "call/leg_session.h"
 #include "call/model.h"
@@ -238,6 +239,7 @@ static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg
 		rtp->rtp_to = MEDIA_NONE;
 	rtp->rtcp_to = rtcp->rtp_to = rtcp->rtcp_to = MEDIA_NONE;
 	rtp->tap = rtcp->tap = 0;
+	rtp->convert = 0;
 	memset(rtp->copy, 0, sizeof(rtp->copy));
 	memset(rtcp->copy, 0, sizeof(rtcp->copy));
 	rtcp->remote = (struct endpoint){0};
@@ -360,6 +362,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->tap = rtcp->tap =
 		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
+	if ((joined || early) && rtp->rtp_to == peer->port.rtp_stream)
+		rtp->convert = law_convert(l, peer);
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;

@@ -92,6 +92,8 @@ struct leg {
 	bool mux;
 	uint64_t events[2];         /* bit per payload type: telephone events, of both sides */
 	uint8_t quiet;              /* MEDIA_QUIET_* */
+	/* payload types of PCMU and PCMA that the terminal agreed to, + 1; 0 = none (call/law.h) */
+	uint8_t law[2];
 	bool feedback;              /* it wrote a=rtcp-fb, under whichever profile */
 	struct srtp_params rx, tx;  /* from the terminal, and to it */
 	struct keying_state keying; /* state of the keying; private to keying/ */
@@ -161,6 +163,7 @@ struct leg {
 		bool shares; /* in a group with BUNDLE */
 		/* ID of the header extension for the MID, if only we offered it; 0 = not offered */
 		uint8_t mid_ext;
+		struct sdp_laws laws; /* G.711: of the offerer, and as told to the terminal */
 	} asked;
 
 	uint64_t walked; /* links.c: number of the last walk that visited it */

@@ -51,6 +51,10 @@ struct plan {
 		enum sdp_proto proto;
 		bool mux;
 		struct keying_lines lines; /* attributes to write */
+		/* Codecs that are transcoded: the formats to write, s = NULL: unchanged; payload
+		 * types whose lines are removed; lines to add. */
+		struct str formats, type_lines;
+		uint64_t drop_types[2];
 	} * media;                         /* [sdp.media_count], in the pool */
 };
 

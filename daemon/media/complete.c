@@ -4,6 +4,7 @@
  * one burst, both authenticate, and the second is dropped here. */
 #include <assert.h>
 
+#include "batch/law.h"
 #include "layout.h"
 #include "media/again.h"
 #include "media/bundle.h"
@@ -246,15 +247,28 @@ static void seal_rtcp(
 	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
 }
 
-/* Writes the MID into the decrypted packet in arena.out, adapts the job, and encrypts the packet.
- * False: encryption failed. */
+/* Converts the decrypted packet without its padding (RFC 3550 5.1). */
+static void convert(const struct note *n, uint8_t *p, const struct xc_job *j)
+{
+	uint32_t len = j->body_len, padding = p[0] & RTP_P_BIT && len ? p[j->hdr_len + len - 1] : 0;
+
+	p[1] ^= (uint8_t)XC_FLIP(n->convert);
+	if (padding <= len)
+		law_bytes(p + j->hdr_len, len - padding, XC_LAW(n->convert));
+}
+
+/* Converts the decrypted packet in arena.out, or writes the MID into it, adapts the job, and
+ * encrypts the packet. False: encryption failed. */
 static bool seal_rtp(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
 	uint8_t *p = a->out + j->out_off;
 	struct xc_job seal;
 
-	j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
+	if (n->convert)
+		convert(n, p, j);
+	if (n->mid)
+		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
 	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
 	if (!n->seal)
 		return true;
@@ -370,7 +384,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
-	if (n->mid) {
+	if (n->mid || n->convert) {
 		changed = *j;
 		if (!seal_rtp(m, a, n, &changed))
 			return media_drop(m, n->stream, PACKET_DROP_STALE);

@@ -141,6 +141,11 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 		return draft_drop(&d, PACKET_DROP_COPY_ROOM), false;
 	if (quiet)
 		take_silence(from, job);
+	/* Listeners were offered what the source sends. */
+	note->convert = 0;
+	job->convert = quiet && to == from->quiet_to
+		? media_convert(m->stream[from->note->stream].cfg.convert, from->p[1] & 0x7f)
+		: 0;
 	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
 	return media_leave(&d) == PACKET_JOB;

@@ -23,6 +23,15 @@ bool media_fast_stream(const struct media_stream_cfg *c)
 	return true STREAM_FIELDS(X);
 }
 
+void media_fast_set(struct media_stream *s)
+{
+	struct media_stream_cfg other = s->cfg;
+
+	other.convert = 0;
+	s->fast = media_fast_stream(&s->cfg) && !s->watched;
+	s->convert = s->cfg.convert && media_fast_stream(&other) && !s->watched;
+}
+
 bool media_fast_way(const struct media_crypto *c)
 {
 	return true CRYPTO_FIELDS(X);
@@ -42,8 +51,9 @@ static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t
 		: SRTP_INDEX_MAX + 1;
 }
 
-bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
-	uint32_t at, struct note *note, struct xc_job *job)
+/* law: of streams with conversion, else of all others. A constant in each of the two copies. */
+static inline __attribute__((always_inline)) bool fast(const struct media *m, const struct arena *a,
+	const struct packet_in *in, uint32_t at, struct note *note, struct xc_job *job, bool law)
 {
 	uint32_t stream = m->in_stream[at], len, ssrc, body_end, out_end, to;
 	const struct media_stream *s, *target;
@@ -57,7 +67,10 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 	s = &m->stream[stream];
 	p = a->in + in->in_off;
 	len = in->len;
-	if (!s->fast || !s->learn.confirmed || len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
+	if (!(law ? s->convert : s->fast) || !s->learn.confirmed || len < RTP_FIXED_LEN ||
+		len > ARENA_MAX_PACKET)
+		return false;
+	if (law && (p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8))
 		return false;
 	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
@@ -98,6 +111,7 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 		.rx_tag_off = body_end + rx->rx.tail.tag,
 		.tx_tag_off = body_end + tx->tx.tail.tag,
 		.ssrc = ssrc,
+		.convert = law ? media_convert(s->cfg.convert, p[1] & 0x7f) : 0,
 	};
 	*note = (struct note){.in = at,
 		.stream = stream,
@@ -110,4 +124,16 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 		.fast = true,
 		.copy_of = MEDIA_NONE};
 	return true;
+}
+
+bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t at, struct note *note, struct xc_job *job)
+{
+	return fast(m, a, in, at, note, job, false);
+}
+
+bool media_fast_convert(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t at, struct note *note, struct xc_job *job)
+{
+	return fast(m, a, in, at, note, job, true);
 }

@@ -14,5 +14,10 @@ bool media_fast_way(const struct media_crypto *c);
  * prepare.c must handle it. */
 bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job);
+/* The same for streams with media_stream_cfg.convert, and packets without padding. */
+bool media_fast_convert(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t at, struct note *note, struct xc_job *job);
+/* Sets the stream's fast and convert by its configuration. */
+void media_fast_set(struct media_stream *s);
 
 #endif

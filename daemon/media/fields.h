@@ -184,6 +184,11 @@
 	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
 	/* the destination streams are bundled */ \
 	X(bool, to_bundle, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
+	/* MEDIA_CONVERT()s: payload types whose packets leave for rtp_to in the other law of G.711, \
+	 * or under another number. At most two, one in each half. See media_convert(). */ \
+	X(uint32_t, convert, , BY_VALUE, ZERO, NOT_FROM, \
+		SAVED_LEG(NUM("w0", leg, law[0], 128)) \
+		SAVED_LEG(NUM("w1", leg, law[1], 128))) \
 	/* ID of the header extension for the MID, 0 = none */ \
 	X(uint8_t, mid_ext, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("me", leg, mid_ext, 255))) \
 	/* the m-line's MID, zero-padded; and its payload types as a bit mask */ \

@@ -34,6 +34,7 @@ static void way_set(
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
+	w->f8 = srtp_suite_get(c->suite)->cipher == XC_CIPHER_AES_F8;
 	w->fast = media_fast_way(c) && !(w->rename && tx == w->srtp);
 	w->clear = c->clear_rtp;
 	/* A received packet shows its own encryption. A suite without a cipher shows it in the E
@@ -203,7 +204,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
-	s->fast = media_fast_stream(cfg) && !s->watched;
+	media_fast_set(s);
 	*cell = cmd->id;
 	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);

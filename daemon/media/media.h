@@ -119,7 +119,20 @@ static inline uint64_t media_rtcp_ceiling(uint64_t from_ns, uint64_t now_ns)
 #define MEDIA_QUIET_PCMA    2 /* payload type 8 is PCMA */
 #define MEDIA_QUIET_G722    8 /* payload type 9 is G.722 */
 #define MEDIA_QUIET_ALL     11
-#define MEDIA_COPIES_MAX    32 /* listeners of a stream that get anything */
+/* An entry of media_stream_cfg.convert, 16 bits: a received payload type, the one that is sent, and
+ * XC_LAW_*. */
+#define MEDIA_CONVERT(from, to, law) \
+	((uint32_t)(law) << 14 | ((uint32_t)(from) ^ (uint32_t)(to)) << 7 | (uint32_t)(from))
+/* What an entry does to a packet of this payload type, as xc_job.convert. 0: nothing. */
+static inline uint32_t media_convert(uint32_t entries, uint8_t type)
+{
+	uint32_t e = ((entries ^ type) & 0x7f) == 0 && entries & 0xff80 ? entries & 0xffff
+		: ((entries >> 16 ^ type) & 0x7f) == 0                  ? entries >> 16
+									: 0;
+
+	return e >> 14 | (e >> 7 & 0x7f) << 8;
+}
+#define MEDIA_COPIES_MAX 32 /* listeners of a stream that get anything */
 
 /* What media keeps with a slot pair. With a kdr, media derives session keys as indexes grow (RFC
  * 3711 4.3.1, 4.3.2), into pairs lent for this. The first lent pair holds the master key

@@ -377,6 +377,20 @@ static uint8_t leave_rtcp(struct draft *d)
 	return v;
 }
 
+/* G.711 for a terminal that has the other law. The engine converts between its two ciphers. It does
+ * not know how much of an encrypted packet is padding, and applies F8 last. Of such packets it only
+ * decrypts. */
+static void convert(struct draft *d)
+{
+	const struct media_stream_cfg *cfg = &d->m->stream[d->note->stream].cfg;
+	uint32_t how = d->rtcp ? 0 : media_convert(cfg->convert, d->p[1] & 0x7f);
+
+	if (d->p[0] & RTP_P_BIT || d->rx->rx.f8)
+		d->note->convert = how;
+	else
+		d->job->convert = how;
+}
+
 /* RTP to a bundle, whose MID must be written. The header must not change before it is
  * authenticated, so the engine only decrypts. A packet without room for the MID is sent without
  * it. */
@@ -416,6 +430,10 @@ uint8_t media_leave(struct draft *d)
 	}
 	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
 		leave_with_mid(d, end + t.len);
+	if (d->note->convert && !d->note->mid) {
+		d->note->seal = j->tx_key;
+		j->tx_key = 0;
+	}
 	return v;
 }
 
@@ -454,6 +472,8 @@ static uint8_t prepare(struct draft *d)
 		if (v == PACKET_JOB && d->rx->rx.rename && !d->rx->rx.srtp)
 			rename_source(d);
 		v = v == PACKET_JOB ? rx_index(d) : v;
+		if (v == PACKET_JOB && d->m->stream[d->note->stream].cfg.convert)
+			convert(d);
 	}
 	return v == PACKET_JOB ? media_leave(d) : v;
 }
@@ -504,7 +524,8 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 	media_prefetch_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		media_prefetch(m, in, n, i);
-		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs])) {
+		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs]) ||
+			media_fast_convert(m, a, in, i, &m->note[jobs], &job[jobs])) {
 			in[i].verdict = PACKET_JOB;
 			jobs++;
 		} else {

@@ -128,6 +128,7 @@ struct media_way {
 	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool fast : 1;                  /* media_fast_way() */
+	bool f8 : 1;                    /* AES in F8 mode */
 	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
 	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
@@ -168,10 +169,11 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 60; /* number of the burst before the last command */
+	uint64_t changed : 59; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool fast : 1;    /* media_fast_stream() */
+	bool convert : 1; /* the same, but for cfg.convert */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
 	 * complete.c changes, too. */
 	bool look : 1;
@@ -227,6 +229,9 @@ struct note {
 	/* Slot of the session keys that complete.c encrypts with, after it changed SSRCs in the
 	 * body or the header extension. 0 = the engine encrypts. */
 	uint32_t seal;
+	/* xc_job.convert, if complete.c converts the packet before it encrypts it. Then the engine
+	 * only decrypts. */
+	uint32_t convert;
 	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;

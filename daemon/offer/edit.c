@@ -7,6 +7,7 @@
 #include "call/plan.h"
 #include "offer/bundle.h"
 #include "offer/loop_protect.h"
+#include "offer/neg_codec.h"
 #include "offer/neg_ice.h"
 #include "offer/osrtp_legacy.h"
 
@@ -45,6 +46,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	if (pm->reject || !l)
 		return true;
 	e->direction = pm->direction;
+	e->formats = pm->formats;
+	memcpy(e->drop_types, pm->drop_types, sizeof(e->drop_types));
 	l = to->leg[owner];
 	port = leg_port_at(l, 0) ? leg_port_at(l, 0) : &l->port;
 	e->port = port->rtp.port;
@@ -74,6 +77,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	if (e->lines.s)
 		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
 			STR_ARG(bundle_extension(to, i, in, is_answer)));
+	if (e->lines.s && pm->type_lines.s)
+		e->lines = pool_printf(
+			in->p, STR_FMT STR_FMT, STR_ARG(pm->type_lines), STR_ARG(e->lines));
 	return e->lines.s;
 }
 
@@ -113,7 +119,7 @@ static struct str write_once(const struct sdp_edit *e, const struct neg_in *in, 
 	if (!b.err)
 		out = pool_strdup(in->p, sbuf_view(&b));
 	sbuf_fini(&b);
-	return out.s ? sdp_filter_apply(&in->r->filter, in->p, out, emptied) : out;
+	return out.s ? sdp_filter_apply(neg_codec_filter(in), in->p, out, emptied) : out;
 }
 
 /* Raises the version of o= by one whenever the SDP written to a side changes (RFC 3264 8). */

@@ -9,6 +9,7 @@
 #include "call/timeout_report.h"
 #include "offer/bundle.h"
 #include "offer/mline_map.h"
+#include "offer/neg_codec.h"
 #include "offer/neg_flags.h"
 #include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
@@ -105,6 +106,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	neg_into_force(lf, m->proto, m->dir, m);
 	pm->proto = neg_answer_proto(plan, lt, m, i, in);
 	neg_into_force(lt, pm->proto, lt->said.dir, m);
+	neg_codec_answer(pm, lf, lt, m, in);
 	lf->feedback = sdp_attr(m->lines, STR("rtcp-fb"));
 	lt->feedback = lt->said.feedback;
 	lf->used = lt->used = true;

@@ -11,6 +11,7 @@
 #include "call/timeout_report.h"
 #include "offer/bundle.h"
 #include "offer/mline_map.h"
+#include "offer/neg_codec.h"
 #include "offer/neg_flags.h"
 #include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
@@ -144,6 +145,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 			mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
+	neg_codec_offer(plan, to, m, i, in);
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
 	if (!neg_ice_offer(from, to, in)) {

@@ -205,6 +205,12 @@ static const struct field asked_fields[] = {
 	FLAG("e", leg_asked, either),
 	FLAG("sh", leg_asked, shares),
 	NUM("me", leg_asked, mid_ext, 255),
+	NUM("w0", leg_asked, laws.theirs[0], 128),
+	NUM("w1", leg_asked, laws.theirs[1], 128),
+	NUM("v0", leg_asked, laws.told[0], 128),
+	NUM("v1", leg_asked, laws.told[1], 128),
+	NUM("la", leg_asked, laws.accept, 3),
+	FLAG("le", leg_asked, laws.engaged),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 

@@ -114,6 +114,8 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 		return -ENOKEY;
 	if (!ng_set_message(&x, msg))
 		return -ENOMEM;
+	out->command = command_find(out->command_text);
+	ng_filter_finish(&x);
 	write_warning(&x);
 	if (x.note.len)
 		out->warning = out->warning.len ? pool_printf(p, STR_FMT "; " STR_FMT,
@@ -123,7 +125,5 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 		return -ENOMEM;
 	if (!out->command_text.len)
 		return -ENOKEY;
-	out->command = command_find(out->command_text);
-	out->filter.single = ng_flag(out, NG_FLAG_SINGLE_CODEC) && out->command == NG_ANSWER;
 	return out->command == NG_NONE ? -EOPNOTSUPP : 0;
 }

@@ -120,6 +120,8 @@ enum ng_command {
 	X(STRIP_EXTMAP, "strip-extmap") \
 	X(SINGLE_CODEC, "single-codec") \
 	X(ALLOW_NO_CODEC_MEDIA, "allow-no-codec-media") \
+	X(ALWAYS_TRANSCODE, "always-transcode") \
+	X(REUSE_CODECS, "reuse-codecs") \
 	X(BLOCK_DTMF, "block-DTMF") \
 	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \

@@ -3,8 +3,8 @@
  * ("codec-strip-PCMA", "sdp-attr-remove-audio-ptime"). Pure. */
 #include "proto/ng_int.h"
 
-/* Flags for transcoding. They have no effect here; for the second kind the reply warns. */
-enum { CODEC_NOTHING = -1, CODEC_MISSED = -2 };
+/* "consume" is "mask" and "accept". "set" has options of codecs, and G.711 has none. */
+enum { CODEC_CONSUME = -1, CODEC_SET = -2 };
 
 static bool codec_op(int *op, struct str name)
 {
@@ -13,14 +13,14 @@ static bool codec_op(int *op, struct str name)
 		int op;
 	} ops[] = {
 		{"strip", SDP_CODEC_STRIP},
-		{"mask", SDP_CODEC_STRIP},
+		{"ignore", SDP_CODEC_IGNORE},
+		{"mask", SDP_CODEC_MASK},
+		{"consume", CODEC_CONSUME},
 		{"except", SDP_CODEC_EXCEPT},
 		{"offer", SDP_CODEC_OFFER},
-		{"accept", CODEC_NOTHING},
-		{"consume", CODEC_NOTHING},
-		{"ignore", CODEC_NOTHING},
-		{"set", CODEC_MISSED},
-		{"transcode", CODEC_MISSED},
+		{"accept", SDP_CODEC_ACCEPT},
+		{"transcode", SDP_CODEC_TRANSCODE},
+		{"set", CODEC_SET},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
@@ -36,17 +36,83 @@ static bool line_safe(struct str s)
 	return s.len && !str_has_control(s);
 }
 
-static bool add_codec(struct ng_parser *x, int op, struct str name)
+static bool add_rule(struct ng_parser *x, enum sdp_codec_op op, struct str name)
 {
 	struct sdp_filter *f = &x->r->filter;
 
-	name = str_trim(name);
-	if (op == CODEC_NOTHING || op == CODEC_MISSED || !name.len)
-		return true;
 	if (f->codecs == SDP_RULES_MAX)
 		return false;
-	f->codec[f->codecs++] = (struct sdp_codec_rule){.op = (enum sdp_codec_op)op, .name = name};
+	f->codec[f->codecs++] = (struct sdp_codec_rule){.op = op, .name = name};
 	return true;
+}
+
+static bool is_everything(struct str name)
+{
+	return str_eq_nocase(name, STR("all")) || str_eq_nocase(name, STR("full")) ||
+		str_eq_nocase(name, STR("any"));
+}
+
+/* "PCMA/8000/1/64000//": without what follows rate and channels. */
+static struct str without_options(struct str name)
+{
+	struct str rest = name;
+
+	for (int i = 0; i < 3; i++)
+		(void)str_cut(&rest, '/');
+	if (rest.s)
+		name.len = (size_t)(rest.s - name.s) - 1;
+	while (name.len && name.s[name.len - 1] == '/')
+		name.len--;
+	return name;
+}
+
+static bool add_codec(struct ng_parser *x, int op, struct str name)
+{
+	bool needs = op == SDP_CODEC_TRANSCODE || op == CODEC_CONSUME || op == CODEC_SET ||
+		op == SDP_CODEC_ACCEPT;
+
+	name = str_trim(name);
+	if (!name.len)
+		return true;
+	if (needs) {
+		name = without_options(name);
+		if (sdp_law(name) < 0 && !is_everything(name)) {
+			ng_note(x, pool_printf(x->p, "codec " STR_FMT, STR_ARG(name)),
+				"only PCMU and PCMA are transcoded");
+			if (op != CODEC_CONSUME)
+				return true;
+		}
+	}
+	if (op == CODEC_SET)
+		return true;
+	if (op == CODEC_CONSUME)
+		return add_rule(x, SDP_CODEC_MASK, name) && add_rule(x, SDP_CODEC_ACCEPT, name);
+	return add_rule(x, (enum sdp_codec_op)op, name);
+}
+
+void ng_filter_finish(struct ng_parser *x)
+{
+	struct sdp_filter *f = &x->r->filter;
+	bool pass = ng_flag(x->r, NG_FLAG_PASSTHROUGH) && !ng_flag(x->r, NG_FLAG_RECRYPT);
+	bool dropped = false;
+	uint32_t n = 0;
+
+	f->single = ng_flag(x->r, NG_FLAG_SINGLE_CODEC) && x->r->command == NG_ANSWER;
+	if (ng_flag(x->r, NG_FLAG_ALWAYS_TRANSCODE))
+		(void)add_rule(x, SDP_CODEC_ACCEPT, STR("all"));
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		enum sdp_codec_op op = f->codec[i].op;
+		bool adds = op == SDP_CODEC_TRANSCODE || op == SDP_CODEC_ACCEPT;
+
+		dropped |= adds && pass && x->r->command == NG_OFFER;
+		if ((adds && (pass || x->r->command != NG_OFFER)) ||
+			(op == SDP_CODEC_MASK && x->r->command == NG_ANSWER))
+			continue;
+		f->codec[n++] = f->codec[i];
+	}
+	f->codecs = n;
+	if (dropped)
+		ng_note(x, STR("codec"), "media that are passed through are not transcoded");
 }
 
 /* In a raw string a dictionary is a list whose items have keys. */
@@ -89,10 +155,7 @@ void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
 	if (!is_tree(v))
 		return;
 	for (const struct ngval *c = v->first; c && !ng_too_many(x); c = c->next) {
-		if (codec_op(&op, c->key) && op == CODEC_MISSED)
-			ng_note(x, pool_printf(x->p, "codec-" STR_FMT, STR_ARG(c->key)),
-				"there are no audio codecs");
-		else if (codec_op(&op, c->key))
+		if (codec_op(&op, c->key))
 			each(x, c, take_codec, &op);
 		else
 			ng_unknown(x, pool_printf(x->p, "codec=" STR_FMT, STR_ARG(c->key)));
@@ -219,7 +282,8 @@ static struct str word_of(struct str *rest)
 
 bool ng_set_filter_word(struct ng_parser *x, struct str word)
 {
-	static const struct str codec = {"codec-", 6}, attr = {"sdp-attr-", 9};
+	static const struct str codec = {"codec-", 6}, attr = {"sdp-attr-", 9},
+				transcode = {"transcode-", 10};
 	struct attr_place at;
 	struct str rest;
 	bool was_raw;
@@ -229,6 +293,10 @@ bool ng_set_filter_word(struct ng_parser *x, struct str word)
 		rest = (struct str){word.s + codec.len, word.len - codec.len};
 		return codec_op(&op, word_of(&rest)) && rest.len && add_codec(x, op, rest);
 	}
+	if (word.len > transcode.len &&
+		ng_spelled_like((struct str){word.s, transcode.len}, transcode))
+		return add_codec(x, SDP_CODEC_TRANSCODE,
+			(struct str){word.s + transcode.len, word.len - transcode.len});
 	if (word.len > attr.len && ng_spelled_like((struct str){word.s, attr.len}, attr)) {
 		struct ngval v = {.type = NGVAL_STR};
 

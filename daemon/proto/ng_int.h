@@ -44,6 +44,8 @@ bool ng_set_word(struct ng_parser *x, struct str word);
 /* ng_filter.c: keys with subtrees, and flags with the same meaning. False if it is not such a flag,
  * or malformed. */
 void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v);
+/* After the whole request: removes operations that do not apply to its command. */
+void ng_filter_finish(struct ng_parser *x);
 void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
 bool ng_set_filter_word(struct ng_parser *x, struct str word);
 /* Removes the attribute at every level. */

@@ -511,17 +511,13 @@ static const struct ng_known words[] = {
 	{"force", NULL},
 	{"force-answer", NULL},
 	{"block-egress", "only media that a party sends can be blocked"},
-	{"always-transcode", "there are no audio codecs"},
-	{"always-transcoding", "there are no audio codecs"},
-	{"force-transcoding", "there are no audio codecs"},
+	{"force-transcoding", "terminals with a common codec use it"},
 	{"allow-transcoding", NULL},
 	{"allow-asymmetric-codecs", NULL},
 	{"asymmetric-codecs", NULL},
 	{"symmetric-codecs", NULL},
 	{"static-codecs", NULL},
-	{"reuse-codecs", NULL},
 	{"no-reuse-codecs", NULL},
-	{"no-codec-renegotiation", NULL},
 	{"no-jitter-buffer", NULL},
 	{"skip-recording-db", NULL},
 	{"recording-announcement", "announcements are not supported"},
@@ -565,12 +561,6 @@ static const struct ng_known ignored_keys[] = {
 };
 
 static const struct ng_known prefixes[] = {
-	{"codec-transcode-", "there are no audio codecs"},
-	{"codec-set-", "there are no audio codecs"},
-	{"codec-accept-", NULL},
-	{"codec-consume-", NULL},
-	{"codec-ignore-", NULL},
-	{"transcode-", "there are no audio codecs"},
 	{"T.38-", "there is no fax gateway"},
 	{"T38-", "there is no fax gateway"},
 	{"extmap-", "header extensions are relayed"},
@@ -673,6 +663,10 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		return ng_set_transport(x, word);
 	if (ng_spelled_like(word, STR("debugging")))
 		return ng_set_word(x, STR("debug"));
+	if (ng_spelled_like(word, STR("always-transcoding")))
+		return ng_set_word(x, STR("always-transcode"));
+	if (ng_spelled_like(word, STR("no-codec-renegotiation")))
+		return ng_set_word(x, STR("reuse-codecs"));
 	if (ng_spelled_like(word, STR("mirror-RTCP")))
 		return ng_set_word(x, STR("rtcp-mirror"));
 	if (ng_spelled_like(word, STR("WebRTC"))) {

@@ -8,6 +8,7 @@
 
 #define RTP_FIXED_LEN  12
 #define RTP_VERSION    2
+#define RTP_P_BIT      0x20
 #define RTP_X_BIT      0x10
 #define RTCP_FIXED_LEN 8 /* first header word and the sender's SSRC, which SRTCP does not encrypt */
 

@@ -150,7 +150,10 @@ struct sdp_media_edit {
 	uint32_t mid;        /* a=mid to write if there is none; 0 = none */
 	struct str mid_text; /* the same as text, which goes first; s = NULL: none */
 	bool drop_mid;       /* remove a=mid: another m-line already has that name */
-	bool drop_mid_ext;   /* remove the m-line's a=extmap for the MID: only we offered it */
+	struct str formats;  /* replaces those of the m= line; s = NULL: unchanged */
+	/* removes a=rtpmap, a=fmtp and a=rtcp-fb of these payload types, a bit each */
+	uint64_t drop_types[2];
+	bool drop_mid_ext; /* remove the m-line's a=extmap for the MID: only we offered it */
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
 	struct str direction;
 	/* a second m-line for the same media, with these edits; NULL: none */

@@ -9,12 +9,33 @@
 
 struct sdp_media;
 
-/* strip: removes the codec, "all": every codec. except: exempts a codec. offer: exempts it, too,
- * and moves it to the front, in this order. */
-enum sdp_codec_op { SDP_CODEC_STRIP, SDP_CODEC_EXCEPT, SDP_CODEC_OFFER };
+/* Operations of ng's "codec". A codec that is stripped or ignored is as if the sender had never named
+ * it. One that is masked is not offered, but may be transcoded. */
+enum sdp_codec_op {
+	SDP_CODEC_STRIP, /* removes the codec, "all" and "full": every codec */
+	SDP_CODEC_IGNORE,
+	SDP_CODEC_MASK,
+	SDP_CODEC_EXCEPT,    /* exempts it from these */
+	SDP_CODEC_OFFER,     /* exempts it, too, and moves it to the front, in this order */
+	SDP_CODEC_FIRST,     /* only moves it to the front */
+	SDP_CODEC_TRANSCODE, /* adds it, if it can be transcoded to one of the sender's */
+	SDP_CODEC_ACCEPT,    /* the sender may use it, even if the receiver rejects it */
+};
 struct sdp_codec_rule {
 	enum sdp_codec_op op;
 	struct str name; /* in the format of a=rtpmap: "PCMA", "opus/48000/2"; case-insensitive */
+};
+
+/* The codecs that are transcoded: PCMU and PCMA, in this order. */
+#define SDP_LAWS 2
+/* PCMU 0, PCMA 1, any other name -1. */
+int sdp_law(struct str name);
+/* G.711 in an m-line. Payload types + 1, 0: none. */
+struct sdp_laws {
+	uint8_t theirs[SDP_LAWS]; /* of the sender: what it may be answered */
+	uint8_t told[SDP_LAWS];   /* to the receiver */
+	uint8_t accept;           /* bit per law: it must be in the answer to the sender */
+	bool engaged;             /* the answer may need transcoding */
 };
 
 enum sdp_attr_op { SDP_ATTR_ADD, SDP_ATTR_REMOVE, SDP_ATTR_SUBSTITUTE };
@@ -43,5 +64,10 @@ struct str sdp_filter_apply(
 	const struct sdp_filter *f, struct pool *p, struct str body, uint32_t *emptied);
 /* Whether the rules would remove all codecs of this m-line. m is from sdp_parse(). */
 bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m);
+
+/* What the rules make of G.711 in this m-line. */
+void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, struct sdp_laws *out);
+/* The name of a payload type in this m-line, in the format of a=rtpmap. Empty: none. */
+struct str sdp_codec_name(const struct sdp_media *m, uint32_t type);
 
 #endif

@@ -317,7 +317,10 @@ static void put_media_line(
 		sbuf_str(w->b, m->proto_text);
 	else
 		sbuf_str(w->b, str_from(sdp_proto_name(me->proto)));
-	sbuf_put(w->b, proto_end, (size_t)(end - proto_end));
+	if (me->formats.s)
+		sbuf_printf(w->b, " " STR_FMT, STR_ARG(me->formats));
+	else
+		sbuf_put(w->b, proto_end, (size_t)(end - proto_end));
 	put_eol(w);
 }
 
@@ -373,11 +376,25 @@ static void put_direction(const struct writer *w, struct str direction, struct d
 	put_eol(w);
 }
 
+/* Whether the line describes a payload type that is removed. */
+static bool is_of_dropped_type(const struct sdp_line *l, const struct sdp_media_edit *me)
+{
+	static const struct str names[] = {{"rtpmap", 6}, {"fmtp", 4}, {"rtcp-fb", 7}};
+	struct str rest = l->arg;
+	uint64_t type;
+
+	if (!(me->drop_types[0] | me->drop_types[1]) || !name_in(l, names, ARRAY_LEN(names)) ||
+		str_to_u64(&type, str_cut(&rest, ' '), 127))
+		return false;
+	return me->drop_types[type / 64] >> type % 64 & 1;
+}
+
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
 	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
-		(me->drop_mid && name_is(l, STR("mid"))) || (me->drop_mid_ext && sdp_is_mid_ext(l)))
+		(me->drop_mid && name_is(l, STR("mid"))) ||
+		(me->drop_mid_ext && sdp_is_mid_ext(l)) || is_of_dropped_type(l, me))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);

@@ -166,6 +166,7 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	j->tx_key = j->flags & XC_JOB_RTCP ? 1 : 0;
 	j->tx_tag_off = *len;
 	j->ssrc_change = 0;
+	j->convert = 0;
 	memcpy(r->arena.in + j->in_off, e->bytes, e->len);
 	r->arena.status[0] = XC_NOT_DONE;
 	if (!j->rx_key || engine_serial.run(r->queue, &b) || b.status[0] != XC_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C that follows the standards: FIPS-197 AES, FIPS-180
- * SHA-1, SP 800-38D GCM, RFC 3711 4.1 (CM, F8) and 4.2 (HMAC), RFC 6188, RFC 7714. Engines are
+ * SHA-1, SP 800-38D GCM, ITU-T G.711, RFC 3711 4.1 (CM, F8) and 4.2 (HMAC), RFC 6188, RFC 7714. Engines are
  * tested against it, so it must stay readable. It is too slow for ordinary packets. Key derivation
  * uses its primitives, so no branch and no look-up depends on a secret (t/ct), and tags are
  * compared in constant time. Pure. */
@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/secmem.h"
+#include "srtp/g711.h"
 
 /* --- AES, encryption only: no SRTP mode needs the inverse ------------------------------------- */
 
@@ -426,6 +427,8 @@ uint32_t srtp_ref_job(
 	cipher(&rx, dst + job->hdr_len, job->body_len);
 	if (job->ssrc_change)
 		put_be32(dst + (rtcp ? 4 : 8), tx.ssrc);
+	dst[1] ^= (uint8_t)XC_FLIP(job->convert);
+	g711_convert(dst + job->hdr_len, job->body_len, XC_LAW(job->convert));
 	cipher(&tx, dst + job->hdr_len, job->body_len);
 	if (is_plain(tx.key))
 		return XC_OK;

@@ -159,14 +159,15 @@ static void print_json(const struct path *p, const struct figure *f)
 			      *cipher = &f->stage[WORKER_STAGE_ENGINE],
 			      *complete = &f->stage[WORKER_STAGE_COMPLETE];
 
-	printf("{\"bench\":\"path\",\"engine\":\"%s\",\"a\":\"%s\",\"b\":\"%s\",\"payload\":%u,"
+	printf("{\"bench\":\"path\",\"engine\":\"%s\",\"a\":\"%s\",\"b\":\"%s\",\"payload\":%u,\"convert\":%s,"
 	       "\"calls\":%u,\"batch\":%u,\"ns_per_packet\":%.1f,\"best\":%.1f,\"spread\":%.3f,\"feed\":%.1f,"
 	       "\"prepare\":%.1f,\"cipher\":%.1f,\"complete\":%.1f,"
 	       "\"best_prepare\":%.1f,\"best_cipher\":%.1f,\"best_complete\":%.1f,",
 		p->c.opencl ? "opencl" : "serial", p->c.a->name, p->c.b->name, p->c.payload,
-		p->c.calls, p->c.batch, f->total.mid - f->feed.best, f->total.best - f->feed.best,
-		f->spread, f->feed.best, prepare->mid, cipher->mid, complete->mid, prepare->best,
-		cipher->best, complete->best);
+		p->c.convert ? "true" : "false", p->c.calls, p->c.batch,
+		f->total.mid - f->feed.best, f->total.best - f->feed.best, f->spread, f->feed.best,
+		prepare->mid, cipher->mid, complete->mid, prepare->best, cipher->best,
+		complete->best);
 	printf("\"floor\":%.1f,\"floor_lines\":%.1f,\"floor_cipher\":%.1f,"
 	       "\"best_floor\":%.1f,\"best_floor_lines\":%.1f,\"best_floor_cipher\":%.1f,"
 	       "\"floor_ahead\":%u,\"checked\":true}\n",
@@ -218,6 +219,7 @@ static const char HELP[] =
 	"  --batch=N,...     most packets in a burst (256)\n"
 	"  --a=SUITE --b=SUITE  what the two sides speak, plain = RTP (AES_CM_128_HMAC_SHA1_80 and _32)\n"
 	"  --payload=BYTES   of each packet (160)\n"
+	"  --convert         PCMU on side a, PCMA on side b, converted by the engine\n"
 	"  --engine=opencl|serial   (opencl)\n"
 	"  --device=NAME     OpenCL device, as xcipherd's opencl-device\n"
 	"  --opencl-min=N    smallest batch for the device; 0 = measured (0)\n"
@@ -290,6 +292,9 @@ static int read_option(struct options *o, int c)
 		return o->c.b ? 0 : -1;
 	case 'p':
 		return read_list(&o->c.payload, optarg, 1500) == 1 ? 0 : -1;
+	case 'u':
+		o->c.convert = true;
+		return 0;
 	case 'e':
 		o->c.opencl = strcmp(optarg, "opencl") == 0;
 		return o->c.opencl || strcmp(optarg, "serial") == 0 ? 0 : -1;
@@ -316,9 +321,10 @@ static int read_option(struct options *o, int c)
 int bench_path(int argc, char **argv)
 {
 	static const struct option longs[] = {{"calls", 1, 0, 'c'}, {"batch", 1, 0, 'b'},
-		{"a", 1, 0, 'A'}, {"b", 1, 0, 'B'}, {"payload", 1, 0, 'p'}, {"engine", 1, 0, 'e'},
-		{"device", 1, 0, 'd'}, {"opencl-min", 1, 0, 'm'}, {"seconds", 1, 0, 's'},
-		{"cpu", 1, 0, 'C'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'}, {0}};
+		{"a", 1, 0, 'A'}, {"b", 1, 0, 'B'}, {"payload", 1, 0, 'p'}, {"convert", 0, 0, 'u'},
+		{"engine", 1, 0, 'e'}, {"device", 1, 0, 'd'}, {"opencl-min", 1, 0, 'm'},
+		{"seconds", 1, 0, 's'}, {"cpu", 1, 0, 'C'}, {"json", 0, 0, 'j'},
+		{"help", 0, 0, 'h'}, {0}};
 	struct options o = {.calls = {100, 1000, 10000},
 		.n_calls = 3,
 		.batch = {256},

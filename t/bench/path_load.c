@@ -14,6 +14,7 @@
 #include "batch/engine.h"
 #include "batch/sample.h"
 #include "packet/arena.h"
+#include "srtp/g711.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 
@@ -148,10 +149,20 @@ static uint8_t payload_byte(uint32_t stream, uint32_t index, uint32_t at)
 	return (uint8_t)(stream * 31 + index * 7 + at);
 }
 
+static uint8_t type_of(const struct path *p, uint32_t stream)
+{
+	return p->c.convert && stream % SIDES ? 8 : 0;
+}
+
+static uint32_t law_of(const struct path *p, uint32_t stream)
+{
+	return !p->c.convert ? XC_LAW_KEEP : stream % SIDES ? XC_LAW_A_TO_U : XC_LAW_U_TO_A;
+}
+
 static void plain(const struct path *p, uint8_t *to, uint32_t stream, uint32_t index)
 {
 	to[0] = 0x80;
-	to[1] = 0;
+	to[1] = type_of(p, stream);
 	put_be16(to + 2, (uint16_t)index);
 	put_be32(to + 4, index * 160);
 	put_be32(to + 8, stream + 1);
@@ -267,6 +278,8 @@ static void check_out(struct path *p, const struct arena *a, const struct packet
 		.ssrc = from + 1};
 
 	plain(p, expect, from, index);
+	expect[1] = type_of(p, to);
+	g711_convert(expect + HDR, p->c.payload, law_of(p, from));
 	memcpy(in, a->out + out->out_off, out->len);
 	if (out->len != len + suite_of(p, to)->rtp_tag_len || !endpoint_eq(&out->dst, &want) ||
 		srtp_ref_job(&j, a->key, in, got) != XC_OK || memcmp(got, expect, len) != 0)
@@ -330,6 +343,8 @@ static int side_set(struct path *p, uint32_t stream)
 			.ctx = stream,
 			.rtp_to = stream ^ 1,
 			.rtcp_to = stream ^ 1,
+			.convert = MEDIA_CONVERT(
+				type_of(p, stream), type_of(p, stream ^ 1), law_of(p, stream)),
 			.remote = terminal(stream),
 			.relearn = true,
 			.learning = MEDIA_LEARN_HEURISTIC,

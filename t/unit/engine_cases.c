@@ -9,6 +9,7 @@
 #include "batch/run.h"
 #include "batch/sample.h"
 #include "packet/arena.h"
+#include "srtp/g711.h"
 #include "srtp/ref.h"
 #include "vectors.h"
 
@@ -213,6 +214,9 @@ static bool pair_job(struct engine_fixture *f, uint32_t n, int rx, int tx, uint6
 		.seed = sample_random(rnd),
 	};
 
+	if (sample_random(rnd) % 2)
+		s.convert = (uint32_t)sample_random(rnd) % 3 |
+			((uint32_t)sample_random(rnd) & 0x7f) << 8;
 	if (sample_random(rnd) % 3 == 0)
 		s.ssrc_change = (uint32_t)sample_random(rnd);
 	s.rx_index = sample_random(rnd) & (rtcp ? 0x7fffffff : 0xffffffffffff);
@@ -263,6 +267,68 @@ void engine_case_all_pairs_as_reference(void **state)
 		}
 	}
 	free(in_before);
+}
+
+/* --- G.711 ------------------------------------------------------------------------------------ */
+
+enum { LAW_BODY = 256, LAW_LENGTHS = 40 };
+
+/* From clear to each suite and back to clear: the bytes 0 to 255, or the first len of them. */
+static void convert(struct engine_fixture *f, int suite, uint32_t law, uint32_t len)
+{
+	static const uint8_t head[12] = {0x80, 0x80, 0, 1, 0, 0, 0, 160, 1, 2, 3, 4};
+	struct xc_job *j = f->a.job;
+	uint8_t *out;
+
+	j[0] = (struct xc_job){.in_off = ARENA_HEADROOM,
+		.out_off = ARENA_HEADROOM,
+		.tx_key = rx_slot(suite),
+		.hdr_len = sizeof(head),
+		.body_len = len,
+		.rx_tag_off = (uint32_t)sizeof(head) + len,
+		.tx_tag_off = (uint32_t)sizeof(head) + len,
+		.ssrc = 0x01020304};
+	memcpy(f->a.in + j->in_off, head, sizeof(head));
+	for (uint32_t i = 0; i < len; i++)
+		f->a.in[j->in_off + sizeof(head) + i] = (uint8_t)i;
+	assert_int_equal(srtp_ref_job(j, f->a.key, f->a.in, f->want), XC_OK);
+	memcpy(f->a.in + j->in_off, f->want + j->out_off, sizeof(head) + len + 16);
+	for (uint32_t n = 1; n < 4; n++)
+		j[n] = j[0];
+	for (uint32_t n = 0; n < 4; n++) {
+		j[n].rx_key = rx_slot(suite);
+		j[n].tx_key = 0;
+		j[n].out_off = n * ARENA_SLOT_LEN + ARENA_HEADROOM;
+		j[n].convert = n % 2 ? law | 8u << 8 : 0;
+	}
+	run(f, 4); /* converted packets beside others */
+	for (uint32_t n = 0; n < 4; n++) {
+		out = f->a.out + j[n].out_off;
+		assert_int_equal(f->a.status[n], XC_OK);
+		assert_int_equal(out[1], n % 2 ? 0x88 : 0x80);
+		for (uint32_t i = 0; i < len; i++)
+			assert_int_equal(out[12 + i],
+				n % 2 == 0                     ? i
+					: law == XC_LAW_U_TO_A ? g711_ulaw_to_alaw((uint8_t)i)
+							       : g711_alaw_to_ulaw((uint8_t)i));
+	}
+}
+
+void engine_case_g711_is_converted(void **state)
+{
+	struct engine_fixture *f = *state;
+
+	suites_set(f, 1);
+	for (int suite = 0; suite < SUITE_COUNT; suite++) {
+		if (!can(f, rx_slot(suite), 0) ||
+			f->a.key[rx_slot(suite)].cipher == XC_CIPHER_AES_F8)
+			continue;
+		for (uint32_t law = XC_LAW_U_TO_A; law <= XC_LAW_A_TO_U; law++) {
+			convert(f, suite, law, LAW_BODY);
+			for (uint32_t len = 0; len < LAW_LENGTHS; len++)
+				convert(f, suite, law, 5 * len);
+		}
+	}
 }
 
 /* --- Forgeries -------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ int engine_teardown(void **state);
 void engine_case_vectors_to_srtp(void **state);
 void engine_case_vectors_to_plain(void **state);
 void engine_case_all_pairs_as_reference(void **state);
+void engine_case_g711_is_converted(void **state);
 void engine_case_every_bit_flip_is_rejected(void **state);
 void engine_case_wrong_index_is_rejected(void **state);
 void engine_case_writes_stay_in_their_place(void **state);
@@ -44,6 +45,7 @@ void engine_case_every_batch_size_is_right(void **state);
 	cmocka_unit_test(engine_case_vectors_to_srtp),                     \
 		cmocka_unit_test(engine_case_vectors_to_plain),            \
 		cmocka_unit_test(engine_case_all_pairs_as_reference),      \
+		cmocka_unit_test(engine_case_g711_is_converted),           \
 		cmocka_unit_test(engine_case_every_bit_flip_is_rejected),  \
 		cmocka_unit_test(engine_case_wrong_index_is_rejected),     \
 		cmocka_unit_test(engine_case_writes_stay_in_their_place),  \

@@ -79,7 +79,28 @@ static void only_what_is_asked_for_changes(void **state)
 		{"{'command':'offer','codec':{'strip':['opus/8000']}}", HEAD AUDIO MAPS OTHER},
 		/* The filter would remove everything. */
 		{"{'command':'offer','codec':{'strip':['all']}}", HEAD AUDIO MAPS OTHER},
-		{"{'command':'offer','codec':{'consume':['PCMU'],'accept':['opus']}}",
+		/* masked and consumed codecs are not offered, accepted ones are */
+		{"{'command':'offer','codec':{'consume':['PCMU'],'accept':['PCMA']}}",
+			HEAD "m=audio 4000 RTP/AVP 8 96 101\r\n" MAPS OTHER},
+		{"{'command':'offer','codec':{'ignore':['PCMU']}}",
+			HEAD "m=audio 4000 RTP/AVP 8 96 101\r\n" MAPS OTHER},
+		/* of an offer only */
+		{"{'command':'answer','codec':{'mask':['PCMU'],'transcode':['PCMA']}}",
+			HEAD AUDIO MAPS OTHER},
+		/* what the sender has is not added */
+		{"{'command':'offer','codec':{'transcode':['PCMU','PCMA']}}",
+			HEAD AUDIO MAPS OTHER},
+		{"{'command':'offer','flags':['codec-strip-PCMU','codec-transcode-PCMU']}",
+			HEAD "m=audio 4000 RTP/AVP 8 96 101 0\r\n" MAPS
+			     "a=rtpmap:0 PCMU/8000\r\n" OTHER},
+		/* restored after "all", and first; made anew after "full" */
+		{"{'command':'offer','codec':{'mask':['all'],'transcode':['PCMU']}}",
+			HEAD "m=audio 4000 RTP/AVP 0\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'offer','codec':{'mask':['full'],'transcode':['PCMU']}}",
+			HEAD
+			"m=audio 4000 RTP/AVP 0\r\na=ptime:20\r\na=rtpmap:0 PCMU/8000\r\n" OTHER},
+		/* nothing is left to transcode from */
+		{"{'command':'offer','codec':{'strip':['full'],'transcode':['PCMU']}}",
 			HEAD AUDIO MAPS OTHER},
 		{"{'command':'answer','flags':['single codec']}",
 			HEAD

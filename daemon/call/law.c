@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Derives conversions from the G.711 that two legs agreed to (call/law.h). So it does not matter
+ * how they were joined: by offer and answer, a fork, or "connect". */
+#include "call/law.h"
+
+_Static_assert(SDP_LAWS == 2 && ARRAY_LEN(((struct leg *)0)->law) == SDP_LAWS, "two laws");
+
+const char *const law_pair_name[LAW_PAIRS] = {"PCMU to PCMA", "PCMA to PCMU"};
+
+static uint32_t convert(const uint8_t from[SDP_LAWS], const uint8_t to[SDP_LAWS])
+{
+	uint32_t entries = 0, n = 0;
+
+	for (uint32_t law = 0; law < SDP_LAWS; law++) {
+		uint32_t same = to[law], other = to[law ^ 1];
+
+		if (!from[law] || same == from[law] || !(same || other))
+			continue;
+		entries |= (same ? MEDIA_CONVERT(from[law] - 1u, same - 1u, XC_LAW_KEEP)
+				 : MEDIA_CONVERT(from[law] - 1u, other - 1u,
+					   law == 0 ? XC_LAW_U_TO_A : XC_LAW_A_TO_U))
+			<< 16 * n++;
+	}
+	return entries;
+}
+
+uint32_t law_convert(const struct leg *l, const struct leg *peer)
+{
+	if (l->rx.pass || peer->tx.pass)
+		return 0;
+	/* Early media: what the terminal was offered, for the offerer's own codecs. */
+	if (!l->active)
+		return convert(l->asked.laws.told, l->asked.laws.theirs);
+	return convert(l->law, peer->law);
+}
+
+int law_pair_index(const struct leg *l, const struct leg *peer)
+{
+	uint32_t e = peer ? law_convert(l, peer) : 0;
+
+	for (; e; e >>= 16)
+		if (e >> 14 & 3)
+			return (e >> 14 & 3) == XC_LAW_A_TO_U;
+	return -1;
+}
+
+const char *law_pair(const struct leg *l, const struct leg *peer)
+{
+	int pair = law_pair_index(l, peer);
+
+	return pair < 0 ? NULL : law_pair_name[pair];
+}

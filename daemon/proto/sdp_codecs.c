@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Codecs in and out of an m-line, and what may be transcoded for it (proto/sdp_filter.h). */
+#include "proto/sdp_filter_int.h"
+
+/* The payload type in the value of rtpmap, fmtp or rtcp-fb, such as "8 ...". -1: none of these. */
+static int type_of(struct str value, struct str *rest)
+{
+	uint64_t n;
+
+	*rest = value;
+	if (str_to_u64(&n, str_cut(rest, ' '), SDP_TYPES - 1))
+		return -1;
+	return (int)n;
+}
+
+static int type_line(struct str line, struct str *rest)
+{
+	static const struct str names[] = {{"a=rtpmap:", 9}, {"a=fmtp:", 7}, {"a=rtcp-fb:", 10}};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (sdp_section_starts(line, names[i]))
+			return type_of(sdp_section_rest(line, names[i].len), rest);
+	return -1;
+}
+
+/* Without a number, one channel is meant (RFC 8866 6.6): "PCMA/8000/1" equals "PCMA/8000". */
+static struct str without_one_channel(struct str name)
+{
+	struct str channels = name;
+
+	(void)str_cut(&channels, '/');
+	(void)str_cut(&channels, '/');
+	if (str_eq(channels, STR("1")))
+		name.len -= 2;
+	return name;
+}
+
+/* "PCMA" is any PCMA, "PCMA/8000" that one. */
+static bool same_codec(struct str rule, struct str name)
+{
+	rule = without_one_channel(rule);
+	if (str_eq_nocase(rule, without_one_channel(name)))
+		return true;
+	return !memchr(rule.s, '/', rule.len) && str_eq_nocase(rule, str_cut(&name, '/'));
+}
+
+static bool everything(struct str rule)
+{
+	return str_eq_nocase(rule, STR("all")) || str_eq_nocase(rule, STR("full"));
+}
+
+/* PCMU and PCMA with 8,000 Hz and one channel (RFC 3551 6), also without these. */
+static const struct str law_name[SDP_LAWS] = {{"PCMU", 4}, {"PCMA", 4}};
+static const uint8_t law_type[SDP_LAWS] = {0, 8};
+
+int sdp_law(struct str name)
+{
+	struct str rest = without_one_channel(name), base = str_cut(&rest, '/');
+
+	if (rest.len && !str_eq(str_cut(&rest, '/'), STR("8000")))
+		return -1;
+	for (int law = 0; law < SDP_LAWS && !rest.len; law++)
+		if (str_eq_nocase(base, law_name[law]))
+			return law;
+	return -1;
+}
+
+/* What the rules of a kind say of a codec. */
+struct ruling {
+	bool named, all, full;
+};
+
+static void rule_on(struct ruling *r, struct str rule, struct str name)
+{
+	if (str_eq_nocase(rule, STR("full")))
+		r->full = true;
+	else if (everything(rule))
+		r->all = true;
+	else
+		r->named |= name.len && same_codec(rule, name);
+}
+
+/* A codec that "all" removed, and transcode names, is only restored. Not if it was removed by its
+ * name, or by "full". */
+static void judge_one(struct sdp_section *s, const struct sdp_filter *f, int type)
+{
+	struct str name = s->name[type];
+	struct ruling strip = {0}, mask = {0};
+	bool spared = false, wanted = false;
+
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		const struct sdp_codec_rule *r = &f->codec[i];
+		bool same = name.len && same_codec(r->name, name);
+
+		if (r->op == SDP_CODEC_STRIP || r->op == SDP_CODEC_IGNORE)
+			rule_on(&strip, r->name, name);
+		else if (r->op == SDP_CODEC_MASK)
+			rule_on(&mask, r->name, name);
+		else if (r->op == SDP_CODEC_EXCEPT || r->op == SDP_CODEC_OFFER)
+			spared |= same;
+		else if (r->op == SDP_CODEC_TRANSCODE)
+			wanted |= same;
+	}
+	spared |= wanted && !strip.named && !mask.named && !strip.full && !mask.full;
+	s->lost[type] = (strip.named || strip.all || strip.full) && !spared;
+	s->strip[type] = s->lost[type] || ((mask.named || mask.all || mask.full) && !spared);
+}
+
+/* Splits an m= line before its formats, after "m=audio 4000 RTP/AVP ". */
+static bool formats_of(struct str m, struct str *head, struct str *formats)
+{
+	struct str rest = m, proto;
+
+	str_cut(&rest, ' ');
+	str_cut(&rest, ' ');
+	if (!rest.s)
+		return false;
+	proto = str_cut(&rest, ' ');
+	if (!rest.s || !memmem(proto.s, proto.len, "RTP/", 4))
+		return false;
+	*head = (struct str){m.s, (size_t)(rest.s - m.s)};
+	*formats = rest;
+	return true;
+}
+
+/* Not what accompanies a codec. */
+static bool is_voice(struct str name)
+{
+	return !same_codec(STR("telephone-event"), name) && !same_codec(STR("CN"), name);
+}
+
+/* Whether transcode restores codecs instead of adding them: see judge_one(). */
+static bool restores(const struct sdp_filter *f)
+{
+	bool all = false, full = false;
+
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		if (f->codec[i].op != SDP_CODEC_STRIP && f->codec[i].op != SDP_CODEC_MASK)
+			continue;
+		all |= str_eq_nocase(f->codec[i].name, STR("all"));
+		full |= str_eq_nocase(f->codec[i].name, STR("full"));
+	}
+	return all && !full;
+}
+
+/* Where the codec stands among those to be offered first; their number if it does not. */
+static uint8_t rank_of(const struct sdp_filter *f, struct str name)
+{
+	bool all = restores(f);
+	uint8_t rank = 0;
+
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		enum sdp_codec_op op = f->codec[i].op;
+
+		if (op != SDP_CODEC_OFFER && op != SDP_CODEC_FIRST &&
+			!(op == SDP_CODEC_TRANSCODE && all))
+			continue;
+		if (name.len && same_codec(f->codec[i].name, name))
+			return rank;
+		rank++;
+	}
+	return rank;
+}
+
+static void judge(struct sdp_section *s, const struct sdp_filter *f)
+{
+	for (int type = 0; type < SDP_TYPES; type++) {
+		judge_one(s, f, type);
+		s->voice[type] = is_voice(s->name[type]);
+		s->rank[type] = rank_of(f, s->name[type]);
+	}
+}
+
+static struct str rate_of(struct str name)
+{
+	(void)str_cut(&name, '/');
+	return str_cut(&name, '/');
+}
+
+static bool has_rate(const struct sdp_section *s, const bool types[SDP_TYPES], struct str rate)
+{
+	for (int type = 0; type < SDP_TYPES; type++)
+		if (types[type] && s->voice[type] && str_eq(rate_of(s->name[type]), rate))
+			return true;
+	return false;
+}
+
+/* Telephone events have the clock rate of an audio codec (RFC 4733 2.1). They go with the last
+ * codec of their rate, if an audio codec of another rate stays. */
+static void drop_orphans(struct sdp_section *s, const bool stays[SDP_TYPES])
+{
+	bool voice = false;
+
+	for (int type = 0; type < SDP_TYPES; type++)
+		voice |= stays[type] && s->voice[type];
+	for (int type = 0; voice && type < SDP_TYPES; type++) {
+		struct str rate = rate_of(s->name[type]);
+
+		if (stays[type] && same_codec(STR("telephone-event"), s->name[type]) &&
+			has_rate(s, s->gone, rate) && !has_rate(s, stays, rate))
+			s->gone[type] = true;
+	}
+}
+
+/* A payload type for a codec that is added: its own, or one that the m-line does not have. -1:
+ * none is left. */
+static int type_for(const struct sdp_section *s, int law, const bool has[SDP_TYPES])
+{
+	if (!has[law_type[law]] || sdp_law(s->name[law_type[law]]) == law)
+		return law_type[law];
+	for (int type = 96; type < SDP_TYPES; type++)
+		if (!has[type])
+			return type;
+	return -1;
+}
+
+/* Which G.711 the sender has, is told to the receiver, and must be in the answer to the sender; and
+ * adds what is to be transcoded, if the sender has either law. */
+static void add_laws(struct sdp_section *s, const struct sdp_filter *f, struct str formats,
+	bool stays[SDP_TYPES])
+{
+	struct sdp_laws *l = &s->laws;
+	bool has[SDP_TYPES] = {false};
+
+	while (formats.len) {
+		struct str none;
+		int type = type_of(str_cut(&formats, ' '), &none);
+		int law = type < 0 ? -1 : sdp_law(s->name[type]);
+
+		if (type >= 0)
+			has[type] = true;
+		if (law >= 0 && !s->lost[type] && !l->theirs[law])
+			l->theirs[law] = (uint8_t)(type + 1);
+		if (law >= 0 && stays[type] && !l->told[law])
+			l->told[law] = (uint8_t)(type + 1);
+	}
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		const struct sdp_codec_rule *r = &f->codec[i];
+		int law = sdp_law(r->name), type;
+
+		for (int k = 0; k < SDP_LAWS && r->op == SDP_CODEC_ACCEPT; k++)
+			if ((law == k || everything(r->name)) && l->theirs[k])
+				l->accept |= (uint8_t)(1u << k);
+		if (r->op != SDP_CODEC_TRANSCODE || law < 0 || l->told[law] ||
+			!(l->theirs[0] || l->theirs[1]))
+			continue;
+		type = type_for(s, law, has);
+		if (type < 0)
+			continue;
+		has[type] = stays[type] = s->voice[type] = true;
+		s->name[type] = law == 0 ? STR("PCMU/8000") : STR("PCMA/8000");
+		l->told[law] = s->added[s->adds++] = (uint8_t)(type + 1);
+	}
+	for (int k = 0; k < SDP_LAWS; k++)
+		l->engaged |= l->told[k] != l->theirs[k] && l->told[k];
+	l->engaged |= l->accept != 0;
+}
+
+/* Marks what goes. False: then nothing would be left, or nothing goes. */
+static bool mark(
+	struct sdp_section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
+{
+	uint32_t left = 0, gone = 0;
+	bool stays[SDP_TYPES] = {false}, voice = false;
+	struct str all = formats;
+
+	while (formats.len) {
+		struct str one = str_cut(&formats, ' '), none;
+		int type = type_of(one, &none);
+
+		if (type < 0 || stays[type]) {
+			left += one.len > 0;
+		} else if (s->strip[type] || (f->single && voice && s->voice[type])) {
+			s->gone[type] = true;
+			gone++;
+		} else {
+			stays[type] = true; /* and if it stands there twice it is the same codec */
+			voice |= s->voice[type];
+			left++;
+		}
+	}
+	add_laws(s, f, all, stays);
+	if (left || s->adds) {
+		drop_orphans(s, stays);
+		return true;
+	}
+	memset(s->gone, 0, sizeof(s->gone));
+	*emptied += gone > 0;
+	return false;
+}
+
+/* Groups formats by rank in one pass over the line. */
+static void write_formats(
+	struct sbuf *b, const struct sdp_section *s, struct str formats, uint8_t ranks)
+{
+	struct sbuf part[SDP_RULES_MAX + 1];
+
+	for (uint32_t i = 0; i <= ranks; i++)
+		sbuf_init(&part[i], 0);
+	while (formats.len) {
+		struct str one = str_cut(&formats, ' '), none;
+		int type = type_of(one, &none);
+		struct sbuf *to = &part[type < 0 ? ranks : s->rank[type]];
+
+		if (!one.len || (type >= 0 && s->gone[type]))
+			continue;
+		sbuf_put(to, " ", 1);
+		sbuf_str(to, one);
+	}
+	for (uint32_t i = 0; i <= ranks; i++) {
+		sbuf_str(b, sbuf_view(&part[i]));
+		b->err = b->err ? b->err : part[i].err;
+		sbuf_fini(&part[i]);
+	}
+}
+
+void sdp_codecs_write_m(
+	struct sbuf *b, const struct sdp_section *s, const struct sdp_filter *f, struct str line)
+{
+	struct str m = sdp_section_bare(line), head, formats;
+
+	if (!formats_of(m, &head, &formats)) {
+		sbuf_str(b, line);
+		return;
+	}
+	sbuf_str(b, (struct str){head.s, head.len - 1});
+	write_formats(b, s, formats, rank_of(f, STR_NONE));
+	for (uint32_t i = 0; i < s->adds; i++)
+		sbuf_printf(b, " %u", s->added[i] - 1u);
+	sbuf_str(b, sdp_section_rest(line, m.len));
+}
+
+static bool is_rejected(struct str m)
+{
+	(void)str_cut(&m, ' ');
+	return str_eq(str_cut(&m, ' '), STR("0"));
+}
+
+void sdp_codecs_look(struct sdp_section *s, const struct sdp_filter *f, uint32_t *emptied)
+{
+	struct str rest = s->text, m = sdp_section_bare(sdp_section_line(&rest)), head, formats,
+		   value;
+
+	s->rtp = formats_of(m, &head, &formats);
+	if (!s->rtp || is_rejected(m))
+		return;
+	for (uint32_t i = 0; i < SDP_TYPES; i++)
+		s->name[i] = sdp_static_codec(i);
+	while (rest.len) {
+		struct str line = sdp_section_bare(sdp_section_line(&rest));
+		int type =
+			sdp_section_starts(line, STR("a=rtpmap:")) ? type_line(line, &value) : -1;
+
+		if (type >= 0)
+			s->name[type] = str_trim(value);
+	}
+	judge(s, f);
+	(void)mark(s, f, formats, emptied);
+}
+
+bool sdp_codecs_drop_line(const struct sdp_section *s, struct str line)
+{
+	struct str value;
+	int type = type_line(line, &value);
+
+	return type >= 0 && s->gone[type];
+}
+
+void sdp_codecs_write_added(struct sbuf *b, const struct sdp_section *s, struct str end)
+{
+	for (uint32_t i = 0; i < s->adds; i++) {
+		uint32_t type = s->added[i] - 1u;
+
+		/* The last line of a body may lack its end. */
+		if (b->len && b->p[b->len - 1] != '\n')
+			sbuf_str(b, end);
+		sbuf_printf(b, "a=rtpmap:%u " STR_FMT, type, STR_ARG(s->name[type]));
+		sbuf_str(b, end);
+	}
+}
+
+/* The section of a parsed m-line. */
+static struct sdp_section section_of(const struct sdp_media *m)
+{
+	struct sdp_section s = {.text = m->lines->text, .kind = m->kind};
+
+	for (const struct sdp_line *l = m->lines; l; l = l->next)
+		s.text.len = (size_t)(l->text.s + l->text.len - s.text.s);
+	return s;
+}
+
+void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, struct sdp_laws *out)
+{
+	struct sdp_section s = section_of(m);
+	uint32_t emptied = 0;
+
+	sdp_codecs_look(&s, f, &emptied);
+	*out = s.laws;
+}
+
+struct str sdp_codec_name(const struct sdp_media *m, uint32_t type)
+{
+	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
+		l = sdp_attr(l->next, STR("rtpmap"))) {
+		struct str name = l->arg;
+		uint64_t n;
+
+		if (!str_to_u64(&n, str_cut(&name, ' '), SDP_TYPES - 1) && n == type)
+			return str_trim(name);
+	}
+	return sdp_static_codec(type);
+}
+
+bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m)
+{
+	struct sdp_section s = section_of(m);
+	uint32_t emptied = 0;
+
+	sdp_codecs_look(&s, f, &emptied);
+	return emptied;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Private to the filter of session descriptions (proto/sdp_filter.h): sdp_codecs.c has its codecs,
+ * sdp_filter.c its attributes and the sections. */
+#ifndef PROTO_SDP_FILTER_INT_H
+#define PROTO_SDP_FILTER_INT_H
+
+#include "base/sbuf.h"
+#include "proto/sdp.h"
+#include "proto/sdp_filter.h"
+
+#define SDP_TYPES 128
+
+/* One m= section, or what is before the first. */
+struct sdp_section {
+	struct str text;
+	struct str kind; /* "session" or the media's */
+	bool rtp;
+	struct str name[SDP_TYPES]; /* of each payload type, as in its rtpmap */
+	/* the rules for it, looked up once because an m= line may be long */
+	bool strip[SDP_TYPES], voice[SDP_TYPES];
+	bool lost[SDP_TYPES]; /* stripped for good: not transcoded either */
+	uint8_t rank[SDP_TYPES];
+	bool gone[SDP_TYPES];
+	struct sdp_laws laws;
+	uint8_t added[SDP_LAWS]; /* payload types to add, + 1, in their order */
+	uint32_t adds;
+};
+
+/* The next line with its end; rest is what follows. */
+struct str sdp_section_line(struct str *rest);
+/* Without its end. */
+struct str sdp_section_bare(struct str line);
+bool sdp_section_starts(struct str s, struct str with);
+struct str sdp_section_rest(struct str s, size_t from);
+
+/* Applies the rules to the codecs of the section. *emptied: see sdp_filter_apply(). */
+void sdp_codecs_look(struct sdp_section *s, const struct sdp_filter *f, uint32_t *emptied);
+/* Writes the m= line without the codecs that go, and with those that are added. */
+void sdp_codecs_write_m(
+	struct sbuf *b, const struct sdp_section *s, const struct sdp_filter *f, struct str line);
+/* Whether the line describes a codec that goes. */
+bool sdp_codecs_drop_line(const struct sdp_section *s, struct str line);
+/* Writes a=rtpmap of codecs that are added. */
+void sdp_codecs_write_added(struct sbuf *b, const struct sdp_section *s, struct str end);
+
+#endif
