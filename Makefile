@@ -30,7 +30,7 @@ endif
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 OPT      ?= -O2 -g
-CPPFLAGS := -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
+CPPFLAGS := -D_GNU_SOURCE -Iinclude -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
 CFLAGS   := -std=gnu17 $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -Wl,-z,relro,-z,now $(EXTRA_LDFLAGS)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
@@ -44,7 +44,7 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base host proto srtp ice packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
-LIB_ROOMS += bridge control record side observe
+LIB_ROOMS += bridge control record side observe codec
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
