@@ -19,7 +19,7 @@ PKGS_WEB  := libwebsockets # of xcipher-web alone
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
-DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
+DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
 ifeq ($(filter help clean $(DEPS) demo demo-webrtc check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
@@ -190,6 +190,7 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) -lm
 
 include module/module.mk
+include codecs/codecs.mk
 include packaging/install.mk
 include kernel-module/kernel.mk
 
@@ -222,7 +223,7 @@ help:
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-kernel   instructions per packet of rtpengine in its kernel mode and of ours, in a virtual machine (also part of bench FULL=1)
 ##  sudo make bench-cipher   compare the engines with other libraries: tables, JSON, plots in build/bench/ (FULL=1: all cases, also for bench)
-##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
+##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-codecs, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
 
 $(DEPS):
 	tools/deps.sh install $@
