@@ -47,7 +47,9 @@ LIB_ROOMS := base host proto srtp ice packet batch media steer steer/udp steer/n
 LIB_ROOMS += bridge control record side observe codec
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
-LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
+# The program that runs codec plug-ins (codecs/codecs.mk).
+HELPER_SRC := $(sort $(wildcard daemon/codec/helper_*.c))
+LIB_SRC   := $(filter-out $(HELPER_SRC),$(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c)))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
 WEB_SRC   := $(sort $(wildcard daemon/web/*.c))

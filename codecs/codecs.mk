@@ -30,7 +30,19 @@ $(CODEC_DIR)/%.so: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
 
 .PHONY: codecs
 codecs: $(CODEC_PLUGINS)
-all: codecs $(BUILD)/xcipher-codec-test
+all: codecs $(BUILD)/xcipher-codec-test $(BUILD)/xcipher-codec-worker
+$(BUILD)/xcipher-codec-worker: $(call obj,$(HELPER_SRC)) $(LIB)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 $(BUILD)/xcipher-codec-test: $(call obj,codecs/codec_test.c) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+# Plug-ins that misbehave, for the tests.
+BAD_DIR  := $(BUILD)/t/codecs
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so late.so loop.so name.so overwrite.so symbol.so tone.so)
+$(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE \
+		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
+units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, KNOWN = 0xa5 };
+enum { PAGE = 4096, KNOWN = 0xa5, FENCE = 512 };
 
 int guard_create(struct guard *g, size_t len)
 {
@@ -34,22 +34,29 @@ static size_t start_of(const struct guard *g, size_t len, size_t align)
 	return (g->room - len) / align * align;
 }
 
+static size_t fence_of(size_t start)
+{
+	return start < FENCE ? start : FENCE;
+}
+
 void *guard_tail(struct guard *g, size_t len, size_t align)
 {
-	memset(g->map + PAGE, KNOWN, g->room);
-	return g->map + PAGE + start_of(g, len, align);
+	uint8_t *room = g->map + PAGE;
+	size_t start = start_of(g, len, align), fence = fence_of(start);
+
+	memset(room + start - fence, KNOWN, fence);
+	memset(room + start + len, KNOWN, g->room - start - len);
+	return room + start;
 }
 
 bool guard_intact(const struct guard *g, size_t len, size_t align)
 {
+	static const uint8_t known[FENCE] = {[0 ... FENCE - 1] = KNOWN};
 	const uint8_t *room = g->map + PAGE;
-	size_t start = start_of(g, len, align);
+	size_t start = start_of(g, len, align), fence = fence_of(start);
 
-	for (size_t i = 0; i < start; i++)
-		if (room[i] != KNOWN)
-			return false;
 	for (size_t i = start + len; i < g->room; i++)
 		if (room[i] != KNOWN)
 			return false;
-	return true;
+	return memcmp(room + start - fence, known, fence) == 0;
 }

@@ -17,9 +17,10 @@ struct guard {
 int guard_create(struct guard *g, size_t len);
 void guard_destroy(struct guard *g);
 /* The last len bytes, len at most what guard_create() got, aligned down to align (a power of two).
- * Fills all bytes of the room with a known value first. */
+ * Fills up to 512 bytes before them, and the few behind them, with a known value. Does not touch
+ * the bytes themselves. */
 void *guard_tail(struct guard *g, size_t len, size_t align);
-/* The bytes outside of the last guard_tail(len, align) still have that value. */
+/* What the last guard_tail(len, align) filled still has that value. */
 bool guard_intact(const struct guard *g, size_t len, size_t align);
 
 #endif
