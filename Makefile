@@ -19,7 +19,7 @@ PKGS_WEB  := libwebsockets # of xcipher-web alone
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
-DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
+DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
 ifeq ($(filter help clean $(DEPS) demo demo-webrtc check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
@@ -30,7 +30,7 @@ endif
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 OPT      ?= -O2 -g
-CPPFLAGS := -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
+CPPFLAGS := -D_GNU_SOURCE -Iinclude -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
 CFLAGS   := -std=gnu17 $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -Wl,-z,relro,-z,now $(EXTRA_LDFLAGS)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
@@ -44,10 +44,12 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base host proto srtp ice packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
-LIB_ROOMS += bridge control record side observe
+LIB_ROOMS += bridge control record side observe codec
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
-LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
+# The program that runs codec plug-ins (codecs/codecs.mk).
+HELPER_SRC := $(sort $(wildcard daemon/codec/helper_*.c))
+LIB_SRC   := $(filter-out $(HELPER_SRC),$(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c)))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
 WEB_SRC   := $(sort $(wildcard daemon/web/*.c))
@@ -190,6 +192,7 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) -lm
 
 include module/module.mk
+include codecs/codecs.mk
 include packaging/install.mk
 include kernel-module/kernel.mk
 
@@ -222,7 +225,7 @@ help:
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-kernel   instructions per packet of rtpengine in its kernel mode and of ours, in a virtual machine (also part of bench FULL=1)
 ##  sudo make bench-cipher   compare the engines with other libraries: tables, JSON, plots in build/bench/ (FULL=1: all cases, also for bench)
-##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
+##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-codecs, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
 
 $(DEPS):
 	tools/deps.sh install $@

@@ -25,6 +25,9 @@ kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
 
+# each codec plug-in is built if the package of its library is there
+codecs="libopus-dev libgsm1-dev libspeex-dev libspeexdsp-dev libopencore-amrnb-dev libopencore-amrwb-dev libvo-amrwbenc-dev libbcg729-dev libspandsp-dev libavcodec-dev"
+
 package_of() {
 	case $1 in
 	libcrypto) echo libssl-dev ;;
@@ -59,11 +62,12 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module $look redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
+	deps-test) echo "$build $run $peers $module $look $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
 	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
+	deps-codecs) echo "$build $codecs" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
 	deps-bench-kernel) echo "$build $kernel $bench_kernel" ;;
@@ -71,7 +75,7 @@ packages_for() {
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, codecs, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac

@@ -14,7 +14,7 @@ files() {
 	git ls-files -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done
 }
 
-mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'kernels/layout.h')
+mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'codecs/*.c' 'codecs/*.h' 'include/*.h' 'kernels/layout.h')
 mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash' packaging/xcipher-demo debian/tests/relay debian/tests/module debian/tests/demo)
 mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate)
 
@@ -22,7 +22,7 @@ clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut 
 [ "${PIPESTATUS[0]}" = 0 ] || complain "formatting differs: clang-format-14 -i FILE mends it"
 
 cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem --suppress=unknownMacro \
-	--suppress=normalCheckLevelMaxBranches --suppress=duplicateAssignExpression --error-exitcode=1 -j2 -Idaemon -Ikernels -Imodule daemon module || complain "cppcheck"
+	--suppress=normalCheckLevelMaxBranches --suppress=duplicateAssignExpression --error-exitcode=1 -j2 -Idaemon -Ikernels -Imodule -Iinclude daemon module codecs || complain "cppcheck"
 
 [ ${#sh_files[@]} = 0 ] || shellcheck "${sh_files[@]}" || complain "shellcheck"
 for f in "${py_files[@]}"; do
@@ -60,7 +60,7 @@ done
 # Which rooms each room may include (daemon/README.md has the same table). Every room may include
 # base and itself.
 declare -A may=(
-	[base]="" [host]="" [srtp]="" [packet]=""
+	[base]="" [host]="" [srtp]="" [packet]="" [codec]=""
 	[proto]="srtp"
 	[batch]="srtp packet"
 	[media]="proto srtp packet batch"

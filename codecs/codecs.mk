@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Codec plug-ins (included by the Makefile). A plug-in is built if its library's -dev package is installed; "make deps-codecs"
+# installs all. Each is one file, and needs nothing of the daemon but include/xcipher_codec.h.
+
+CODEC_DIR := $(BUILD)/codecs
+# NAME:PKG-CONFIG,... or NAME:/HEADER for a library without one. The template needs none.
+CODEC_TABLE := template: g726:spandsp opus:opus speex:speex speexdsp:speexdsp g729:libbcg729 amr:opencore-amrnb
+CODEC_TABLE += amrwb:opencore-amrwb,vo-amrwbenc avcodec:libavcodec,libavutil gsm:/usr/include/gsm/gsm.h
+
+comma := ,
+codec_pkgs = $(subst $(comma), ,$(word 2,$(subst :, ,$(1))))
+codec_there = $(if $(codec_pkgs),$(if $(filter /%,$(codec_pkgs)),$(wildcard $(codec_pkgs)),$(shell pkg-config --exists $(codec_pkgs) 2>/dev/null && echo yes)),yes)
+CODEC_ROWS := $(foreach row,$(CODEC_TABLE),$(if $(wildcard codecs/$(word 1,$(subst :, ,$(row))).c),$(if $(call codec_there,$(row)),$(row))))
+CODEC_NAMES := $(foreach row,$(CODEC_ROWS),$(word 1,$(subst :, ,$(row))))
+CODEC_PLUGINS := $(CODEC_NAMES:%=$(CODEC_DIR)/%.so)
+
+codec_row = $(filter $(1):%,$(CODEC_ROWS))
+codec_cflags = $(if $(filter-out /%,$(call codec_pkgs,$(codec_row))),$(shell pkg-config --cflags $(call codec_pkgs,$(codec_row))))
+codec_libs = $(if $(filter-out /%,$(call codec_pkgs,$(codec_row))),$(shell pkg-config --libs $(call codec_pkgs,$(codec_row))),$(if $(filter gsm,$(1)),-lgsm))
+
+CODEC_FLAGS = $(filter-out -fPIE,$(CFLAGS)) -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"'
+CODEC_LDFLAGS = -shared $(filter-out -pie,$(LDFLAGS)) -Wl,--no-undefined
+ifneq ($(SAN),)
+CODEC_LDFLAGS := -shared $(filter-out -pie,$(LDFLAGS))
+endif
+$(CODEC_DIR)/%.so: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
+	@mkdir -p $(@D)
+	$(call say,CODEC $@)
+	$(Q)$(CC) $(CODEC_FLAGS) $(call codec_cflags,$*) $(CODEC_LDFLAGS) -o $@ $< $(call codec_libs,$*) -lm
+
+.PHONY: codecs
+codecs: $(CODEC_PLUGINS)
+all: codecs $(BUILD)/xcipher-codec-test $(BUILD)/xcipher-codec-worker
+$(BUILD)/xcipher-codec-worker: $(call obj,$(HELPER_SRC)) $(LIB)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+$(BUILD)/xcipher-codec-test: $(call obj,codecs/codec_test.c) $(LIB)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+# Plug-ins that misbehave, for the tests.
+BAD_DIR  := $(BUILD)/t/codecs
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so late.so loop.so name.so overwrite.so symbol.so tone.so)
+$(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE \
+		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
+units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs

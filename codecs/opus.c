@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Opus by libopus (RFC 6716, RFC 7587): 48 kHz, one or two channels, FEC and DTX. RTP always names
+ * two channels. Two rows have it: one whose PCM is mono, for telephony, and one whose is stereo.
+ * Either decodes both. Only mono has DTX: libopus 1.3 has none for stereo music. */
+#include "xcipher_codec.h"
+
+#include <errno.h>
+#include <opus/opus.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RATE = 48000, FRAME = RATE / 400 /* 2.5 ms */, DTX_BYTES = 2 };
+
+struct params {
+	uint32_t max_bitrate; /* maxaveragebitrate, 0: none */
+	uint32_t max_rate;    /* maxplaybackrate, 0: 48000 */
+	uint8_t fec, dtx, cbr;
+};
+
+struct encoder {
+	OpusEncoder *opus;
+	struct params params;
+};
+
+struct decoder {
+	OpusDecoder *opus;
+};
+
+/* --- fmtp (RFC 7587 6.1): what the far end prefers to receive ------------------------------------ */
+
+static int take(struct params *p, const char *key, size_t key_len, int64_t n)
+{
+	if (xcipher_fmtp_is(key, key_len, "useinbandfec"))
+		p->fec = n == 1;
+	else if (xcipher_fmtp_is(key, key_len, "usedtx"))
+		p->dtx = n == 1;
+	else if (xcipher_fmtp_is(key, key_len, "cbr"))
+		p->cbr = n == 1;
+	else if (xcipher_fmtp_is(key, key_len, "maxaveragebitrate") && n > 0)
+		p->max_bitrate = n < 6000 ? 6000 : n > 510000 ? 510000 : (uint32_t)n;
+	else if (xcipher_fmtp_is(key, key_len, "maxplaybackrate") && n > 0)
+		p->max_rate = n < 8000 ? 8000 : n > RATE ? RATE : (uint32_t)n;
+	return 0;
+}
+
+/* Strange values are ignored, so that a call is not lost for a preference. */
+static int fmtp_parse(void *params, const char *text, size_t len)
+{
+	const char *key, *value;
+	size_t at = 0, key_len, value_len;
+
+	memset(params, 0, sizeof(struct params));
+	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len))
+		take(params, key, key_len, xcipher_fmtp_number(value, value_len, UINT32_MAX));
+	return 0;
+}
+
+static int fmtp_write(const void *params, char *out, size_t cap)
+{
+	const struct params *p = params;
+	char text[160];
+	int n = snprintf(text, sizeof(text), "useinbandfec=%d", p->fec);
+
+	if (p->dtx)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ";usedtx=1");
+	if (p->cbr)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ";cbr=1");
+	if (p->max_bitrate)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ";maxaveragebitrate=%u",
+			p->max_bitrate);
+	if (p->max_rate)
+		n += snprintf(
+			text + n, sizeof(text) - (size_t)n, ";maxplaybackrate=%u", p->max_rate);
+	if ((size_t)n > cap)
+		return -ENOSPC;
+	memcpy(out, text, (size_t)n);
+	return n;
+}
+
+/* --- Decoder ------------------------------------------------------------------------------------- */
+
+static int error(int opus)
+{
+	return opus == OPUS_BUFFER_TOO_SMALL ? -ENOSPC
+		: opus == OPUS_ALLOC_FAIL    ? -ENOMEM
+					     : -EBADMSG;
+}
+
+static int dec_open(void *dec, int channels)
+{
+	int rc = 0;
+
+	((struct decoder *)dec)->opus = opus_decoder_create(RATE, channels, &rc);
+	return rc == OPUS_OK ? 0 : -ENOMEM;
+}
+
+static int dec_init(void *dec, const void *params)
+{
+	(void)params;
+	return dec_open(dec, 1);
+}
+
+static int dec_init_stereo(void *dec, const void *params)
+{
+	(void)params;
+	return dec_open(dec, 2);
+}
+
+static void dec_fini(void *dec)
+{
+	opus_decoder_destroy(((struct decoder *)dec)->opus);
+}
+
+static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	int n = 0;
+
+	if (len == 0 || len > INT16_MAX)
+		return -EBADMSG;
+	n = opus_packet_get_nb_samples(in, (opus_int32)len, RATE);
+	if (n < 0)
+		return -EBADMSG;
+	if ((size_t)n > cap)
+		return -ENOSPC;
+	n = opus_decode(((struct decoder *)dec)->opus, in, (opus_int32)len, pcm, (int)cap, 0);
+	return n < 0 ? error(n) : n;
+}
+
+/* The decoder makes comfort noise by itself if the last packets were those of DTX. */
+static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_t *pcm, size_t cap)
+{
+	int n = 0;
+
+	(void)why;
+	if (samples > cap)
+		return -ENOSPC;
+	if (samples == 0 || samples % FRAME != 0 || samples > XCIPHER_CODEC_MAX_PCM)
+		return -EINVAL;
+	n = opus_decode(((struct decoder *)dec)->opus, NULL, 0, pcm, (int)samples, 0);
+	return n < 0 ? error(n) : n;
+}
+
+/* Only packets of SILK carry redundancy; others would be concealed as conceal() does. */
+static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, size_t cap)
+{
+	int n = 0;
+
+	if (len == 0 || len > INT16_MAX)
+		return -EBADMSG;
+	n = opus_packet_get_nb_samples(next, (opus_int32)len, RATE);
+	if (n <= 0)
+		return -EBADMSG;
+	if ((size_t)n > cap)
+		return -ENOSPC;
+	if (next[0] & 0x80)
+		return -ENOENT;
+	n = opus_decode(((struct decoder *)dec)->opus, next, (opus_int32)len, pcm, n, 1);
+	return n < 0 ? error(n) : n;
+}
+
+/* --- Encoder ------------------------------------------------------------------------------------- */
+
+static int adapt(void *enc, const struct xcipher_codec_wish *wish)
+{
+	struct encoder *e = enc;
+	uint32_t bitrate = wish->bitrate;
+
+	if (e->params.max_bitrate && (bitrate == 0 || bitrate > e->params.max_bitrate))
+		bitrate = e->params.max_bitrate;
+	if (bitrate && (bitrate < 500 || bitrate > 512000))
+		return -EINVAL;
+	opus_encoder_ctl(e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : OPUS_AUTO));
+	opus_encoder_ctl(e->opus, OPUS_SET_INBAND_FEC(wish->fec || e->params.fec));
+	opus_encoder_ctl(e->opus, OPUS_SET_DTX(wish->dtx || e->params.dtx));
+	opus_encoder_ctl(e->opus,
+		OPUS_SET_PACKET_LOSS_PERC(wish->loss_percent > 100 ? 100 : wish->loss_percent));
+	return 0;
+}
+
+static int enc_open(
+	void *enc, const void *params, const struct xcipher_codec_wish *wish, int channels)
+{
+	static const struct {
+		uint32_t rate;
+		opus_int32 band;
+	} bands[] = {{8000, OPUS_BANDWIDTH_NARROWBAND}, {12000, OPUS_BANDWIDTH_MEDIUMBAND},
+		{16000, OPUS_BANDWIDTH_WIDEBAND}, {24000, OPUS_BANDWIDTH_SUPERWIDEBAND}};
+	struct encoder *e = enc;
+	int rc = 0;
+
+	e->params = *(const struct params *)params;
+	e->opus = opus_encoder_create(RATE, channels, OPUS_APPLICATION_VOIP, &rc);
+	if (rc != OPUS_OK)
+		return -ENOMEM;
+	opus_encoder_ctl(e->opus, OPUS_SET_VBR(!e->params.cbr));
+	opus_encoder_ctl(e->opus, OPUS_SET_COMPLEXITY(5));
+	for (size_t i = sizeof(bands) / sizeof(bands[0]); i > 0 && e->params.max_rate; i--)
+		if (e->params.max_rate <= bands[i - 1].rate)
+			opus_encoder_ctl(e->opus, OPUS_SET_MAX_BANDWIDTH(bands[i - 1].band));
+	rc = adapt(enc, wish);
+	if (rc)
+		opus_encoder_destroy(e->opus);
+	return rc;
+}
+
+static int enc_init(void *enc, const void *params, const struct xcipher_codec_wish *wish)
+{
+	return enc_open(enc, params, wish, 1);
+}
+
+static int enc_init_stereo(void *enc, const void *params, const struct xcipher_codec_wish *wish)
+{
+	return enc_open(enc, params, wish, 2);
+}
+
+static void enc_fini(void *enc)
+{
+	opus_encoder_destroy(((struct encoder *)enc)->opus);
+}
+
+/* A packet of up to two bytes need not be sent (opus_encoder(3), DTX). */
+static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
+{
+	static const uint16_t lengths[] = {120, 240, 480, 960, 1920, 2880, 3840, 4800, 5760};
+	opus_int32 dtx = 0;
+	int n = -EINVAL;
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		if (samples == lengths[i])
+			n = 0;
+	if (n)
+		return n;
+	if (cap < DTX_BYTES + 1)
+		return -ENOSPC;
+	n = opus_encode(((struct encoder *)enc)->opus, pcm, (int)samples, out,
+		cap > 1500 ? 1500 : (opus_int32)cap);
+	if (n < 0)
+		return error(n);
+	opus_encoder_ctl(((struct encoder *)enc)->opus, OPUS_GET_DTX(&dtx));
+	return dtx && n <= DTX_BYTES ? 0 : n;
+}
+
+/* --- Tables -------------------------------------------------------------------------------------- */
+
+#define COMMON                                                                             \
+	.size = sizeof(struct xcipher_codec), .name = "opus", .clock = RATE, .rate = RATE, \
+	.static_pt = -1, .ptime = 20, .frame_samples = FRAME,                              \
+	.params_size = sizeof(struct params), .dec_size = sizeof(struct decoder),          \
+	.enc_size = sizeof(struct encoder), .align = _Alignof(struct encoder),             \
+	.fmtp_parse = fmtp_parse, .fmtp_write = fmtp_write, .dec_fini = dec_fini,          \
+	.decode = decode, .conceal = conceal, .recover = recover, .enc_fini = enc_fini,    \
+	.encode = encode, .adapt = adapt
+
+static const struct xcipher_codec mono = {
+	COMMON, .channels = 1, .dec_init = dec_init, .enc_init = enc_init};
+static const struct xcipher_codec stereo = {
+	COMMON, .channels = 2, .dec_init = dec_init_stereo, .enc_init = enc_init_stereo};
+static const struct xcipher_codec *const codecs[] = {&mono, &stereo};
+
+static const struct xcipher_codec_plugin plugin = {
+	.abi = XCIPHER_CODEC_ABI,
+	.size = sizeof(struct xcipher_codec_plugin),
+	.name = "opus",
+	.version = XCIPHER_VERSION,
+	.license = "GPL-2.0-or-later",
+	.codec = codecs,
+	.codecs = 2,
+};
+
+XCIPHER_CODEC_EXPORT const struct xcipher_codec_plugin *xcipher_codec_plugin(void)
+{
+	return &plugin;
+}

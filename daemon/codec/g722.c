@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* G.722: a pair of mirror filters splits 16 kHz into two bands, and each band is ADPCM with an
+ * adaptive predictor of two poles and six zeros. The comments name the blocks of the
+ * recommendation, whose arithmetic decides each bit. */
+#include "g722.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { TAPS = 24, ZEROS = 6, LOW_LEVELS = 30 };
+
+/* Decision levels of the six-bit quantizer of the lower band, in units of step / 2^12. */
+static const int16_t low_level[LOW_LEVELS] = {0, 35, 72, 110, 150, 190, 233, 276, 323, 370, 422,
+	473, 530, 587, 650, 714, 786, 858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980,
+	2195, 2557, 2919};
+/* Its outputs for the first six, five and four bits of a code, in units of step / 2^15. */
+static const int16_t low_out6[64] = {-136, -136, -136, -136, -24808, -21904, -19008, -16704, -14984,
+	-13512, -12280, -11192, -10232, -9360, -8576, -7856, -7192, -6576, -6000, -5456, -4944,
+	-4464, -4008, -3576, -3168, -2776, -2400, -2032, -1688, -1360, -1040, -728, 24808, 21904,
+	19008, 16704, 14984, 13512, 12280, 11192, 10232, 9360, 8576, 7856, 7192, 6576, 6000, 5456,
+	4944, 4464, 4008, 3576, 3168, 2776, 2400, 2032, 1688, 1360, 1040, 728, 432, 136, -432,
+	-136};
+static const int16_t low_out5[32] = {-280, -280, -23352, -17560, -14120, -11664, -9752, -8184,
+	-6864, -5712, -4696, -3784, -2960, -2208, -1520, -880, 23352, 17560, 14120, 11664, 9752,
+	8184, 6864, 5712, 4696, 3784, 2960, 2208, 1520, 880, 280, -280};
+static const int16_t low_out4[16] = {0, -20456, -12896, -8968, -6288, -4240, -2584, -1200, 20456,
+	12896, 8968, 6288, 4240, 2584, 1200, 0};
+/* By how much a four-bit code changes the logarithm of the step. */
+static const int16_t low_change[16] = {
+	-60, 3042, 1198, 538, 334, 172, 58, -30, 3042, 1198, 538, 334, 172, 58, -30, -60};
+static const int16_t high_out[4] = {-7408, -1616, 7408, 1616};
+static const int16_t high_change[4] = {798, -214, 798, -214};
+/* 2048 * 2^(i/32): the step for the fraction of its logarithm. */
+static const int16_t power_of_two[32] = {2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489,
+	2543, 2599, 2656, 2714, 2774, 2834, 2896, 2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444,
+	3520, 3597, 3676, 3756, 3838, 3922, 4008};
+/* Every other tap of the mirror filter. The rest are the same backwards. */
+static const int16_t tap[TAPS / 2] = {3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11};
+
+static int32_t clamp(int32_t v, int32_t low, int32_t high)
+{
+	return v < low ? low : v > high ? high : v;
+}
+
+static int32_t clamp16(int32_t v)
+{
+	return clamp(v, INT16_MIN, INT16_MAX);
+}
+
+/* LOGSCL, SCALEL and LOGSCH, SCALEH: the next step, after a code. shift: 8 or 10. */
+static void adapt_step(struct g722_band *b, int32_t change, int32_t limit, int32_t shift)
+{
+	int32_t down = 0, value = 0;
+
+	b->log_step = clamp((b->log_step * 127 >> 7) + change, 0, limit);
+	value = power_of_two[b->log_step >> 6 & 31];
+	down = shift - (b->log_step >> 11);
+	b->step = (down < 0 ? value << -down : value >> down) * 4;
+}
+
+/* UPPOL2 and UPPOL1: the coefficients of the poles follow the signs of the last three partial
+ * values. */
+static void adapt_poles(struct g722_band *b, int32_t partial)
+{
+	bool same1 = (partial < 0) == (b->partial[0] < 0),
+	     same2 = (partial < 0) == (b->partial[1] < 0);
+	int32_t first = clamp16(b->pole[0] * 4);
+	int32_t towards = clamp(same1 ? -first : first, INT32_MIN, INT16_MAX) >> 7;
+	int32_t second =
+		clamp((same2 ? 128 : -128) + towards + (b->pole[1] * 32512 >> 15), -12288, 12288);
+	int32_t bound = clamp16(15360 - second);
+
+	b->pole[0] =
+		clamp(clamp16((same1 ? 192 : -192) + (b->pole[0] * 32640 >> 15)), -bound, bound);
+	b->pole[1] = second;
+}
+
+/* UPZERO: those of the zeros follow the signs of the last differences. */
+static void adapt_zeros(struct g722_band *b, int32_t difference)
+{
+	int32_t by = difference == 0 ? 0 : 128;
+
+	for (int i = 0; i < ZEROS; i++) {
+		bool same = (difference < 0) == (b->difference[i] < 0);
+
+		b->zero[i] = clamp16((same ? by : -by) + (b->zero[i] * 32640 >> 15));
+	}
+}
+
+/* Block 4: the predictor takes a quantized difference, and predicts the next sample. */
+static void predict(struct g722_band *b, int32_t difference)
+{
+	int32_t rebuilt = clamp16(b->predicted + difference); /* RECONS */
+	int32_t partial = clamp16(b->zeros + difference);     /* PARREC */
+	int32_t poles = 0;
+
+	adapt_poles(b, partial);
+	adapt_zeros(b, difference);
+	memmove(b->difference + 1, b->difference, (ZEROS - 1) * sizeof(b->difference[0]));
+	b->difference[0] = difference;
+	b->partial[1] = b->partial[0];
+	b->partial[0] = partial;
+	b->rebuilt[1] = b->rebuilt[0];
+	b->rebuilt[0] = rebuilt;
+	/* FILTEP, FILTEZ, PREDIC */
+	poles = clamp16((b->pole[0] * clamp16(2 * b->rebuilt[0]) >> 15) +
+		(b->pole[1] * clamp16(2 * b->rebuilt[1]) >> 15));
+	b->zeros = 0;
+	for (int i = 0; i < ZEROS; i++)
+		b->zeros += b->zero[i] * clamp16(2 * b->difference[i]) >> 15;
+	b->zeros = clamp16(b->zeros);
+	b->predicted = clamp16(poles + b->zeros);
+}
+
+/* What both ends do after a code of six bits: the four highest adapt the band. */
+static void low_adapt(struct g722_band *b, uint32_t code)
+{
+	int32_t difference = b->step * low_out4[code >> 2] >> 15; /* INVQAL */
+
+	adapt_step(b, low_change[code >> 2], 18432, 8);
+	predict(b, difference);
+}
+
+static void high_adapt(struct g722_band *b, uint32_t code)
+{
+	int32_t difference = b->step * high_out[code] >> 15; /* INVQAH */
+
+	adapt_step(b, high_change[code], 22528, 10);
+	predict(b, difference);
+}
+
+int g722_init(struct g722 *g, uint32_t rate)
+{
+	if (rate != 64000 && rate != 56000 && rate != 48000)
+		return -EINVAL;
+	memset(g, 0, sizeof(*g));
+	g->low.step = 32;
+	g->high.step = 8;
+	g->spare = (64000 - rate) / 8000;
+	return 0;
+}
+
+/* Moves two values into the delay line of the filter. */
+static void shift_in(struct g722 *g, int32_t a, int32_t b)
+{
+	memmove(g->line, g->line + 2, (TAPS - 2) * sizeof(g->line[0]));
+	g->line[TAPS - 2] = a;
+	g->line[TAPS - 1] = b;
+}
+
+static void filter(const struct g722 *g, int32_t *even, int32_t *odd)
+{
+	*even = 0;
+	*odd = 0;
+	for (int i = 0; i < TAPS / 2; i++) {
+		*even += g->line[2 * i] * tap[i];
+		*odd += g->line[2 * i + 1] * tap[TAPS / 2 - 1 - i];
+	}
+}
+
+/* INVQBL: the output of the lower quantizer for as many bits as are audio. */
+static int32_t low_difference(const struct g722 *g, uint32_t code)
+{
+	const int16_t *table = g->spare == 0 ? low_out6 : g->spare == 1 ? low_out5 : low_out4;
+
+	return g->low.step * table[code >> g->spare] >> 15;
+}
+
+void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t low_code = in[i] & 0x3f, high_code = in[i] >> 6;
+		int32_t low = clamp(g->low.predicted + low_difference(g, low_code), -16384, 16383);
+		int32_t high = clamp(g->high.predicted + (g->high.step * high_out[high_code] >> 15),
+			-16384, 16383);
+		int32_t even = 0, odd = 0;
+
+		low_adapt(&g->low, low_code);
+		high_adapt(&g->high, high_code);
+		shift_in(g, low + high, low - high);
+		filter(g, &even, &odd);
+		pcm[2 * i] = (int16_t)clamp16(odd >> 11);
+		pcm[2 * i + 1] = (int16_t)clamp16(even >> 11);
+	}
+}
+
+/* QUANTL: the code of the interval that contains the difference. */
+static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
+{
+	int32_t difference = clamp16(sample - b->predicted);
+	int32_t magnitude = difference < 0 ? ~difference : difference;
+	uint32_t i = 1;
+
+	while (i < LOW_LEVELS && magnitude >= low_level[i] * b->step >> 12)
+		i++;
+	/* Codes count down from the largest magnitude. The two smallest below zero have other codes. */
+	if (difference >= 0)
+		return 62 - i;
+	return i <= 2 ? 64 - i : 34 - i;
+}
+
+/* QUANTH */
+static uint32_t high_quantize(const struct g722_band *b, int32_t sample)
+{
+	int32_t difference = clamp16(sample - b->predicted);
+	int32_t magnitude = difference < 0 ? ~difference : difference;
+	bool large = magnitude >= 564 * b->step >> 12;
+
+	return difference < 0 ? (large ? 0 : 1) : (large ? 2 : 3);
+}
+
+void g722_encode(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		int32_t even = 0, odd = 0;
+		uint32_t low_code = 0, high_code = 0;
+
+		shift_in(g, pcm[2 * i], pcm[2 * i + 1]);
+		filter(g, &even, &odd);
+		low_code = low_quantize(&g->low, (odd + even) >> 14);
+		low_adapt(&g->low, low_code);
+		high_code = high_quantize(&g->high, (odd - even) >> 14);
+		high_adapt(&g->high, high_code);
+		out[i] = (uint8_t)(high_code << 6 | low_code >> g->spare << g->spare);
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Buffers that end at a page without access, and start behind known bytes: code that reads or writes
+ * past the end gets SIGSEGV, code that writes before the start is found by guard_intact(). */
+#ifndef CODEC_GUARD_H
+#define CODEC_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct guard {
+	uint8_t *map;
+	size_t map_len, room; /* room: bytes with access, from map + a page */
+};
+
+/* Room for len bytes. 0 or -ENOMEM. */
+int guard_create(struct guard *g, size_t len);
+void guard_destroy(struct guard *g);
+/* The last len bytes, len at most what guard_create() got, aligned down to align (a power of two).
+ * Fills up to 512 bytes before them, and the few behind them, with a known value. Does not touch
+ * the bytes themselves. */
+void *guard_tail(struct guard *g, size_t len, size_t align);
+/* What the last guard_tail(len, align) filled still has that value. */
+bool guard_intact(const struct guard *g, size_t len, size_t align);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "codec/home.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+void codec_home_defaults(struct codec_home_cfg *cfg)
+{
+	*cfg = (struct codec_home_cfg){
+		.load_ms = 60000, .answer_ms = 100, .per_stream = 3, .per_minute = 60};
+}
+
+bool codec_budget_take(struct codec_budget *b, uint64_t now_ns)
+{
+	if (b->since_ns == 0 || now_ns >= b->since_ns + 60 * NS_PER_SEC) {
+		b->since_ns = now_ns;
+		b->left = b->per_minute;
+	}
+	if (b->left == 0)
+		return false;
+	b->left--;
+	return true;
+}
+
+/* --- Starting the program ------------------------------------------------------------------------- */
+
+/* It gets no environment, and no descriptors but the socket. */
+static int spawn(struct codec_home *h, int theirs)
+{
+	char *argv[] = {(char *)h->cfg.program, (char *)h->cfg.plugin, NULL}, *env[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int rc = 0;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawn_file_actions_adddup2(&actions, theirs, CODEC_CONTROL_FD);
+	for (int fd = 0; fd < CODEC_CONTROL_FD; fd++)
+		posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+	rc = posix_spawn(&h->pid, h->cfg.program, &actions, &attr, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -rc;
+}
+
+/* Waits until there is something to read. False: time is up. */
+static bool readable(int fd, uint32_t ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t end = clock_mono_ns() + (uint64_t)ms * 1000000;
+	int rc = 0;
+
+	for (;;) {
+		uint64_t now = clock_mono_ns();
+
+		rc = poll(&p, 1, now >= end ? 0 : (int)((end - now + 999999) / 1000000));
+		if (rc > 0)
+			return true;
+		if ((rc < 0 && errno != EINTR) || now >= end)
+			return false;
+	}
+}
+
+static void printable(char *s, size_t size)
+{
+	s[size - 1] = 0;
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
+}
+
+/* What a foreign process says of itself. */
+static int check_hello(struct codec_hello *h, char *why)
+{
+	printable(h->why, sizeof(h->why));
+	printable(h->name, sizeof(h->name));
+	printable(h->version, sizeof(h->version));
+	printable(h->license, sizeof(h->license));
+	if (!h->loaded) {
+		snprintf(why, CODEC_WHY_MAX, "%s", h->why);
+		return -EINVAL;
+	}
+	if (h->codecs > XCIPHER_CODEC_MAX_CODECS)
+		return -EINVAL;
+	for (uint32_t i = 0; i < h->codecs; i++)
+		if (codec_about_check(&h->about[i]))
+			return -EINVAL;
+	return 0;
+}
+
+static int await_hello(struct codec_home *h, char *why)
+{
+	ssize_t n = 0;
+	int rc = -EINVAL, status = 0;
+
+	if (!readable(h->sock, h->cfg.load_ms)) {
+		snprintf(why, CODEC_WHY_MAX, "it does not load and pass its tests within %u ms",
+			h->cfg.load_ms);
+		return -ETIMEDOUT;
+	}
+	n = recv(h->sock, &h->hello, sizeof(h->hello), MSG_DONTWAIT);
+	if (n == (ssize_t)sizeof(h->hello)) {
+		rc = check_hello(&h->hello, why);
+		if (rc && !why[0])
+			snprintf(why, CODEC_WHY_MAX, "it describes itself wrongly");
+		return rc;
+	}
+	if (waitpid(h->pid, &status, 0) == h->pid) {
+		h->pid = 0;
+		if (WIFSIGNALED(status))
+			snprintf(why, CODEC_WHY_MAX, "it crashes when it is loaded (signal %d)",
+				WTERMSIG(status));
+		else
+			snprintf(why, CODEC_WHY_MAX,
+				"its program ends when it is loaded (status %d)",
+				WEXITSTATUS(status));
+	}
+	return rc;
+}
+
+int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
+{
+	struct codec_home *h = calloc(1, sizeof(*h));
+	int pair[2], rc = 0;
+
+	why[0] = 0;
+	if (!h)
+		return -ENOMEM;
+	h->cfg = *cfg;
+	h->budget.per_minute = cfg->per_minute;
+	h->sock = -1;
+	pthread_mutex_init(&h->lock, NULL);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		rc = -errno;
+	} else {
+		h->sock = pair[0];
+		rc = spawn(h, pair[1]);
+		close(pair[1]);
+		if (rc) {
+			h->pid = 0;
+			snprintf(why, CODEC_WHY_MAX, "%.100s cannot be started: %s", cfg->program,
+				strerror(-rc));
+		}
+	}
+	if (rc == 0)
+		rc = await_hello(h, why);
+	if (rc) {
+		codec_home_destroy(h);
+		return rc;
+	}
+	*out = h;
+	return 0;
+}
+
+void codec_home_destroy(struct codec_home *h)
+{
+	if (!h)
+		return;
+	if (h->sock >= 0)
+		close(h->sock);
+	if (h->pid > 0) {
+		kill(h->pid, SIGKILL);
+		waitpid(h->pid, NULL, 0);
+	}
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+/* --- A process per stream ------------------------------------------------------------------------- */
+
+static int send_two(int sock, int first, int second)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec v = {"", 1};
+	struct msghdr m = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int fd[2] = {first, second};
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), fd, sizeof(fd));
+	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -EPIPE;
+}
+
+static int receive_one(struct codec_home *h, int *process)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	int32_t rc = -EPIPE;
+	struct iovec v = {&rc, sizeof(rc)};
+	struct msghdr m = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = NULL;
+
+	if (!readable(h->sock, h->cfg.load_ms) ||
+		recvmsg(h->sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(rc))
+		return -EPIPE;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(process, CMSG_DATA(c), sizeof(int));
+	return *process >= 0 ? 0 : rc < 0 && rc > -4096 ? rc : -EPIPE;
+}
+
+/* Memory that neither end can shrink: reading it never raises SIGBUS. */
+static int shared_memory(struct codec_shared **out)
+{
+	int fd = memfd_create("xcipher-codec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *map = MAP_FAILED;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, sizeof(**out)) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		map = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*out = map;
+	return fd;
+}
+
+int codec_home_start(struct codec_home *h, struct codec_process *out)
+{
+	struct codec_process p = {.sock = -1, .process = -1};
+	int pair[2], memory = shared_memory(&p.shared), rc = 0;
+
+	if (memory < 0)
+		return memory;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		rc = -errno;
+	} else {
+		p.sock = pair[0];
+		pthread_mutex_lock(&h->lock);
+		rc = send_two(h->sock, memory, pair[1]);
+		if (rc == 0)
+			rc = receive_one(h, &p.process);
+		pthread_mutex_unlock(&h->lock);
+		close(pair[1]);
+	}
+	close(memory);
+	if (rc)
+		codec_process_end(&p);
+	else
+		*out = p;
+	return rc;
+}
+
+void codec_process_end(struct codec_process *p)
+{
+	if (p->process >= 0) {
+		syscall(__NR_pidfd_send_signal, p->process, SIGKILL, NULL, 0);
+		close(p->process);
+	}
+	if (p->sock >= 0)
+		close(p->sock);
+	if (p->shared)
+		munmap(p->shared, sizeof(*p->shared));
+	*p = (struct codec_process){.sock = -1, .process = -1};
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A plug-in runs with the rights of whoever loads it. So the folder and the file must belong to
+ * root or to us, and only the owner may write to them. */
+#include "loader.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 512 };
+
+static bool trusted(const struct stat *s)
+{
+	return (s->st_uid == 0 || s->st_uid == geteuid()) && !(s->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static bool is_plugin(const char *name)
+{
+	size_t len = strlen(name);
+
+	return name[0] != '.' && len > 3 && strcmp(name + len - 3, ".so") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names in order; the caller frees them and the array. Returns how many, or -errno. */
+static int list(const char *folder, char ***out)
+{
+	char **name = calloc(CODEC_PLUGINS, sizeof(*name));
+	DIR *d = opendir(folder);
+	int n = 0, rc = 0;
+
+	if (!name || !d)
+		rc = name ? -errno : -ENOMEM;
+	for (struct dirent *e; rc == 0 && (e = readdir(d)) && n < CODEC_PLUGINS;) {
+		if (!is_plugin(e->d_name))
+			continue;
+		name[n] = strdup(e->d_name);
+		n += name[n] != NULL;
+	}
+	if (d)
+		closedir(d);
+	if (rc) {
+		free(name);
+		return rc;
+	}
+	qsort(name, (size_t)n, sizeof(*name), by_name);
+	*out = name;
+	return n;
+}
+
+static uint32_t add_all(
+	struct codec_registry *r, const struct xcipher_codec_plugin *p, struct codec_home *h)
+{
+	uint32_t n = p ? p->codecs : h->hello.codecs, added = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct codec_entry e = {.codec = p ? p->codec[i] : NULL,
+			.home = h,
+			.number = i,
+			.plugin = r->plugins};
+
+		if (p)
+			codec_about_fill(&e.about, p->codec[i]);
+		else
+			e.about = h->hello.about[i];
+		added += codec_registry_add(r, &e);
+	}
+	return added;
+}
+
+/* After the test in a process of its own, into this one. */
+static void load_here(struct codec_registry *r, struct codec_loaded *l, const char *path)
+{
+	const struct xcipher_codec_plugin *p = NULL;
+
+	if (codec_check_open(path, &l->handle, &p, l->refused)) {
+		l->handle = NULL;
+		return;
+	}
+	if (p->resampler && !r->resampler)
+		r->resampler = p->resampler;
+	l->codecs = add_all(r, p, NULL);
+	if (l->codecs == 0 && !p->resampler) {
+		snprintf(l->refused, sizeof(l->refused), "all its codecs are there already");
+		dlclose(l->handle);
+		l->handle = NULL;
+	}
+}
+
+static void load_isolated(struct codec_registry *r, struct codec_loaded *l, struct codec_home *h)
+{
+	l->codecs = add_all(r, NULL, h);
+	if (l->codecs)
+		l->home = h;
+	else
+		snprintf(l->refused, sizeof(l->refused), "%s",
+			h->hello.resampler && !h->hello.codecs
+				? "a resampler cannot be isolated"
+				: "all its codecs are there already");
+}
+
+static void load(struct codec_registry *r, struct codec_loaded *l,
+	const struct codec_loader_cfg *cfg, const char *path)
+{
+	bool isolate = cfg->isolation == CODEC_ISOLATE_ALL ||
+		(cfg->isolation == CODEC_ISOLATE_FOREIGN && !cfg->ours);
+	struct codec_home_cfg home = cfg->home;
+	struct codec_home *h = NULL;
+	struct stat s;
+
+	if (lstat(path, &s)) {
+		snprintf(l->refused, sizeof(l->refused), "%s", strerror(errno));
+		return;
+	}
+	if (!S_ISREG(s.st_mode) || !trusted(&s)) {
+		snprintf(l->refused, sizeof(l->refused), "%s",
+			S_ISREG(s.st_mode)
+				? "it must belong to root or to us, and only the owner may write to it"
+				: "it is not a regular file");
+		return;
+	}
+	home.plugin = path;
+	if (codec_home_create(&h, &home, l->refused)) {
+		if (!l->refused[0])
+			snprintf(l->refused, sizeof(l->refused), "its process cannot be started");
+		return;
+	}
+	memcpy(l->version, h->hello.version, sizeof(l->version));
+	memcpy(l->license, h->hello.license, sizeof(l->license));
+	if (isolate)
+		load_isolated(r, l, h);
+	else
+		load_here(r, l, path);
+	if (!l->home)
+		codec_home_destroy(h);
+}
+
+int codec_loader_run(struct codec_registry *r, const struct codec_loader_cfg *cfg)
+{
+	char **name = NULL, path[PATH_BYTES];
+	int n = 0, loaded = 0;
+	struct stat s;
+
+	if (stat(cfg->folder, &s))
+		return -errno;
+	if (!S_ISDIR(s.st_mode) || !trusted(&s))
+		return -EPERM;
+	n = list(cfg->folder, &name);
+	for (int i = 0; i < n; i++) {
+		struct codec_loaded *l = &r->loaded[r->plugins];
+
+		if (r->plugins < CODEC_PLUGINS) {
+			snprintf(l->file, sizeof(l->file), "%s", name[i]);
+			if (snprintf(path, sizeof(path), "%s/%s", cfg->folder, name[i]) >=
+				PATH_BYTES)
+				snprintf(l->refused, sizeof(l->refused), "its path is too long");
+			else
+				load(r, l, cfg, path);
+			loaded += !l->refused[0];
+			r->plugins++;
+		}
+		free(name[i]);
+	}
+	free(name);
+	return n < 0 ? n : loaded;
+}

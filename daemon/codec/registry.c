@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "registry.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "codec/builtin.h"
+
+const struct codec_entry *codec_registry_find(
+	const struct codec_registry *r, const char *name, uint32_t clock, uint32_t channels)
+{
+	for (uint32_t i = 0; i < r->entries; i++)
+		if (strcasecmp(r->entry[i].about.name, name) == 0 &&
+			r->entry[i].about.clock == clock && r->entry[i].about.channels == channels)
+			return &r->entry[i];
+	return NULL;
+}
+
+bool codec_registry_add(struct codec_registry *r, const struct codec_entry *e)
+{
+	if (r->entries == CODEC_ENTRIES ||
+		codec_registry_find(r, e->about.name, e->about.clock, e->about.channels))
+		return false;
+	r->entry[r->entries++] = *e;
+	return true;
+}
+
+int codec_registry_create(struct codec_registry **out)
+{
+	const struct xcipher_codec_plugin *p = codec_builtin();
+	struct codec_registry *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->codecs; i++) {
+		struct codec_entry e = {.codec = p->codec[i], .number = i, .plugin = UINT32_MAX};
+
+		codec_about_fill(&e.about, e.codec);
+		codec_registry_add(r, &e);
+	}
+	*out = r;
+	return 0;
+}
+
+void codec_registry_destroy(struct codec_registry *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->plugins; i++) {
+		codec_home_destroy(r->loaded[i].home);
+		if (r->loaded[i].handle)
+			dlclose(r->loaded[i].handle);
+	}
+	free(r);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "codec/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct codec_stream {
+	const struct codec_entry *entry;
+	const struct xcipher_codec *c; /* in this process */
+	void *params, *dec, *enc;
+	bool dec_open, enc_open;
+	struct codec_remote remote; /* or isolated */
+	struct gap gap;
+};
+
+static void *aligned(size_t size, size_t align)
+{
+	void *p = NULL;
+
+	if (align < sizeof(void *))
+		align = sizeof(void *);
+	if (posix_memalign(&p, align, size ? size : 1))
+		return NULL;
+	return memset(p, 0, size);
+}
+
+static int open_here(struct codec_stream *s, const struct codec_stream_cfg *cfg)
+{
+	const struct xcipher_codec *c = s->c;
+	int rc = 0;
+
+	s->params = aligned(c->params_size, c->align);
+	s->dec = aligned(c->dec_size, c->align);
+	s->enc = aligned(c->enc_size, c->align);
+	if (!s->params || !s->dec || !s->enc)
+		return -ENOMEM;
+	if (c->fmtp_parse)
+		rc = c->fmtp_parse(s->params, cfg->fmtp_len ? cfg->fmtp : "", cfg->fmtp_len);
+	if (rc == 0 && cfg->can & CODEC_DECODES) {
+		rc = c->dec_init ? c->dec_init(s->dec, s->params) : 0;
+		s->dec_open = rc == 0;
+	}
+	if (rc == 0 && cfg->can & CODEC_ENCODES) {
+		rc = c->enc_init ? c->enc_init(s->enc, s->params, &cfg->wish) : 0;
+		s->enc_open = rc == 0;
+	}
+	return rc;
+}
+
+int codec_stream_open(
+	struct codec_stream **out, const struct codec_entry *e, const struct codec_stream_cfg *cfg)
+{
+	struct codec_remote_cfg remote = {.codec = e->number,
+		.can = cfg->can,
+		.fmtp = cfg->fmtp,
+		.fmtp_len = cfg->fmtp_len,
+		.wish = cfg->wish};
+	struct codec_stream_cfg here = *cfg;
+	struct codec_stream *s = NULL;
+	int rc = 0;
+
+	if (cfg->can & ~e->about.can & (CODEC_DECODES | CODEC_ENCODES))
+		return -ENOTSUP;
+	if (cfg->fmtp_len > CODEC_FMTP_MAX)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	here.wish.size = sizeof(here.wish);
+	s->entry = e;
+	s->c = e->codec;
+	gap_init(&s->gap, e->about.rate, e->about.channels);
+	rc = s->c ? open_here(s, &here) : codec_remote_open(&s->remote, e->home, &remote);
+	if (rc) {
+		codec_stream_close(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void codec_stream_close(struct codec_stream *s)
+{
+	if (!s)
+		return;
+	if (s->dec_open && s->c->dec_fini)
+		s->c->dec_fini(s->dec);
+	if (s->enc_open && s->c->enc_fini)
+		s->c->enc_fini(s->enc);
+	if (!s->c)
+		codec_remote_close(&s->remote);
+	free(s->params);
+	free(s->dec);
+	free(s->enc);
+	free(s);
+}
+
+int codec_stream_decode(
+	struct codec_stream *s, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	struct codec_call call = {
+		.op = CODEC_OP_DECODE, .in = in, .len = len, .out = pcm, .cap = cap};
+	int n = -EINVAL;
+
+	if (!s->c)
+		n = codec_remote_call(&s->remote, &call);
+	else if (s->dec_open)
+		n = s->c->decode(s->dec, in, len, pcm, cap);
+	if (n > 0 && !(s->entry->about.can & CODEC_CONCEALS))
+		gap_heard(&s->gap, pcm, (size_t)n);
+	return n;
+}
+
+int codec_stream_encode(
+	struct codec_stream *s, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
+{
+	struct codec_call call = {
+		.op = CODEC_OP_ENCODE, .in = pcm, .len = samples, .out = out, .cap = cap};
+
+	if (!s->c)
+		return codec_remote_call(&s->remote, &call);
+	return s->enc_open ? s->c->encode(s->enc, pcm, samples, out, cap) : -EINVAL;
+}
+
+int codec_stream_conceal(struct codec_stream *s, enum xcipher_codec_gap why, size_t samples,
+	int16_t *pcm, size_t cap)
+{
+	struct codec_call call = {
+		.op = CODEC_OP_CONCEAL, .gap = why, .len = samples, .out = pcm, .cap = cap};
+	int n = -ENOTSUP;
+
+	if (samples > cap)
+		return -ENOSPC;
+	if (s->entry->about.can & CODEC_CONCEALS) {
+		if (!s->c)
+			n = codec_remote_call(&s->remote, &call);
+		else if (s->dec_open)
+			n = s->c->conceal(s->dec, why, samples, pcm, cap);
+	}
+	if (n >= 0)
+		return n;
+	if (why == XCIPHER_CODEC_SILENT)
+		gap_silence(&s->gap);
+	gap_fill(&s->gap, pcm, samples);
+	return (int)samples;
+}
+
+int codec_stream_recover(
+	struct codec_stream *s, const uint8_t *next, size_t len, int16_t *pcm, size_t cap)
+{
+	struct codec_call call = {
+		.op = CODEC_OP_RECOVER, .in = next, .len = len, .out = pcm, .cap = cap};
+
+	if (!(s->entry->about.can & CODEC_RECOVERS))
+		return -ENOENT;
+	if (!s->c)
+		return codec_remote_call(&s->remote, &call);
+	return s->dec_open ? s->c->recover(s->dec, next, len, pcm, cap) : -EINVAL;
+}
+
+int codec_stream_requested(struct codec_stream *s)
+{
+	struct codec_call call = {.op = CODEC_OP_REQUESTED};
+
+	if (!(s->entry->about.can & CODEC_REQUESTS))
+		return -ENOENT;
+	if (!s->c)
+		return codec_remote_call(&s->remote, &call);
+	return s->dec_open ? s->c->requested(s->dec) : -ENOENT;
+}
+
+int codec_stream_adapt(struct codec_stream *s, const struct xcipher_codec_wish *wish)
+{
+	struct xcipher_codec_wish w = *wish;
+
+	w.size = sizeof(w);
+	if (!(s->entry->about.can & CODEC_ADAPTS))
+		return -ENOTSUP;
+	if (!s->c)
+		return codec_remote_adapt(&s->remote, &w);
+	return s->enc_open ? s->c->adapt(s->enc, &w) : -EINVAL;
+}
+
+int codec_stream_fmtp(struct codec_stream *s, char *out, size_t cap)
+{
+	struct codec_call call = {.op = CODEC_OP_FMTP, .out = out, .cap = cap};
+
+	if (!s->c)
+		return codec_remote_call(&s->remote, &call);
+	return s->c->fmtp_write ? s->c->fmtp_write(s->params, out, cap) : 0;
+}

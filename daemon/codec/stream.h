@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One direction or both of one codec for one stream, in this process or isolated: what calls use.
+ * One thread at a time. */
+#ifndef CODEC_STREAM_H
+#define CODEC_STREAM_H
+
+#include "codec/gap.h"
+#include "codec/registry.h"
+#include "codec/remote.h"
+
+struct codec_stream;
+
+struct codec_stream_cfg {
+	uint32_t can; /* CODEC_DECODES, CODEC_ENCODES or both */
+	const char *fmtp;
+	size_t fmtp_len; /* at most CODEC_FMTP_MAX */
+	struct xcipher_codec_wish wish;
+};
+
+/* 0 or -errno: -EINVAL if the codec refuses the fmtp, -ENOTSUP if it cannot do what can says. */
+int codec_stream_open(
+	struct codec_stream **out, const struct codec_entry *e, const struct codec_stream_cfg *cfg);
+void codec_stream_close(struct codec_stream *s);
+
+/* As the functions of xcipher_codec.h. In addition -EIO: the process of an isolated plug-in failed,
+ * and the packet counts as lost; -EPIPE: it failed too often, and the stream has ended. */
+int codec_stream_decode(
+	struct codec_stream *s, const uint8_t *in, size_t len, int16_t *pcm, size_t cap);
+int codec_stream_encode(
+	struct codec_stream *s, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap);
+/* Never fails but by -ENOSPC: without the codec's help the host conceals. */
+int codec_stream_conceal(struct codec_stream *s, enum xcipher_codec_gap why, size_t samples,
+	int16_t *pcm, size_t cap);
+int codec_stream_recover(
+	struct codec_stream *s, const uint8_t *next, size_t len, int16_t *pcm, size_t cap);
+int codec_stream_requested(struct codec_stream *s);
+int codec_stream_adapt(struct codec_stream *s, const struct xcipher_codec_wish *wish);
+/* The fmtp to answer with, without a terminator. */
+int codec_stream_fmtp(struct codec_stream *s, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Plug-ins that misbehave, one per BAD_* macro, for test_codec_isolation and test_codec_loader.
+ * LATE passes all tests, and does harm when a payload asks for it by its first four bytes. */
+#include "xcipher_codec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct state {
+	uint32_t packets;
+};
+
+#ifdef BAD_CONSTRUCTOR
+__attribute__((constructor)) static void crash_early(void)
+{
+	*(volatile int *)8 = 1;
+}
+#endif
+
+/* How many things worked that a plug-in must not do. */
+static int escapes(void)
+{
+	int n = 0;
+
+	n += open("/etc/hostname", O_RDONLY) >= 0;
+	n += open("/proc/self/mem", O_RDWR) >= 0;
+	n += socket(AF_INET, SOCK_DGRAM, 0) >= 0;
+	n += socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
+	n += kill(getppid(), 0) == 0;
+	n += fork() >= 0;
+	n += ptrace(PTRACE_ATTACH, 1, NULL, NULL) == 0;
+	n += mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0) != MAP_FAILED;
+	n += execl("/bin/true", "true", NULL) == 0;
+	return n;
+}
+
+static int harm(const uint8_t *in, int16_t *pcm, size_t cap)
+{
+	volatile int16_t *out = pcm;
+
+	if (memcmp(in, "LOOP", 4) == 0)
+		for (;;)
+			out[0]++;
+	if (memcmp(in, "OVER", 4) == 0)
+		out[cap] = 1;
+	if (memcmp(in, "UNDR", 4) == 0)
+		out[-1] = 1;
+	if (memcmp(in, "DIES", 4) == 0)
+		_exit(0);
+	if (memcmp(in, "LIES", 4) == 0)
+		return 1 << 30;
+	if (memcmp(in, "FREE", 4) == 0)
+		return escapes();
+	return 0;
+}
+
+/* One byte per sample, and the number of the packet added. */
+static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	struct state *s = dec;
+
+#ifdef BAD_LOOP
+	for (volatile int i = 0; i >= 0; i = 1)
+		;
+#endif
+#ifdef BAD_OVERWRITE
+	*(volatile int16_t *)(pcm + cap) = 0;
+#endif
+	if (len > cap)
+		return -ENOSPC;
+#ifdef BAD_LATE
+	if (len >= 4) {
+		int n = harm(in, pcm, cap);
+
+		if (n)
+			return n;
+	}
+#else
+	(void)harm;
+#endif
+	s->packets++;
+	for (size_t i = 0; i < len; i++)
+		pcm[i] = (int16_t)((int8_t)in[i] * 256 + (int)(s->packets & 0xff));
+	return (int)len;
+}
+
+static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
+{
+	(void)enc;
+	if (samples > cap)
+		return -ENOSPC;
+	for (size_t i = 0; i < samples; i++)
+		out[i] = (uint8_t)(pcm[i] / 256);
+#ifdef BAD_TONE
+	memset(out, 0, samples);
+#endif
+	return (int)samples;
+}
+
+static const struct xcipher_codec codec = {
+	.size = sizeof(struct xcipher_codec),
+	.flags = XCIPHER_CODEC_PLAIN_STATE,
+#ifdef BAD_NAME
+	.name = "no name",
+#else
+	.name = "x-bad",
+#endif
+	.clock = 8000,
+	.rate = 8000,
+	.channels = 1,
+	.static_pt = -1,
+	.ptime = 20,
+	.frame_samples = 1,
+	.dec_size = sizeof(struct state),
+	.align = 4,
+	.decode = decode,
+	.encode = encode,
+};
+
+static const struct xcipher_codec *const codecs[] = {&codec};
+
+static const struct xcipher_codec_plugin plugin = {
+#ifdef BAD_ABI
+	.abi = 99,
+#else
+	.abi = XCIPHER_CODEC_ABI,
+#endif
+	.size = sizeof(struct xcipher_codec_plugin),
+	.name = "bad",
+	.version = "1",
+	.license = "GPL-2.0-or-later",
+	.codec = codecs,
+	.codecs = 1,
+};
+
+#ifndef BAD_SYMBOL
+XCIPHER_CODEC_EXPORT const struct xcipher_codec_plugin *xcipher_codec_plugin(void)
+{
+	return &plugin;
+}
+#else
+XCIPHER_CODEC_EXPORT const struct xcipher_codec_plugin *another_name(void);
+const struct xcipher_codec_plugin *another_name(void)
+{
+	return &plugin;
+}
+#endif
