@@ -140,6 +140,7 @@ static bool answer_at_once(const struct ask *ask, struct answer *a)
 		!job_cached(NULL, ask->service, &s->place.spot, a))
 		return false;
 	a->result = RESULT_OK;
+	a->tries = 0;
 	answer_put(a, A_profile, profile_name(s->place.profile));
 	answer_put(a, A_method, METHOD_NAMES[s->method]);
 	return true;

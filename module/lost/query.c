@@ -147,19 +147,20 @@ static enum step ask_server(struct query *q, enum http_error last, int64_t now)
 
 /* --- Locations -------------------------------------------------------------------------------- */
 
-/* Asks about a location, unless the cache knows. */
+/* Asks about a location, unless the cache knows. The worker has asked it about the first one. */
 static enum step ask_place(struct query *q, int64_t now)
 {
 	const struct place *p = place_of(q);
 	const struct query_config *c = q->cfg;
 	struct answer known = {0};
+	bool first = !q->from_fetched && !q->source;
 
 	q->tried = 0;
 	q->known = p->known;
 	q->spot = p->spot;
 	answer_put(&q->answer, A_profile, profile_name(p->profile));
 	answer_put(&q->answer, A_method, METHOD_NAMES[q->ask->source[q->source].method]);
-	if (q->ask->op == ASK_FIND && p->known && c->cached &&
+	if (q->ask->op == ASK_FIND && p->known && c->cached && !first &&
 		c->cached(c->arg, q->ask->service, &p->spot, &known)) {
 		known.tries = q->answer.tries;
 		answer_put(&known, A_profile, profile_name(p->profile));
