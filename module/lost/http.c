@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "http.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECTIONS_KEPT 64
+#define FREE_KEPT        64
+
+struct http {
+	const struct http_config *cfg;
+	CURLM *multi;
+	struct exchange *free[FREE_KEPT]; /* their handles keep buffers and TLS settings */
+	int free_count;
+};
+
+struct exchange {
+	struct http *h;
+	CURL *easy;
+	struct curl_slist *headers;
+	http_done *done;
+	void *arg;
+	char *body;
+	size_t len, size;
+	bool too_large;
+};
+
+struct http *http_new(const struct http_config *cfg)
+{
+	struct http *h = calloc(1, sizeof(*h));
+
+	if (!h || curl_global_init(CURL_GLOBAL_ALL)) {
+		free(h);
+		return NULL;
+	}
+	h->cfg = cfg;
+	h->multi = curl_multi_init();
+	if (!h->multi) {
+		free(h);
+		return NULL;
+	}
+	curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
+	return h;
+}
+
+static void exchange_free(struct exchange *x)
+{
+	curl_slist_free_all(x->headers);
+	if (x->easy)
+		curl_easy_cleanup(x->easy);
+	free(x->body);
+	free(x);
+}
+
+void http_free(struct http *h)
+{
+	if (!h)
+		return;
+	while (h->free_count)
+		exchange_free(h->free[--h->free_count]);
+	curl_multi_cleanup(h->multi);
+	free(h);
+}
+
+static size_t on_body(char *data, size_t one, size_t n, void *arg)
+{
+	struct exchange *x = arg;
+	size_t need = x->len + n;
+
+	(void)one;
+	if (need > x->h->cfg->max_response) {
+		x->too_large = true;
+		return 0;
+	}
+	if (need > x->size) {
+		char *p = realloc(x->body, need + need / 2);
+
+		if (!p)
+			return 0;
+		x->body = p;
+		x->size = need + need / 2;
+	}
+	memcpy(x->body + x->len, data, n);
+	x->len += n;
+	return n;
+}
+
+/* What is the same for all exchanges of a handle. */
+static void set_common(struct exchange *x)
+{
+	const struct http_config *c = x->h->cfg;
+	CURL *e = x->easy;
+
+	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(e, CURLOPT_PRIVATE, x);
+	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(e, CURLOPT_WRITEDATA, x);
+	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(e, CURLOPT_PROXY, "");
+	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, c->verify ? 1L : 0L);
+	curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, c->verify ? 2L : 0L);
+	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout);
+	curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(e, CURLOPT_USERAGENT, "xcipher_lost");
+	if (c->ca_file) {
+		curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
+		curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
+	}
+	if (c->cert_file)
+		curl_easy_setopt(e, CURLOPT_SSLCERT, c->cert_file);
+	if (c->key_file)
+		curl_easy_setopt(e, CURLOPT_SSLKEY, c->key_file);
+}
+
+static struct exchange *take(struct http *h)
+{
+	struct exchange *x;
+
+	if (h->free_count)
+		return h->free[--h->free_count];
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return NULL;
+	x->h = h;
+	x->easy = curl_easy_init();
+	if (!x->easy) {
+		free(x);
+		return NULL;
+	}
+	set_common(x);
+	return x;
+}
+
+static bool add_header(struct exchange *x, const char *name, const char *value)
+{
+	char line[256];
+	struct curl_slist *l;
+	size_t n = strlen(name) + strlen(value);
+
+	if (n >= sizeof(line))
+		return false;
+	strcpy(line, name);
+	strcat(line, value);
+	l = curl_slist_append(x->headers, line);
+	if (l)
+		x->headers = l;
+	return l;
+}
+
+static bool prepare(struct exchange *x, const struct http_request *r)
+{
+	CURL *e = x->easy;
+	bool ok = add_header(x, "Accept: ", r->accept) && add_header(x, "Expect:", "");
+
+	x->len = 0;
+	x->too_large = false;
+	if (r->body) {
+		ok = ok && add_header(x, "Content-Type: ", r->type);
+		curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body);
+		curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE, (long)strlen(r->body));
+	} else {
+		curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+	}
+	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(r->timeout > 0 ? r->timeout : 1));
+	ok = ok && !curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->headers);
+	return ok && !curl_easy_setopt(e, CURLOPT_URL, r->url);
+}
+
+static void give_back(struct exchange *x)
+{
+	struct http *h = x->h;
+
+	curl_slist_free_all(x->headers);
+	x->headers = NULL;
+	curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, NULL);
+	if (h->free_count < FREE_KEPT)
+		h->free[h->free_count++] = x;
+	else
+		exchange_free(x);
+}
+
+bool http_start(struct http *h, const struct http_request *r, http_done *done, void *arg)
+{
+	struct exchange *x = take(h);
+
+	if (!x)
+		return false;
+	x->done = done;
+	x->arg = arg;
+	if (!prepare(x, r) || curl_multi_add_handle(h->multi, x->easy)) {
+		give_back(x);
+		return false;
+	}
+	return true;
+}
+
+void http_wait(struct http *h, int fd, int ms)
+{
+	struct curl_waitfd w = {.fd = fd, .events = CURL_WAIT_POLLIN};
+
+	curl_multi_poll(h->multi, &w, 1, ms, NULL);
+}
+
+static enum http_error error_of(CURLcode code, const struct exchange *x)
+{
+	switch (code) {
+	case CURLE_OK:
+		return HTTP_NONE;
+	case CURLE_WRITE_ERROR:
+		return x->too_large ? HTTP_TOO_LARGE : HTTP_CONNECT;
+	case CURLE_OPERATION_TIMEDOUT:
+		return HTTP_TIMEOUT;
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CIPHER:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_INVALIDCERTSTATUS:
+		return HTTP_TLS;
+	default:
+		return HTTP_CONNECT;
+	}
+}
+
+static void finish(struct exchange *x, CURLcode code)
+{
+	struct http_reply r = {.error = error_of(code, x), .body = x->body, .len = x->len};
+	long status = 0;
+
+	curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+	r.status = (int)status;
+	if (!r.error && status != 200)
+		r.error = HTTP_STATUS;
+	curl_multi_remove_handle(x->h->multi, x->easy);
+	x->done(x->arg, &r);
+	give_back(x);
+}
+
+void http_run(struct http *h)
+{
+	struct exchange *x;
+	CURLMsg *m;
+	int left;
+
+	curl_multi_perform(h->multi, &left);
+	while ((m = curl_multi_info_read(h->multi, &left))) {
+		CURLcode code = m->data.result;
+
+		if (m->msg == CURLMSG_DONE &&
+			!curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x))
+			finish(x, code);
+	}
+}

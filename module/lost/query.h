@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One query from its begin to its answer, as a state machine without sockets and clock: which HTTP
+ * exchange comes next, and what its outcome means. It fetches locations, asks the servers in turn,
+ * follows redirects, and tries the next location if the server does not know one. */
+#ifndef LOST_QUERY_H
+#define LOST_QUERY_H
+
+#include "ask.h"
+
+#define SERVERS_MAX   8
+#define REDIRECTS_MAX 8
+
+/* X(id, name in $xlost(error)): why an HTTP exchange has no usable body */
+#define HTTP_ERRORS(X)                                                  \
+	X(NONE, "")                                                     \
+	X(CONNECT, "connect") /* no connection, or it broke */          \
+	X(TIMEOUT, "timeout")                                           \
+	X(TLS, "tls")     /* certificate, name, handshake */            \
+	X(STATUS, "http") /* a status other than 200 */                 \
+	X(TOO_LARGE, "too-large")                                       \
+	X(GARBAGE, "garbage")   /* not the expected XML */              \
+	X(REDIRECT, "redirect") /* too many, or to an unknown server */ \
+	X(INSECURE, "insecure") /* a reference that is not https: */
+
+enum http_error {
+#define X(id, name) HTTP_##id,
+	HTTP_ERRORS(X)
+#undef X
+};
+const char *http_error_name(enum http_error e);
+
+/* A server as all processes see it, in shared memory; the client process alone writes. */
+struct server {
+	const char *url;
+	int64_t down_until; /* ms of the clock that the client passes */
+	uint64_t asked, failed;
+};
+
+struct query_config {
+	struct server *server; /* LoST */
+	struct server *lis;    /* HELD */
+	int servers, lises;
+	int timeout, down_time; /* ms */
+	int max_redirects;
+	enum boundary boundary;
+	enum profile prefer;
+	bool recursive;
+	bool http_references;        /* dereference http: URIs */
+	const char *const *redirect; /* "name=url" each; targets of redirects */
+	int redirects;
+	/* Asks the cache; false: it does not know. The answer is the caller's. */
+	bool (*cached)(void *arg, const char *service, const struct spot *s, struct answer *a);
+	void *arg;
+};
+
+struct http_request {
+	const char *url;
+	const char *type; /* of the body */
+	const char *accept;
+	const char *body; /* NULL: GET */
+	int timeout;      /* ms */
+};
+
+struct http_reply {
+	enum http_error error;
+	const char *body;
+	size_t len;
+	int status;
+};
+
+enum step { STEP_HTTP, STEP_DONE };
+
+struct query {
+	const struct query_config *cfg;
+	const struct ask *ask;
+	int64_t deadline;
+	struct http_request http;
+	struct answer answer;
+	struct extent extent; /* of a findService that may enter the cache; freed by query_free() */
+	struct spot spot;     /* the place that was asked for; valid if known */
+	bool known;
+	/* Its own: */
+	struct ask fetched; /* locations from a reference */
+	bool from_fetched;
+	int source, fetched_source;
+	unsigned tried; /* bit i: server i was asked about this location */
+	int server;     /* the one being asked; -1: none (reference or redirect) */
+	int redirects;
+	bool posted; /* the reference refused GET */
+	char *url, *body;
+};
+
+/* The ask stays the caller's, and must outlive the query. Both: STEP_HTTP: carry out q->http;
+ * STEP_DONE: q->answer is the result. Times are ms. */
+enum step query_begin(struct query *q, const struct query_config *cfg, const struct ask *ask,
+	int64_t now, int64_t deadline);
+enum step query_reply(struct query *q, const struct http_reply *r, int64_t now);
+void query_free(struct query *q);
+
+#endif
