@@ -308,8 +308,7 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
 }
 
-/* With ICE only the source of the selected pair is believed. Before a pair is selected, no media
- * pass. */
+/* With ICE no media pass before a pair is selected. */
 static void close_cfg(struct media_stream_cfg *cfg)
 {
 	cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
@@ -435,10 +434,10 @@ static void commands(struct apply_cmds *out, const struct call *c, const struct 
 
 		if (i != l->locals.at[0])
 			command(out, MEDIA_STREAM_SET, p->rtp_stream)->stream =
-				leg_locals_idle(&rtp, p->rtp);
+				leg_locals_idle(&rtp, l->port.rtp_stream, p->rtp);
 		if (i != l->locals.at[1])
 			command(out, MEDIA_STREAM_SET, p->rtcp_stream)->stream =
-				leg_locals_idle(&rtcp, p->rtcp);
+				leg_locals_idle(&rtcp, l->port.rtcp_stream, p->rtcp);
 	}
 	l->committed = true;
 }

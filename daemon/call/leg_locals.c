@@ -64,7 +64,7 @@ void leg_locals_take(const struct relay *r, uint32_t worker, struct leg *l)
 }
 
 struct media_stream_cfg leg_locals_idle(
-	const struct media_stream_cfg *in_use, struct local_port local)
+	const struct media_stream_cfg *in_use, uint32_t stream, struct local_port local)
 {
 	return (struct media_stream_cfg){.local = local,
 		.ctx = in_use->ctx,
@@ -77,5 +77,6 @@ struct media_stream_cfg leg_locals_idle(
 		.emergency = in_use->emergency,
 		.tos = in_use->tos,
 		.side = in_use->side,
+		.serves = stream + 1,
 		.side_serial = in_use->side_serial};
 }

@@ -15,10 +15,11 @@ void leg_locals_take(const struct relay *r, uint32_t worker, struct leg *l);
  * mux. False: the leg has no such port. */
 bool leg_locals_use(struct leg *l, bool rtcp, uint8_t at);
 
-/* Settings for a port that is not in use: it takes part in ICE checks, and relays no media. in_use:
- * settings of the port in use. */
+/* Settings for a port that is not in use: it takes part in ICE checks, and receives media of other
+ * valid pairs for the port in use. Media are never sent from it. in_use, stream: settings and
+ * handle of the port in use. */
 struct media_stream_cfg leg_locals_idle(
-	const struct media_stream_cfg *in_use, struct local_port local);
+	const struct media_stream_cfg *in_use, uint32_t stream, struct local_port local);
 
 /* Whether this is the RTP stream handle of one of the leg's ports. */
 bool leg_has_stream(const struct leg *l, uint32_t rtp_stream);

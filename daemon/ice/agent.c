@@ -235,6 +235,7 @@ int ice_set_remote(struct ice_agent *a, const struct ice_remote *r, uint64_t now
 		stun_key_init(&a->cur.remote_key, r->pwd);
 		a->cur.has_remote = true;
 		settle_role(a, r->lite);
+		a->yield_ns = a->controlling ? 0 : a->now_ns + ICE_YIELD_NS;
 	}
 	for (uint32_t i = 0; i < r->count; i++)
 		add(a, &r->candidate[i]);

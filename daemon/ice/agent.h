@@ -91,6 +91,7 @@ struct ice_remote {
 
 struct ice_out {
 	uint8_t local; /* number of the local candidate to send from */
+	bool proved;   /* the answer to an authentic check from dst */
 	struct endpoint dst;
 	uint16_t len;
 	uint8_t packet[ICE_PACKET_MAX];

@@ -14,6 +14,7 @@
 #define ICE_TRIES        7u                /* Rc of RFC 8489 6.2.1 */
 #define ICE_LAST_WAIT    16u               /* Rm of RFC 8489 6.2.1, in RTOs */
 #define ICE_PATIENCE_NS  (39500 * ICE_MS)  /* RFC 8863 4 */
+#define ICE_YIELD_NS     (200 * ICE_MS)    /* the controlling peer begins: see struct ice_agent */
 #define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
 #define ICE_CLAIMS       3u                /* so many nominations in a row: the peer has moved */
@@ -118,9 +119,13 @@ struct ice_agent {
 	uint8_t error_tokens;
 	uint8_t state;
 	uint32_t changes;
-	uint64_t error_ns;                 /* the tokens are those of this time */
-	uint64_t pace_next_ns;             /* the next check may start */
-	uint64_t start_ns;                 /* of the round of checks */
+	uint64_t error_ns;     /* the tokens are those of this time */
+	uint64_t pace_next_ns; /* the next check may start */
+	uint64_t start_ns;     /* of the round of checks */
+	/* As the controlled side we only answer checks until then. Our checks would reach the peer
+	 * before our SDP does. pion then takes our candidate for a peer-reflexive one, and nominates
+	 * its pair 1 s later. */
+	uint64_t yield_ns;
 	uint64_t valid_ns[ICE_COMPONENTS]; /* first valid pair of the round; 0 = none */
 	struct generation cur, old;        /* old: while a selected pair uses it */
 	struct selected selected[ICE_COMPONENTS];

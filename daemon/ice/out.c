@@ -60,6 +60,7 @@ bool ice_next(struct ice_agent *a, struct ice_out *out)
 		size_t len = write_out(a, &w, o);
 
 		out->local = o->local;
+		out->proved = o->kind == OUT_SUCCESS;
 		out->dst = o->dst;
 		out->len = (uint16_t)len;
 		a->out_at = (uint8_t)((a->out_at + 1) % ICE_OUT);

@@ -152,7 +152,7 @@ int ice_pair_next(const struct ice_agent *a)
 		const struct pair *p = &a->pair[i];
 		int rank = p->triggered ? 0 : p->state == PAIR_WAITING ? 1 : 2;
 
-		if (!p->triggered && p->state > PAIR_WAITING)
+		if (!p->triggered && (p->state > PAIR_WAITING || a->now_ns < a->yield_ns))
 			continue;
 		if (best[rank] >= 0 && a->pair[best[rank]].priority >= p->priority)
 			continue;

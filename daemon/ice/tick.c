@@ -175,6 +175,8 @@ uint64_t ice_deadline(const struct ice_agent *a)
 			next = earlier(next, a->pair[i].due_ns);
 	if (a->cur.has_remote && !a->lite && ice_pair_next(a) >= 0)
 		next = earlier(next, a->pace_next_ns);
+	if (a->cur.has_remote && !a->lite && a->now_ns < a->yield_ns)
+		next = earlier(next, a->yield_ns);
 	next = earlier(next, ice_nominate_ns(a));
 	for (uint8_t c = 0; c < a->components; c++) {
 		const struct selected *s = &a->selected[c];

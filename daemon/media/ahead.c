@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "media/ahead.h"
 
+#include "media/checked.h"
+
 static bool is_awaited(const struct media *m, const struct media_stream *s)
 {
 	const struct media_ctx *c = &m->ctx[s->cfg.ctx];
@@ -80,7 +82,8 @@ bool media_ahead_keep(
 	const struct media_stream *s = &m->stream[stream];
 	struct ahead_packet *p;
 
-	if (!is_awaited(m, s) || !is_believed(&s->learn, &in->src) || in->len > ARENA_MAX_PACKET)
+	if (!is_awaited(m, s) || in->len > ARENA_MAX_PACKET ||
+		!(is_believed(&s->learn, &in->src) || media_checked(m, stream, &in->src)))
 		return false;
 	p = place(m, stream, in->t_ns);
 	if (!p)

@@ -23,8 +23,8 @@ struct media_ahead {
 	uint8_t bytes[MEDIA_AHEAD_MAX][ARENA_MAX_PACKET];
 };
 
-/* Keeps RTP or RTCP from a believed source (signalled, confirmed, or selected by ICE) of a stream
- * that awaits keys. False: another packet, or no room. */
+/* Keeps RTP or RTCP from a believed source (signalled, confirmed, selected by ICE, or of an
+ * authentic ICE check) of a stream that awaits keys. False: another packet, or no room. */
 bool media_ahead_keep(
 	struct media *m, const struct arena *a, const struct packet_in *in, uint32_t stream);
 

@@ -179,6 +179,9 @@
 	 * this one uses; nothing is accepted at its own port. 0 = its own */ \
 	X(uint32_t, via, , BY_VALUE, ZERO, NOT_FROM_TO, \
 		SAVED_LEG(NUM("v", leg, via, SDP_MAX_MEDIA))) \
+	/* ICE (checked.c): handle + 1 of the stream in use, for which this port also receives. \
+	 * 0 = none */ \
+	X(uint32_t, serves, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
 	/* other m-lines share this stream's port: handle + 1 of the first; in their streams, \
 	 * of the next */ \
 	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \

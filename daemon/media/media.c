@@ -182,7 +182,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	if (cmd->id >= m->cfg.max_stream || !cell || cfg->ctx >= m->cfg.max_ctx ||
 		!handle_or_none(cfg->rtp_to, m->cfg.max_stream) ||
 		!handle_or_none(cfg->rtcp_to, m->cfg.max_stream) || cfg->via > m->cfg.max_stream ||
-		cfg->bundle > m->cfg.max_stream)
+		cfg->bundle > m->cfg.max_stream || cfg->serves > m->cfg.max_stream)
 		return -EINVAL;
 	if (*cell != MEDIA_NONE && *cell != cmd->id)
 		return -EINVAL;

@@ -326,7 +326,7 @@ enum media_side_result {
 	MEDIA_SIDE_STALE,   /* the stream is gone, or belongs to another session */
 	MEDIA_SIDE_REFUSED, /* nothing may be sent to this address */
 };
-enum media_side_result media_side_out(const struct media *m, const struct arena *a, uint32_t slot,
+enum media_side_result media_side_out(struct media *m, const struct arena *a, uint32_t slot,
 	const struct side_packet *p, struct packet_out *out);
 /* Any thread: packets given to the keying thread, of all streams. */
 uint64_t media_side_count(const struct media *m, enum side_kind k);

@@ -7,6 +7,7 @@
 
 #include "media/ahead.h"
 #include "media/bundle.h"
+#include "media/checked.h"
 #include "media/draft.h"
 #include "media/fast_path.h"
 #include "media/keys.h"
@@ -60,6 +61,20 @@ static bool is_rtcp(const struct media_stream_cfg *cfg, const uint8_t *p, enum p
 	return kind == PKT_RTCP && (cfg->rtcp || !cfg->rtp || (p[1] >= 200 && p[1] <= 207));
 }
 
+/* With ICE the terminal may send on each valid pair (RFC 8445 12.1). So authenticated media are
+ * accepted from all sources of authentic checks, and from no other. */
+static bool is_source(const struct draft *d, uint32_t stream)
+{
+	const struct media_stream *s = &d->m->stream[stream];
+	const struct endpoint *src = &d->in[d->at].src;
+	bool proves = media_proves(&d->rx->rx, d->rtcp);
+
+	if (!s->cfg.serves &&
+		learn_accepts(&s->learn, &d->m->trial[stream].learn, &s->cfg, src, proves))
+		return true;
+	return (proves || !d->rx->rx.set) && media_checked(d->m, stream, src);
+}
+
 static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
@@ -91,14 +106,17 @@ static uint8_t route(struct draft *d)
 		return draft_drop(d,
 			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
-	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
-		    media_proves(&d->rx->rx, d->rtcp)))
+	if (!is_source(d, stream))
 		return draft_drop(d, PACKET_DROP_SOURCE);
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
 	if (!d->rx->rx.set && media_ahead_keep(m, d->a, in, stream))
 		return PACKET_SIDE;
+	if (s->cfg.serves && m->stream[s->cfg.serves - 1].set) {
+		stream = m->in_stream[d->at] = d->note->stream = s->cfg.serves - 1;
+		s = &m->stream[stream];
+	}
 	if (s->cfg.bundle) {
 		uint32_t line = media_bundle_find(m, stream, d->p, d->len, d->rtcp);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "media/checked.h"
 #include "media/source.h"
 
 static enum side_kind kind_of(enum pkt_kind kind)
@@ -57,7 +58,7 @@ static bool may_go(const struct media *m, const struct media_stream *s, const st
 	return !m->cfg.may_learn || m->cfg.may_learn(m->cfg.may_learn_arg, &s->cfg.remote, to);
 }
 
-enum media_side_result media_side_out(const struct media *m, const struct arena *a, uint32_t slot,
+enum media_side_result media_side_out(struct media *m, const struct arena *a, uint32_t slot,
 	const struct side_packet *p, struct packet_out *out)
 {
 	const struct media_stream *s;
@@ -76,6 +77,8 @@ enum media_side_result media_side_out(const struct media *m, const struct arena 
 		.tos = s->cfg.tos,
 		.in = MEDIA_NONE};
 	memcpy(a->out + out->out_off, p->bytes, p->len);
+	if (p->kind == SIDE_STUN && p->believed)
+		media_checked_add(m, p->stream, &p->peer);
 	return MEDIA_SIDE_SENDS;
 }
 

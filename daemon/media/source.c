@@ -2,6 +2,7 @@
 /* Connects packets to learn.c: decides which packets are relayed, learns their source, and
  * publishes it to other threads. Called by complete.c and by commands. */
 #include "media/source.h"
+#include "media/checked.h"
 #include "media/keys.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -193,7 +194,8 @@ enum packet_verdict media_believe(
 		return PACKET_JOB;
 	return m->cfg.believe(m->cfg.believe_arg, in,
 		endpoint_addr_eq(&in->src, &l->signalled) ||
-			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
+			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)) ||
+			media_checked(m, (uint32_t)(s - m->stream), &in->src));
 }
 
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream,

@@ -201,6 +201,13 @@ struct roc_bucket {
 	uint32_t tokens;
 };
 
+/* Sources that sent authentic ICE checks to this port (checked.h). Written between bursts. */
+#define MEDIA_CHECKED 4
+struct media_checked {
+	struct endpoint of[MEDIA_CHECKED]; /* the latest first; family 0 = free */
+	uint32_t serial;                   /* of the session that answered the checks */
+};
+
 /* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
@@ -220,6 +227,7 @@ struct media_trial {
 	uint16_t roc_used; /* tests in the second roc_second */
 	uint64_t roc_second;
 	struct side_share side; /* side.c, in prepare */
+	struct media_checked checked;
 };
 
 /* Passed from prepare to complete with each job. */

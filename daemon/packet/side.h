@@ -32,8 +32,10 @@ const char *side_kind_name(enum side_kind k);
 #define SIDE_SHARE_STRANGER 16u
 
 struct side_packet {
-	uint8_t kind;   /* enum side_kind */
-	bool believed;  /* received: from the signalled address or the confirmed source */
+	uint8_t kind; /* enum side_kind */
+	/* Received: from the signalled address or the confirmed source. Sent: the answer to an
+	 * authentic ICE check of the peer. */
+	bool believed;
 	bool emergency; /* received: of an emergency call */
 	uint16_t len;
 	struct local_port local; /* received: where it arrived. Sent: ignored */

@@ -361,6 +361,7 @@ static bool next_ice(struct session *s, struct session_out *out)
 
 	if (!s->ice || !ice_next(s->ice, &ice))
 		return false;
+	out->proved = ice.proved;
 	out->rtcp = ice.local % 2;
 	out->at = ice.local / 2;
 	out->dst = ice.dst;
@@ -371,7 +372,7 @@ static bool next_ice(struct session *s, struct session_out *out)
 
 bool session_next(struct session *s, struct session_out *out)
 {
-	out->zrtp = false;
+	out->zrtp = out->proved = false;
 	out->at = 0;
 	if (next_ice(s, out) || session_zrtp_next(s, out))
 		return true;

@@ -131,7 +131,7 @@ static void sdp_lists_all_addresses_of_the_interface(void **state)
 	talk_end(&r.t);
 }
 
-/* An idle port answers checks, and takes and sends no media. */
+/* An idle port answers checks, and receives for the port in use. It sends no media. */
 static void idle_ports_have_no_media(void **state)
 {
 	const struct media_stream_cfg *home, *idle;
@@ -152,6 +152,8 @@ static void idle_ports_have_no_media(void **state)
 	assert_int_equal(idle->side, home->side);
 	assert_int_equal(idle->side_serial, home->side_serial);
 	assert_int_equal(idle->ctx, home->ctx);
+	assert_int_equal(home->serves, 0);
+	assert_int_equal(idle->serves, r.port[session_of(&r, r.a)][0].rtp_stream + 1);
 	talk_end(&r.t);
 }
 

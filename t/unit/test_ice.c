@@ -38,6 +38,25 @@ static void two_full_agents(void **state)
 	assert_true(ice_is_controlling(&N.a) && !ice_is_controlling(&N.b));
 }
 
+/* The peer that offered receives our answer after our checks would arrive. */
+static void the_controlling_side_begins(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		begin("192.0.2.1:5000", "192.0.2.2:6000");
+		net_tell(&N, &N.b, &N.a, false);
+		net_pass(&N, 100 * NET_MS);
+		assert_int_equal(N.sent, 0);
+		if (late) { /* the peer cannot reach us, or waits for our check */
+			net_pass(&N, 150 * NET_MS);
+			assert_true(N.sent > 0);
+		}
+		net_tell(&N, &N.a, &N.b, false);
+		assert_true(net_run(&N, ICE_COMPLETED, 100 * NET_MS));
+		assert_true(net_agree(&N, 1));
+	}
+}
+
 static void two_components_four_addresses(void **state)
 {
 	(void)state;
@@ -279,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_full_agents),
+		cmocka_unit_test(the_controlling_side_begins),
 		cmocka_unit_test(two_components_four_addresses),
 		cmocka_unit_test(second_component_ends_by_mux),
 		cmocka_unit_test(falls_back_to_the_other_family),

@@ -108,12 +108,17 @@ static void no_answer_is_longer_than_its_request(void **state)
 	(void)state;
 	begin();
 	drain(&N.a);
+	unsigned proved = 0;
 	for (unsigned flags = 0; flags < 4; flags++) {
 		n = request(p, ice_ufrag(&N.b), flags & 1 ? ice_pwd(&N.a) : STR("wrong"), flags);
 		ice_take(&N.a, 0, &src, p, n, N.now_ns);
 		assert_true(ice_next(&N.a, &o) && o.len <= n);
+		/* Only a response of class success shows that the check was authentic. */
+		assert_int_equal(o.proved, o.packet[0] == 1 && o.packet[1] == 1);
+		proved += o.proved;
 		drain(&N.a);
 	}
+	assert_in_range(proved, 1, 2);
 	stun_write_head(&w, STUN_REQUEST, TXID);
 	ice_take(&N.a, 0, &src, p, w.len, N.now_ns); /* 20 bytes: an error would be longer */
 	assert_false(ice_next(&N.a, &o));

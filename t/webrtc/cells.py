@@ -92,12 +92,18 @@ def nothing(c):
     return f"no media, offerer {reports[0]['state']}"
 
 
+ETH_P_ALL = 3
+DNS = (53).to_bytes(2, "big")
+
+
 class Sent:
-    """Counts RTP of the peer at a as it enters the gateway, before the relay. It reads the gateway's interface."""
+    """Counts RTP of the peer at a as it enters the gateway, before the relay. It reads the gateway's interface.
+    Chromium changes between IPv4 and IPv6 at the start of a call, so both are counted. Its DNS queries may look like RTP."""
 
     def __init__(self, net):
         self.socket = ng.socket_in(net.gateway, socket.AF_PACKET)
-        self.socket.bind(("g1", 0x0800))
+        self.socket.bind(("g1", ETH_P_ALL))
+        self.sources = [socket.inet_aton(call.address("a")), socket.inet_pton(socket.AF_INET6, call.address("a", 6))]
         self.seen, self.ended = set(), False
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
@@ -105,10 +111,14 @@ class Sent:
     def listen(self):
         while not self.ended:
             if select.select([self.socket], [], [], 0.1)[0]:
-                packet = self.socket.recv(2048)
-                udp = 4 * (packet[0] & 15)
-                if packet[9] == 17 and packet[12:16] == socket.inet_aton(call.address("a")) and len(packet) >= udp + 20:
-                    self.take(packet[udp + 8:])
+                self.read(self.socket.recv(2048))
+
+    def read(self, packet):
+        v6 = packet[0] >> 4 == 6
+        udp = 40 if v6 else 4 * (packet[0] & 15)
+        source, protocol = (packet[8:24], packet[6]) if v6 else (packet[12:16], packet[9])
+        if protocol == socket.IPPROTO_UDP and source in self.sources and len(packet) >= udp + 20 and packet[udp + 2:udp + 4] != DNS:
+            self.take(packet[udp + 8:])
 
     def take(self, rtp):
         if rtp[0] >> 6 == 2 and not 64 <= rtp[1] & 0x7f < 96:
