@@ -26,10 +26,11 @@ bool media_fast_stream(const struct media_stream_cfg *c)
 void media_fast_set(struct media_stream *s)
 {
 	struct media_stream_cfg other = s->cfg;
+	bool usual = !s->watched && !s->guarded;
 
 	other.convert = 0;
-	s->fast = media_fast_stream(&s->cfg) && !s->watched;
-	s->convert = s->cfg.convert && media_fast_stream(&other) && !s->watched;
+	s->fast = usual && media_fast_stream(&s->cfg);
+	s->convert = usual && s->cfg.convert && media_fast_stream(&other);
 }
 
 bool media_fast_way(const struct media_crypto *c)
