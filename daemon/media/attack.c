@@ -76,7 +76,7 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	start_period(m, &all->of[i], now_ns);
 	m->trial[stream].attack.place = i;
 	m->stream[stream].guarded = true;
-	m->stream[stream].fast = false;
+	media_fast_set(&m->stream[stream]);
 	atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&all->begun, 1, memory_order_relaxed);
 	tell(m, &all->of[i]);
