@@ -6,6 +6,7 @@
 #include "media/fast_path.h"
 #include "layout.h"
 #include "media/state.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 #include "proto/rtp.h"
 
@@ -42,8 +43,10 @@ static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t
 		: SRTP_INDEX_MAX + 1;
 }
 
-bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
-	uint32_t at, struct note *note, struct xc_job *job)
+/* tagged is constant where this is inlined. */
+static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
+	const struct arena *a, const struct packet_in *in, uint32_t at, struct note *note,
+	struct xc_job *job, const bool tagged)
 {
 	uint32_t stream = m->in_stream[at], len, ssrc, body_end, out_end, to;
 	const struct media_stream *s, *target;
@@ -52,40 +55,43 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 	const struct media_ctx *rx, *tx;
 
 	if (stream == MEDIA_NONE)
-		return false;
+		return MEDIA_FAST_NO;
 	in += at;
 	s = &m->stream[stream];
 	p = a->in + in->in_off;
 	len = in->len;
 	if (!s->fast || !s->learn.confirmed || len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
-		return false;
+		return MEDIA_FAST_NO;
 	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
-		return false;
+		return MEDIA_FAST_NO;
 	/* Without the hint gcc treats the code below as rare, and clears job and note by "rep
 	 * stos", which starts slowly. */
 	if (__builtin_expect(
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
-		return false;
+		return MEDIA_FAST_NO;
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
-		return false;
+		return MEDIA_FAST_NO;
 	to = s->cfg.rtp_to;
 	target = &m->stream[to];
 	rx = &m->ctx[s->cfg.ctx];
 	tx = &m->ctx[target->cfg.ctx];
-	if (!target->set || !rx->rx.set || !rx->rx.fast || !tx->tx.set || !tx->tx.fast)
-		return false;
+	if (!target->set || !rx->rx.set || !(tagged ? rx->rx.fast_tagged : rx->rx.fast) ||
+		!tx->tx.set || !(tagged ? tx->tx.fast_tagged : tx->tx.fast))
+		return MEDIA_FAST_NO;
+	if (tagged && rx->rx.tagged && media_tag_check(m, a, rx, p, len) == PREAUTH_FORGED)
+		return MEDIA_FAST_FORGED;
 	body_end = len - rx->rx.tail.len;
 	out_end = body_end + tx->tx.tail.len;
 	if (len - RTP_FIXED_LEN < rx->rx.tail.len || out_end > ARENA_MAX_PACKET)
-		return false;
+		return MEDIA_FAST_NO;
 	ssrc = be32(p + 8);
 	if (rx->rx.srtp)
 		rx_index = newest(&rx->rx, ssrc, be16(p + 2));
 	if (tx->tx.srtp)
 		tx_index = newest(&tx->tx, ssrc, be16(p + 2));
 	if ((rx_index | tx_index) > SRTP_INDEX_MAX)
-		return false;
+		return MEDIA_FAST_NO;
 	*job = (struct xc_job){
 		.rx_index = rx_index,
 		.tx_index = tx_index,
@@ -107,7 +113,20 @@ bool media_fast(const struct media *m, const struct arena *a, const struct packe
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,
-		.fast = true,
+		.fast = !tagged,
+		.fast_tagged = tagged,
 		.copy_of = MEDIA_NONE};
-	return true;
+	return MEDIA_FAST_YES;
+}
+
+bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t at, struct note *note, struct xc_job *job)
+{
+	return fast(m, a, in, at, note, job, false) == MEDIA_FAST_YES;
+}
+
+enum media_fast_result media_fast_tagged(const struct media *m, const struct arena *a,
+	const struct packet_in *in, uint32_t at, struct note *note, struct xc_job *job)
+{
+	return fast(m, a, in, at, note, job, true);
 }

@@ -17,6 +17,7 @@
 #include "media/side.h"
 #include "media/source.h"
 #include "media/ssrc.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
@@ -202,10 +203,18 @@ static uint8_t measure_srtp(struct draft *d)
 	return PACKET_JOB;
 }
 
+/* Of SRTP+: a wrong tag ends the packet here, before any hash. */
 static uint8_t received(struct draft *d)
 {
-	uint8_t v = measure(d, rx_tail(d));
+	bool tagged = d->rx->rx.tagged && !d->rtcp;
+	uint8_t v;
 
+	if (tagged && media_tag_check(d->m, d->a, d->rx, d->p, d->len) == PREAUTH_FORGED)
+		return draft_drop(d, PACKET_DROP_FORGED);
+	v = measure(d, rx_tail(d));
+	if (tagged && v == PACKET_JOB && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx) &&
+		d->job->body_len < PREAUTH_CHAIN_LEN)
+		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
@@ -394,6 +403,28 @@ static void leave_with_mid(struct draft *d, uint32_t end)
 	j->tx_key = 0;
 }
 
+/* SRTP+ chain: a block is removed from the end of the payload, or appended, so the engine only
+ * decrypts. */
+static uint8_t leave_with_block(struct draft *d, uint32_t end)
+{
+	struct xc_job *j = d->job;
+
+	if (end + PREAUTH_CHAIN_LEN > ARENA_MAX_PACKET)
+		return draft_drop(d, PACKET_DROP_TOO_LONG);
+	d->note->block = true;
+	if (!d->note->seal) {
+		d->note->seal = j->tx_key;
+		j->tx_key = 0;
+	}
+	return PACKET_JOB;
+}
+
+static bool has_block(const struct draft *d)
+{
+	return (d->rx->rx.tagged && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx)) ||
+		(d->tx && d->tx->tx.tagged && media_tag_chains(&d->tx->tx, &d->tx->cfg->tx));
+}
+
 uint8_t media_leave(struct draft *d)
 {
 	static const struct media_ctx plain;
@@ -408,6 +439,7 @@ uint8_t media_leave(struct draft *d)
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
 	d->note->seal = 0;
+	d->note->block = false;
 	j->ssrc_change = ssrc_change(d, tx);
 	if (tx->tx.srtp) {
 		if (tx->tx.clear >> d->rtcp & 1)
@@ -416,6 +448,8 @@ uint8_t media_leave(struct draft *d)
 	}
 	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
 		leave_with_mid(d, end + t.len);
+	if (v == PACKET_JOB && !d->rtcp && has_block(d))
+		v = leave_with_block(d, end + t.len);
 	return v;
 }
 
@@ -492,6 +526,25 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 	return jobs;
 }
 
+/* Prepares packet i by a path other than media_fast(). Returns the number of jobs. */
+static uint32_t prepare_other(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, uint32_t i, struct xc_job *job, uint32_t jobs)
+{
+	if (!m->taggers)
+		return prepare_one(m, a, in, n, i, job, jobs);
+	switch (media_fast_tagged(m, a, in, i, &m->note[jobs], &job[jobs])) {
+	case MEDIA_FAST_YES:
+		in[i].verdict = PACKET_JOB;
+		return jobs + 1;
+	case MEDIA_FAST_FORGED:
+		in[i].verdict = media_drop(m, m->in_stream[i], PACKET_DROP_FORGED);
+		return jobs;
+	case MEDIA_FAST_NO:
+		break;
+	}
+	return prepare_one(m, a, in, n, i, job, jobs);
+}
+
 uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
 	struct xc_job *job)
 {
@@ -508,7 +561,7 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 			in[i].verdict = PACKET_JOB;
 			jobs++;
 		} else {
-			jobs = prepare_one(m, a, in, n, i, job, jobs);
+			jobs = prepare_other(m, a, in, n, i, job, jobs);
 		}
 	}
 	return jobs;

@@ -20,6 +20,7 @@
 	X(MARTIAN, "martian", "source address is impossible at that interface")        \
 	X(UNCHECKED, "unchecked-source", "too many new sources to check them all")     \
 	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
+	X(FORGED, "forged-tag", "SRTP+ tag is wrong (dropped before authentication)")  \
 	X(SHORT_TAG, "srtcp-tag-32", "SRTCP tag has 32 bits instead of 80 (RFC 4568)") \
 	X(REPLAY, "replay", "index was received before, or is older than the window")  \
 	X(NONCE, "nonce", "index was already sent under this key")                     \
