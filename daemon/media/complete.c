@@ -249,8 +249,8 @@ static void seal_rtcp(
 	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
 }
 
-/* Writes the MID into the decrypted packet in arena.out, or changes the block at its end. Adapts the
- * job, and encrypts the packet. False: encryption failed. */
+/* Writes the MID into the decrypted packet in arena.out, or changes the block at its end. Adapts
+ * the job, and encrypts the packet. False: encryption failed. */
 static bool seal_rtp(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
@@ -260,8 +260,7 @@ static bool seal_rtp(
 	if (n->block)
 		media_tag_block(m, a, n, j);
 	if (n->mid)
-		j->hdr_len += (uint32_t)media_bundle_write_mid(
-			m, n, p, j->hdr_len + j->body_len);
+		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
 	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
 	if (!n->seal)
 		return true;
@@ -485,8 +484,7 @@ static uint8_t complete_other_way(struct media *m, const struct arena *a, struct
 {
 	bool unchanged = m->changed < m->done;
 
-	if (n->fast_tagged && status == XC_OK && unchanged &&
-		fast_path_tagged(m, a, n, in, j, out))
+	if (n->fast_tagged && status == XC_OK && unchanged && fast_path_tagged(m, a, n, in, j, out))
 		return PACKET_SENT;
 	return complete(m, a, n, in, j, status, out);
 }

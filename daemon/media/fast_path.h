@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The fast path of prepare, for nearly all packets. Packets with SRTP+ tags have one of their own, so
- * that other packets pay nothing for it. */
+/* The fast path of prepare, for nearly all packets. Packets with SRTP+ tags have one of their own,
+ * so that other packets pay nothing for it. */
 #ifndef MEDIA_FAST_PATH_H
 #define MEDIA_FAST_PATH_H
 

@@ -233,18 +233,18 @@ struct note {
 	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;
-	bool received;    /* set by complete.c: authentic and new, so copies may go */
-	bool passed;      /* sent unchanged; media.open has the job that decrypts it, */
-	bool opened : 1;  /* if there is one */
-	bool mid : 1;     /* complete.c writes the m-line's MID into it */
-	bool block : 1;   /* complete.c removes or appends the block of SRTP+ chain */
+	bool received;        /* set by complete.c: authentic and new, so copies may go */
+	bool passed;          /* sent unchanged; media.open has the job that decrypts it, */
+	bool opened : 1;      /* if there is one */
+	bool mid : 1;         /* complete.c writes the m-line's MID into it */
+	bool block : 1;       /* complete.c removes or appends the block of SRTP+ chain */
 	bool fast_tagged : 1; /* prepared by media_fast_tagged() */
 	bool fast;            /* prepared by media_fast() */
-	bool other;       /* prepared by media_other(): not RTP */
-	bool bundle;      /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
-	uint8_t kind;     /* then: enum pkt_kind */
-	uint32_t copy_of; /* job of the packet itself; MEDIA_NONE: this is it */
-	uint32_t named;   /* if bundle: media_bundle_named() of the packet itself */
+	bool other;           /* prepared by media_other(): not RTP */
+	bool bundle;          /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
+	uint8_t kind;         /* then: enum pkt_kind */
+	uint32_t copy_of;     /* job of the packet itself; MEDIA_NONE: this is it */
+	uint32_t named;       /* if bundle: media_bundle_named() of the packet itself */
 };
 
 /* Estimated index of an SSRC without state, in bursts not completed yet. Scratch. */

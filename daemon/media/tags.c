@@ -114,8 +114,8 @@ static void compute(struct preauth_window *w, const struct preauth_key *k, uint3
 	}
 }
 
-void media_tag_take(struct media *m, const struct arena *a, const struct media_ctx *rx,
-	const struct xc_job *j)
+void media_tag_take(
+	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
 {
 	const struct media_crypto *c = &rx->cfg->rx;
 	enum preauth_scheme s = media_tag_scheme(c);
@@ -143,8 +143,8 @@ void media_tag_take(struct media *m, const struct arena *a, const struct media_c
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
-static uint32_t tag_of(struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc,
-	uint64_t index)
+static uint32_t tag_of(
+	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {
 	if (t->ssrc != ssrc || index - t->first >= t->n) {
 		t->n = k->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
@@ -166,8 +166,8 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	if (preauth_is_header(k->scheme))
 		put_be32(p + len - 4, preauth_header(k, p));
 	else if (k->scheme == PREAUTH_CHAIN)
-		p[len - 1] = tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index) &
-			15;
+		p[len - 1] =
+			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index) & 15;
 	else
 		put_be32(p + len - 4,
 			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index));

@@ -67,8 +67,8 @@ enum preauth_result media_tag_check(const struct media *m, const struct arena *a
 
 /* complete: SRTP authenticated the packet of this job. Call it only if rx is tagged. With chain,
  * arena.out has the decrypted packet. */
-void media_tag_take(struct media *m, const struct arena *a, const struct media_ctx *rx,
-	const struct xc_job *j);
+void media_tag_take(
+	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j);
 
 /* complete: writes the tag behind the SRTP packet p, whose length with tag is len. */
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,

@@ -94,8 +94,7 @@ __attribute__((target("aes"))) static void encrypt_by_cpu(
 		for (uint32_t j = 0; j < 4; j++)
 			_mm_storeu_si128((__m128i *)(block + 16 * (i + j)),
 				_mm_aesenclast_si128(x[j],
-					_mm_loadu_si128(
-						(const __m128i *)(rk + 16 * AES_ROUNDS))));
+					_mm_loadu_si128((const __m128i *)(rk + 16 * AES_ROUNDS))));
 	}
 }
 #endif

@@ -75,7 +75,8 @@ static void set_ctx(struct talk *t, bool fresh)
 	assert_int_equal(media_command(t->r->m, &b), 0);
 }
 
-static struct talk talk_of(uint8_t scheme_a, uint8_t scheme_b, enum srtp_suite_id suite, uint8_t mki)
+static struct talk talk_of(
+	uint8_t scheme_a, uint8_t scheme_b, enum srtp_suite_id suite, uint8_t mki)
 {
 	struct talk t = {.r = rig_new(suite, suite, mki),
 		.a = key_for(A_TX, suite, scheme_a),
@@ -175,8 +176,8 @@ static void refused(struct talk *t, enum packet_verdict why)
 	assert_int_equal(rig_dropped(t->r, A, why), before + 1);
 }
 
-static const enum srtp_suite_id suites[] = {SUITE_AES_CM_128_80, SUITE_AES_CM_128_32,
-	SUITE_AEAD_AES_128_GCM, SUITE_AES_256_CM_80};
+static const enum srtp_suite_id suites[] = {
+	SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, SUITE_AEAD_AES_128_GCM, SUITE_AES_256_CM_80};
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
