@@ -121,6 +121,8 @@
 		"suites offered to terminals, best first; strong = all that encrypt")               \
 	X("sdes-accept", LIVE, SDES_ACCEPT, sdes, "strong", "SUITE,...",                            \
 		"suites and session parameters accepted from terminals")                            \
+	X("preauth", LIVE, PREAUTH, sdes.preauth, "accept", "off|accept|offer[:SCHEME]",            \
+		"SRTP+ tags, which drop forged packets early: never, if offered, or offer them")    \
 	X("keying-threads", START, UINT8, keying_threads, "1", "N",                                 \
 		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
 	X("dtls-cert", START, STRING, dtls_cert, "", "FILE",                                        \

@@ -30,6 +30,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[DECIMAL] = sizeof(double),
 		[LEARNING] = sizeof(int),
 		[ZRTP] = sizeof(enum zrtp_policy),
+		[PREAUTH] = sizeof(struct preauth_policy),
 		[BOOL] = sizeof(bool),
 		[FLAG] = sizeof(bool),
 		[LEVEL] = sizeof(int),

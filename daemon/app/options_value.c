@@ -219,6 +219,25 @@ static const char *set_zrtp(enum zrtp_policy *field, const char *value)
 	return NULL;
 }
 
+static const char *set_preauth(struct preauth_policy *field, const char *value)
+{
+	static const char *const names[] = {"off", "accept", "offer"};
+	static const char *const right =
+		"off, accept, offer, or offer:SCHEME with a scheme of xcipherd(8)";
+	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
+	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!str_eq(use, str_from(names[i])))
+			continue;
+		if (scheme.s && (i != PREAUTH_USE_OFFER || !preauth_find(&s, scheme)))
+			return right;
+		*field = (struct preauth_policy){.use = (enum preauth_use)i, .scheme = s};
+		return NULL;
+	}
+	return right;
+}
+
 static const char *set_recording(enum record_format *field, const char *value)
 {
 	static const char *const names[] = {"raw", "eth"};
@@ -494,6 +513,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_mins(o, value);
 	case RECORDING:
 		return set_recording(field, value);
+	case PREAUTH:
+		return set_preauth(field, value);
 	case ZRTP:
 		return set_zrtp(field, value);
 	case LEARNING:

@@ -248,6 +248,7 @@ const struct relay_ops bridge_ops = {
 	.ctx_take = bridge_op_ctx_take,
 	.ctx_release = bridge_op_ctx_release,
 	.key_take = bridge_op_key_take,
+	.preauth_take = bridge_op_preauth_take,
 	.key_release = bridge_op_key_release,
 	.commit = op_commit,
 	.stream_cut = op_stream_cut,

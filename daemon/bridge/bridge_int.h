@@ -96,6 +96,8 @@ int bridge_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker);
 void bridge_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx);
 int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
 	const struct srtp_master *rtcp);
+int bridge_op_preauth_take(
+	void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m, uint8_t scheme);
 void bridge_op_key_release(void *arg, uint32_t worker, uint32_t slot);
 
 /* --- bridge_marks.c --------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "srtp/preauth.h"
 
 int bridge_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
 {
@@ -72,6 +73,12 @@ static int fill(struct xc_key pair[2], const struct srtp_master *m, const struct
 	return err;
 }
 
+/* The last key slots are reserved for emergency calls. */
+static bool may_take_key(const struct bridge *r, const struct bridge_site *s)
+{
+	return r->emergency || s->keys.n > (uint64_t)s->keys.all * r->cfg.emergency_percent / 100;
+}
+
 int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
 	const struct srtp_master *rtcp)
 {
@@ -86,9 +93,7 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		*slot = 0;
 		return 0;
 	}
-	if ((!r->emergency &&
-		    s->keys.n <= (uint64_t)s->keys.all * r->cfg.emergency_percent / 100) ||
-		!handles_take(&s->keys, &pair))
+	if (!may_take_key(r, s) || !handles_take(&s->keys, &pair))
 		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
 	lent = s->lent[pair];
 	/* The worker reads a slot only after the command that announces it, so no lock is
@@ -109,6 +114,30 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		lent_put(s, lent);
 		handles_put(&s->keys, pair);
 		return err == -ENOSPC ? bridge_shortage(r, SHORT_KEYS, err) : err;
+	}
+	*slot = 2 * pair;
+	return 0;
+}
+
+int bridge_op_preauth_take(
+	void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m, uint8_t scheme)
+{
+	struct bridge *r = arg;
+	struct bridge_site *s = &r->site[worker];
+	struct xc_key *key = batch_runner_arena(s->w->runner)->key;
+	uint32_t pair;
+	int err;
+
+	if (!may_take_key(r, s) || !handles_take(&s->keys, &pair))
+		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
+	/* No command announces it: the context's command names it, and engines do not use it. */
+	_Static_assert(sizeof(struct preauth_key) <= sizeof(*key), "it fits into a slot");
+	err = preauth_key_init(
+		(struct preauth_key *)&key[2 * pair], (enum preauth_scheme)(scheme - 1), m);
+	if (err) {
+		secmem_wipe(&key[2 * pair], sizeof(*key));
+		handles_put(&s->keys, pair);
+		return err;
 	}
 	*slot = 2 * pair;
 	return 0;

@@ -86,6 +86,19 @@ static int take_key(const struct relay *r, uint32_t worker, uint32_t *slot,
 	return err;
 }
 
+static int take_preauth(
+	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_params *p)
+{
+	int err;
+
+	if (*slot != SLOT_UNSET)
+		return 0;
+	err = r->ops->preauth_take(r->arg, slot, worker, &p->key[0], p->preauth);
+	if (err)
+		*slot = SLOT_UNSET;
+	return err;
+}
+
 static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t local)
 {
 	int err;
@@ -117,6 +130,8 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 	err = take_key(r, worker, &l->tx_slot, &l->tx, 0);
 	if (!err)
 		past_keys_ours(l, &l->tx.key[0], l->tx_slot);
+	err = err ? err : take_preauth(r, worker, &l->rx_preauth_slot, &l->rx);
+	err = err ? err : take_preauth(r, worker, &l->tx_preauth_slot, &l->tx);
 	return err;
 }
 
@@ -134,7 +149,7 @@ static void drop(struct leg *l, bool for_good)
 	explicit_bzero(&l->ice, sizeof(l->ice));
 	l->rtp_proto = SDP_PROTO_OTHER;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
-	l->tx_slot = 0;
+	l->tx_slot = l->rx_preauth_slot = l->tx_preauth_slot = 0;
 	explicit_bzero(&l->rx, sizeof(l->rx));
 	explicit_bzero(&l->tx, sizeof(l->tx));
 	keying_end(&l->keying);
@@ -163,7 +178,8 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 /* --- Publish ---------------------------------------------------------------------------------- */
 
-static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t *slot)
+static struct media_crypto crypto_of(
+	const struct srtp_params *p, const uint32_t *slot, uint32_t preauth_slot)
 {
 	struct media_crypto c = {
 		.suite = srtp_params_suite(p), .pass = p->pass, .awaited = p->awaited};
@@ -180,6 +196,8 @@ static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t
 	c.clear_rtp = p->unencrypted_srtp;
 	c.clear_rtcp = p->unencrypted_srtcp;
 	c.no_rtp_auth = p->key[0].no_rtp_auth;
+	c.preauth = p->preauth;
+	c.preauth_slot = preauth_slot;
 	return c;
 }
 
@@ -408,8 +426,8 @@ static void commands(struct apply_cmds *out, const struct call *c, const struct 
 {
 	struct leg *l = s->leg[media];
 	const struct leg *peer = leg_peer(c, s, media);
-	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_slot),
-		.tx = crypto_of(&l->tx, &l->tx_slot),
+	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_slot, l->rx_preauth_slot),
+		.tx = crypto_of(&l->tx, &l->tx_slot, l->tx_preauth_slot),
 		.rx_new = l->rx_new || !l->committed,
 		.tx_new = l->tx_new || !l->committed,
 		.tx_rtcp_index = l->tx_rtcp_from,

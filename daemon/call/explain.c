@@ -373,6 +373,8 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add(x, d, "direction", dir_name(l->dir));
 	add_suites_now(x, d, s, l, &st);
 	add_sas(x, d, l);
+	if (l->rx.preauth)
+		add(x, d, "SRTP+", preauth_name((enum preauth_scheme)(l->rx.preauth - 1)));
 	add_media(x, d, l, &st);
 	add_drops(x, d, "dropped", &st);
 	add_drops(x, d, "RTCP dropped", &rtcp);

@@ -28,6 +28,16 @@ static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
 	return SLOT_UNSET;
 }
 
+/* The slot for the key of SRTP+ that follows from the new first key. */
+static void set_preauth(
+	uint32_t *slot, const struct srtp_params *old, const struct srtp_params *now)
+{
+	if (!now->preauth)
+		*slot = 0;
+	else if (now->preauth != old->preauth || !srtp_same_key(&now->key[0], &old->key[0]))
+		*slot = SLOT_UNSET;
+}
+
 /* If one key stays, added and removed keys belong to the same crypto context, so indexes continue
  * (RFC 3711 3.3.1). */
 void leg_set_rx(struct leg *leg, const struct srtp_params *p)
@@ -51,6 +61,7 @@ void leg_set_rx(struct leg *leg, const struct srtp_params *p)
 		if (!has_slot(slot, leg->rx_slot[j]))
 			past_keys_push(leg, &leg->rx.key[j], leg->rx_slot[j]);
 	leg->rx_new |= !goes_on;
+	set_preauth(&leg->rx_preauth_slot, &leg->rx, p);
 	memcpy(leg->rx_told, told, sizeof(told));
 	leg->rx = *p;
 	memcpy(leg->rx_slot, slot, sizeof(slot));
@@ -66,6 +77,7 @@ void leg_set_tx(struct leg *leg, const struct srtp_params *p)
 		leg->tx_slot = !p->keys ? 0 : k && k->slot ? k->slot : SLOT_UNSET;
 		leg->tx_told = LIFE_LEFT;
 	}
+	set_preauth(&leg->tx_preauth_slot, &leg->tx, p);
 	leg->tx_new |= !srtp_same_key(&leg->tx.key[0], &p->key[0]);
 	leg->tx = *p;
 }

@@ -79,6 +79,7 @@ struct leg {
 	struct leg_locals locals;
 	uint32_t ctx, session, side_serial; /* media_stream_cfg */
 	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
+	uint32_t rx_preauth_slot, tx_preauth_slot;        /* keys of SRTP+; 0: none */
 	struct past_key rx_past[RX_PAST];                 /* the latest first */
 	enum key_life rx_told[SRTP_PARAMS_KEYS], tx_told; /* lifetimes that were reported for
 							   * these keys */

@@ -66,6 +66,8 @@ uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX])
 	for (uint32_t i = 0; i < ARRAY_LEN(l->rx_past); i++)
 		add(out, &n, l->rx_past[i].slot);
 	add(out, &n, l->tx_slot);
+	add(out, &n, l->rx_preauth_slot);
+	add(out, &n, l->tx_preauth_slot);
 	for (uint32_t i = 0; (k = keying_our_key(&l->keying, i)); i++)
 		add(out, &n, k->slot);
 	return n;

@@ -5,7 +5,7 @@
 
 #include "call/model.h"
 
-#define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 1 + SUITE_COUNT + KEYING_MIKEY_KEYS)
+#define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 3 + SUITE_COUNT + KEYING_MIKEY_KEYS)
 
 /* Holds the slot of a terminal's key that left force. Replaces the oldest such key. */
 void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);

@@ -90,6 +90,9 @@ static void add_crypto_params(struct query *q, struct ngval *d, const struct leg
 	add_word(q, x, s->unencrypted_srtp, "UNENCRYPTED_SRTP");
 	add_word(q, x, s->unencrypted_srtcp, "UNENCRYPTED_SRTCP");
 	add_word(q, x, s->key[0].no_rtp_auth, "UNAUTHENTICATED_SRTP");
+	if (s->preauth)
+		ngval_add_str(q->p, d, STR("SRTP+"),
+			str_from(preauth_name((enum preauth_scheme)(s->preauth - 1))));
 	if (s->key[0].kdr)
 		ngval_add_str(q->p, x, STR_NONE, pool_printf(q->p, "KDR=%u", s->key[0].kdr));
 	add_int(q, d, "crypto keys", s->keys);

@@ -83,6 +83,10 @@ struct relay_ops {
 	 * suite. -ENOSPC, -EIO, -EINVAL. */
 	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
 		const struct srtp_master *rtcp);
+	/* Derives the key of SRTP+ from a master key into a free slot pair. scheme: as
+	 * srtp_params.preauth. Errors as key_take. key_release() frees it. */
+	int (*preauth_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
+		uint8_t scheme);
 	/* Wipes and frees the pair after the worker has finished every batch that may use it.
 	 * Ignores 0. */
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);

@@ -37,10 +37,24 @@ static const struct sdes *taken(const struct sdp_line *l, const struct keying_sd
 	return found;
 }
 
+/* Hands a line on, without SRTP+: its sender offers that to us, not to the other terminal. */
 static bool add_line(struct keying_lines *to, const struct sdp_line *l, const struct keying_in *in)
 {
-	struct str text = pool_printf(in->p, "crypto:" STR_FMT, STR_ARG(l->arg));
+	const struct str plus = STR(SDES_PREAUTH "=");
+	struct str text = STR_NONE, rest = l->arg, word;
+	struct sbuf b;
 
+	sbuf_init(&b, 0);
+	sbuf_str(&b, STR("crypto"));
+	for (char sep = ':'; (word = str_word(&rest)).len; sep = ' ') {
+		if (word.len >= plus.len && str_eq_nocase((struct str){word.s, plus.len}, plus))
+			continue;
+		sbuf_put(&b, &sep, 1);
+		sbuf_str(&b, word);
+	}
+	if (!b.err)
+		text = pool_strdup(in->p, sbuf_view(&b));
+	sbuf_fini(&b);
 	if (!text.s || to->n == KEYING_LINES)
 		return false;
 	to->line[to->n++] = text;
@@ -138,6 +152,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		s->in_force = half ? KEYING_SDES : KEYING_PASS;
 		sdes_rx(&a->rx, &line[at], &bag);
 		a->rx.pass = !half;
+		a->rx.preauth = 0;
 		a->tx = (struct srtp_params){.pass = true};
 		sdes_in_force(&s->sdes, &line[at], NULL);
 	}
@@ -158,6 +173,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	l = answered(a, &offered);
 	if (a->answerer.state->in_force == KEYING_SDES) { /* half way */
 		ours = sdes_key_answer(&a->offerer, offered, in);
+		if (ours)
+			ours->preauth = 0;
 		if (!ours || !sdes_key_write(a->lines, ours, in)) {
 			a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
 			return KEYING_REFUSES;
@@ -172,6 +189,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	s->in_force = KEYING_PASS;
 	sdes_rx(&a->rx, offered, &s->sdes.bag);
 	a->rx.pass = true;
+	a->rx.preauth = 0;
 	sdes_in_force(&s->sdes, offered, ours);
 	return KEYING_AGREES;
 }

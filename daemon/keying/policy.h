@@ -3,7 +3,15 @@
 #ifndef KEYING_POLICY_H
 #define KEYING_POLICY_H
 
+#include "srtp/preauth.h"
 #include "srtp/suite.h"
+
+/* What becomes of SRTP+ where a request does not say it. */
+enum preauth_use { PREAUTH_USE_OFF, PREAUTH_USE_ACCEPT, PREAUTH_USE_OFFER };
+struct preauth_policy {
+	enum preauth_use use;
+	enum preauth_scheme scheme; /* that is offered */
+};
 
 /* Which suites and session parameters. A script that asks for one by name in its flags gets it
  * nevertheless: it is the operator's as well. */
@@ -11,6 +19,7 @@ struct sdes_policy {
 	uint8_t offer[SUITE_COUNT]; /* suites that we offer, in order; SUITE_PLAIN ends the list */
 	uint32_t accept;            /* bit per enum srtp_suite_id: what a terminal may offer us */
 	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
+	struct preauth_policy preauth;
 };
 
 /* What becomes of ZRTP where a request does not say it. */

@@ -82,6 +82,7 @@ struct sdes_key *sdes_key_answer(
 	k->unencrypted_srtp = line->unencrypted_srtp;
 	k->unencrypted_srtcp = line->unencrypted_srtcp;
 	k->old_name = line->old_name;
+	k->preauth = line->preauth;
 	k->key.master.no_rtp_auth = line->master.no_rtp_auth;
 	k->key.master.kdr = line->master.kdr; /* ours is its sender's too */
 	return k;
@@ -106,7 +107,8 @@ bool sdes_key_write(struct keying_lines *to, const struct sdes_key *k, const str
 		.master = k->key.master,
 		.unencrypted_srtp = k->unencrypted_srtp,
 		.unencrypted_srtcp = k->unencrypted_srtcp,
-		.old_name = k->old_name};
+		.old_name = k->old_name,
+		.preauth = k->preauth};
 	struct str text = STR_NONE;
 	struct sbuf b;
 

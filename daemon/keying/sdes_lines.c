@@ -64,7 +64,8 @@ void sdes_rx(struct srtp_params *out, const struct sdes *line, const struct sdes
 {
 	*out = (struct srtp_params){.keys = (uint8_t)(1 + line->more),
 		.unencrypted_srtp = line->unencrypted_srtp,
-		.unencrypted_srtcp = line->unencrypted_srtcp};
+		.unencrypted_srtcp = line->unencrypted_srtcp,
+		.preauth = line->preauth};
 	_Static_assert(SDES_MAX_KEYS == SRTP_PARAMS_KEYS, "every key of a line has a place");
 	out->key[0] = line->master;
 	if (line->more)
@@ -75,7 +76,8 @@ void sdes_tx(struct srtp_params *out, const struct sdes_key *k)
 {
 	*out = (struct srtp_params){.keys = 1,
 		.unencrypted_srtp = k->unencrypted_srtp,
-		.unencrypted_srtcp = k->unencrypted_srtcp};
+		.unencrypted_srtcp = k->unencrypted_srtcp,
+		.preauth = k->preauth};
 	out->key[0] = k->key.master;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SDES: which a=crypto lines we write and accept (RFC 4568 5.1, 7). Our keys: sdes_keys.c. Pure. */
 #include "base/secmem.h"
+#include "keying/preauth_policy.h"
 #include "keying/rows.h"
 #include "keying/sdes_keys.h"
 #include "keying/sdes_lines.h"
@@ -47,6 +48,12 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	struct sdes_refused refused;
 
 	s->lines = sdes_lines(s->line, &s->bag, m, &rules, in, &refused);
+	/* Unknown schemes are ignored: RFC 4568 6.3.7. */
+	for (uint32_t i = 0; i < s->lines; i++)
+		s->line[i].preauth = keying_preauth_accepts(in)
+			? keying_preauth_fits(s->line[i].preauth, &s->line[i].master,
+				  s->line[i].unencrypted_srtp)
+			: 0;
 	if (s->lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
@@ -97,12 +104,15 @@ static bool is_same_offer(
 /* --- Answers of terminals --------------------------------------------------------------------- */
 
 /* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC
- * 4568 6.3). */
+ * 4568 6.3). An answer without SRTP+ declines it. */
 static struct sdes_key *fits(struct keying_sdes *s, const struct sdes *line)
 {
 	struct sdes_key *k = sdes_key_of(s, line->master.suite);
 
-	return k && k->tag == line->tag && params_of_key(k) == sdes_params_of(line) ? k : NULL;
+	return k && k->tag == line->tag && params_of_key(k) == sdes_params_of(line) &&
+			(!line->preauth || line->preauth == k->preauth)
+		? k
+		: NULL;
 }
 
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
@@ -129,6 +139,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		a->answerer.state->in_force = KEYING_SDES;
 		sdes_rx(&a->rx, &line[i], &bag);
 		sdes_tx(&a->tx, k);
+		a->tx.preauth = a->rx.preauth;
 		sdes_in_force(s, &line[i], k);
 	}
 	secmem_wipe(line, sizeof(line));
@@ -204,6 +215,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	if (!line)
 		return KEYING_PASSES;
 	k = sdes_key_answer(&a->offerer, line, in);
+	if (k && !keying_preauth_accepts(in))
+		k->preauth = 0;
 	if (!k || !sdes_key_write(a->lines, k, in)) {
 		a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
 		return KEYING_REFUSES;
@@ -211,6 +224,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	s->in_force = KEYING_SDES;
 	sdes_rx(&a->rx, line, &s->sdes.bag);
 	sdes_tx(&a->tx, k);
+	a->rx.preauth = k->preauth;
 	sdes_in_force(&s->sdes, line, k);
 	return KEYING_AGREES;
 }
@@ -289,6 +303,16 @@ static bool uses_old_name(const struct keying_leg *l, enum srtp_suite_id suite)
 	return srtp_params_suite(l->rx) == suite && s->rx_old_name;
 }
 
+/* SRTP+ in force stays, also where the policy only accepts it. */
+static uint8_t preauth_offered(const struct keying_leg *to, const struct sdes_key *k,
+	bool no_rtp_auth, const struct keying_in *in)
+{
+	struct srtp_master m = {.suite = k->key.master.suite, .no_rtp_auth = no_rtp_auth};
+	uint8_t now = to->active && to->rx->keys ? to->rx->preauth : 0;
+
+	return keying_preauth_fits(keying_preauth_offers(in, now), &m, k->unencrypted_srtp);
+}
+
 /* Suites of the offerer go first. */
 static enum keying_result write_offer(struct keying_offer *o, const struct keying_in *in)
 {
@@ -314,6 +338,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 		k->unencrypted_srtp = params & NG_SDES_UNENCRYPTED_SRTP;
 		k->unencrypted_srtcp = params & NG_SDES_UNENCRYPTED_SRTCP;
 		k->old_name = uses_old_name(&o->to, w.suite[i]);
+		k->preauth = preauth_offered(&o->to, k, no_rtp_auth, in);
 		k->key.master.kdr = 0;
 		k->key.master.no_rtp_auth = no_rtp_auth;
 		s->suite[s->suites++] = w.suite[i];

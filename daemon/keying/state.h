@@ -22,7 +22,8 @@ struct sdes_key { /* one that a line of ours names */
 	struct keying_key key;
 	uint32_t tag; /* 0 = gets another one when it is offered */
 	bool unencrypted_srtp, unencrypted_srtcp;
-	bool old_name; /* as sdes.old_name */
+	bool old_name;   /* as sdes.old_name */
+	uint8_t preauth; /* likewise */
 };
 
 struct keying_sdes {

@@ -19,6 +19,7 @@
 #include "media/source.h"
 #include "media/ssrc.h"
 #include "media/state.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 #include "srtp/ref.h"
 
@@ -202,6 +203,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (v != PACKET_SENT)
 		return v;
 	n->received = true;
+	if (n->rx->rx.tagged && !rtcp)
+		media_tag_take(m, a, n->rx, j);
 	if (!n->passed)
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
@@ -263,16 +266,20 @@ static void convert(const struct note *n, uint8_t *p, const struct xc_job *j)
 		law_bytes(p + j->hdr_len, len - padding, XC_LAW(n->convert));
 }
 
-/* Converts the decrypted packet in arena.out, or writes the MID into it, adapts the job, and
- * encrypts the packet. False: encryption failed. */
+/* Changes the decrypted packet in arena.out: converts it, writes the MID into it, or changes the
+ * block at its end. Adapts the job, and encrypts the packet. False: encryption failed. */
 static bool seal_rtp(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
 	uint8_t *p = a->out + j->out_off;
 	struct xc_job seal;
 
+	if (n->block)
+		media_tag_cut(n, j);
 	if (n->convert)
 		convert(n, p, j);
+	if (n->block)
+		media_tag_append(a, n, j);
 	if (n->mid)
 		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
 	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
@@ -390,7 +397,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
-	if (n->mid || n->convert) {
+	if (n->mid || n->convert || n->block) {
 		changed = *j;
 		if (!seal_rtp(m, a, n, &changed))
 			return media_drop(m, n->stream, PACKET_DROP_STALE);
@@ -414,6 +421,8 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 		.tos = target->cfg.tos,
 		.in = n->in,
 	};
+	if (n->tx->tx.tagged && !(j->flags & XC_JOB_RTCP))
+		media_tag_write(m, a, n->tx, j, out->len);
 	return PACKET_SENT;
 }
 
@@ -477,6 +486,30 @@ static inline bool fast_path(struct media *m, const struct arena *a, const struc
 	return true;
 }
 
+/* Completes packets of prepare's fast path for SRTP+. */
+static bool fast_path_tagged(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
+{
+	if (!fast_path(m, a, n, in, j, out))
+		return false;
+	if (n->rx->rx.tagged)
+		media_tag_take(m, a, n->rx, j);
+	if (n->tx->tx.tagged)
+		media_tag_write(m, a, n->tx, j, out->len);
+	return true;
+}
+
+/* Completes a packet by a path other than fast_path(). Returns its verdict. */
+static uint8_t complete_other_way(struct media *m, const struct arena *a, struct note *n,
+	struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
+{
+	bool unchanged = m->changed < m->done;
+
+	if (n->fast_tagged && status == XC_OK && unchanged && fast_path_tagged(m, a, n, in, j, out))
+		return PACKET_SENT;
+	return complete(m, a, n, in, j, status, out);
+}
+
 uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
 	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
 {
@@ -498,7 +531,7 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in
 			fast_path(m, a, note, p, &job[k], &out[outs]))
 			v = PACKET_SENT;
 		else
-			v = complete(m, a, note, p, &job[k], status[k], &out[outs]);
+			v = complete_other_way(m, a, note, p, &job[k], status[k], &out[outs]);
 		m->out_stream[outs] = note->to;
 		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)

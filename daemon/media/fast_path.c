@@ -6,6 +6,7 @@
 #include "media/fast_path.h"
 #include "layout.h"
 #include "media/state.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 #include "proto/rtp.h"
 
@@ -52,9 +53,16 @@ static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t
 		: SRTP_INDEX_MAX + 1;
 }
 
-/* law: of streams with conversion, else of all others. A constant in each of the two copies. */
-static inline __attribute__((always_inline)) bool fast(const struct media *m, const struct arena *a,
-	const struct packet_in *in, uint32_t at, struct note *note, struct xc_job *job, bool law)
+/* Three copies of one function, with a constant kind each. */
+enum kind {
+	USUAL,
+	CONVERTED, /* of streams with media_stream_cfg.convert */
+	TAGGED,    /* of contexts with SRTP+ tags */
+};
+
+static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
+	const struct arena *a, const struct packet_in *in, uint32_t at, struct note *note,
+	struct xc_job *job, const enum kind kind)
 {
 	uint32_t stream = m->in_stream[at], len, ssrc, body_end, out_end, to;
 	const struct media_stream *s, *target;
@@ -63,43 +71,46 @@ static inline __attribute__((always_inline)) bool fast(const struct media *m, co
 	const struct media_ctx *rx, *tx;
 
 	if (stream == MEDIA_NONE)
-		return false;
+		return MEDIA_FAST_NO;
 	in += at;
 	s = &m->stream[stream];
 	p = a->in + in->in_off;
 	len = in->len;
-	if (!(law ? s->convert : s->fast) || !s->learn.confirmed || len < RTP_FIXED_LEN ||
-		len > ARENA_MAX_PACKET)
-		return false;
-	if (law && (p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8))
-		return false;
+	if (!(kind == CONVERTED ? s->convert : s->fast) || !s->learn.confirmed ||
+		len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
+		return MEDIA_FAST_NO;
+	if (kind == CONVERTED && (p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8))
+		return MEDIA_FAST_NO;
 	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
-		return false;
+		return MEDIA_FAST_NO;
 	/* Without the hint gcc treats the code below as rare, and clears job and note by "rep
 	 * stos", which starts slowly. */
 	if (__builtin_expect(
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
-		return false;
+		return MEDIA_FAST_NO;
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
-		return false;
+		return MEDIA_FAST_NO;
 	to = s->cfg.rtp_to;
 	target = &m->stream[to];
 	rx = &m->ctx[s->cfg.ctx];
 	tx = &m->ctx[target->cfg.ctx];
-	if (!target->set || !rx->rx.set || !rx->rx.fast || !tx->tx.set || !tx->tx.fast)
-		return false;
+	if (!target->set || !rx->rx.set || !(kind == TAGGED ? rx->rx.fast_tagged : rx->rx.fast) ||
+		!tx->tx.set || !(kind == TAGGED ? tx->tx.fast_tagged : tx->tx.fast))
+		return MEDIA_FAST_NO;
+	if (kind == TAGGED && rx->rx.tagged && media_tag_check(m, a, rx, p, len) == PREAUTH_FORGED)
+		return MEDIA_FAST_FORGED;
 	body_end = len - rx->rx.tail.len;
 	out_end = body_end + tx->tx.tail.len;
 	if (len - RTP_FIXED_LEN < rx->rx.tail.len || out_end > ARENA_MAX_PACKET)
-		return false;
+		return MEDIA_FAST_NO;
 	ssrc = be32(p + 8);
 	if (rx->rx.srtp)
 		rx_index = newest(&rx->rx, ssrc, be16(p + 2));
 	if (tx->tx.srtp)
 		tx_index = newest(&tx->tx, ssrc, be16(p + 2));
 	if ((rx_index | tx_index) > SRTP_INDEX_MAX)
-		return false;
+		return MEDIA_FAST_NO;
 	*job = (struct xc_job){
 		.rx_index = rx_index,
 		.tx_index = tx_index,
@@ -112,7 +123,7 @@ static inline __attribute__((always_inline)) bool fast(const struct media *m, co
 		.rx_tag_off = body_end + rx->rx.tail.tag,
 		.tx_tag_off = body_end + tx->tx.tail.tag,
 		.ssrc = ssrc,
-		.convert = law ? media_convert(s->cfg.convert, p[1] & 0x7f) : 0,
+		.convert = kind == CONVERTED ? media_convert(s->cfg.convert, p[1] & 0x7f) : 0,
 	};
 	*note = (struct note){.in = at,
 		.stream = stream,
@@ -122,19 +133,26 @@ static inline __attribute__((always_inline)) bool fast(const struct media *m, co
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,
-		.fast = true,
+		.fast = kind != TAGGED,
+		.fast_tagged = kind == TAGGED,
 		.copy_of = MEDIA_NONE};
-	return true;
+	return MEDIA_FAST_YES;
 }
 
 bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job)
 {
-	return fast(m, a, in, at, note, job, false);
+	return fast(m, a, in, at, note, job, USUAL) == MEDIA_FAST_YES;
 }
 
 bool media_fast_convert(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job)
 {
-	return fast(m, a, in, at, note, job, true);
+	return fast(m, a, in, at, note, job, CONVERTED) == MEDIA_FAST_YES;
+}
+
+enum media_fast_result media_fast_tagged(const struct media *m, const struct arena *a,
+	const struct packet_in *in, uint32_t at, struct note *note, struct xc_job *job)
+{
+	return fast(m, a, in, at, note, job, TAGGED);
 }

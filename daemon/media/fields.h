@@ -56,6 +56,10 @@
 	/* Keys are not agreed yet: nothing is accepted or sent. The direction is plain until \
 	 * then. */ \
 	X(bool, awaited, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
+	/* SRTP+ (tags.h): 0 = none, else 1 + enum preauth_scheme. Fast path: fast_path.h */ \
+	X(uint8_t, preauth, , BY_VALUE, ZERO, ANY, NOT_SAVED) \
+	/* its key, of the first master key: a slot that has a struct preauth_key */ \
+	X(uint32_t, preauth_slot, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	X(struct media_key, key, [MEDIA_KEYS], BY_VALUE, ANY, ANY, NOT_SAVED)
 
 /* A context: a media of one side. */

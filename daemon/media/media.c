@@ -20,11 +20,15 @@
 #include "media/source.h"
 #include "media/ssrc.h"
 #include "media/state.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 
 static void way_set(
 	struct media *m, struct media_way *w, const struct media_crypto *c, bool tx, bool rename)
 {
+	struct media_crypto untagged = *c;
+
+	untagged.preauth = 0;
 	media_key_settle(m, w);
 	w->rename = rename && !c->pass;
 	w->tail = media_tail(c, false);
@@ -34,9 +38,12 @@ static void way_set(
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
-	/* Plain packets are renamed as they come in, SRTP as it leaves. */
 	w->f8 = srtp_suite_get(c->suite)->cipher == XC_CIPHER_AES_F8;
-	w->fast = media_fast_way(c) && !(w->rename && tx == w->srtp);
+	w->tagged = c->preauth;
+	/* Plain packets are renamed as they come in, SRTP as it leaves. */
+	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp) &&
+		!media_tag_chains(w, c);
+	w->fast = w->fast_tagged && !w->tagged;
 	w->clear = c->clear_rtp;
 	/* A received packet shows its own encryption. A suite without a cipher shows it in the E
 	 * flag. */
@@ -50,7 +57,8 @@ static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 {
 	const struct srtp_suite *s = srtp_suite_get(c->suite);
 
-	if (!s || c->mki_len > SUITE_MAX_MKI_LEN || c->keys > MEDIA_KEYS)
+	if (!s || c->mki_len > SUITE_MAX_MKI_LEN || c->keys > MEDIA_KEYS ||
+		!media_tags_are_sound(m, c))
 		return false;
 	if (!media_is_srtp(c))
 		return c->keys == 0 && c->key[0].slot == 0 && c->mki_len == 0 && !c->no_rtp_auth;
@@ -119,6 +127,26 @@ static void tables_set(struct media *m, struct media_ctx *c, const struct media_
 	media_ledger_join(m, c, true, was && !cfg->tx_new ? &old.tx : NULL, &cfg->tx);
 }
 
+static bool has_tags(const struct media_ctx_cfg *cfg)
+{
+	return cfg->rx.preauth || cfg->tx.preauth;
+}
+
+/* Tags of a key that stays are still right. */
+static void tags_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
+{
+	const struct media_ctx_cfg *old = c->cfg;
+
+	m->taggers += has_tags(cfg);
+	m->taggers -= has_tags(old);
+	if (has_tags(cfg) &&
+		(cfg->rx_new || old->rx.preauth != cfg->rx.preauth ||
+			old->tx.preauth != cfg->tx.preauth ||
+			old->rx.preauth_slot != cfg->rx.preauth_slot ||
+			old->tx.preauth_slot != cfg->tx.preauth_slot))
+		media_tags_forget(m, (uint32_t)(c - m->ctx));
+}
+
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
 {
 	const struct media_ctx_cfg *cfg = &cmd->ctx;
@@ -135,6 +163,7 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 		return -EINVAL;
 	c->cfg = &m->ctx_cfg[cmd->id];
 	c->more = m->ssrc[cmd->id];
+	tags_set(m, c, cfg);
 	tables_set(m, c, cfg);
 	if (cfg->rx_new)
 		media_attack_new_keys(m, cmd->id);
@@ -263,6 +292,7 @@ static int ctx_del(struct media *m, uint32_t id)
 	}
 	media_key_settle(m, &m->ctx[id].rx);
 	media_key_settle(m, &m->ctx[id].tx);
+	m->taggers -= has_tags(&m->ctx_cfg[id]);
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
 	memset(&m->ctx_cfg[id], 0, sizeof(m->ctx_cfg[id]));
 	m->ctx[id].changed = m->burst;
@@ -474,11 +504,12 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->bundle = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->ahead = bigmem_alloc(1, sizeof(*m->ahead));
+	m->tags = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
 		!m->key || !m->epochs || !m->again || !m->attacks || !m->watch || !m->bundle ||
-		!m->ahead) {
+		!m->ahead || !m->tags) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -509,6 +540,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));
 	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
 	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
+	bigmem_free(m->tags, m->cfg.max_ctx, sizeof(*m->tags));
 	free(m->epochs);
 	free(m->attacks);
 	free(m);

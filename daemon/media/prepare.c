@@ -19,6 +19,7 @@
 #include "media/side.h"
 #include "media/source.h"
 #include "media/ssrc.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
@@ -223,10 +224,18 @@ static uint8_t measure_srtp(struct draft *d)
 	return PACKET_JOB;
 }
 
+/* Of SRTP+: a wrong tag ends the packet here, before any hash. */
 static uint8_t received(struct draft *d)
 {
-	uint8_t v = measure(d, rx_tail(d));
+	bool tagged = d->rx->rx.tagged && !d->rtcp;
+	uint8_t v;
 
+	if (tagged && media_tag_check(d->m, d->a, d->rx, d->p, d->len) == PREAUTH_FORGED)
+		return draft_drop(d, PACKET_DROP_FORGED);
+	v = measure(d, rx_tail(d));
+	if (tagged && v == PACKET_JOB && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx) &&
+		d->job->body_len < PREAUTH_CHAIN_LEN)
+		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
@@ -398,15 +407,21 @@ static uint8_t leave_rtcp(struct draft *d)
 	return v;
 }
 
+static bool has_block(const struct draft *d)
+{
+	return (d->rx->rx.tagged && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx)) ||
+		(d->tx && d->tx->tx.tagged && media_tag_chains(&d->tx->tx, &d->tx->cfg->tx));
+}
+
 /* G.711 for a terminal that has the other law. The engine converts between its two ciphers. It does
- * not know how much of an encrypted packet is padding, and applies F8 last. Of such packets it only
- * decrypts. */
+ * not know how much of an encrypted packet is padding or a block of SRTP+, and applies F8 last. Of
+ * such packets it only decrypts. */
 static void convert(struct draft *d)
 {
 	const struct media_stream_cfg *cfg = &d->m->stream[d->note->stream].cfg;
 	uint32_t how = d->rtcp ? 0 : media_convert(cfg->convert, d->p[1] & 0x7f);
 
-	if (d->p[0] & RTP_P_BIT || d->rx->rx.f8)
+	if (d->p[0] & RTP_P_BIT || d->rx->rx.f8 || has_block(d))
 		d->note->convert = how;
 	else
 		d->job->convert = how;
@@ -429,6 +444,22 @@ static void leave_with_mid(struct draft *d, uint32_t end)
 	j->tx_key = 0;
 }
 
+/* SRTP+ chain: a block is removed from the end of the payload, or appended, so the engine only
+ * decrypts. */
+static uint8_t leave_with_block(struct draft *d, uint32_t end)
+{
+	struct xc_job *j = d->job;
+
+	if (end + PREAUTH_CHAIN_LEN > ARENA_MAX_PACKET)
+		return draft_drop(d, PACKET_DROP_TOO_LONG);
+	d->note->block = true;
+	if (!d->note->seal) {
+		d->note->seal = j->tx_key;
+		j->tx_key = 0;
+	}
+	return PACKET_JOB;
+}
+
 uint8_t media_leave(struct draft *d)
 {
 	static const struct media_ctx plain;
@@ -443,6 +474,7 @@ uint8_t media_leave(struct draft *d)
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
 	d->note->seal = 0;
+	d->note->block = false;
 	j->ssrc_change = ssrc_change(d, tx);
 	if (tx->tx.srtp) {
 		if (tx->tx.clear >> d->rtcp & 1)
@@ -455,6 +487,8 @@ uint8_t media_leave(struct draft *d)
 		d->note->seal = j->tx_key;
 		j->tx_key = 0;
 	}
+	if (v == PACKET_JOB && !d->rtcp && has_block(d))
+		v = leave_with_block(d, end + t.len);
 	return v;
 }
 
@@ -505,33 +539,74 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 	m->shed_before_ns[true] = emergency_before_ns;
 }
 
-/* Prepares packet i of the burst by the slow path. left: packets of the burst after this one.
- * Returns the number of jobs. */
-static uint32_t prepare_one(struct media *m, const struct arena *a, struct packet_in *in,
-	uint32_t i, uint32_t left, struct xc_job *job, uint32_t jobs)
-{
-	struct draft d = {.m = m,
-		.a = a,
-		.in = in,
-		.at = i,
-		.p = a->in + in[i].in_off,
-		.len = in[i].len,
-		.quiet_to = MEDIA_NONE,
-		.note = &m->note[jobs],
-		.job = &job[jobs]};
+struct burst {
+	struct media *m;
+	const struct arena *a;
+	struct packet_in *in;
+	struct xc_job *job;
+	uint32_t n, jobs; /* packets, and jobs so far */
+};
 
-	uint32_t own = jobs, end = m->cfg.burst_max - left;
+/* Prepares packet i of the burst by the slow path. left: packets that are prepared after it. */
+static void prepare_slow(struct burst *b, uint32_t i, uint32_t left)
+{
+	struct packet_in *in = &b->in[i];
+	uint32_t own = b->jobs, end = b->m->cfg.burst_max - left;
+	struct draft d = {.m = b->m,
+		.a = b->a,
+		.in = b->in,
+		.at = i,
+		.p = b->a->in + in->in_off,
+		.len = in->len,
+		.quiet_to = MEDIA_NONE,
+		.note = &b->m->note[own],
+		.job = &b->job[own]};
 
 	*d.note = (struct note){
 		.in = i, .stream = MEDIA_NONE, .why = PACKET_SENT, .copy_of = MEDIA_NONE};
-	in[i].verdict = prepare(&d);
-	jobs += in[i].verdict == PACKET_JOB;
+	in->verdict = prepare(&d);
+	if (in->verdict != PACKET_JOB)
+		return;
+	b->jobs++;
 	/* Copies must leave enough jobs for the burst's own packets. */
-	if (in[i].verdict == PACKET_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
-		jobs += media_copies(&d, job, jobs, end);
-	if (in[i].verdict == PACKET_JOB && d.note->bundle)
-		jobs += media_bundle_copies(&d, job, own, jobs, end);
-	return jobs;
+	if (d.copies || d.quiet_to != MEDIA_NONE)
+		b->jobs += media_copies(&d, b->job, b->jobs, end);
+	if (d.note->bundle)
+		b->jobs += media_bundle_copies(&d, b->job, own, b->jobs, end);
+}
+
+/* Prepares packet i by any path but that of most packets. */
+static void prepare_other(struct burst *b, uint32_t i, uint32_t left)
+{
+	struct note *note = &b->m->note[b->jobs];
+	struct xc_job *job = &b->job[b->jobs];
+	enum media_fast_result res = MEDIA_FAST_NO;
+
+	if (media_fast_convert(b->m, b->a, b->in, i, note, job))
+		res = MEDIA_FAST_YES;
+	else if (b->m->taggers)
+		res = media_fast_tagged(b->m, b->a, b->in, i, note, job);
+	switch (res) {
+	case MEDIA_FAST_YES:
+		b->in[i].verdict = PACKET_JOB;
+		b->jobs++;
+		break;
+	case MEDIA_FAST_FORGED:
+		b->in[i].verdict = media_drop(b->m, b->m->in_stream[i], PACKET_DROP_FORGED);
+		break;
+	case MEDIA_FAST_NO:
+		prepare_slow(b, i, left);
+	}
+}
+
+static inline void prepare_one(struct burst *b, uint32_t i, uint32_t left)
+{
+	if (!media_fast(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
+		prepare_other(b, i, left);
+		return;
+	}
+	b->in[i].verdict = PACKET_JOB;
+	b->jobs++;
 }
 
 static bool suspect(const struct media *m, uint32_t i)
@@ -541,49 +616,37 @@ static bool suspect(const struct media *m, uint32_t i)
 
 /* A burst while a stream is under attack: packets of such streams go last. Order within each stream
  * remains. */
-static uint32_t prepare_guarded(struct media *m, const struct arena *a, struct packet_in *in,
-	uint32_t n, struct xc_job *job)
+static void prepare_guarded(struct burst *b)
 {
-	uint32_t jobs = 0, left = n;
+	uint32_t left = b->n;
 
-	for (uint32_t i = 0; i < n; i++) {
-		media_prefetch(m, in, n, i);
-		if (suspect(m, i))
-			continue;
-		left--;
-		in[i].verdict = PACKET_JOB;
-		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs]))
-			jobs++;
-		else
-			jobs = prepare_one(m, a, in, i, left, job, jobs);
+	for (uint32_t i = 0; i < b->n; i++) {
+		media_prefetch(b->m, b->in, b->n, i);
+		if (!suspect(b->m, i))
+			prepare_one(b, i, --left);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		if (suspect(m, i))
-			jobs = prepare_one(m, a, in, i, --left, job, jobs);
-	return jobs;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (suspect(b->m, i))
+			prepare_slow(b, i, --left);
 }
 
 uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
 	struct xc_job *job)
 {
-	uint32_t jobs = 0;
+	struct burst b = {.m = m, .a = a, .in = in, .job = job, .n = n};
 
 	assert(n <= m->cfg.burst_max);
 	assert(m->burst - m->done < m->bursts);
 	media_lane_use(m, ++m->burst);
 	media_slots_begin(m, in, n);
 	media_prefetch_begin(m, in, n);
-	if (__builtin_expect(media_attacked(m) != 0, 0))
-		return prepare_guarded(m, a, in, n, job);
+	if (__builtin_expect(media_attacked(m) != 0, 0)) {
+		prepare_guarded(&b);
+		return b.jobs;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		media_prefetch(m, in, n, i);
-		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs]) ||
-			media_fast_convert(m, a, in, i, &m->note[jobs], &job[jobs])) {
-			in[i].verdict = PACKET_JOB;
-			jobs++;
-		} else {
-			jobs = prepare_one(m, a, in, i, n - i - 1, job, jobs);
-		}
+		prepare_one(&b, i, n - i - 1);
 	}
-	return jobs;
+	return b.jobs;
 }

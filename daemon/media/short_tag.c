@@ -9,6 +9,7 @@
  * ends short ones for good, in both directions. */
 #include "media/short_tag.h"
 #include "media/state.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 #include "srtp/ref.h"
 
@@ -132,6 +133,7 @@ void media_tag_fits(struct media *m, const struct arena *a, const struct note *n
 
 struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 {
+	uint8_t more = (uint8_t)(rtcp ? 0 : media_tag_len(c)); /* behind all the others */
 	const struct srtp_suite *s = srtp_suite_get(c->suite);
 	uint32_t tag = rtcp ? s->rtcp_tag_len : c->no_rtp_auth ? 0 : s->rtp_tag_len;
 	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
@@ -140,9 +142,9 @@ struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 		return (struct media_tail){.tag = 0,
 			.word = (uint8_t)tag,
 			.mki = (uint8_t)(tag + word),
-			.len = (uint8_t)(tag + word + mki)};
+			.len = (uint8_t)(tag + word + mki + more)};
 	return (struct media_tail){.word = 0,
 		.mki = (uint8_t)word,
 		.tag = (uint8_t)(word + mki),
-		.len = (uint8_t)(word + mki + tag)};
+		.len = (uint8_t)(word + mki + tag + more)};
 }

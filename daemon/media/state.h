@@ -12,6 +12,7 @@
 #include "srtp/replay.h"
 
 struct media_way;
+struct media_tags;
 
 /* Per context and direction. A terminal uses one or two; more are a conference or an attack. */
 #define MEDIA_SSRCS 16
@@ -129,6 +130,8 @@ struct media_way {
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool fast : 1;                  /* media_fast_way() */
 	bool f8 : 1;                    /* AES in F8 mode */
+	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
+	bool fast_tagged : 1;           /* fast, or would be without these tags */
 	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
 	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
@@ -252,16 +255,18 @@ struct note {
 	/* Contexts of stream and to, valid unless those are stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;
-	bool received;    /* set by complete.c: authentic and new, so copies may go */
-	bool passed;      /* sent unchanged; media.open has the job that decrypts it, */
-	bool opened : 1;  /* if there is one */
-	bool mid : 1;     /* complete.c writes the m-line's MID into it */
-	bool fast;        /* prepared by media_fast() */
-	bool other;       /* prepared by media_other(): not RTP */
-	bool bundle;      /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
-	uint8_t kind;     /* then: enum pkt_kind */
-	uint32_t copy_of; /* job of the packet itself; MEDIA_NONE: this is it */
-	uint32_t named;   /* if bundle: media_bundle_named() of the packet itself */
+	bool received;        /* set by complete.c: authentic and new, so copies may go */
+	bool passed;          /* sent unchanged; media.open has the job that decrypts it, */
+	bool opened : 1;      /* if there is one */
+	bool mid : 1;         /* complete.c writes the m-line's MID into it */
+	bool block : 1;       /* complete.c removes or appends the block of SRTP+ chain */
+	bool fast_tagged : 1; /* prepared by media_fast_tagged() */
+	bool fast;            /* prepared by media_fast() */
+	bool other;           /* prepared by media_other(): not RTP */
+	bool bundle;          /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
+	uint8_t kind;         /* then: enum pkt_kind */
+	uint32_t copy_of;     /* job of the packet itself; MEDIA_NONE: this is it */
+	uint32_t named;       /* if bundle: media_bundle_named() of the packet itself */
 };
 
 /* Estimated index of an SSRC without state, in bursts not completed yet. Scratch. */
@@ -294,6 +299,8 @@ struct media {
 	uint32_t bundlers;           /* number of streams with bundle: likewise */
 	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
 	struct media_ahead *ahead;   /* packets that wait for keys */
+	struct media_tags *tags;     /* [max_ctx]: touched only where one has tags */
+	uint32_t taggers;            /* number of contexts with tags */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
 	/* [burst_max]: the burst's own arena slots in use; checked for copies only */

@@ -21,6 +21,7 @@
 	X(UNCHECKED, "unchecked-source", "too many new sources to check them all")       \
 	X(GUARD, "guard", "the stream is under attack, and the packet is not plausible") \
 	X(BAD_TAG, "bad-tag", "authentication failed")                                   \
+	X(FORGED, "forged-tag", "SRTP+ tag is wrong (dropped before authentication)")    \
 	X(SHORT_TAG, "srtcp-tag-32", "SRTCP tag has 32 bits instead of 80 (RFC 4568)")   \
 	X(REPLAY, "replay", "index was received before, or is older than the window")    \
 	X(NONCE, "nonce", "index was already sent under this key")                       \

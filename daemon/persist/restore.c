@@ -257,6 +257,8 @@ static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, s
 	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++)
 		l->rx_slot[i] = SLOT_UNSET;
 	l->tx_slot = SLOT_UNSET;
+	l->rx_preauth_slot = l->rx.preauth ? SLOT_UNSET : 0;
+	l->tx_preauth_slot = l->tx.preauth ? SLOT_UNSET : 0;
 	if (l->tx.keys)
 		l->tx_rtcp_from = (uint32_t)(next < SRTCP_INDEX_MAX ? next : SRTCP_INDEX_MAX);
 	if (t->err)

@@ -6,6 +6,7 @@
 #include "persist/save_format.h"
 #include "persist/save_rows.h"
 #include "persist/save_tables.h"
+#include "srtp/preauth.h"
 
 /* Rows of the column "saved" of media/fields.h. Each table below defines which of SAVED_CALL,
  * SAVED_SIDE and SAVED_LEG are its own. */
@@ -31,6 +32,7 @@ static const struct field sdes_fields[] = {
 	NUM("o", sdes, more_at, 255),
 	FLAG("r", sdes, unencrypted_srtp),
 	FLAG("c", sdes, unencrypted_srtcp),
+	NUM("q", sdes, preauth, PREAUTH_SCHEMES_COUNT),
 	FLAG("a", sdes, old_name),
 	NUM("w", sdes, wsh, UINT32_MAX),
 };
@@ -47,6 +49,7 @@ static const struct field params_fields[] = {
 		N(srtp_params, keys)},
 	FLAG("r", srtp_params, unencrypted_srtp),
 	FLAG("c", srtp_params, unencrypted_srtcp),
+	NUM("q", srtp_params, preauth, PREAUTH_SCHEMES_COUNT),
 	FLAG("p", srtp_params, pass),
 	FLAG("w", srtp_params, awaited),
 	RECORD_ROW("x", srtp_params, rtcp, save_master),
@@ -59,6 +62,7 @@ static const struct field our_fields[] = {
 	NUM("t", sdes_key, tag, 999999999),
 	FLAG("r", sdes_key, unencrypted_srtp),
 	FLAG("c", sdes_key, unencrypted_srtcp),
+	NUM("q", sdes_key, preauth, PREAUTH_SCHEMES_COUNT),
 	FLAG("a", sdes_key, old_name),
 };
 static const struct record our_record = RECORD_OF(our_fields);

@@ -178,6 +178,8 @@ enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, N
 #define NG_ICE_LITE_BACKWARDS 0x2
 #define NG_ICE_LITE_OFF       0x4
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
+/* SRTP+, for the SDP's sender and its receiver. */
+enum ng_preauth { NG_PREAUTH_DEFAULT, NG_PREAUTH_OFF, NG_PREAUTH_ACCEPT, NG_PREAUTH_OFFER };
 /* Towards the receiver of the SDP, and for offers of its sender. */
 enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE };
 #define NG_MIKEY_MODES 5u
@@ -277,6 +279,8 @@ struct ng_request {
 	struct str mikey_peer; /* identity of the receiver of the SDP; empty = not given */
 	struct str dtls_hash;  /* of our a=fingerprint, "sha-256"; empty = default */
 	uint32_t zrtp;         /* NG_ZRTP_* */
+	enum ng_preauth preauth;
+	uint8_t preauth_scheme; /* 1 + enum preauth_scheme; 0 = the default */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;

@@ -212,6 +212,7 @@ static const struct key keys[] = {
 	TEXT("MIKEY-peer", KEY_TEXT, mikey_peer), /* before MIKEY: the longer name first */
 	{"MIKEY", KEY_ITEMS, 0, ng_set_mikey},
 	{"ZRTP", KEY_ITEMS, 0, ng_set_zrtp},
+	{"preauth", KEY_ITEMS, 0, ng_set_preauth},
 	{"ICE-lite", KEY_ITEMS, 0, ng_set_ice_lite},
 	{"ICE", KEY_ITEMS, 0, ng_set_ice},
 	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},

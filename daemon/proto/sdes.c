@@ -6,6 +6,7 @@
 
 #include "base/secmem.h"
 #include "proto/base64.h"
+#include "srtp/preauth.h"
 
 #define LIFETIME_MAX_EXP 48 /* RFC 4568 6.1: at most 2^48 SRTP packets */
 
@@ -132,10 +133,21 @@ static enum sdes_err parse_keys(
 	return err ? err : check_mkis(k, *n);
 }
 
+static uint8_t preauth_of(struct str name)
+{
+	enum preauth_scheme s;
+
+	return preauth_find(&s, name) ? (uint8_t)(1 + s) : SDES_PREAUTH_UNKNOWN;
+}
+
 static enum sdes_err parse_param(struct sdes *s, struct srtp_master *m, struct str text)
 {
 	uint64_t v;
 
+	if (strip_prefix(&text, STR(SDES_PREAUTH "="))) {
+		s->preauth = preauth_of(text);
+		return SDES_OK;
+	}
 	if (text.s[0] == '-') /* its sender lets us ignore it: RFC 4568 6.3.7 */
 		return SDES_OK;
 	if (str_eq_nocase(text, STR("UNENCRYPTED_SRTP"))) {
@@ -287,6 +299,9 @@ void sdes_write(
 		sbuf_str(b, STR(" UNENCRYPTED_SRTCP"));
 	if (s->master.no_rtp_auth)
 		sbuf_str(b, STR(" UNAUTHENTICATED_SRTP"));
+	if (s->preauth && s->preauth <= PREAUTH_SCHEMES_COUNT)
+		sbuf_printf(b, " " SDES_PREAUTH "=%s",
+			preauth_name((enum preauth_scheme)(s->preauth - 1)));
 	if (s->wsh)
 		sbuf_printf(b, " WSH=%u", (unsigned)s->wsh);
 }

@@ -7,7 +7,9 @@
 #include "base/sbuf.h"
 #include "srtp/kdf.h"
 
-#define SDES_MAX_KEYS 4u /* of a line */
+#define SDES_MAX_KEYS        4u /* of a line */
+#define SDES_PREAUTH         "-xcipher-preauth"
+#define SDES_PREAUTH_UNKNOWN 255 /* a scheme that we do not know */
 
 struct sdes {
 	uint32_t tag; /* 1 to 9 digits */
@@ -16,6 +18,9 @@ struct sdes {
 	uint8_t more;    /* number of further keys of this line, at most SDES_MAX_KEYS - 1, */
 	uint8_t more_at; /* and the index of the first in the bag passed to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
+	/* SRTP+, the parameter -xcipher-preauth: 0 = none, else 1 + enum preauth_scheme, or
+	 * SDES_PREAUTH_UNKNOWN */
+	uint8_t preauth;
 	bool old_name; /* suite was written as srtp_suite.alias, as phones did before RFC 6188 */
 	uint32_t wsh;  /* window size hint, 0 = not given */
 };

@@ -14,6 +14,9 @@ struct srtp_params {
 	struct srtp_master key[SRTP_PARAMS_KEYS];
 	uint8_t keys; /* 0: RTP in clear; then key[0].suite is SUITE_PLAIN */
 	bool unencrypted_srtp, unencrypted_srtcp;
+	/* SRTP+ (preauth.h): RTP has tags by a key that follows from key[0]; 0 = none, else 1 +
+	 * enum preauth_scheme */
+	uint8_t preauth;
 	/* Passed through. rx: the terminal's packets leave unchanged. tx: the terminal gets the
 	 * other terminal's packets, and none of ours; then there are no keys. */
 	bool pass;

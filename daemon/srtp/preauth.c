@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Computes the tags of SRTP+. Tags are computed ahead of packets, or by one short MAC, so this file
- * may call a library for AES. */
+/* Computes the tags of SRTP+. */
 #include "srtp/preauth.h"
 
 #include <errno.h>
@@ -9,7 +8,11 @@
 #include "base/secmem.h"
 #include "srtp/ref.h"
 
-enum { AES_KEY_LEN = 16, AES_BLOCKS = 32 };
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { AES_KEY_LEN = 16, AES_ROUNDS = 10, AES_BLOCKS = 32, FIPS_BYTES = 20 };
 
 static const struct {
 	const char *name;
@@ -30,6 +33,16 @@ unsigned preauth_bits(enum preauth_scheme s)
 	return schemes[s].bits;
 }
 
+bool preauth_find(enum preauth_scheme *s, struct str name)
+{
+	for (unsigned i = 0; i < PREAUTH_SCHEMES_COUNT; i++)
+		if (str_eq_nocase(name, str_from(schemes[i].name))) {
+			*s = (enum preauth_scheme)i;
+			return true;
+		}
+	return false;
+}
+
 /* --- Keys ------------------------------------------------------------------------------------- */
 
 /* HMAC's state after a key block (RFC 2104), with a key of 20 bytes. */
@@ -46,62 +59,127 @@ static void hmac_state(uint32_t state[5], const uint8_t *key, uint8_t pad)
 
 int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct srtp_master *m)
 {
+	uint8_t rk[240];
+
 	*k = (struct preauth_key){.scheme = s};
 	/* Each scheme has its own label, so no key serves two schemes. */
 	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, (uint8_t)(PREAUTH_LABEL + s)))
 		return -EINVAL;
 	hmac_state(k->inner, k->seed, 0x36);
 	hmac_state(k->outer, k->seed, 0x5c);
-	if (s != PREAUTH_SEQUENCE_AES)
-		return 0;
-	k->aes = EVP_CIPHER_CTX_new();
-	if (k->aes && EVP_EncryptInit_ex(k->aes, EVP_aes_128_ecb(), NULL, k->seed, NULL) == 1 &&
-		EVP_CIPHER_CTX_set_padding(k->aes, 0) == 1)
-		return 0;
-	preauth_key_fini(k);
-	return -ENOMEM;
-}
-
-void preauth_key_fini(struct preauth_key *k)
-{
-	EVP_CIPHER_CTX_free(k->aes); /* wipes its round keys */
-	secmem_wipe(k, sizeof(*k));
+	srtp_ref_aes_expand(rk, k->seed, AES_KEY_LEN);
+	memcpy(k->rk, rk, sizeof(k->rk));
+	secmem_wipe(rk, sizeof(rk));
+	return 0;
 }
 
 /* --- Sequence --------------------------------------------------------------------------------- */
 
-void preauth_sequence(
+#if defined(__x86_64__)
+/* The compiler interleaves the blocks, which hides the latency of a round. */
+__attribute__((target("aes"))) static void encrypt_by_cpu(
+	uint8_t *block, uint32_t n, const uint8_t *rk)
+{
+	for (uint32_t i = 0; i < n; i += 4) {
+		__m128i x[4];
+
+		for (uint32_t j = 0; j < 4; j++)
+			x[j] = _mm_xor_si128(
+				_mm_loadu_si128((const __m128i *)(block + 16 * (i + j))),
+				_mm_loadu_si128((const __m128i *)rk));
+		for (uint32_t r = 1; r < AES_ROUNDS; r++)
+			for (uint32_t j = 0; j < 4; j++)
+				x[j] = _mm_aesenc_si128(
+					x[j], _mm_loadu_si128((const __m128i *)(rk + 16 * r)));
+		for (uint32_t j = 0; j < 4; j++)
+			_mm_storeu_si128((__m128i *)(block + 16 * (i + j)),
+				_mm_aesenclast_si128(x[j],
+					_mm_loadu_si128((const __m128i *)(rk + 16 * AES_ROUNDS))));
+	}
+}
+#endif
+
+/* Encrypts n blocks; up to three blocks behind them may change, too. */
+static void encrypt(uint8_t *block, uint32_t n, const uint8_t *rk)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("aes")) {
+		encrypt_by_cpu(block, n, rk);
+		return;
+	}
+#endif
+	for (uint32_t i = 0; i < n; i++)
+		srtp_ref_aes_block(block + 16 * i, block + 16 * i, rk, AES_ROUNDS);
+}
+
+static void aes_sequence(
 	const struct preauth_key *k, uint32_t ssrc, uint64_t index, uint32_t *tag, uint32_t n)
 {
 	uint8_t block[AES_BLOCKS * 16];
 	uint64_t end = index + n;
-	int len;
+	size_t used = 0;
 
+	_Static_assert(AES_BLOCKS % 4 == 0, "encrypt() works by four blocks");
 	while (index < end) {
 		uint64_t first = index / 4, last = (end - 1) / 4;
 		uint32_t blocks =
 			last - first < AES_BLOCKS ? (uint32_t)(last - first + 1) : AES_BLOCKS;
 
-		for (uint32_t i = 0; i < blocks; i++) {
+		uint32_t round = (blocks + 3) / 4 * 4;
+
+		for (uint32_t i = 0; i < round; i++) {
 			put_be32(block + 16 * i, ssrc);
 			put_be32(block + 16 * i + 4, 0);
 			put_be32(block + 16 * i + 8, (uint32_t)((first + i) >> 32));
 			put_be32(block + 16 * i + 12, (uint32_t)(first + i));
 		}
-		(void)EVP_EncryptUpdate(k->aes, block, &len, block, (int)(16 * blocks));
+		used = 16 * (size_t)round > used ? 16 * (size_t)round : used;
+		encrypt(block, blocks, k->rk);
 		for (; index < end && index / 4 < first + blocks; index++)
 			*tag++ = be32(block + 4 * (index - 4 * first));
 	}
-	secmem_wipe(block, sizeof(block));
+	secmem_wipe(block, used);
 }
 
-void preauth_fips_init(
-	struct preauth_fips *g, const struct preauth_key *k, uint32_t ssrc, uint32_t bytes)
+static void fips_sequence(
+	const struct preauth_key *k, uint32_t ssrc, uint64_t index, uint32_t *tag, uint32_t n)
+{
+	uint32_t run[PREAUTH_FIPS_RUN];
+	struct preauth_fips g;
+
+	while (n) {
+		uint32_t at = (uint32_t)(index % PREAUTH_FIPS_RUN), got = PREAUTH_FIPS_RUN - at;
+
+		got = got < n ? got : n;
+		preauth_fips_init(&g, k, ssrc, index / PREAUTH_FIPS_RUN, FIPS_BYTES);
+		preauth_fips_next(&g, run, at + got);
+		memcpy(tag, run + at, got * sizeof(*tag));
+		tag += got;
+		index += got;
+		n -= got;
+	}
+	secmem_wipe(&g, sizeof(g));
+	secmem_wipe(run, sizeof(run));
+}
+
+void preauth_sequence(
+	const struct preauth_key *k, uint32_t ssrc, uint64_t index, uint32_t *tag, uint32_t n)
+{
+	if (k->scheme == PREAUTH_SEQUENCE_FIPS)
+		fips_sequence(k, ssrc, index, tag, n);
+	else
+		aes_sequence(k, ssrc, index, tag, n);
+}
+
+void preauth_fips_init(struct preauth_fips *g, const struct preauth_key *k, uint32_t ssrc,
+	uint64_t run, uint32_t bytes)
 {
 	*g = (struct preauth_fips){.bytes = bytes, .used = 5};
 	memcpy(g->xkey, k->seed, bytes);
-	/* Each SSRC gets its own seed. */
+	/* Each SSRC and each run gets its own seed. */
 	put_be32(g->xkey, be32(g->xkey) ^ ssrc);
+	put_be32(g->xkey + 4, be32(g->xkey + 4) ^ (uint32_t)(run >> 32));
+	put_be32(g->xkey + 8, be32(g->xkey + 8) ^ (uint32_t)run);
 }
 
 /* SHA-1 of the key, with padding: two blocks for keys of 56 bytes and more. */
@@ -137,7 +215,7 @@ static void fips_step(struct preauth_fips *g)
 
 void preauth_fips_next(struct preauth_fips *g, uint32_t *tag, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++, g->index++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (g->used == 5)
 			fips_step(g);
 		tag[i] = g->word[g->used++];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/secmem.h"
 #include "bench.h"
 #include "srtp/preauth.h"
 #include "srtp/preauth_window.h"
@@ -187,7 +188,7 @@ static void tables(struct preauth_bench *b)
 	row(preauth_name(PREAUTH_CHAIN), next, look, next + moved + look, srtp);
 	printf("\nsequence-fips by the generator's key\n  bits  ns per tag\n");
 	for (uint32_t bytes = SIZE_FIRST; bytes <= PREAUTH_SEED_MAX; bytes += SIZE_STEP) {
-		preauth_fips_init(&b->fips, &b->key[PREAUTH_SEQUENCE_FIPS], 1, bytes);
+		preauth_fips_init(&b->fips, &b->key[PREAUTH_SEQUENCE_FIPS], 1, 0, bytes);
 		printf("  %4u %11.1f\n", 8 * bytes, measure(b, make_fips));
 	}
 }
@@ -206,12 +207,12 @@ int bench_preauth(int argc, char **argv)
 	for (int s = 0; s < PREAUTH_SCHEMES_COUNT; s++)
 		if (preauth_key_init(&b.key[s], (enum preauth_scheme)s, &m))
 			return 1;
-	preauth_fips_init(&b.fips, &b.key[PREAUTH_SEQUENCE_FIPS], 1, SIZE_FIRST);
+	preauth_fips_init(&b.fips, &b.key[PREAUTH_SEQUENCE_FIPS], 1, 0, SIZE_FIRST);
 	preauth_window_init(&b.window, 0, preauth_bits(PREAUTH_SEQUENCE_AES));
 	preauth_sequence(&b.key[PREAUTH_SEQUENCE_AES], 1, 0, b.tag, PREAUTH_WINDOW);
 	preauth_window_add(&b.window, b.tag, PREAUTH_WINDOW);
 	tables(&b);
 	for (int s = 0; s < PREAUTH_SCHEMES_COUNT; s++)
-		preauth_key_fini(&b.key[s]);
+		secmem_wipe(&b.key[s], sizeof(b.key[s]));
 	return 0;
 }

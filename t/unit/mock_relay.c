@@ -152,6 +152,18 @@ static int mock_key_take(void *arg, uint32_t *slot, uint32_t worker,
 	return 0;
 }
 
+static int mock_preauth_take(void *arg, uint32_t *slot, uint32_t worker,
+	const struct srtp_master *master, uint8_t scheme)
+{
+	struct mock_relay *m = arg;
+	int err = mock_key_take(arg, slot, worker, master, NULL);
+
+	assert(scheme);
+	if (!err)
+		m->preauth[*slot / 2] = scheme;
+	return err;
+}
+
 static void mock_key_release(void *arg, uint32_t worker, uint32_t slot)
 {
 	struct mock_relay *m = arg;
@@ -329,6 +341,7 @@ static const struct relay_ops mock_ops = {
 	.ctx_take = mock_ctx_take,
 	.ctx_release = mock_ctx_release,
 	.key_take = mock_key_take,
+	.preauth_take = mock_preauth_take,
 	.key_release = mock_key_release,
 	.commit = mock_commit,
 	.stream_cut = mock_stream_cut,

@@ -23,6 +23,7 @@ struct mock_relay {
 	uint16_t gone;                       /* this port cannot be taken again */
 	bool plenty;                         /* legs get further ports */
 	struct srtp_master master[MOCK_MAX]; /* per key */
+	uint8_t preauth[MOCK_MAX];           /* per key of SRTP+: its scheme */
 	struct media_ctx_cfg ctx_cfg[MOCK_MAX];
 	struct media_stream_cfg stream_cfg[2 * MOCK_MAX];
 	bool ctx_set[MOCK_MAX], stream_set[2 * MOCK_MAX];

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTP+ tags of a worker's contexts. prepare reads, complete writes. */
+#include "media/tags.h"
+
+#include "media/state.h"
+#include "packet/arena.h"
+
+/* Multiples of PREAUTH_FIPS_RUN, or of the tags in an AES block. */
+enum { FILL_FIPS = 3 * PREAUTH_FIPS_RUN, FILL_AES = 32, SENT_FIPS = PREAUTH_FIPS_RUN };
+_Static_assert(2 * FILL_AES <= TAGS_AT_ONCE && 2 * FILL_FIPS <= TAGS_AT_ONCE, "");
+_Static_assert(SENT_FIPS <= TAGS_SENT && TAGS_SENT % 4 == 0, "");
+/* The key lies in a slot of the key table, as the vault of a key derivation rate does. */
+_Static_assert(sizeof(struct preauth_key) <= sizeof(struct xc_key), "a key fits into its slot");
+
+static const struct preauth_key *key_of(const struct arena *a, const struct media_crypto *c)
+{
+	return (const struct preauth_key *)&a->key[c->preauth_slot];
+}
+
+static uint32_t bits_of(enum preauth_scheme s)
+{
+	return 8 * preauth_tag_len(s); /* bits that are not used are zero in the packet, too */
+}
+
+bool media_tags_are_sound(const struct media *m, const struct media_crypto *c)
+{
+	if (!c->preauth)
+		return c->preauth_slot == 0;
+	return c->preauth <= PREAUTH_SCHEMES_COUNT && c->preauth_slot >= 2 &&
+		c->preauth_slot < m->cfg.key_slots && media_is_srtp(c) && !c->no_rtp_auth &&
+		!c->pass && !(c->clear_rtp && media_tag_scheme(c) == PREAUTH_CHAIN);
+}
+
+void media_tags_forget(struct media *m, uint32_t ctx)
+{
+	struct media_tags *t = &m->tags[ctx];
+
+	for (uint32_t i = 0; i < TAGS_SSRCS; i++) {
+		t->rx[i].touched = 0;
+		t->tx[i].n = 0;
+	}
+}
+
+static struct media_tags *tags_of(const struct media *m, const struct media_ctx *c)
+{
+	return &m->tags[c - m->ctx];
+}
+
+/* --- Receiving -------------------------------------------------------------------------------- */
+
+static struct tags_window *find(struct media_tags *t, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < TAGS_SSRCS; i++)
+		if (t->rx[i].ssrc == ssrc && t->rx[i].touched)
+			return &t->rx[i];
+	return NULL;
+}
+
+enum preauth_result media_tag_check(const struct media *m, const struct arena *a,
+	const struct media_ctx *rx, const uint8_t *p, uint32_t len)
+{
+	const struct media_crypto *c = &rx->cfg->rx;
+	uint32_t tag_len = media_tag_len(c), tag;
+	const struct tags_window *t;
+
+	if (len < RTP_FIXED_LEN + tag_len)
+		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
+	tag = tag_len == 1 ? p[len - 1] : be32(p + len - 4);
+	if (preauth_is_header(media_tag_scheme(c)))
+		return preauth_header(key_of(a, c), p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+	t = find(tags_of(m, rx), be32(p + 8));
+	return t ? preauth_window_check(&t->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
+}
+
+/* The least recently used window gives way. */
+static struct tags_window *make(struct media_tags *t, uint32_t ssrc)
+{
+	struct tags_window *w = &t->rx[0];
+
+	for (uint32_t i = 1; i < TAGS_SSRCS; i++)
+		if (t->rx[i].touched < w->touched)
+			w = &t->rx[i];
+	w->ssrc = ssrc;
+	return w;
+}
+
+/* Adds the tags that the block announces, as far as the window lacks them. */
+static void announced(struct preauth_window *w, uint64_t index, const uint8_t *block)
+{
+	uint32_t tag[PREAUTH_CHAIN_NEXT];
+	uint64_t known = w->first + w->known;
+
+	preauth_chain_read(tag, block);
+	if (known < index + 1) { /* tags in between are not known */
+		preauth_window_init(w, index + 1, bits_of(PREAUTH_CHAIN));
+		known = index + 1;
+	}
+	if (known < index + 1 + PREAUTH_CHAIN_NEXT)
+		preauth_window_add(w, tag + (known - index - 1),
+			(uint32_t)(index + 1 + PREAUTH_CHAIN_NEXT - known));
+}
+
+static void compute(struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc)
+{
+	uint32_t fill = k->scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
+	uint32_t tag[FILL_AES], n;
+	__u64 index;
+
+	/* Twice, so that a new window gets ahead of the packets. */
+	for (uint32_t i = 0; i < 2 && preauth_window_room(w, &index) >= fill; i++) {
+		n = fill - (uint32_t)(index % fill);
+		preauth_sequence(k, ssrc, index, tag, n);
+		preauth_window_add(w, tag, n);
+	}
+}
+
+void media_tag_take(
+	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
+{
+	const struct media_crypto *c = &rx->cfg->rx;
+	enum preauth_scheme s = media_tag_scheme(c);
+	struct media_tags *t = tags_of(m, rx);
+	struct tags_window *w;
+
+	if (preauth_is_header(s))
+		return;
+	w = find(t, j->ssrc);
+	if (!w) {
+		w = make(t, j->ssrc);
+		preauth_window_init(&w->w, j->rx_index, bits_of(s));
+	} else if (j->rx_index >= w->w.first + w->w.known + PREAUTH_BEHIND) {
+		/* No tag would remain. */
+		preauth_window_init(&w->w, j->rx_index, bits_of(s));
+	}
+	w->touched = ++m->clock;
+	preauth_window_take(&w->w, j->rx_index);
+	if (s == PREAUTH_CHAIN)
+		announced(&w->w, j->rx_index,
+			a->out + j->out_off + j->hdr_len + j->body_len - PREAUTH_CHAIN_LEN);
+	else
+		compute(&w->w, key_of(a, c), j->ssrc);
+}
+
+/* --- Sending ---------------------------------------------------------------------------------- */
+
+static uint32_t tag_of(
+	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
+{
+	if (t->ssrc != ssrc || index - t->first >= t->n) {
+		t->n = k->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
+		t->first = index - index % t->n;
+		t->ssrc = ssrc;
+		preauth_sequence(k, ssrc, t->first, t->tag, t->n);
+	}
+	return t->tag[index - t->first];
+}
+
+void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
+	const struct xc_job *j, uint32_t len)
+{
+	const struct media_crypto *c = &tx->cfg->tx;
+	const struct preauth_key *k = key_of(a, c);
+	uint32_t ssrc = media_sent_ssrc(j);
+	uint8_t *p = a->out + j->out_off;
+
+	if (preauth_is_header(k->scheme))
+		put_be32(p + len - 4, preauth_header(k, p));
+	else if (k->scheme == PREAUTH_CHAIN)
+		p[len - 1] =
+			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index) & 15;
+	else
+		put_be32(p + len - 4,
+			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index));
+}
+
+void media_tag_cut(const struct note *n, struct xc_job *j)
+{
+	if (media_tag_chains(&n->rx->rx, &n->rx->cfg->rx))
+		j->body_len -= PREAUTH_CHAIN_LEN; /* prepare checked the length */
+}
+
+void media_tag_append(const struct arena *a, const struct note *n, struct xc_job *j)
+{
+	uint32_t tag[PREAUTH_CHAIN_NEXT];
+
+	if (!media_tag_chains(&n->tx->tx, &n->tx->cfg->tx))
+		return;
+	preauth_sequence(key_of(a, &n->tx->cfg->tx), media_sent_ssrc(j), j->tx_index + 1, tag,
+		PREAUTH_CHAIN_NEXT);
+	preauth_chain_write(a->out + j->out_off + j->hdr_len + j->body_len, tag);
+	j->body_len += PREAUTH_CHAIN_LEN;
+}

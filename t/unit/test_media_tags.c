@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTP+ in a worker: a terminal of A sends packets with tags, B's gets others. Each scheme, several
+ * suites, loss, reordering, jumps, restarts and forged packets. TAGS_PACKETS in the environment:
+ * packets of the long test. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "media/tags.h"
+#include "srtp/ref.h"
+
+enum { SSRC = 0x1234, A_KEY = LENT, A_OUT = LENT + 2, B_IN = LENT + 4, B_KEY = LENT + 6 };
+enum { NONE = 0, PACKETS = 6000 };
+
+struct talk {
+	struct rig *r;
+	struct preauth_key a, b; /* A's terminal sends by a, B's receives by b */
+	uint8_t scheme_a, scheme_b;
+	enum srtp_suite_id suite;
+	uint64_t rng;
+};
+
+static uint8_t of(enum preauth_scheme s)
+{
+	return (uint8_t)(s + 1);
+}
+
+static uint32_t draw(struct talk *t, uint32_t below)
+{
+	t->rng ^= t->rng << 13;
+	t->rng ^= t->rng >> 7;
+	t->rng ^= t->rng << 17;
+	return (uint32_t)(t->rng >> 33) % below;
+}
+
+static struct preauth_key key_for(uint32_t slot, enum srtp_suite_id suite, uint8_t scheme)
+{
+	struct srtp_master m = rig_master(slot, suite);
+	struct preauth_key k = {0};
+
+	if (scheme)
+		assert_int_equal(preauth_key_init(&k, (enum preauth_scheme)(scheme - 1), &m), 0);
+	return k;
+}
+
+static struct media_crypto crypto_of(
+	const struct talk *t, uint32_t slot, uint32_t at, uint8_t scheme)
+{
+	struct media_crypto c = rig_crypto(t->r, slot, t->suite);
+	struct preauth_key k = key_for(slot, t->suite, scheme);
+
+	if (scheme) {
+		memcpy(&t->r->a.key[at], &k, sizeof(k));
+		c.preauth = scheme;
+		c.preauth_slot = at;
+	}
+	return c;
+}
+
+static void set_ctx(struct talk *t, bool fresh)
+{
+	struct media_cmd a = {.type = MEDIA_CTX_SET, .id = 0}, b = {.type = MEDIA_CTX_SET, .id = 1};
+
+	a.ctx = (struct media_ctx_cfg){.rx = crypto_of(t, A_TX, A_KEY, t->scheme_a),
+		.tx = crypto_of(t, A_RX, A_OUT, t->scheme_a),
+		.rx_new = fresh};
+	b.ctx = (struct media_ctx_cfg){.rx = crypto_of(t, B_TX, B_IN, t->scheme_b),
+		.tx = crypto_of(t, B_RX, B_KEY, t->scheme_b),
+		.rx_new = fresh};
+	assert_int_equal(media_command(t->r->m, &a), 0);
+	assert_int_equal(media_command(t->r->m, &b), 0);
+}
+
+static struct talk talk_of(
+	uint8_t scheme_a, uint8_t scheme_b, enum srtp_suite_id suite, uint8_t mki)
+{
+	struct talk t = {.r = rig_new(suite, suite, mki),
+		.a = key_for(A_TX, suite, scheme_a),
+		.b = key_for(B_RX, suite, scheme_b),
+		.scheme_a = scheme_a,
+		.scheme_b = scheme_b,
+		.suite = suite,
+		.rng = 88172645463325252ull};
+
+	set_ctx(&t, false);
+	return t;
+}
+
+static void end(struct talk *t)
+{
+	rig_free(t->r);
+}
+
+static uint32_t tag_of(const struct preauth_key *k, uint32_t ssrc, uint64_t index, const uint8_t *p)
+{
+	uint32_t tag;
+
+	if (preauth_is_header(k->scheme))
+		return preauth_header(k, p);
+	preauth_sequence(k, ssrc, index, &tag, 1);
+	return k->scheme == PREAUTH_CHAIN ? tag & 15 : tag;
+}
+
+/* A's terminal sends; xor: added to the tag. Returns the packet. */
+static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xor)
+{
+	uint8_t plain[172 + PREAUTH_CHAIN_LEN], *p = rig_slot(t->r, A, PORT_A);
+	struct packet_in *in = &t->r->in[t->r->n - 1];
+	uint32_t tag[PREAUTH_CHAIN_NEXT], len = 172;
+
+	rig_plain_rtp(plain, ssrc, index);
+	if (t->scheme_a == of(PREAUTH_CHAIN)) {
+		preauth_sequence(&t->a, ssrc, index + 1, tag, PREAUTH_CHAIN_NEXT);
+		preauth_chain_write(plain + len, tag);
+		len += PREAUTH_CHAIN_LEN;
+	}
+	in->len = rig_protect(t->r, p, plain, len, 12, A_TX, t->suite, index, false);
+	if (!t->scheme_a)
+		return p;
+	if (t->scheme_a == of(PREAUTH_CHAIN)) {
+		p[in->len++] = (uint8_t)(tag_of(&t->a, ssrc, index, p) ^ xor);
+		return p;
+	}
+	put_be32(p + in->len, tag_of(&t->a, ssrc, index, p) ^ xor);
+	in->len += 4;
+	return p;
+}
+
+/* B's terminal checks the tag, and opens the packet by SRTP. */
+static void got(struct talk *t, uint32_t k, uint32_t ssrc, uint64_t index)
+{
+	uint8_t plain[256], want[172];
+	struct packet_out *out = &t->r->out[k];
+	const uint8_t *p = t->r->a.out + out->out_off;
+	uint32_t tags[PREAUTH_CHAIN_NEXT], tag_len, len, tag;
+
+	assert_true(k < t->r->outs);
+	tag_len = t->scheme_b ? preauth_tag_len(t->b.scheme) : 0;
+	if (tag_len) {
+		tag = tag_len == 1 ? p[out->len - 1] : be32(p + out->len - 4);
+		assert_int_equal(tag, tag_of(&t->b, ssrc, index, p));
+	}
+	out->len -= tag_len;
+	len = rig_open(t->r, k, plain, B_RX, index, false);
+	rig_plain_rtp(want, ssrc, index);
+	if (t->scheme_b == of(PREAUTH_CHAIN)) {
+		assert_int_equal(len, 172 + PREAUTH_CHAIN_LEN);
+		preauth_chain_read(tags, plain + 172);
+		for (uint32_t i = 0; i < PREAUTH_CHAIN_NEXT; i++)
+			assert_int_equal(tags[i], tag_of(&t->b, ssrc, index + 1 + i, p));
+		len = 172;
+	}
+	assert_int_equal(len, 172);
+	assert_memory_equal(plain, want, 172);
+}
+
+static void relayed(struct talk *t, uint32_t ssrc, uint64_t index)
+{
+	speak(t, ssrc, index, 0);
+	rig_run(t->r);
+	assert_int_equal(t->r->outs, 1);
+	got(t, 0, ssrc, index);
+}
+
+static void refused(struct talk *t, enum packet_verdict why)
+{
+	uint64_t before = rig_dropped(t->r, A, why);
+
+	rig_run(t->r);
+	assert_int_equal(t->r->outs, 0);
+	assert_int_equal(t->r->in[0].verdict, why);
+	assert_int_equal(rig_dropped(t->r, A, why), before + 1);
+}
+
+static const enum srtp_suite_id suites[] = {
+	SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, SUITE_AEAD_AES_128_GCM, SUITE_AES_256_CM_80};
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+static void every_pair_of_schemes_and_suites_relays(void **state)
+{
+	(void)state;
+	for (uint8_t a = NONE; a <= PREAUTH_SCHEMES_COUNT; a++)
+		for (uint8_t b = NONE; b <= PREAUTH_SCHEMES_COUNT; b++)
+			for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
+				struct talk t = talk_of(a, b, suites[s], s % 2 ? 4 : 0);
+
+				for (uint64_t i = 65530; i < 65560; i++)
+					relayed(&t, SSRC, i);
+				assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), 0);
+				end(&t);
+			}
+}
+
+static void plain_rtp_gets_tags_and_loses_them(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, NONE, SUITE_AES_CM_128_80, 0);
+		uint8_t want[172];
+
+		rig_ctx_plain(t.r, 1);
+		for (uint64_t i = 10; i < 60; i++) {
+			speak(&t, SSRC, i, 0);
+			rig_run(t.r);
+			rig_plain_rtp(want, SSRC, i);
+			assert_int_equal(t.r->outs, 1);
+			assert_int_equal(t.r->out[0].len, 172);
+			assert_memory_equal(t.r->a.out + t.r->out[0].out_off, want, 172);
+		}
+		end(&t);
+		t = talk_of(NONE, s, SUITE_AES_CM_128_80, 0);
+		rig_ctx_plain(t.r, 0);
+		for (uint64_t i = 10; i < 60; i++) {
+			rig_plain_rtp(rig_slot(t.r, A, PORT_A), SSRC, i);
+			t.r->in[0].len = 172;
+			rig_run(t.r);
+			got(&t, 0, SSRC, i);
+		}
+		end(&t);
+	}
+}
+
+static void rtcp_has_no_tag(void **state)
+{
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), of(PREAUTH_CHAIN), suites[0], 0);
+
+	(void)state;
+	relayed(&t, SSRC, 5);
+	rig_send_rtcp(t.r, SSRC, 1);
+	rig_run(t.r);
+	assert_int_equal(t.r->outs, 1);
+	assert_int_equal(t.r->out[0].len, 28 + 4 + 10);
+	end(&t);
+}
+
+static void usual_packets_take_a_fast_path(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+
+		relayed(&t, SSRC, 5);
+		speak(&t, SSRC, 6, 0);
+		rig_complete(t.r, rig_prepare(t.r));
+		assert_int_equal(t.r->m->note[0].fast_tagged, s != of(PREAUTH_CHAIN));
+		assert_false(t.r->m->note[0].fast);
+		got(&t, 0, SSRC, 6);
+		end(&t);
+	}
+}
+
+/* --- Forged packets --------------------------------------------------------------------------- */
+
+static void a_wrong_tag_is_dropped_before_authentication(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, NONE, suites[0], 0);
+
+		relayed(&t, SSRC, 65530);
+		for (uint32_t bit = 0; bit < (s == of(PREAUTH_CHAIN) ? 8 : 32); bit++) {
+			speak(&t, SSRC, 65531 + bit / 4, 1u << bit);
+			assert_int_equal(rig_prepare(t.r), 0);
+			rig_complete(t.r, 0);
+			assert_int_equal(t.r->in[0].verdict, PACKET_DROP_FORGED);
+		}
+		relayed(&t, SSRC, 65531);
+		/* By the slow path: an older index. */
+		relayed(&t, SSRC, 65534);
+		speak(&t, SSRC, 65533, 2);
+		refused(&t, PACKET_DROP_FORGED);
+		relayed(&t, SSRC, 65533);
+		end(&t);
+	}
+}
+
+/* Header schemes know every tag. */
+static void a_tag_that_is_not_known_leaves_it_to_srtp(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, NONE, suites[0], 0);
+
+		if (preauth_is_header(t.a.scheme)) {
+			end(&t);
+			continue;
+		}
+		speak(&t, SSRC, 100, 1); /* the first packet: SRTP takes it */
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, 1);
+		speak(&t, SSRC, 100 + 2000, 1)[20] ^= 1; /* outside, and forged */
+		refused(&t, PACKET_DROP_BAD_TAG);
+		speak(&t, SSRC + 1, 7, 0)[20] ^= 1; /* an unknown SSRC */
+		refused(&t, PACKET_DROP_BAD_TAG);
+		relayed(&t, SSRC, 101);
+		end(&t);
+	}
+}
+
+static void a_right_tag_moves_nothing_until_srtp_agrees(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, NONE, suites[0], 0);
+		struct media_tags before;
+
+		relayed(&t, SSRC, 100);
+		before = t.r->m->tags[0];
+		for (uint64_t i = 101; i < 120; i++) {
+			speak(&t, SSRC, i, 0)[20] ^= 1;
+			refused(&t, PACKET_DROP_BAD_TAG);
+		}
+		assert_memory_equal(&before, &t.r->m->tags[0], sizeof(before));
+		relayed(&t, SSRC, 101); /* a tag that an attacker used first is still good */
+		speak(&t, SSRC, 101, 0);
+		refused(&t, PACKET_DROP_REPLAY);
+		end(&t);
+	}
+}
+
+static void random_tags_pass_as_often_as_their_width_says_and_srtp_refuses_them(void **state)
+{
+	enum { TRIES = 16000 };
+	struct talk t = talk_of(of(PREAUTH_CHAIN), NONE, suites[0], 0);
+	uint64_t forged, bad;
+
+	(void)state;
+	relayed(&t, SSRC, 1000);
+	for (uint32_t i = 0; i < TRIES; i++) {
+		uint8_t *p = speak(&t, SSRC, 1001 + draw(&t, PREAUTH_CHAIN_NEXT), 0);
+
+		p[30] ^= 1;
+		p[t.r->in[0].len - 1] = (uint8_t)draw(&t, 16);
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, 0);
+	}
+	forged = rig_dropped(t.r, A, PACKET_DROP_FORGED);
+	bad = rig_dropped(t.r, A, PACKET_DROP_BAD_TAG);
+	assert_int_equal(forged + bad, TRIES);
+	assert_in_range(bad, TRIES / 16 - 190, TRIES / 16 + 190); /* six standard deviations */
+	end(&t);
+}
+
+static void malformed_packets_are_refused(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+
+		relayed(&t, SSRC, 10);
+		for (uint32_t len = 0; len < 60; len++) {
+			speak(&t, SSRC, 11, 0);
+			t.r->in[0].len = len;
+			rig_run(t.r);
+			assert_int_equal(t.r->outs, 0);
+		}
+		relayed(&t, SSRC, 11);
+		end(&t);
+	}
+}
+
+/* --- Indexes ---------------------------------------------------------------------------------- */
+
+static void jumps_and_restarts_cost_no_true_packet(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+		uint64_t at = 40000;
+
+		for (uint32_t i = 0; i < 300; i++) {
+			at += i % 10 ? 1 : 1 + draw(&t, 30000); /* SRTP estimates up to 2^15 */
+			relayed(&t, SSRC, at);
+		}
+		set_ctx(&t, false); /* a re-INVITE keeps the tags */
+		speak(&t, SSRC, at + 1, 1);
+		refused(&t, PACKET_DROP_FORGED);
+		/* Restart of the relay: indexes are restored, tags are computed again. */
+		media_tags_forget(t.r->m, 0);
+		media_tags_forget(t.r->m, 1);
+		relayed(&t, SSRC, at + 1);
+		relayed(&t, SSRC, at + 2);
+		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_BAD_TAG), 0);
+		end(&t);
+	}
+}
+
+static void several_ssrcs_have_windows(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+
+		/* More than there are windows; all are relayed. */
+		for (uint64_t i = 10; i < 40; i++)
+			for (uint32_t k = 0; k < TAGS_SSRCS + 2; k++)
+				relayed(&t, SSRC + k, i);
+		for (uint64_t i = 40; i < 60; i++)
+			for (uint32_t k = 0; k < TAGS_SSRCS; k++) {
+				relayed(&t, SSRC + k, i);
+				speak(&t, SSRC + k, i + 1, 1);
+				refused(&t, PACKET_DROP_FORGED);
+			}
+		end(&t);
+	}
+}
+
+static void tags_end_with_their_key(void **state)
+{
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, suites[0], 0);
+	struct media_cmd del = {.type = MEDIA_CTX_DEL, .id = 0};
+
+	(void)state;
+	relayed(&t, SSRC, 10);
+	assert_int_equal(t.r->m->taggers, 1);
+	t.scheme_a = NONE;
+	set_ctx(&t, false);
+	assert_int_equal(t.r->m->taggers, 0);
+	relayed(&t, SSRC, 11);
+	t.scheme_a = of(PREAUTH_SEQUENCE_AES);
+	set_ctx(&t, false);
+	relayed(&t, SSRC, 12);
+	assert_int_equal(t.r->m->taggers, 1);
+	assert_int_equal(media_command(t.r->m, &del), 0);
+	assert_int_equal(t.r->m->taggers, 0);
+	end(&t);
+}
+
+static void impossible_configurations_are_refused(void **state)
+{
+	struct talk t = talk_of(of(PREAUTH_CHAIN), NONE, suites[0], 0);
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET, .id = 0};
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		cmd.ctx.rx = crypto_of(&t, A_TX, A_KEY, t.scheme_a);
+		cmd.ctx.tx = crypto_of(&t, A_RX, A_OUT, t.scheme_a);
+		if (i == 0)
+			cmd.ctx.rx.preauth = PREAUTH_SCHEMES_COUNT + 1;
+		if (i == 1)
+			cmd.ctx.rx.preauth_slot = 0;
+		if (i == 2)
+			cmd.ctx.tx.preauth_slot = KEYS;
+		if (i == 3)
+			cmd.ctx.rx.clear_rtp = true; /* the block would be in clear */
+		if (i == 4)
+			cmd.ctx.rx.preauth = 0; /* a slot without a scheme */
+		assert_int_not_equal(media_command(t.r->m, &cmd), 0);
+	}
+	relayed(&t, SSRC, 10);
+	end(&t);
+}
+
+/* Loss of 5 %, and packets that arrive up to 40 places late: none has a wrong tag. */
+static void no_true_packet_is_refused(void **state)
+{
+	const char *n = getenv("TAGS_PACKETS");
+	uint64_t packets = n ? strtoull(n, NULL, 10) : PACKETS, sent, out;
+
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+		uint64_t late[8] = {0}, due[8] = {0}, next = 65000;
+
+		sent = out = 0;
+		for (uint64_t i = 0; i < packets; i++, next++) {
+			uint32_t what = draw(&t, 1000), k = draw(&t, 8);
+
+			if (what >= 50 && what < 100 && !late[k]) { /* comes later */
+				late[k] = next;
+				due[k] = next + 1 + draw(&t, 40);
+			} else if (what >= 50) {
+				speak(&t, SSRC, next, 0);
+			}
+			for (k = 0; k < 8; k++)
+				if (late[k] && due[k] <= next) {
+					speak(&t, SSRC, late[k], 0);
+					late[k] = 0;
+				}
+			if (t.r->n < SLOTS - 9)
+				continue;
+			sent += t.r->n;
+			rig_run(t.r);
+			out += t.r->outs;
+		}
+		assert_int_equal(out, sent);
+		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), 0);
+		if (n)
+			printf("%s: %llu packets of %llu arrived, none was refused\n",
+				preauth_name((enum preauth_scheme)(s - 1)), (unsigned long long)out,
+				(unsigned long long)packets);
+		end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pair_of_schemes_and_suites_relays),
+		cmocka_unit_test(plain_rtp_gets_tags_and_loses_them),
+		cmocka_unit_test(rtcp_has_no_tag),
+		cmocka_unit_test(usual_packets_take_a_fast_path),
+		cmocka_unit_test(a_wrong_tag_is_dropped_before_authentication),
+		cmocka_unit_test(a_tag_that_is_not_known_leaves_it_to_srtp),
+		cmocka_unit_test(a_right_tag_moves_nothing_until_srtp_agrees),
+		cmocka_unit_test(
+			random_tags_pass_as_often_as_their_width_says_and_srtp_refuses_them),
+		cmocka_unit_test(malformed_packets_are_refused),
+		cmocka_unit_test(jumps_and_restarts_cost_no_true_packet),
+		cmocka_unit_test(several_ssrcs_have_windows),
+		cmocka_unit_test(tags_end_with_their_key),
+		cmocka_unit_test(impossible_configurations_are_refused),
+		cmocka_unit_test(no_true_packet_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
