@@ -19,8 +19,8 @@ PKGS_WEB  := libwebsockets # of xcipher-web alone
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
-DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo demo-webrtc check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
+DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-ng911 deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
+ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel bench-lost peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
@@ -199,7 +199,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads attack attack-peers lint demo demo-webrtc run fuzz bench bench-cipher bench-kernel peer-libsrtp
+.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
@@ -216,6 +216,8 @@ help:
 ##  sudo make check-attack   only the random attacks, with fixed seeds
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
+##  sudo make check-ng911   only the tests of the LoST server
+##  make bench-lost    requests a second and delays of the LoST server
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
@@ -225,7 +227,7 @@ help:
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-kernel   instructions per packet of rtpengine in its kernel mode and of ours, in a virtual machine (also part of bench FULL=1)
 ##  sudo make bench-cipher   compare the engines with other libraries: tables, JSON, plots in build/bench/ (FULL=1: all cases, also for bench)
-##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-codecs, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
+##  sudo make deps     install packages for a build; deps-test, deps-webrtc, deps-demo, deps-lint, deps-bench, deps-zrtp, deps-ng911, deps-codecs, deps-module, deps-kernel, deps-bench-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
 
 $(DEPS):
 	tools/deps.sh install $@

@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-calls check-attack check-threads check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-ng911 check-compat check-e2e check-calls check-attack check-threads check-kernel+check-ct
 
 check-deps:
 	tools/deps.sh install deps-test
@@ -58,6 +58,15 @@ check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
+
+# The LoST server: messages, storages, HTTP.
+check-ng911:
+	tools/deps.sh install deps-ng911
+	/usr/bin/python3 t/ng911/run.py
+
+bench-lost:
+	tools/deps.sh install deps-ng911
+	@/usr/bin/python3 t/ng911/bench_lost.py $(BENCH_LOST)
 
 # Black-box tests of ng by category (t/compat/README.md).
 check-compat:

@@ -17,6 +17,9 @@ gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice 
 webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
+# the LoST server with both storages, and its second client
+ng911="python3-asyncpg python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
+kamailio kamailio-tls-modules kamailio-utils-modules"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
@@ -62,12 +65,13 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module $look $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
+	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
 	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-codecs) echo "$build $codecs" ;;
+	deps-ng911) echo "$build $run $ng911 python3-cryptography" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
 	deps-bench-kernel) echo "$build $kernel $bench_kernel" ;;
@@ -75,7 +79,7 @@ packages_for() {
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, codecs, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, ng911, codecs, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac
