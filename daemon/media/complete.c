@@ -324,15 +324,19 @@ static bool is_for(struct media *m, const struct arena *a, struct note *n, const
 					: m->note[n->copy_of].named & bit;
 }
 
+/* What the engine made of a job. */
+struct result {
+	const struct xc_job *job;
+	uint32_t status; /* XC_OK: authentic */
+};
+
 /* Verdict for a packet that is not RTP. */
 static uint8_t complete_other(struct media *m, const struct arena *a, struct note *n,
-	const struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
+	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
 {
 	uint8_t v = PACKET_DROP_STALE;
 
-	if (status != XC_OK)
-		v = PACKET_DROP_BAD_TAG;
-	else if (fresh(m, n->stream) && (n->to == MEDIA_NONE || fresh(m, n->to)))
+	if (fresh(m, n->stream) && (n->to == MEDIA_NONE || fresh(m, n->to)))
 		v = media_other_done(m, a, n, in, j, out);
 	return v == PACKET_SENT ? v : media_drop(m, n->stream, v);
 }
@@ -351,8 +355,9 @@ static uint8_t destination(struct media *m, const struct note *n, uint32_t by, u
 }
 
 static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
-	struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
+	struct packet_in *in, struct result r, struct packet_out *out)
 {
+	const struct xc_job *j = r.job;
 	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE, heard = is_copy && !n->bundle;
 	uint32_t by; /* stream that provides the port and destination */
@@ -361,17 +366,18 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	uint8_t v;
 
 	if (n->other)
-		return complete_other(m, a, n, in, j, status, out);
+		return r.status == XC_OK ? complete_other(m, a, n, in, j, out)
+					 : media_drop(m, n->stream, PACKET_DROP_BAD_TAG);
 
-	if (status != XC_OK) {
+	if (r.status != XC_OK) {
 		found = *j;
 		if (fresh(m, n->stream) && media_roc_find(m, a, n, in, &found)) {
 			j = &found;
-			status = XC_OK;
+			r.status = XC_OK;
 		}
 	}
 	came = j;
-	v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
+	v = is_copy ? receive_copy(m, n, r.status) : receive(m, a, n, in, j, r.status);
 	if (is_copy && !m->note[n->copy_of].received)
 		return v; /* counted at the receiving stream */
 	if (n->bundle && !n->passed &&
@@ -501,37 +507,38 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 
 /* Completes a packet by a path other than fast_path(). Returns its verdict. */
 static uint8_t complete_other_way(struct media *m, const struct arena *a, struct note *n,
-	struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
+	struct packet_in *in, struct result r, struct packet_out *out)
 {
 	bool unchanged = m->changed < m->done;
 
-	if (n->fast_tagged && status == XC_OK && unchanged && fast_path_tagged(m, a, n, in, j, out))
+	if (n->fast_tagged && r.status == XC_OK && unchanged &&
+		fast_path_tagged(m, a, n, in, r.job, out))
 		return PACKET_SENT;
-	return complete(m, a, n, in, j, status, out);
+	return complete(m, a, n, in, r, out);
 }
 
-uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
-	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in,
+	const struct batch *b, struct packet_out *out)
 {
 	uint32_t outs = 0;
 	bool unchanged; /* no command has changed it since the burst was prepared */
 
-	(void)n;
 	assert(m->done < m->burst);
 	media_lane_use(m, ++m->done);
 	unchanged = m->changed < m->done;
-	for (uint32_t k = 0; k < jobs; k++) {
+	for (uint32_t k = 0; k < b->n; k++) {
 		struct note *note = &m->note[k];
 		struct packet_in *p = &in[note->in];
 		uint8_t v;
 
-		if (k + MEDIA_PREFETCH_JOBS < jobs)
+		if (k + MEDIA_PREFETCH_JOBS < b->n)
 			media_prefetch_jobs(m, &m->note[k + MEDIA_PREFETCH_JOBS]);
-		if (note->fast && status[k] == XC_OK && unchanged &&
-			fast_path(m, a, note, p, &job[k], &out[outs]))
+		if (note->fast && b->status[k] == XC_OK && unchanged &&
+			fast_path(m, a, note, p, &b->job[k], &out[outs]))
 			v = PACKET_SENT;
 		else
-			v = complete_other_way(m, a, note, p, &job[k], status[k], &out[outs]);
+			v = complete_other_way(m, a, note, p,
+				(struct result){&b->job[k], b->status[k]}, &out[outs]);
 		m->out_stream[outs] = note->to;
 		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)

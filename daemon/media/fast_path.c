@@ -60,10 +60,18 @@ enum kind {
 	TAGGED,    /* of contexts with SRTP+ tags */
 };
 
+struct place {
+	const struct arena *a;
+	const struct packet_in *in; /* the burst */
+	uint32_t at;                /* in it */
+};
+
 static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
-	const struct arena *a, const struct packet_in *in, uint32_t at, struct note *note,
-	struct xc_job *job, const enum kind kind)
+	struct place place, struct note *note, struct xc_job *job, const enum kind kind)
 {
+	const struct arena *a = place.a;
+	const struct packet_in *in = &place.in[place.at];
+	uint32_t at = place.at;
 	uint32_t stream = m->in_stream[at], len, ssrc, body_end, out_end, to;
 	const struct media_stream *s, *target;
 	const uint8_t *p;
@@ -72,7 +80,6 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 
 	if (stream == MEDIA_NONE)
 		return MEDIA_FAST_NO;
-	in += at;
 	s = &m->stream[stream];
 	p = a->in + in->in_off;
 	len = in->len;
@@ -142,17 +149,17 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job)
 {
-	return fast(m, a, in, at, note, job, USUAL) == MEDIA_FAST_YES;
+	return fast(m, (struct place){a, in, at}, note, job, USUAL) == MEDIA_FAST_YES;
 }
 
 bool media_fast_convert(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job)
 {
-	return fast(m, a, in, at, note, job, CONVERTED) == MEDIA_FAST_YES;
+	return fast(m, (struct place){a, in, at}, note, job, CONVERTED) == MEDIA_FAST_YES;
 }
 
 enum media_fast_result media_fast_tagged(const struct media *m, const struct arena *a,
 	const struct packet_in *in, uint32_t at, struct note *note, struct xc_job *job)
 {
-	return fast(m, a, in, at, note, job, TAGGED);
+	return fast(m, (struct place){a, in, at}, note, job, TAGGED);
 }

@@ -53,12 +53,16 @@ uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, b
 
 /* The slot with the session keys for this index; called by prepare.c. MEDIA_NONE: they would have
  * to be derived, and the limit of derivations is reached. now_ns: the packet's time. */
+struct media_key_use {
+	uint64_t index, now_ns;
+	bool rtcp;
+};
 static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
-	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index, uint64_t now_ns)
+	const struct media_way *w, uint32_t key, struct media_key_use u)
 {
 	return !key || media_key_credit(w, key) || !m->key[key / 2].kdr
-		? key + rtcp
-		: media_key_epoch(m, a, key, rtcp, index, now_ns);
+		? key + u.rtcp
+		: media_key_epoch(m, a, key, u.rtcp, u.index, u.now_ns);
 }
 
 void media_key_advance(

@@ -312,8 +312,8 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
  * before. Run no command in between: packets it affects become STALE. Commits authentic packets in
  * arrival order, and writes packets to send to out[] (room for n). Final verdicts are in
  * in[i].verdict. Returns the number of outs. */
-uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
-	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out);
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in,
+	const struct batch *b, struct packet_out *out);
 
 /* Worker thread, between bursts: writes an empty packet to the signalled address of the terminal.
  * It opens the path back through a firewall or address translation (RFC 6263 4.1). Not encrypted,

@@ -244,7 +244,8 @@ static uint8_t received(struct draft *d)
 static uint8_t slot_for(
 	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
 {
-	*slot = media_key_slot(d->m, d->a, w, key, d->rtcp, index, d->in[d->at].t_ns);
+	*slot = media_key_slot(
+		d->m, d->a, w, key, (struct media_key_use){index, d->in[d->at].t_ns, d->rtcp});
 	return *slot == MEDIA_NONE ? draft_drop(d, PACKET_DROP_KEY_EPOCH) : PACKET_JOB;
 }
 
@@ -276,8 +277,8 @@ static uint8_t rx_index(struct draft *d)
 		(void)hold_back(d, PACKET_DROP_LIFETIME);
 	s = media_ssrc_find(d->rx, table, j->ssrc);
 	if (!d->rtcp)
-		j->rx_index =
-			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
+		j->rx_index = media_ssrc_index(d->m, d->rx, table, s,
+			&(struct media_arrival){j->ssrc, d->seq, &d->in[d->at].src});
 	if (j->rx_index > SRTP_INDEX_MAX)
 		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if ((s ? !media_ssrc_new(s, j->rx_index)
@@ -305,8 +306,8 @@ static uint8_t pass_through(struct draft *d)
 		measure_srtp(&o) == PACKET_JOB) {
 		s = media_ssrc_find(d->rx, RX_RTP, open->ssrc);
 		if (!d->rtcp)
-			open->rx_index = media_ssrc_index(
-				d->m, d->rx, RX_RTP, s, open->ssrc, o.seq, d->in, d->at);
+			open->rx_index = media_ssrc_index(d->m, d->rx, RX_RTP, s,
+				&(struct media_arrival){open->ssrc, o.seq, &d->in[d->at].src});
 		d->note->opened = open->rx_index <= SRTP_INDEX_MAX;
 	}
 	v = measure(d, none);
@@ -320,8 +321,8 @@ static void open_keys(struct draft *d)
 	struct xc_job *open = media_open(d->m, d->note);
 
 	if (d->note->opened && (d->copies || d->m->stream[d->note->stream].cfg.tap))
-		open->rx_key = media_key_slot(d->m, d->a, &d->rx->rx, d->note->rx_key, d->rtcp,
-			open->rx_index, d->in[d->at].t_ns);
+		open->rx_key = media_key_slot(d->m, d->a, &d->rx->rx, d->note->rx_key,
+			(struct media_key_use){open->rx_index, d->in[d->at].t_ns, d->rtcp});
 }
 
 /* --- What leaves ------------------------------------------------------------------------------ */
@@ -339,7 +340,8 @@ static uint8_t tx_rtp_index(struct draft *d)
 		media_ssrc_refused(m, d->tx, ssrc,
 			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
 		return draft_drop(d, PACKET_DROP_SSRC_LIMIT);
-	d->job->tx_index = media_ssrc_index(m, d->tx, TX_RTP, s, ssrc, d->seq, d->in, d->at);
+	d->job->tx_index = media_ssrc_index(
+		m, d->tx, TX_RTP, s, &(struct media_arrival){ssrc, d->seq, &d->in[d->at].src});
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)

@@ -60,12 +60,20 @@ static void one(uint64_t key, uint8_t *p, bool back)
 	put_be32(p, back ? media_rename_back(key, be32(p)) : media_rename(key, be32(p)));
 }
 
-/* Renames n SSRCs from here on, step bytes apart, within the part. */
-static void some(
-	uint64_t key, uint8_t *p, size_t len, size_t at, size_t step, uint32_t n, bool back)
+/* n SSRCs in a part of a packet. */
+struct names {
+	size_t at, step; /* bytes */
+	uint32_t n;
+	bool back;
+};
+
+/* Renames as many as the part has. */
+static void some(uint64_t key, uint8_t *p, size_t len, struct names names)
 {
-	for (uint32_t i = 0; i < n && at + 4 <= len; i++, at += step)
-		one(key, p + at, back);
+	size_t at = names.at;
+
+	for (uint32_t i = 0; i < names.n && at + 4 <= len; i++, at += names.step)
+		one(key, p + at, names.back);
 }
 
 /* Chunks of source descriptions (RFC 3550 6.5): each begins with its SSRC and ends with a zero,
@@ -92,7 +100,7 @@ static void sender(uint64_t key, uint8_t *p, size_t len)
 	if (p[1] == SDES)
 		chunks(key, p, len, count);
 	else
-		some(key, p, len, 4, 4, p[1] == BYE ? count : 1, false);
+		some(key, p, len, (struct names){4, 4, p[1] == BYE ? count : 1, false});
 }
 
 /* Renames the SSRC that feedback is about (RFC 4585 6.1). FIR, TMMBR, similar messages and REMB
@@ -104,11 +112,11 @@ static void feedback(uint64_t key, uint8_t *p, size_t len)
 	if (len >= 12 && be32(p + 8))
 		one(key, p + 8, true);
 	if (p[1] == RTPFB ? format == 3 || format == 4 : format >= 4 && format <= 6)
-		some(key, p, len, 12, 8, UINT32_MAX, true);
+		some(key, p, len, (struct names){12, 8, UINT32_MAX, true});
 	else if (p[1] == PSFB && format == 7) /* VBCM: what follows is the codec's */
-		some(key, p, len, 12, 8, 1, true);
+		some(key, p, len, (struct names){12, 8, 1, true});
 	else if (p[1] == PSFB && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
-		some(key, p, len, 20, 4, p[16], true);
+		some(key, p, len, (struct names){20, 4, p[16], true});
 }
 
 /* Report blocks (RFC 3550 6.4), and feedback. */
@@ -117,7 +125,7 @@ static void about(uint64_t key, uint8_t *p, size_t len)
 	uint32_t count = p[0] & 0x1f;
 
 	if (p[1] == SR || p[1] == RR)
-		some(key, p, len, p[1] == SR ? 28 : 8, 24, count, true);
+		some(key, p, len, (struct names){p[1] == SR ? 28 : 8, 24, count, true});
 	else if (p[1] == RTPFB || p[1] == PSFB)
 		feedback(key, p, len);
 }

@@ -312,39 +312,37 @@ static struct first_seen *first_seen(
  * packet is committed, so a wrap can only be judged by earlier packets, possibly forged. They count
  * only if near (at most a burst apart) and from the same source. A forger gains no more than by
  * racing the first packet. */
-static uint64_t first_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
-	uint64_t plain, const struct packet_in *in, uint32_t at)
+static uint64_t first_index(struct media *m, const struct media_ctx *c, int table,
+	const struct media_arrival *p, uint64_t plain)
 {
-	struct first_seen *f = first_seen(m, c, table, ssrc);
+	struct first_seen *f = first_seen(m, c, table, p->ssrc);
 	uint64_t index = plain, far;
 
 	if (f->burst == m->burst) {
 		index = srtp_index_estimate(f->index, (uint16_t)plain);
 		far = index > f->index ? index - f->index : f->index - index;
-		if (far > m->cfg.burst_max * (m->burst - m->done) ||
-			!endpoint_eq(&in[at].src, &f->src))
+		if (far > m->cfg.burst_max * (m->burst - m->done) || !endpoint_eq(p->src, &f->src))
 			return plain;
 		if (index < f->index)
 			return index;
 	}
 	f->burst = m->burst;
 	f->index = index;
-	f->src = in[at].src;
+	f->src = *p->src;
 	return index;
 }
 
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
-	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct packet_in *in,
-	uint32_t at)
+	const struct ssrc_state *s, const struct media_arrival *p)
 {
 	const struct past_ssrc *past;
 	uint64_t roc = c->roc[table];
 
 	if (s && s->seen.started)
-		return srtp_index_estimate(s->seen.last, seq);
-	past = !s ? media_ssrc_past(m, c, table, ssrc) : NULL;
+		return srtp_index_estimate(s->seen.last, p->seq);
+	past = !s ? media_ssrc_past(m, c, table, p->ssrc) : NULL;
 	if (past && !past->roc_only)
-		return srtp_index_estimate(past->index, seq);
+		return srtp_index_estimate(past->index, p->seq);
 	roc = s ? s->seen.last >> 16 : past ? past->index >> 16 : roc;
-	return first_index(m, c, table, ssrc, roc << 16 | seq, in, at);
+	return first_index(m, c, table, p, roc << 16 | p->seq);
 }

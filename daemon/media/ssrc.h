@@ -74,11 +74,16 @@ void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_
 uint32_t media_ssrc_marks(const struct media *m, const struct media_ctx *c, int table,
 	struct media_mark *out, uint32_t n);
 
-/* Estimates the index of the RTP packet in[at]; s: state of its SSRC, or NULL. Reads state, writes
- * scratch. */
+/* An RTP packet as it came. */
+struct media_arrival {
+	uint32_t ssrc;
+	uint16_t seq;
+	const struct endpoint *src;
+};
+
+/* Estimates its index; s: state of its SSRC, or NULL. Reads state, writes scratch. */
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
-	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct packet_in *in,
-	uint32_t at);
+	const struct ssrc_state *s, const struct media_arrival *p);
 
 /* Whether this packet may take another SSRC's place toward the other side. It must be authentic,
  * or, if authentication is impossible, come from our own destination address. The receiver of the

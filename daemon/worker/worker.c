@@ -177,7 +177,7 @@ static void burst_end(struct worker *w)
 
 	batch_finish(w->runner);
 	at = stage(w, WORKER_STAGE_ENGINE, b->engine_ns);
-	outs = media_complete(w->media, a, b->in, b->n, batch.job, batch.status, batch.n, w->out);
+	outs = media_complete(w->media, a, b->in, &batch, w->out);
 	at = stage(w, WORKER_STAGE_COMPLETE, at);
 	if (outs) {
 		w->steer_ops->send(w->steer, a, w->out, outs);

@@ -136,7 +136,8 @@ static void run(void)
 		check_job(&f.a.job[i]);
 		status[i] = f.status[f.a.job[i].in_off / ARENA_SLOT_LEN];
 	}
-	outs = media_complete(f.m, &f.a, f.in, f.n, f.a.job, status, jobs, f.out);
+	outs = media_complete(f.m, &f.a, f.in,
+		&(struct batch){.job = f.a.job, .status = status, .n = jobs}, f.out);
 	must(outs <= jobs);
 	for (uint32_t i = 0; i < outs; i++) {
 		const struct xc_job *j = f.a.job;

@@ -310,7 +310,8 @@ void rig_complete(struct rig *r, uint32_t jobs)
 			0);
 	for (uint32_t i = 0; i < jobs && !r->queue; i++)
 		r->a.status[i] = srtp_ref_job(&r->a.job[i], r->a.key, r->a.in, r->a.out);
-	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+	r->outs = media_complete(r->m, &r->a, r->in,
+		&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}, r->out);
 	media_sent(r->m, r->in, r->out, r->outs);
 	r->n = 0;
 }

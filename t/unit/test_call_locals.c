@@ -153,7 +153,7 @@ static void idle_ports_have_no_media(void **state)
 	assert_int_equal(idle->side_serial, home->side_serial);
 	assert_int_equal(idle->ctx, home->ctx);
 	assert_int_equal(home->serves, 0);
-	assert_int_equal(idle->serves, r.port[session_of(&r, r.a)][0].rtp_stream + 1);
+	assert_int_equal(idle->serves, r.s.port[session_of(&r, r.a)][0].rtp_stream + 1);
 	talk_end(&r.t);
 }
 

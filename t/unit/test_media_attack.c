@@ -45,7 +45,8 @@ static void true_packet(struct call *c)
 
 	rig_plain_rtp(p, c->ssrc, c->index);
 	put_be32(p + 4, c->time);
-	in->len = rig_protect(c->r, at, p, 172, 12, A_TX, c->r->suite_a, c->index, false);
+	in->len = rig_protect(
+		c->r, at, (struct rig_plain){p, 172, 12, A_TX, c->r->suite_a, c->index, false});
 	in->t_ns = c->now;
 }
 
@@ -264,7 +265,8 @@ static void suspects_go_last(void **state)
 		forged_packet(&c, (uint16_t)(c.index + (uint64_t)i), c.time);
 	at = rig_slot(c.r, B, PORT_B);
 	rig_plain_rtp(p, 9, 500);
-	c.r->in[3].len = rig_protect(c.r, at, p, 172, 12, B_TX, c.r->suite_b, 500, false);
+	c.r->in[3].len = rig_protect(
+		c.r, at, (struct rig_plain){p, 172, 12, B_TX, c.r->suite_b, 500, false});
 	c.r->in[3].t_ns = c.now;
 	assert_int_equal(rig_prepare(c.r), 4);
 	assert_int_equal(c.r->m->note[0].in, 3);

@@ -36,8 +36,9 @@ static void say(struct rig *r, uint8_t type, uint64_t index, uint8_t padding)
 		plain[0] |= RTP_P_BIT;
 		plain[LEN - 1] = padding;
 	}
-	r->in[r->n - 1].len =
-		rig_protect(r, p, plain, LEN, 12, r->suite_a ? A_TX : 0, r->suite_a, index, false);
+	r->in[r->n - 1].len = rig_protect(r, p,
+		(struct rig_plain){
+			plain, LEN, 12, r->suite_a ? A_TX : 0, r->suite_a, index, false});
 }
 
 /* B's terminal got this payload type, and the body converted except for its last bytes. */

@@ -101,7 +101,8 @@ static void what_the_kernel_did_not_take_is_counted_where_it_came_in(void **stat
 	rig_send(r, 7, 1, A_TX);
 	jobs = rig_prepare(r);
 	r->a.status[0] = srtp_ref_job(&r->a.job[0], r->a.key, r->a.in, r->a.out);
-	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+	r->outs = media_complete(r->m, &r->a, r->in,
+		&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}, r->out);
 	assert_int_equal(r->outs, 1);
 	r->out[0].failed = 1;
 	media_sent(r->m, r->in, r->out, r->outs);

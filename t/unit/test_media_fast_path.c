@@ -325,8 +325,8 @@ static void burst(struct world *w)
 	for (uint32_t k = 0; k < RIGS; k++) {
 		struct rig *r = w->r[k];
 
-		r->outs = media_complete(
-			r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+		r->outs = media_complete(r->m, &r->a, r->in,
+			&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}, r->out);
 		media_sent(r->m, r->in, r->out, r->outs);
 		r->n = 0;
 	}

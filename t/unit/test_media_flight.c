@@ -39,12 +39,13 @@ static void begin(struct rig *r, struct flight *f)
 
 static void end(struct rig *r, struct flight *f)
 {
-	const struct xc_job *job = r->a.job + f->first;
+	struct xc_job *job = r->a.job + f->first;
 	uint32_t *status = r->a.status + f->first;
 
 	for (uint32_t i = 0; i < f->jobs; i++)
 		status[i] = srtp_ref_job(&job[i], r->a.key, r->a.in, r->a.out);
-	r->outs = media_complete(r->m, &r->a, f->in, f->n, job, status, f->jobs, r->out);
+	r->outs = media_complete(r->m, &r->a, f->in,
+		&(struct batch){.job = job, .status = status, .n = f->jobs}, r->out);
 	media_sent(r->m, f->in, r->out, r->outs);
 }
 

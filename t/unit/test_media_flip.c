@@ -35,7 +35,8 @@ static void burst_run(struct bench *b)
 	for (uint32_t i = 0; i < jobs; i++)
 		r->a.status[i] = XC_NOT_DONE;
 	assert_int_equal(b->ops->run(b->q, &batch), 0);
-	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+	r->outs = media_complete(r->m, &r->a, r->in,
+		&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}, r->out);
 	media_sent(r->m, r->in, r->out, r->outs);
 	r->n = 0;
 }

@@ -208,8 +208,10 @@ static void no_index_is_sent_twice_however_places_change(void **state)
 			for (uint32_t i = 0; i < kept[lane]; i++)
 				r->a.status[i] =
 					srtp_ref_job(&job[lane][i], r->a.key, r->a.in, r->a.out);
-			outs = media_complete(r->m, &r->a, in[lane], n[lane], job[lane],
-				r->a.status, kept[lane], r->out);
+			outs = media_complete(r->m, &r->a, in[lane],
+				&(struct batch){
+					.job = job[lane], .status = r->a.status, .n = kept[lane]},
+				r->out);
 			for (uint32_t i = 0, k = 0; i < outs; i++, k++) {
 				uint8_t *s;
 

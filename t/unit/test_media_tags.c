@@ -118,7 +118,8 @@ static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xo
 		preauth_chain_write(plain + len, tag);
 		len += PREAUTH_CHAIN_LEN;
 	}
-	in->len = rig_protect(t->r, p, plain, len, 12, A_TX, t->suite, index, false);
+	in->len = rig_protect(
+		t->r, p, (struct rig_plain){plain, len, 12, A_TX, t->suite, index, false});
 	if (!t->scheme_a)
 		return p;
 	if (t->scheme_a == of(PREAUTH_CHAIN)) {
