@@ -6,10 +6,11 @@
 
 #include <stdio.h>
 
-enum { TYPES = 128, FORMAT_MAX = 5 }; /* " 127" */
+enum { TYPES = SDP_TYPES, FORMAT_MAX = 5 }; /* " 127" */
 
 /* The codecs of an answer, as the offerer gets them. */
 struct answer {
+	struct str name[SDP_TYPES]; /* of each payload type */
 	char text[TYPES * FORMAT_MAX];
 	size_t len;
 	bool has[TYPES];
@@ -54,10 +55,10 @@ static void add_line(struct plan_media *pm, const struct neg_in *in, int law, ui
 }
 
 /* One codec of the answer. */
-static void take(struct answer *a, struct plan_media *pm, struct leg *lf, const struct sdp_media *m,
-	uint32_t type, const struct neg_in *in)
+static void take(struct answer *a, struct plan_media *pm, struct leg *lf, uint32_t type,
+	const struct neg_in *in)
 {
-	struct str name = sdp_codec_name(m, type);
+	struct str name = a->name[type];
 	int law = sdp_law(name), is = law, to = (int)type;
 
 	if (law >= 0 && !lf->law[law])
@@ -94,11 +95,12 @@ void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
 	memset(lt->law, 0, sizeof(lt->law));
 	if (!str_eq_nocase(m->kind, STR("audio")))
 		return;
+	sdp_codec_names(m, a.name);
 	while (rest.len) {
 		uint64_t type;
 
 		if (str_to_u64(&type, str_trim(str_cut(&rest, ' ')), TYPES - 1) == 0)
-			take(&a, pm, lf, m, (uint32_t)type, in);
+			take(&a, pm, lf, (uint32_t)type, in);
 	}
 	for (int law = 0; law < SDP_LAWS && (lf->law[0] || lf->law[1]); law++) {
 		uint32_t type = l->theirs[law] - 1u;

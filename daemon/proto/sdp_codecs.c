@@ -398,17 +398,22 @@ void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, stru
 	*out = s.laws;
 }
 
-struct str sdp_codec_name(const struct sdp_media *m, uint32_t type)
+void sdp_codec_names(const struct sdp_media *m, struct str name[SDP_TYPES])
 {
+	bool said[SDP_TYPES] = {false};
+
+	for (uint32_t type = 0; type < SDP_TYPES; type++)
+		name[type] = sdp_static_codec(type);
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
 		l = sdp_attr(l->next, STR("rtpmap"))) {
-		struct str name = l->arg;
-		uint64_t n;
+		struct str text = l->arg;
+		uint64_t type;
 
-		if (!str_to_u64(&n, str_cut(&name, ' '), SDP_TYPES - 1) && n == type)
-			return str_trim(name);
+		if (str_to_u64(&type, str_cut(&text, ' '), SDP_TYPES - 1) || said[type])
+			continue;
+		said[type] = true;
+		name[type] = str_trim(text);
 	}
-	return sdp_static_codec(type);
 }
 
 bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m)

@@ -26,6 +26,7 @@ struct sdp_codec_rule {
 	struct str name; /* in the format of a=rtpmap: "PCMA", "opus/48000/2"; case-insensitive */
 };
 
+#define SDP_TYPES 128 /* payload types */
 /* The codecs that are transcoded: PCMU and PCMA, in this order. */
 #define SDP_LAWS 2
 /* PCMU 0, PCMA 1, any other name -1. */
@@ -67,7 +68,7 @@ bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m);
 
 /* What the rules make of G.711 in this m-line. */
 void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, struct sdp_laws *out);
-/* The name of a payload type in this m-line, in the format of a=rtpmap. Empty: none. */
-struct str sdp_codec_name(const struct sdp_media *m, uint32_t type);
+/* The names of all payload types in this m-line, in the format of a=rtpmap. Empty: none. */
+void sdp_codec_names(const struct sdp_media *m, struct str name[SDP_TYPES]);
 
 #endif

@@ -8,8 +8,6 @@
 #include "proto/sdp.h"
 #include "proto/sdp_filter.h"
 
-#define SDP_TYPES 128
-
 /* One m= section, or what is before the first. */
 struct sdp_section {
 	struct str text;
