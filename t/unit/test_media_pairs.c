@@ -100,6 +100,26 @@ static void a_checked_source_is_believed(void **state)
 	}
 }
 
+/* Nothing is learned with ICE: the selected pair is confirmed by its first packet, and then its
+ * packets take the fast path. */
+static void the_selected_pair_takes_the_fast_path(void **state)
+{
+	static const char *const pair[] = {"192.0.2.1:4000", "198.51.100.1:4444"};
+	struct rig *r = start(K80);
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++) {
+		a.stream = r->m->stream[A].cfg;
+		assert_int_equal(endpoint_parse(&a.stream.remote, str_from(pair[i / 5])), 0);
+		if (i % 5 == 0)
+			set(r, &a);
+		assert_int_equal(arrive(r, 1 + i, pair[i / 5], PORT_A), PACKET_SENT);
+		assert_int_equal(r->m->note[0].fast, i % 5 != 0);
+	}
+	rig_free(r);
+}
+
 static void it_has_to_authenticate(void **state)
 {
 	struct rig *r = start(K80);
@@ -208,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_checked_source_is_believed),
+		cmocka_unit_test(the_selected_pair_takes_the_fast_path),
 		cmocka_unit_test(it_has_to_authenticate),
 		cmocka_unit_test(plain_media_need_the_selected_pair),
 		cmocka_unit_test(few_are_remembered_and_by_one_session),
