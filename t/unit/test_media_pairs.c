@@ -192,6 +192,31 @@ static void without_a_selected_pair_nothing_is_relayed(void **state)
 	rig_free(r);
 }
 
+/* RFC 7675: consent is lost, so there is no pair. Media of the other side may not go there. */
+static void without_consent_nothing_is_sent(void **state)
+{
+	struct rig *r = start(K80);
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+	uint8_t p[172];
+
+	(void)state;
+	assert_int_equal(arrive(r, 1, "192.0.2.1:4000", PORT_A), PACKET_SENT);
+	for (int lost = 0; lost < 2; lost++) {
+		a.stream = r->m->stream[A].cfg;
+		a.stream.remote = lost ? (struct endpoint){0} : a.stream.remote;
+		set(r, &a);
+		rig_plain_rtp(p, 0x22, 1 + (uint64_t)lost);
+		uint8_t *at = rig_slot(r, B, PORT_B);
+		r->in[0].len = rig_protect(
+			r, at, p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false);
+		rig_run(r);
+		assert_int_equal(r->in[0].verdict, lost ? PACKET_DROP_NO_DESTINATION : PACKET_SENT);
+	}
+	assert_false(r->m->stream[A].learn.confirmed);
+	assert_int_equal(r->m->stream[A].learn.source.family, 0);
+	rig_free(r);
+}
+
 static void keys(struct rig *r, bool awaited)
 {
 	struct media_cmd c = {.type = MEDIA_CTX_SET, .id = 0, .now_ns = 1};
@@ -233,6 +258,7 @@ int main(void)
 		cmocka_unit_test(plain_media_need_the_selected_pair),
 		cmocka_unit_test(few_are_remembered_and_by_one_session),
 		cmocka_unit_test(without_a_selected_pair_nothing_is_relayed),
+		cmocka_unit_test(without_consent_nothing_is_sent),
 		cmocka_unit_test(media_ahead_of_keys_wait_there_too),
 	};
 
