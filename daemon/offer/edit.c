@@ -163,6 +163,8 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 		me[i].drop_mid_ext = from && from->asked.mid_ext;
 	}
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+		me[i].drop_transport_cc = bundle_of_one(next->side[plan->from], to, is_answer);
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))
 			me = NULL;

@@ -151,6 +151,8 @@ struct sdp_media_edit {
 	struct str mid_text; /* the same as text, which goes first; s = NULL: none */
 	bool drop_mid;       /* remove a=mid: another m-line already has that name */
 	bool drop_mid_ext;   /* remove the m-line's a=extmap for the MID: only we offered it */
+	/* remove a=extmap and a=rtcp-fb of transport-wide congestion control */
+	bool drop_transport_cc;
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
 	struct str direction;
 	/* a second m-line for the same media, with these edits; NULL: none */

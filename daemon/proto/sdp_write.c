@@ -377,7 +377,9 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
 	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
-		(me->drop_mid && name_is(l, STR("mid"))) || (me->drop_mid_ext && sdp_is_mid_ext(l)))
+		(me->drop_mid && name_is(l, STR("mid"))) ||
+		(me->drop_mid_ext && sdp_is_mid_ext(l)) ||
+		(me->drop_transport_cc && sdp_is_transport_cc(l)))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);
