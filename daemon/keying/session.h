@@ -23,8 +23,8 @@ struct session_ice {
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
 	uint8_t peer;       /* another number is another terminal: earlier pairs end */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
-	/* Of the generation before, which the terminal may still use after our restart; empty: none.
-	 * Needed only by a restored session. */
+	/* Of the generation before, which the terminal may still use; empty: none. Needed only by a
+	 * restored session. */
 	char prev_ufrag[SESSION_UFRAG], prev_pwd[SESSION_PWD];
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;

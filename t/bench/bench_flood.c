@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Floods at a worker: forged SRTP, and ClientHellos of strangers. The worker's code is the daemon's,
- * with the serial engine; receiving and sending are left out, which both floods need alike. A
+/* Floods at a worker: forged SRTP, and ClientHellos of strangers. The worker has the daemon's code
+ * and the serial engine; receiving and sending are left out, which both floods need alike. A
  * ClientHello goes through the side channel to the gate, and a HelloVerifyRequest comes back. Both
  * threads' work is done in one, and their wake-ups are left out. */
 #include "bench_flood.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media on other valid ICE pairs than the selected one (RFC 8445 12.1). A's leg has two local ports:
- * its pair is selected at PORT_A, and OTHER serves it. A sends to B. */
+/* Media on other valid ICE pairs than the selected one (RFC 8445 12.1). A's leg has two ports: its
+ * pair is selected at PORT_A, and OTHER serves it. A sends to B. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -207,8 +207,7 @@ static void without_consent_nothing_is_sent(void **state)
 		set(r, &a);
 		rig_plain_rtp(p, 0x22, 1 + (uint64_t)lost);
 		uint8_t *at = rig_slot(r, B, PORT_B);
-		r->in[0].len = rig_protect(
-			r, at, p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false);
+		r->in[0].len = rig_protect(r, at, p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false);
 		rig_run(r);
 		assert_int_equal(r->in[0].verdict, lost ? PACKET_DROP_NO_DESTINATION : PACKET_SENT);
 	}

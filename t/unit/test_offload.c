@@ -29,7 +29,7 @@ static void plain_media_of_two_known_terminals_goes(void **state)
 	assert_int_equal(off_in_kernel(), 2);
 }
 
-/* STUN and DTLS are given to the daemon. Nothing is learned, so the kernel may drop other sources. */
+/* The daemon receives STUN and DTLS. Nothing is learned, so the kernel may drop other sources. */
 static void plain_media_with_ice_go(void **state)
 {
 	(void)state;
