@@ -9,6 +9,7 @@
 #include "offer/loop_protect.h"
 #include "offer/neg_ice.h"
 #include "offer/osrtp_legacy.h"
+#include "proto/sdp_jsep.h"
 
 static struct endpoint our_address(const struct neg_in *in, const struct side *to)
 {
@@ -17,6 +18,23 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	if (in->r->media_address.len && endpoint_parse_addr(&e, in->r->media_address) == 0)
 		return e;
 	return in->locals[to->local].advertised;
+}
+
+/* Lines for WebRTC terminals. */
+static struct str jsep(
+	const struct plan_media *pm, const struct sdp_media *m, const struct neg_in *in)
+{
+	struct str out = STR("");
+	struct sbuf b;
+
+	if (!sdp_proto_is_dtls(pm->proto))
+		return out;
+	sbuf_init(&b, 0);
+	sdp_jsep_write(&b, in->sdp, m, !pm->direction.s && !m->hold);
+	if (!b.err && sbuf_view(&b).len)
+		out = pool_strdup(in->p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out.s ? out : STR("");
 }
 
 static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const struct side *to,
@@ -72,8 +90,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		e->keying_count = plan->media[owner].lines.n;
 	}
 	if (e->lines.s)
-		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
-			STR_ARG(bundle_extension(to, i, in, is_answer)));
+		e->lines = pool_printf(in->p, STR_FMT STR_FMT STR_FMT, STR_ARG(e->lines),
+			STR_ARG(bundle_extension(to, i, in, is_answer)), STR_ARG(jsep(pm, m, in)));
 	return e->lines.s;
 }
 
