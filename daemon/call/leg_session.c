@@ -58,6 +58,8 @@ static void ice_of(struct session_ice *out, const struct leg *l)
 	out->peer = ice->peer;
 	memcpy(out->ufrag, ice->ufrag, sizeof(out->ufrag));
 	memcpy(out->pwd, ice->pwd, sizeof(out->pwd));
+	memcpy(out->prev_ufrag, ice->prev_ufrag, sizeof(out->prev_ufrag));
+	memcpy(out->prev_pwd, ice->prev_pwd, sizeof(out->prev_pwd));
 	out->remote_lite = ice->remote_lite;
 	memcpy(out->remote_ufrag, ice->remote_ufrag, sizeof(out->remote_ufrag));
 	memcpy(out->remote_pwd, ice->remote_pwd, sizeof(out->remote_pwd));

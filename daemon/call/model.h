@@ -45,6 +45,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	uint8_t generation;     /* of our credentials */
 	uint8_t peer;           /* changes when another terminal of a fork answers. Not saved */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
+	char prev_ufrag[SESSION_UFRAG], prev_pwd[SESSION_PWD]; /* before the last ICE restart */
 	/* The terminal's; empty: unknown. */
 	bool remote_lite;
 	char remote_ufrag[LEG_ICE_TEXT], remote_pwd[LEG_ICE_TEXT];

@@ -176,6 +176,10 @@ struct ice_saved {
 	uint16_t remote_ufrag_len;
 	uint64_t tie_breaker; /* 0: ice_restore() draws one */
 	char ufrag[ICE_UFRAG_LEN], pwd[ICE_PWD_LEN];
+	/* Our name before the last ICE restart, which the peer may still use. */
+	bool has_prev;
+	char prev_ufrag[ICE_UFRAG_LEN];
+	struct stun_key prev_key; /* stands for its password */
 	char remote_ufrag[SDP_ICE_TEXT_MAX];
 	struct stun_key remote_key; /* stands for the peer's password */
 	struct {

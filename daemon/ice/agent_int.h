@@ -123,8 +123,8 @@ struct ice_agent {
 	uint64_t pace_next_ns; /* the next check may start */
 	uint64_t start_ns;     /* of the round of checks */
 	/* As the controlled side we only answer checks until then. Our checks would reach the peer
-	 * before our SDP does. pion then takes our candidate for a peer-reflexive one, and nominates
-	 * its pair 1 s later. */
+	 * before our SDP does. pion then takes our candidate for a peer-reflexive one, and
+	 * nominates its pair 1 s later. */
 	uint64_t yield_ns;
 	uint64_t valid_ns[ICE_COMPONENTS]; /* first valid pair of the round; 0 = none */
 	struct generation cur, old;        /* old: while a selected pair uses it */

@@ -68,6 +68,9 @@ int ice_restore(struct ice_agent *a, const struct ice_saved *s, const uint8_t se
 	memcpy(a->cur.own.ufrag, s->ufrag, sizeof(a->cur.own.ufrag));
 	memcpy(a->cur.pwd, s->pwd, sizeof(a->cur.pwd));
 	stun_key_init(&a->cur.own.key, (struct str){a->cur.pwd, sizeof(a->cur.pwd)});
+	a->cur.has_prev = s->has_prev;
+	memcpy(a->cur.prev.ufrag, s->prev_ufrag, sizeof(a->cur.prev.ufrag));
+	a->cur.prev.key = s->prev_key;
 	a->cur.has_remote = s->has_remote;
 	a->cur.remote_ufrag_len = s->remote_ufrag_len;
 	memcpy(a->cur.remote_ufrag, s->remote_ufrag, sizeof(a->cur.remote_ufrag));

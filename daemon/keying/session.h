@@ -23,6 +23,9 @@ struct session_ice {
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
 	uint8_t peer;       /* another number is another terminal: earlier pairs end */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
+	/* Of the generation before, which the terminal may still use; empty: none. Needed only by a
+	 * restored session. */
+	char prev_ufrag[SESSION_UFRAG], prev_pwd[SESSION_PWD];
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;
 	char remote_ufrag[SDP_ICE_TEXT_MAX + 1], remote_pwd[SDP_ICE_TEXT_MAX + 1];

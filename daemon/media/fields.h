@@ -135,7 +135,7 @@
 		SAVED_SIDE(NUM("gate", side, gate, 255)) \
 		SAVED_SIDE(BYTES_ROW("flow", side, flow))) \
 	/* enum media_learning */ \
-	X(uint8_t, learning, , BY_VALUE, SET, ANY, \
+	X(uint8_t, learning, , BY_VALUE, ANY, ANY, \
 		SAVED_CALL(NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC))) \
 	/* another terminal answered: start learning again */ \
 	X(bool, relearn, , BY_EVENT, ANY, ANY, NOT_SAVED) \
@@ -172,9 +172,9 @@
 	/* enum raw_kind: packets other than RTP, relayed unchanged to rtp_to, a stream of the same \
 	 * kind. Then neither rtp nor rtcp is set. */ \
 	X(uint8_t, raw, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(NUM("p", leg, proto, 255))) \
-	/* SIDE_BIT()s: such packets go to the keying thread, see packet/side.h. Its sessions are \
-	 * made again after a restart. */ \
-	X(uint8_t, side, , BY_VALUE, ANY, NOT_FROM_TO, NOT_SAVED) \
+	/* SIDE_BIT()s: such packets go to the keying thread, see packet/side.h. The kernel gives \
+	 * them to the daemon. Its sessions are made again after a restart. */ \
+	X(uint8_t, side, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* of the session that has them; its packets carry the same number */ \
 	X(uint32_t, side_serial, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* not answered yet, see media_early_turn() */ \

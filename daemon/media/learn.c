@@ -358,6 +358,20 @@ static uint64_t quiet_ns(const struct learn *l, const struct learn_trials *t,
 	return rank > now || (cfg->media_handover && s->proved) ? 0 : LEARN_QUIET_NS;
 }
 
+/* Nothing is learned: the signalled address is the source as soon as it sends. */
+static bool confirms_signalled(struct learn *l, const struct learn_seen *s)
+{
+	if (learn_rank_of(&l->signalled, s->src) != LEARN_EXACT ||
+		(l->confirmed && is_source(l, s->src)))
+		return false;
+	l->source = *s->src;
+	l->heard_ns = s->now_ns;
+	l->confirmed = true;
+	l->tentative = false;
+	l->proved = s->proved;
+	return true;
+}
+
 struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
@@ -366,6 +380,7 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 
 	if (cfg->learning == MEDIA_LEARN_OFF) {
 		r.heard = true; /* learn_accepts() has checked it against the SDP */
+		r.changed = !(s->rtcp && cfg->rtp) && confirms_signalled(l, s);
 	} else if (s->rtcp && cfg->rtp) {
 		/* RTCP on the RTP port does not show the source of RTP. */
 		r.heard |=

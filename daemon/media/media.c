@@ -205,6 +205,20 @@ static bool doubles(const struct media_stream_cfg *cfg)
 	return cfg->listener || cfg->gate & (MEDIA_GATE_QUIET | MEDIA_GATE_TO(MEDIA_GATE_QUIET));
 }
 
+/* Nothing may be sent: ICE has not selected a pair, or consent is lost (RFC 7675). Without ICE the
+ * terminal is on hold, and its address stays. */
+static bool has_no_pair(const struct media_stream_cfg *cfg)
+{
+	return cfg->learning == MEDIA_LEARN_OFF && cfg->side & SIDE_BIT(SIDE_STUN) &&
+		!cfg->remote.family;
+}
+
+static void forget_addresses(struct media *m, struct media_stream *s)
+{
+	s->learn = (struct learn){.since_ns = s->learn.since_ns};
+	memset(&m->trial[s - m->stream].learn, 0, sizeof(m->trial[0].learn));
+}
+
 static int stream_set(struct media *m, const struct media_cmd *cmd)
 {
 	const struct media_stream_cfg *cfg = &cmd->stream;
@@ -238,6 +252,8 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->cfg = *cfg;
 	media_fast_set(s);
 	*cell = cmd->id;
+	if (has_no_pair(cfg))
+		forget_addresses(m, s);
 	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);
 	return 0;
@@ -346,8 +362,7 @@ static int stream_cut(struct media *m, uint32_t id)
 	s = &m->stream[id];
 	s->changed = m->burst;
 	s->cfg.remote = (struct endpoint){0};
-	s->learn = (struct learn){.since_ns = s->learn.since_ns};
-	memset(&m->trial[id].learn, 0, sizeof(m->trial[id].learn));
+	forget_addresses(m, s);
 	media_learned(m, id);
 	return 0;
 }

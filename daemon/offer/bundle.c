@@ -21,6 +21,19 @@ static bool is_bundled(const struct side *s)
 	return false;
 }
 
+bool bundle_of_one(const struct side *from, const struct side *to, bool is_answer)
+{
+	bool offers = false, offered = false;
+
+	if (is_answer)
+		return is_bundled(from) != is_bundled(to);
+	for (uint32_t i = 0; i < from->legs; i++)
+		offers = offers || (from->leg[i] && from->leg[i]->said.shares);
+	for (uint32_t i = 0; i < to->legs; i++)
+		offered = offered || (to->leg[i] && to->leg[i]->asked.shares);
+	return offers != offered;
+}
+
 /* The request's SDP with complete m-lines. */
 static bool unfold(const struct sdp_bundle *b, struct neg_in *in)
 {

@@ -30,6 +30,10 @@ uint32_t bundle_owner(const struct side *to, uint32_t i, const struct plan *plan
 /* The MIDs of the group to write, the tagged one first; s = NULL: none of several m-lines. */
 struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
 	const struct neg_in *in, bool is_answer);
+/* Whether one party has several m-lines on one transport in this exchange, and the other has not.
+ * Transport-wide sequence numbers of one party are then wrong for the other: it would take the
+ * numbers of other m-lines for lost packets. */
+bool bundle_of_one(const struct side *from, const struct side *to, bool is_answer);
 /* --- bundle_mid.c ----------------------------------------------------------------------------- */
 
 /* Whether m-line i is in the group that our SDP will have. */

@@ -10,6 +10,7 @@
 #include "offer/neg_codec.h"
 #include "offer/neg_ice.h"
 #include "offer/osrtp_legacy.h"
+#include "proto/sdp_jsep.h"
 
 static struct endpoint our_address(const struct neg_in *in, const struct side *to)
 {
@@ -18,6 +19,23 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	if (in->r->media_address.len && endpoint_parse_addr(&e, in->r->media_address) == 0)
 		return e;
 	return in->locals[to->local].advertised;
+}
+
+/* Lines for WebRTC terminals. */
+static struct str jsep(
+	const struct plan_media *pm, const struct sdp_media *m, const struct neg_in *in)
+{
+	struct str out = STR("");
+	struct sbuf b;
+
+	if (!sdp_proto_is_dtls(pm->proto))
+		return out;
+	sbuf_init(&b, 0);
+	sdp_jsep_write(&b, in->sdp, m, !pm->direction.s && !m->hold);
+	if (!b.err && sbuf_view(&b).len)
+		out = pool_strdup(in->p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out.s ? out : STR("");
 }
 
 static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const struct side *to,
@@ -75,8 +93,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		e->keying_count = plan->media[owner].lines.n;
 	}
 	if (e->lines.s)
-		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
-			STR_ARG(bundle_extension(to, i, in, is_answer)));
+		e->lines = pool_printf(in->p, STR_FMT STR_FMT STR_FMT, STR_ARG(e->lines),
+			STR_ARG(bundle_extension(to, i, in, is_answer)), STR_ARG(jsep(pm, m, in)));
 	if (e->lines.s && pm->type_lines.s)
 		e->lines = pool_printf(
 			in->p, STR_FMT STR_FMT, STR_ARG(pm->type_lines), STR_ARG(e->lines));
@@ -168,6 +186,8 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 
 		me[i].drop_mid_ext = from && from->asked.mid_ext;
 	}
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+		me[i].drop_transport_cc = bundle_of_one(next->side[plan->from], to, is_answer);
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))

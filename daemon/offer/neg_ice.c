@@ -135,6 +135,8 @@ void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 	/* Our offer restarted nothing, so these credentials are another terminal's. */
 	if (l->ice.on && uses && restarted) {
 		l->ice.peer++;
+		memset(l->ice.prev_ufrag, 0, sizeof(l->ice.prev_ufrag));
+		secmem_wipe(l->ice.prev_pwd, sizeof(l->ice.prev_pwd));
 		memset(l->ice.pair, 0, sizeof(l->ice.pair));
 	}
 	l->ice.on = l->ice.asked = uses;
@@ -150,6 +152,8 @@ static void restart(struct leg *l, const struct neg_in *in)
 	struct leg_ice *ice = &l->ice;
 	struct ice_candidate *c = pool_alloc(in->p, 2 * sizeof(*c));
 
+	memcpy(ice->prev_ufrag, ice->ufrag, sizeof(ice->prev_ufrag));
+	memcpy(ice->prev_pwd, ice->pwd, sizeof(ice->prev_pwd));
 	ice->remote_lite = ice->next_lite;
 	memcpy(ice->remote_ufrag, ice->next_ufrag, sizeof(ice->remote_ufrag));
 	memcpy(ice->remote_pwd, ice->next_pwd, sizeof(ice->remote_pwd));

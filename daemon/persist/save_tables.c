@@ -174,6 +174,8 @@ static const struct field ice_fields[] = {
 	NUM("g", leg_ice, generation, 255),
 	BYTES_ROW("u", leg_ice, ufrag),
 	BYTES_ROW("p", leg_ice, pwd),
+	BYTES_ROW("vu", leg_ice, prev_ufrag),
+	BYTES_ROW("vp", leg_ice, prev_pwd),
 	FLAG("rl", leg_ice, remote_lite),
 	BYTES_ROW("ru", leg_ice, remote_ufrag),
 	BYTES_ROW("rp", leg_ice, remote_pwd),

@@ -140,23 +140,28 @@ int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
 
 /* --- What tells packets apart ----------------------------------------------------------------- */
 
-/* The next a=extmap of these lines with an ID from 1 to 255. */
+/* Reads an a=extmap with an ID from 1 to 255. False: another line. */
+static bool read_ext(const struct sdp_line *l, uint8_t *id, struct str *uri)
+{
+	struct str rest = l->arg, number = str_word(&rest);
+	uint64_t n;
+
+	if (l->type != 'a' || !str_eq_nocase(l->name, STR("extmap")))
+		return false;
+	number = str_cut(&number, '/'); /* a direction may follow */
+	*uri = str_word(&rest);
+	*id = str_to_u64(&n, number, SDP_EXT_IDS - 1) == 0 ? (uint8_t)n : 0;
+	return *id;
+}
+
+/* The next of these lines that is one. */
 static const struct sdp_line *next_ext(const struct sdp_line *lines, uint8_t *id, struct str *uri)
 {
 	const struct sdp_line *l = lines;
 
-	while ((l = sdp_attr(l, STR("extmap")))) {
-		struct str rest = l->arg, number = str_word(&rest);
-		uint64_t n;
-
-		number = str_cut(&number, '/'); /* a direction may follow */
-		*uri = str_word(&rest);
-		*id = str_to_u64(&n, number, SDP_EXT_IDS - 1) == 0 ? (uint8_t)n : 0;
-		if (*id)
-			return l;
+	while (l && !read_ext(l, id, uri))
 		l = l->next;
-	}
-	return NULL;
+	return l;
 }
 
 bool sdp_is_mid_ext(const struct sdp_line *l)
@@ -164,7 +169,23 @@ bool sdp_is_mid_ext(const struct sdp_line *l)
 	struct str uri;
 	uint8_t id;
 
-	return next_ext(l, &id, &uri) == l && str_eq(uri, STR(RTP_MID_URI));
+	return read_ext(l, &id, &uri) && str_eq(uri, STR(RTP_MID_URI));
+}
+
+bool sdp_is_transport_cc(const struct sdp_line *l)
+{
+	static const struct str v1 = {
+		"http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-", 71};
+	static const struct str v2 = {
+		"http://www.webrtc.org/experiments/rtp-hdrext/transport-wide-cc-", 63};
+	struct str uri, rest = l->arg;
+	uint8_t id;
+
+	if (l->type == 'a' && str_eq_nocase(l->name, STR("rtcp-fb"))) {
+		(void)str_word(&rest); /* payload type */
+		return str_eq_nocase(str_word(&rest), STR("transport-cc"));
+	}
+	return read_ext(l, &id, &uri) && (str_starts(uri, v1) || str_starts(uri, v2));
 }
 
 static uint8_t ext_in(const struct sdp_line *lines)

@@ -26,6 +26,9 @@ int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
 uint8_t sdp_mid_ext(const struct sdp *s, const struct sdp_media *m);
 /* Whether the line is an a=extmap of the MID. */
 bool sdp_is_mid_ext(const struct sdp_line *l);
+/* Whether the line is an a=extmap or a=rtcp-fb of transport-wide congestion control
+ * (draft-holmer-rmcat-transport-wide-cc-extensions). */
+bool sdp_is_transport_cc(const struct sdp_line *l);
 
 #define SDP_EXT_IDS 256u
 struct sdp_ext_ids {                 /* IDs of header extensions in a group */

@@ -394,7 +394,8 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 {
 	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
 		(me->drop_mid && name_is(l, STR("mid"))) ||
-		(me->drop_mid_ext && sdp_is_mid_ext(l)) || is_of_dropped_type(l, me))
+		(me->drop_mid_ext && sdp_is_mid_ext(l)) ||
+		(me->drop_transport_cc && sdp_is_transport_cc(l)) || is_of_dropped_type(l, me))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);

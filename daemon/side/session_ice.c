@@ -78,6 +78,10 @@ static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint
 
 	memcpy(v.ufrag, cfg->ufrag, sizeof(v.ufrag));
 	memcpy(v.pwd, cfg->pwd, sizeof(v.pwd));
+	v.has_prev = cfg->prev_ufrag[0];
+	memcpy(v.prev_ufrag, cfg->prev_ufrag, sizeof(v.prev_ufrag));
+	if (v.has_prev)
+		stun_key_init(&v.prev_key, (struct str){cfg->prev_pwd, sizeof(cfg->prev_pwd)});
 	memcpy(v.remote_ufrag, ufrag.s, ufrag.len);
 	stun_key_init(&v.remote_key, str_from(cfg->remote_pwd));
 	v.local_count = locals(s, v.local);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "bench.h"
+#include "bench_flood.h"
 #include "keying/dtls.h"
 #include "keying/dtls_gate.h"
 
@@ -270,7 +271,7 @@ static bool flood(void)
 		(double)(clock_mono_ns() - t0) / HELLOS);
 	dtls_gate_destroy(g);
 	dtls_destroy(client);
-	return ok && n > 0;
+	return ok && n > 0 && bench_flood(buf, (uint32_t)n);
 }
 
 int bench_dtls(int argc, char **argv)

@@ -19,6 +19,9 @@ static inline void net_save(const struct ice_agent *a, struct ice_saved *out)
 	out->tie_breaker = a->tie_breaker;
 	memcpy(out->ufrag, a->cur.own.ufrag, sizeof(out->ufrag));
 	memcpy(out->pwd, a->cur.pwd, sizeof(out->pwd));
+	out->has_prev = a->cur.has_prev;
+	memcpy(out->prev_ufrag, a->cur.prev.ufrag, sizeof(out->prev_ufrag));
+	out->prev_key = a->cur.prev.key;
 	out->remote_ufrag_len = a->cur.remote_ufrag_len;
 	memcpy(out->remote_ufrag, a->cur.remote_ufrag, sizeof(out->remote_ufrag));
 	out->remote_key = a->cur.remote_key;

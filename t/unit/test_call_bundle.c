@@ -13,6 +13,7 @@
 #include "call/calls.h"
 #include "call_talk.h"
 #include "mock_sessions.h"
+#include "proto/sdp_bundle.h"
 
 #define HEAD(n) \
 	"v=0\r\no=- 1 1 IN IP4 198.51.100." n "\r\ns=-\r\nc=IN IP4 198.51.100." n "\r\nt=0 0\r\n"
@@ -180,6 +181,58 @@ static void a_bundled_offerer_and_an_unbundled_answerer(void **state)
 		calls_session_event(r.t.c, number(&r, port(&r, 0)), &e, r.t.now);
 		assert_false(mock_ctx(r.t.m, port(&r, 0))->rx.awaited);
 		mock_relay_check(r.t.m);
+		end(&r);
+	}
+}
+
+#define TWCC                                                                                   \
+	"a=extmap:9 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01" \
+	"\r\na=rtcp-fb:96 transport-cc\r\na=rtcp-fb:96 nack\r\n"
+
+static bool has_transport_cc(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (const struct sdp_line *l = r->t.sdp->media[1].lines; l; l = l->next)
+		n += sdp_is_transport_cc(l);
+	assert_true(n == 0 || n == 2);
+	assert_true(str_eq(value(r, 1, "rtcp-fb"), STR("96 transport-cc")) == (n == 2));
+	return n == 2;
+}
+
+/* The numbers of a transport with several m-lines are wrong on several transports. */
+static void transport_cc_needs_the_same_transports(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *answer;
+		bool in_offer, in_answer;
+	} T[] = {
+		{NG_BUNDLE_ACCEPT,
+			HEAD("2") "m=audio 5000 RTP/AVPF 0\r\nm=video 5002 RTP/AVPF 96\r\n" TWCC,
+			false, false},
+		{NG_BUNDLE_ACCEPT | NG_BUNDLE_OFFER,
+			HEAD("2") "a=group:BUNDLE a v\r\nm=audio 5000 RTP/AVPF "
+				  "0\r\na=mid:a\r\na=rtcp-mux\r\nm=video 5000 RTP/AVPF "
+				  "96\r\na=mid:v\r\na=rtcp-mux\r\n" TWCC,
+			true, true},
+		{NG_BUNDLE_ACCEPT | NG_BUNDLE_OFFER, /* it refuses our group */
+			HEAD("2") "m=audio 5000 RTP/AVPF 0\r\na=rtcp-mux\r\nm=video 5002 RTP/AVPF "
+				  "96\r\na=rtcp-mux\r\n" TWCC,
+			true, false},
+		{0, HEAD("2") "m=audio 5000 RTP/AVPF 0\r\nm=video 5002 RTP/AVPF 96\r\n" TWCC, true,
+			true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig r;
+
+		start(&r);
+		offer(&r, REPEATED TWCC, T[i].flags, "RTP/AVPF");
+		assert_int_equal(has_transport_cc(&r), T[i].in_offer);
+		answer(&r, T[i].answer);
+		assert_int_equal(has_transport_cc(&r), T[i].in_answer);
 		end(&r);
 	}
 }
@@ -574,6 +627,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bundled_offerer_and_an_unbundled_answerer),
+		cmocka_unit_test(transport_cc_needs_the_same_transports),
 		cmocka_unit_test(without_the_flag_nothing_changes),
 		cmocka_unit_test(groups_that_cannot_be),
 		cmocka_unit_test(a_group_without_its_first_m_line),

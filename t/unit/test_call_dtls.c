@@ -696,6 +696,8 @@ static void a_restart_has_new_credentials(void **state)
 	answer(&r, "RTP/AVP", "");
 	assert_memory_not_equal(session(&r, a)->ice.ufrag, first, sizeof(first));
 	assert_int_equal(session(&r, a)->ice.generation, 2);
+	assert_memory_equal(session(&r, a)->ice.prev_ufrag, first, sizeof(first));
+	assert_int_not_equal(session(&r, a)->ice.prev_pwd[0], 0);
 	assert_string_equal(session(&r, a)->ice.remote_ufrag, "efgh");
 	end(&r);
 }

@@ -13,6 +13,7 @@
 
 #include "call/calls.h"
 #include "call/query.h"
+#include "call/session_places.h"
 #include "call/unsaved.h"
 #include "mock_sessions.h"
 #include "save_talk.h"
@@ -345,8 +346,10 @@ static void media_address_is_the_only_candidate(void **state)
 
 static void the_selected_port_comes_back(void **state)
 {
+	const struct session_place *place;
 	const struct session_cfg *cfg;
 	const char *why = NULL;
+	struct leg_ice *ice;
 	struct saved s;
 	struct rig r;
 	uint16_t port;
@@ -357,6 +360,11 @@ static void the_selected_port_comes_back(void **state)
 		port = other_port(&r, r.a);
 		pair(&r, r.a, 1, false, "[2001:db8::9]:4400");
 		pair(&r, r.b, 0, false, "198.51.100.2:5000");
+		/* The terminal may still use the credentials before an ICE restart. */
+		place = &r.t.c->session_place[session_of(&r, r.a)];
+		ice = &place->call->side[place->side]->leg[place->media]->ice;
+		memcpy(ice->prev_ufrag, "oldufrag", SESSION_UFRAG);
+		memcpy(ice->prev_pwd, "old password, 24 letters", SESSION_PWD);
 		save(&r.t, &s);
 		if (lost) /* another program now has an idle port of the other leg */
 			r.t.m->gone = other_port(&r, r.b);
@@ -372,6 +380,8 @@ static void the_selected_port_comes_back(void **state)
 		assert_int_equal(cfg->selected[0].port, 4400);
 		assert_int_equal(cfg->selected_at[0], 1);
 		assert_true(cfg->ice.controlling);
+		assert_memory_equal(cfg->ice.prev_ufrag, "oldufrag", SESSION_UFRAG);
+		assert_memory_equal(cfg->ice.prev_pwd, "old password, 24 letters", SESSION_PWD);
 		assert_int_equal(cfg->local[1][0].port, port);
 		assert_int_equal(r.s.cfg[session_of(&r, r.b)].locals, 2 - lost);
 		pair(&r, r.a, 0, false, "198.51.100.1:4000");

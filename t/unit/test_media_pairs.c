@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media on other valid ICE pairs than the selected one (RFC 8445 12.1). A's leg has two local ports:
- * its pair is selected at PORT_A, and OTHER serves it. A sends to B. */
+/* Media on other valid ICE pairs than the selected one (RFC 8445 12.1). A's leg has two ports: its
+ * pair is selected at PORT_A, and OTHER serves it. A sends to B. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -100,6 +100,26 @@ static void a_checked_source_is_believed(void **state)
 	}
 }
 
+/* Nothing is learned with ICE: the selected pair is confirmed by its first packet, and then its
+ * packets take the fast path. */
+static void the_selected_pair_takes_the_fast_path(void **state)
+{
+	static const char *const pair[] = {"192.0.2.1:4000", "198.51.100.1:4444"};
+	struct rig *r = start(K80);
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++) {
+		a.stream = r->m->stream[A].cfg;
+		assert_int_equal(endpoint_parse(&a.stream.remote, str_from(pair[i / 5])), 0);
+		if (i % 5 == 0)
+			set(r, &a);
+		assert_int_equal(arrive(r, 1 + i, pair[i / 5], PORT_A), PACKET_SENT);
+		assert_int_equal(r->m->note[0].fast, i % 5 != 0);
+	}
+	rig_free(r);
+}
+
 static void it_has_to_authenticate(void **state)
 {
 	struct rig *r = start(K80);
@@ -172,6 +192,30 @@ static void without_a_selected_pair_nothing_is_relayed(void **state)
 	rig_free(r);
 }
 
+/* RFC 7675: consent is lost, so there is no pair. Media of the other side may not go there. */
+static void without_consent_nothing_is_sent(void **state)
+{
+	struct rig *r = start(K80);
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+	uint8_t p[172];
+
+	(void)state;
+	assert_int_equal(arrive(r, 1, "192.0.2.1:4000", PORT_A), PACKET_SENT);
+	for (int lost = 0; lost < 2; lost++) {
+		a.stream = r->m->stream[A].cfg;
+		a.stream.remote = lost ? (struct endpoint){0} : a.stream.remote;
+		set(r, &a);
+		rig_plain_rtp(p, 0x22, 1 + (uint64_t)lost);
+		uint8_t *at = rig_slot(r, B, PORT_B);
+		r->in[0].len = rig_protect(r, at, p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false);
+		rig_run(r);
+		assert_int_equal(r->in[0].verdict, lost ? PACKET_DROP_NO_DESTINATION : PACKET_SENT);
+	}
+	assert_false(r->m->stream[A].learn.confirmed);
+	assert_int_equal(r->m->stream[A].learn.source.family, 0);
+	rig_free(r);
+}
+
 static void keys(struct rig *r, bool awaited)
 {
 	struct media_cmd c = {.type = MEDIA_CTX_SET, .id = 0, .now_ns = 1};
@@ -208,10 +252,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_checked_source_is_believed),
+		cmocka_unit_test(the_selected_pair_takes_the_fast_path),
 		cmocka_unit_test(it_has_to_authenticate),
 		cmocka_unit_test(plain_media_need_the_selected_pair),
 		cmocka_unit_test(few_are_remembered_and_by_one_session),
 		cmocka_unit_test(without_a_selected_pair_nothing_is_relayed),
+		cmocka_unit_test(without_consent_nothing_is_sent),
 		cmocka_unit_test(media_ahead_of_keys_wait_there_too),
 	};
 

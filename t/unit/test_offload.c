@@ -29,6 +29,27 @@ static void plain_media_of_two_known_terminals_goes(void **state)
 	assert_int_equal(off_in_kernel(), 2);
 }
 
+/* The daemon receives STUN and DTLS. Nothing is learned, so the kernel may drop other sources. */
+static void plain_media_with_ice_go(void **state)
+{
+	(void)state;
+	for (uint32_t id = A; id <= B; id += B - A) {
+		struct media_cmd c = off_stream_cmd(id);
+
+		c.stream.side = 1;
+		c.stream.side_serial = id;
+		c.stream.learning = MEDIA_LEARN_OFF;
+		c.stream.strict_source = true;
+		c.stream.remote = rig.look[id].remote;
+		off_commit(&c, 1);
+	}
+	off_tick();
+	assert_int_equal(rig.cmds, 2);
+	assert_true(rig.cmd[0].relay.strict);
+	off_tick();
+	assert_int_equal(off_in_kernel(), 2);
+}
+
 static void what_must_be_looked_at_stays(void **state)
 {
 	static const char *const WHY[] = {"source not confirmed", "destination not confirmed",
@@ -209,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIGGED(plain_media_of_two_known_terminals_goes),
+		RIGGED(plain_media_with_ice_go),
 		RIGGED(what_must_be_looked_at_stays),
 		RIGGED(a_watched_or_cut_stream_comes_back),
 		RIGGED(it_comes_back_before_it_changes),

@@ -819,6 +819,29 @@ static void a_restored_session_goes_on(void **state)
 	}
 }
 
+/* ICE was restarted before, and the terminal still uses our name of then. */
+static void a_restored_session_knows_its_previous_name(void **state)
+{
+	for (int known = 0; known < 2; known++) {
+		struct session_ice *ice = &rig.e[0].order.cfg.ice;
+
+		(void)state;
+		start();
+		talk(true);
+		if (known) {
+			memcpy(ice->prev_ufrag, ice->ufrag, sizeof(ice->prev_ufrag));
+			memcpy(ice->prev_pwd, ice->pwd, sizeof(ice->prev_pwd));
+		}
+		memcpy(ice->ufrag, "newufrag", sizeof(ice->ufrag));
+		memcpy(ice->pwd, "another password of 24 b", sizeof(ice->pwd));
+		restore(0);
+		pass(120 * S_NS);
+		assert_int_equal(events(0, SESSION_LOST), 0);
+		assert_int_equal(events(1, SESSION_LOST), !known);
+		end();
+	}
+}
+
 static void a_restored_session_may_lose_consent(void **state)
 {
 	(void)state;
@@ -1072,6 +1095,7 @@ int main(void)
 		cmocka_unit_test(another_terminal_ends_the_pair),
 		cmocka_unit_test(ice_may_end_and_begin),
 		cmocka_unit_test(a_restored_session_goes_on),
+		cmocka_unit_test(a_restored_session_knows_its_previous_name),
 		cmocka_unit_test(a_restored_session_may_lose_consent),
 		cmocka_unit_test(a_restored_session_may_get_a_new_association),
 		cmocka_unit_test(strangers_are_not_believed),

@@ -189,15 +189,10 @@ KNOWN = {
         "sdes-pion_32": "it agrees on no profile with a peer that knows only _32",
     },
     "xcipherd": {
-        "gstreamer-linphone_dtls": GSTREAMER_DIRECTION,
         "pion_32-sdes": "pion/webrtc has no SRTP for _32: ErrNoSRTPProtectionProfile after the handshake",
         "sdes-pion_32": "pion/webrtc has no SRTP for _32: ErrNoSRTPProtectionProfile after the handshake",
         "aiortc-linphone_dtls": "aiortc's parser refuses attributes behind the URI of a=extmap",
-        "linphone_dtls-aiortc": "aiortc's parser refuses attributes behind the URI of a=extmap",
         "aiortc-linphone_zrtp": "aiortc's parser refuses attributes behind the URI of a=extmap",
-        "linphone_zrtp-aiortc": "aiortc refuses linphone's offer of PCMU alone: Failed to set remote audio description send parameters",
-        "linphone_zrtp-pion": "pion answers without an m-line to an offer without a=rtpmap",
-        "linphone_dtls-pion": "pion answers without an m-line to an offer without a=rtpmap",
     },
 }
 
