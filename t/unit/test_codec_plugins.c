@@ -455,7 +455,8 @@ static int group_teardown(void **state)
 {
 	struct rig *g = *state;
 
-	codec_registry_destroy(g->r);
+	if (g)
+		codec_registry_destroy(g->r);
 	free(g);
 	return 0;
 }
