@@ -13,6 +13,7 @@ codec_there = $(if $(codec_pkgs),$(if $(filter /%,$(codec_pkgs)),$(wildcard $(co
 CODEC_ROWS := $(foreach row,$(CODEC_TABLE),$(if $(wildcard codecs/$(word 1,$(subst :, ,$(row))).c),$(if $(call codec_there,$(row)),$(row))))
 CODEC_NAMES := $(foreach row,$(CODEC_ROWS),$(word 1,$(subst :, ,$(row))))
 CODEC_PLUGINS := $(CODEC_NAMES:%=$(CODEC_DIR)/%.so)
+CODEC_SHIPPED := $(filter-out %/template.so,$(CODEC_PLUGINS))
 
 codec_row = $(filter $(1):%,$(CODEC_ROWS))
 codec_cflags = $(if $(filter-out /%,$(call codec_pkgs,$(codec_row))),$(shell pkg-config --cflags $(call codec_pkgs,$(codec_row))))
