@@ -47,3 +47,19 @@ $(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
 	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE \
 		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
 units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs
+
+# The fuzzer of codecs links all plug-ins, each under a name of its own, and nothing of other rooms.
+FUZZ_CODEC_ROOM := $(patsubst %,$(BUILD)/fuzz/obj/daemon/codec/%.o,builtin g711 g722 gap guard noise)
+FUZZ_CODECS := $(filter-out speexdsp,$(CODEC_NAMES))
+FUZZ_CODEC_OBJ := $(patsubst %,$(BUILD)/fuzz/obj/codecs/%.o,$(FUZZ_CODECS))
+$(FUZZ_CODEC_OBJ): $(BUILD)/fuzz/obj/codecs/%.o: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(call codec_cflags,$*) -Dxcipher_codec_plugin=xcipher_codec_plugin_$* \
+		-fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+$(BUILD)/fuzz/obj/t/fuzz/fuzz_codec.o: FUZZ_FLAGS += -DFUZZ_PLUGINS="$(foreach n,$(FUZZ_CODECS),X($(n)))"
+$(BUILD)/fuzz/codec.a: $(FUZZ_CODEC_OBJ)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+$(BUILD)/fuzz/fuzz_codec: $(BUILD)/fuzz/obj/t/fuzz/fuzz_codec.o $(BUILD)/fuzz/codec.a $(FUZZ_CODEC_ROOM)
+	$(call say,FUZZ  $@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(foreach n,$(FUZZ_CODECS),$(call codec_libs,$(n))) -lm
