@@ -35,7 +35,7 @@ bool codec_budget_take(struct codec_budget *b, uint64_t now_ns)
 	return true;
 }
 
-/* --- Starting the program ------------------------------------------------------------------------- */
+/* --- Starting the program --------------------------------------------------------------------- */
 
 /* It gets no environment, and no descriptors but the socket. */
 static int spawn(struct codec_home *h, int theirs)
@@ -183,7 +183,7 @@ void codec_home_destroy(struct codec_home *h)
 	free(h);
 }
 
-/* --- A process per stream ------------------------------------------------------------------------- */
+/* --- A process per stream --------------------------------------------------------------------- */
 
 static int send_two(int sock, int first, int second)
 {

@@ -2,7 +2,7 @@
 /* All codecs, built in and of the plug-ins that could be built: an fmtp, then payloads, gaps and
  * samples in any order. Buffers end at guard pages, since libraries have no sanitizer.
  *
- * Input: the codec, a length and that many bytes of fmtp, then steps: what to do, a length, bytes. */
+ * Input: the codec, a length and the fmtp. Then steps: what to do, a length, bytes. */
 #include <stdlib.h>
 #include <string.h>
 

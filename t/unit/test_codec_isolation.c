@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Plug-ins in processes of their own: those that crash, loop, overwrite, lie, and try to get out. */
+/* Plug-ins in processes of their own: those that crash, loop, overwrite, lie, or try to escape. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -155,7 +155,7 @@ static void without_its_program_nothing_is_loaded(void **state)
 	rig_close(&g);
 }
 
-/* --- What hosts add ------------------------------------------------------------------------------- */
+/* --- What hosts add --------------------------------------------------------------------------- */
 
 static void lost_packet_of_g711_is_concealed(void **state)
 {

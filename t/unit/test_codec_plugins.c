@@ -142,7 +142,7 @@ static void quality_is_above_thresholds(void **state)
 	}
 }
 
-/* --- libavcodec ----------------------------------------------------------------------------------- */
+/* --- libavcodec ------------------------------------------------------------------------------- */
 
 struct peer_row {
 	const char *name;
@@ -226,7 +226,7 @@ static void decoders_agree_with_libavcodec(void **state)
 		skip();
 }
 
-/* --- AMR ------------------------------------------------------------------------------------------ */
+/* --- AMR -------------------------------------------------------------------------------------- */
 
 /* Both ways of packing carry the same frames. */
 static void amr_packings_are_equal(void **state)
@@ -318,7 +318,7 @@ static void amr_follows_requests(void **state)
 	codec_stream_close(s);
 }
 
-/* --- fmtp, FEC ------------------------------------------------------------------------------------ */
+/* --- fmtp, FEC -------------------------------------------------------------------------------- */
 
 static void fmtp_is_understood(void **state)
 {
