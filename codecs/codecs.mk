@@ -41,10 +41,10 @@ $(BUILD)/xcipher-codec-test: $(call obj,codecs/codec_test.c) $(LIB)
 
 # Plug-ins that misbehave, for the tests.
 BAD_DIR  := $(BUILD)/t/codecs
-BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so late.so loop.so name.so overwrite.so symbol.so tone.so)
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so loop.so name.so overwrite.so symbol.so tone.so)
 $(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE \
+	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -Idaemon -D_GNU_SOURCE \
 		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
 units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs
 
