@@ -38,7 +38,7 @@ struct amr_frame {
 	uint8_t bytes[AMR_FRAME_BYTES]; /* as the library wants it */
 };
 
-/* --- fmtp (section 8) --------------------------------------------------------------------------- */
+/* --- fmtp (section 8) ------------------------------------------------------------------------- */
 
 static inline int amr_mode_set(uint32_t *set, const char *s, size_t len, uint32_t modes)
 {
@@ -143,7 +143,7 @@ static inline bool amr_type_bits(const struct amr_kind *k, unsigned type, size_t
 	return type <= k->modes || type == AMR_NO_DATA || (k->modes == 9 && type == AMR_LOST);
 }
 
-/* --- Payloads (sections 4.3 and 4.4) --------------------------------------------------------------- */
+/* --- Payloads (sections 4.3 and 4.4) ---------------------------------------------------------- */
 
 /* Reads all of a payload. Returns the number of frames, or -EBADMSG. *request: the mode that the
  * far end wants, or AMR_NO_REQUEST. */

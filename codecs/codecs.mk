@@ -13,6 +13,7 @@ codec_there = $(if $(codec_pkgs),$(if $(filter /%,$(codec_pkgs)),$(wildcard $(co
 CODEC_ROWS := $(foreach row,$(CODEC_TABLE),$(if $(wildcard codecs/$(word 1,$(subst :, ,$(row))).c),$(if $(call codec_there,$(row)),$(row))))
 CODEC_NAMES := $(foreach row,$(CODEC_ROWS),$(word 1,$(subst :, ,$(row))))
 CODEC_PLUGINS := $(CODEC_NAMES:%=$(CODEC_DIR)/%.so)
+CODEC_SHIPPED := $(filter-out %/template.so,$(CODEC_PLUGINS))
 
 codec_row = $(filter $(1):%,$(CODEC_ROWS))
 codec_cflags = $(if $(filter-out /%,$(call codec_pkgs,$(codec_row))),$(shell pkg-config --cflags $(call codec_pkgs,$(codec_row))))
@@ -40,9 +41,25 @@ $(BUILD)/xcipher-codec-test: $(call obj,codecs/codec_test.c) $(LIB)
 
 # Plug-ins that misbehave, for the tests.
 BAD_DIR  := $(BUILD)/t/codecs
-BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so late.so loop.so name.so overwrite.so symbol.so tone.so)
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so loop.so name.so overwrite.so symbol.so tone.so)
 $(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -D_GNU_SOURCE \
+	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -Idaemon -D_GNU_SOURCE \
 		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
 units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs
+
+# The fuzzer of codecs links all plug-ins, each under a name of its own, and nothing of other rooms.
+FUZZ_CODEC_ROOM := $(patsubst %,$(BUILD)/fuzz/obj/daemon/codec/%.o,builtin g711 g722 gap guard noise)
+FUZZ_CODECS := $(filter-out speexdsp,$(CODEC_NAMES))
+FUZZ_CODEC_OBJ := $(patsubst %,$(BUILD)/fuzz/obj/codecs/%.o,$(FUZZ_CODECS))
+$(FUZZ_CODEC_OBJ): $(BUILD)/fuzz/obj/codecs/%.o: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(call codec_cflags,$*) -Dxcipher_codec_plugin=xcipher_codec_plugin_$* \
+		-fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+$(BUILD)/fuzz/obj/t/fuzz/fuzz_codec.o: FUZZ_FLAGS += -DFUZZ_PLUGINS="$(foreach n,$(FUZZ_CODECS),X($(n)))"
+$(BUILD)/fuzz/codec.a: $(FUZZ_CODEC_OBJ)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+$(BUILD)/fuzz/fuzz_codec: $(BUILD)/fuzz/obj/t/fuzz/fuzz_codec.o $(BUILD)/fuzz/codec.a $(FUZZ_CODEC_ROOM)
+	$(call say,FUZZ  $@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(foreach n,$(FUZZ_CODECS),$(call codec_libs,$(n))) -lm

@@ -26,7 +26,7 @@ struct decoder {
 	OpusDecoder *opus;
 };
 
-/* --- fmtp (RFC 7587 6.1): what the far end prefers to receive ------------------------------------ */
+/* --- fmtp (RFC 7587 6.1): what the far end prefers to receive --------------------------------- */
 
 static int take(struct params *p, const char *key, size_t key_len, int64_t n)
 {
@@ -77,7 +77,7 @@ static int fmtp_write(const void *params, char *out, size_t cap)
 	return n;
 }
 
-/* --- Decoder ------------------------------------------------------------------------------------- */
+/* --- Decoder ---------------------------------------------------------------------------------- */
 
 static int error(int opus)
 {
@@ -158,7 +158,7 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 	return n < 0 ? error(n) : n;
 }
 
-/* --- Encoder ------------------------------------------------------------------------------------- */
+/* --- Encoder ---------------------------------------------------------------------------------- */
 
 static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 {
@@ -240,7 +240,7 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 	return dtx && n <= DTX_BYTES ? 0 : n;
 }
 
-/* --- Tables -------------------------------------------------------------------------------------- */
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 #define COMMON                                                                             \
 	.size = sizeof(struct xcipher_codec), .name = "opus", .clock = RATE, .rate = RATE, \

@@ -57,7 +57,7 @@ static int fmtp_write(const void *params, char *out, size_t cap)
 	return (int)sizeof(text) - 1;
 }
 
-/* --- Decoder ------------------------------------------------------------------------------------- */
+/* --- Decoder ---------------------------------------------------------------------------------- */
 
 static int dec_open(struct state *s, int mode)
 {
@@ -114,7 +114,7 @@ static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_
 	return (int)samples;
 }
 
-/* --- Encoder ------------------------------------------------------------------------------------- */
+/* --- Encoder ---------------------------------------------------------------------------------- */
 
 static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 {
@@ -186,7 +186,7 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 	return speex_bits_write(&s->bits, (char *)out, n);
 }
 
-/* --- Tables -------------------------------------------------------------------------------------- */
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 #define BAND(band, id)                                                                \
 	static int dec_init_##band(void *dec, const void *params)                     \

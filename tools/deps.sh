@@ -76,8 +76,8 @@ packages_for() {
 	deps-kernel) echo "$build $kernel" ;;
 	deps-bench-kernel) echo "$build $kernel $bench_kernel" ;;
 	deps-kernel-debug) echo "$build $kernel $kernel_debug" ;;
-	deps-deb) echo "$build $deb" ;;
-	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
+	deps-deb) echo "$build $deb $codecs" ;;
+	deps-check-deb) echo "$build $deb $codecs debootstrap systemd iproute2 procps" ;;
 	*)
 		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, zrtp, ng911, codecs, module, kernel, bench-kernel, kernel-debug, deb or check-deb" >&2
 		return 1

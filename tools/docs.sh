@@ -44,5 +44,6 @@ sed -n '/^\.Sh OPTIONS OF/,/^\.El/s/^\.It //p' man/xcipher-migrate.7 | diff - "$
 	echo "xcipher-migrate --table and man/xcipher-migrate.7 disagree" >&2
 	exit 1
 }
-check "$1/xcipher-bench" man/xcipher-bench.1 cipher gpu path dtls ice mikey zrtp
+check "$1/xcipher-codec-test" man/xcipher-codec-test.1
+check "$1/xcipher-bench" man/xcipher-bench.1 cipher codec gpu path dtls ice mikey zrtp
 echo "help and man pages agree"

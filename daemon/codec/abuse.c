@@ -89,7 +89,7 @@ int abuse_fmtp(const struct xcipher_codec *c, const struct abuse_cfg *cfg, char 
 	return rc;
 }
 
-/* --- Payloads ------------------------------------------------------------------------------------ */
+/* --- Payloads --------------------------------------------------------------------------------- */
 
 /* A valid r.payload, of which some bytes are then changed, so that decoders get far. */
 static size_t some_payload(struct rig *r, uint8_t *p, int16_t *pcm)
@@ -191,7 +191,7 @@ int abuse_direct(const struct xcipher_codec *c, const struct abuse_cfg *cfg, cha
 	return rc;
 }
 
-/* --- All ---------------------------------------------------------------------------------------- */
+/* --- All -------------------------------------------------------------------------------------- */
 
 int abuse_plugin(const struct xcipher_codec_plugin *p, const struct abuse_cfg *cfg, char *why)
 {

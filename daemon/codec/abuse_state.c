@@ -272,7 +272,7 @@ int abuse_leak(const struct xcipher_codec *c, const struct abuse_cfg *cfg, char 
 	return rc;
 }
 
-/* --- The resampler -------------------------------------------------------------------------------- */
+/* --- The resampler ---------------------------------------------------------------------------- */
 
 static int one_pair(const struct xcipher_resampler *x, uint32_t from, uint32_t to, char *why)
 {

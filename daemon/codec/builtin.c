@@ -102,7 +102,7 @@ static const struct xcipher_codec_direct from_ulaw[] = {
 static const struct xcipher_codec_direct from_alaw[] = {
 	DIRECT("PCMU", alaw_to_ulaw), DIRECT("L16", alaw_to_l16)};
 
-/* --- L16: big-endian, channels interleaved ------------------------------------------------------- */
+/* --- L16: big-endian, channels interleaved ---------------------------------------------------- */
 
 static int l16_decode(const uint8_t *in, size_t len, uint32_t channels, int16_t *pcm, size_t cap)
 {
@@ -208,7 +208,7 @@ static int g722_do_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t
 	return (int)(samples / 2);
 }
 
-/* --- Tables ------------------------------------------------------------------------------------- */
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 #define COMMON                                                                                 \
 	.size = sizeof(struct xcipher_codec), .flags = XCIPHER_CODEC_PLAIN_STATE, .ptime = 20, \

@@ -194,7 +194,7 @@ static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
 
 	while (i < LOW_LEVELS && magnitude >= low_level[i] * b->step >> 12)
 		i++;
-	/* Codes count down from the largest magnitude. The two smallest below zero have other codes. */
+	/* Codes count down from the largest magnitude. The two smallest below zero differ. */
 	if (difference >= 0)
 		return 62 - i;
 	return i <= 2 ? 64 - i : 34 - i;

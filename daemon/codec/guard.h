@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Buffers that end at a page without access, and start behind known bytes: code that reads or writes
- * past the end gets SIGSEGV, code that writes before the start is found by guard_intact(). */
+/* Buffers that end at a page without access, and start after known bytes. Code that reads or writes
+ * past the end gets SIGSEGV. guard_intact() finds writes before the start. */
 #ifndef CODEC_GUARD_H
 #define CODEC_GUARD_H
 

@@ -58,7 +58,8 @@ static const uint16_t load_calls[] = {
 
 static const uint16_t stream_calls[] = {__NR_read, __NR_write, __NR_munmap, __NR_mremap, __NR_brk,
 	__NR_madvise, __NR_futex, __NR_exit, __NR_exit_group, __NR_rt_sigreturn, __NR_clock_gettime,
-	__NR_gettid, __NR_getpid, __NR_sched_yield};
+	__NR_gettid, __NR_getpid, __NR_sched_yield,
+	__NR_sigaltstack /* AddressSanitizer, before a process ends */};
 
 enum { MAX_CALLS = 80, MAX_FILTER = 2 * MAX_CALLS + 24 };
 
@@ -119,7 +120,7 @@ static void begin(struct filter *f)
 #endif
 }
 
-/* --- Landlock ------------------------------------------------------------------------------------- */
+/* --- Landlock --------------------------------------------------------------------------------- */
 
 static void may_read(int rules, const char *path)
 {
@@ -163,7 +164,7 @@ static bool limit_files(const char *plugin)
 	return done;
 }
 
-/* --- Both stages ----------------------------------------------------------------------------------- */
+/* --- Both stages ------------------------------------------------------------------------------ */
 
 static void limit_resources(void)
 {

@@ -35,7 +35,7 @@ bool codec_budget_take(struct codec_budget *b, uint64_t now_ns)
 	return true;
 }
 
-/* --- Starting the program ------------------------------------------------------------------------- */
+/* --- Starting the program --------------------------------------------------------------------- */
 
 /* It gets no environment, and no descriptors but the socket. */
 static int spawn(struct codec_home *h, int theirs)
@@ -183,7 +183,7 @@ void codec_home_destroy(struct codec_home *h)
 	free(h);
 }
 
-/* --- A process per stream ------------------------------------------------------------------------- */
+/* --- A process per stream --------------------------------------------------------------------- */
 
 static int send_two(int sock, int first, int second)
 {
@@ -206,6 +206,56 @@ static int send_two(int sock, int first, int second)
 	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -EPIPE;
 }
 
+/* A number that a line of a file in /proc starts with, after its name; -1: there is none. */
+static long proc_number(const char *path, const char *name)
+{
+	FILE *f = fopen(path, "re");
+	char line[256];
+	long n = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			n = strtol(line + strlen(name), NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* The host will kill what this descriptor names, and the program may be in the hands of its
+ * plug-in: only its own children are accepted. */
+static bool is_child(const struct codec_home *h, int process)
+{
+	char path[64];
+	long pid = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", process);
+	pid = proc_number(path, "Pid:");
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	/* the descriptor still names it, so that the number was not used again meanwhile */
+	return proc_number(path, "PPid:") == h->pid &&
+		syscall(__NR_pidfd_send_signal, process, 0, NULL, 0) == 0;
+}
+
+/* Takes the descriptor of an answer, and closes any that should not be there. */
+static int descriptor_of(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd[2] = {-1, -1};
+	size_t n = 0;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return -1;
+	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fd, CMSG_DATA(c), (n < 2 ? n : 2) * sizeof(int));
+	if (n == 1)
+		return fd[0];
+	for (size_t i = 0; i < n && i < 2; i++)
+		close(fd[i]);
+	return -1;
+}
+
 static int receive_one(struct codec_home *h, int *process)
 {
 	union {
@@ -218,15 +268,20 @@ static int receive_one(struct codec_home *h, int *process)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c = NULL;
+	int fd = -1;
 
 	if (!readable(h->sock, h->cfg.load_ms) ||
 		recvmsg(h->sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(rc))
 		return -EPIPE;
-	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(process, CMSG_DATA(c), sizeof(int));
-	return *process >= 0 ? 0 : rc < 0 && rc > -4096 ? rc : -EPIPE;
+	fd = descriptor_of(&m);
+	if (fd < 0)
+		return rc < 0 && rc > -4096 ? rc : -EPIPE;
+	if (!is_child(h, fd)) {
+		close(fd);
+		return -EPIPE;
+	}
+	*process = fd;
+	return 0;
 }
 
 /* Memory that neither end can shrink: reading it never raises SIGBUS. */

@@ -58,26 +58,6 @@ static int list(const char *folder, char ***out)
 	return n;
 }
 
-static uint32_t add_all(
-	struct codec_registry *r, const struct xcipher_codec_plugin *p, struct codec_home *h)
-{
-	uint32_t n = p ? p->codecs : h->hello.codecs, added = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct codec_entry e = {.codec = p ? p->codec[i] : NULL,
-			.home = h,
-			.number = i,
-			.plugin = r->plugins};
-
-		if (p)
-			codec_about_fill(&e.about, p->codec[i]);
-		else
-			e.about = h->hello.about[i];
-		added += codec_registry_add(r, &e);
-	}
-	return added;
-}
-
 /* After the test in a process of its own, into this one. */
 static void load_here(struct codec_registry *r, struct codec_loaded *l, const char *path)
 {
@@ -89,7 +69,12 @@ static void load_here(struct codec_registry *r, struct codec_loaded *l, const ch
 	}
 	if (p->resampler && !r->resampler)
 		r->resampler = p->resampler;
-	l->codecs = add_all(r, p, NULL);
+	for (uint32_t i = 0; i < p->codecs; i++) {
+		struct codec_entry e = {.codec = p->codec[i], .number = i, .plugin = r->plugins};
+
+		codec_about_fill(&e.about, e.codec);
+		l->codecs += codec_registry_add(r, &e);
+	}
 	if (l->codecs == 0 && !p->resampler) {
 		snprintf(l->refused, sizeof(l->refused), "all its codecs are there already");
 		dlclose(l->handle);
@@ -99,14 +84,18 @@ static void load_here(struct codec_registry *r, struct codec_loaded *l, const ch
 
 static void load_isolated(struct codec_registry *r, struct codec_loaded *l, struct codec_home *h)
 {
-	l->codecs = add_all(r, NULL, h);
+	for (uint32_t i = 0; i < h->hello.codecs; i++) {
+		struct codec_entry e = {
+			.about = h->hello.about[i], .home = h, .number = i, .plugin = r->plugins};
+
+		l->codecs += codec_registry_add(r, &e);
+	}
 	if (l->codecs)
 		l->home = h;
 	else
 		snprintf(l->refused, sizeof(l->refused), "%s",
-			h->hello.resampler && !h->hello.codecs
-				? "a resampler cannot be isolated"
-				: "all its codecs are there already");
+			h->hello.codecs ? "all its codecs are there already"
+					: "a resampler cannot be isolated");
 }
 
 static void load(struct codec_registry *r, struct codec_loaded *l,

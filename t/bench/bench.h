@@ -10,6 +10,7 @@
 
 /* Exit status of the program. */
 int bench_cipher(int argc, char **argv);
+int bench_codec(int argc, char **argv);
 int bench_dtls(int argc, char **argv);
 int bench_gpu(int argc, char **argv);
 int bench_ice(int argc, char **argv);

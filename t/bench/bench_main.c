@@ -11,6 +11,7 @@ static const struct {
 } commands[] = {
 	{"cipher", "nanoseconds per packet of our engines and of other implementations",
 		bench_cipher},
+	{"codec", "microseconds per packet of each audio codec, and streams per core", bench_codec},
 	{"gpu", "an OpenCL device with memory of its own: data resident, transfers, floors",
 		bench_gpu},
 	{"dtls", "DTLS-SRTP handshakes per second, and memory per association", bench_dtls},

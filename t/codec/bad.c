@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "codec/shared.h"
 
 struct state {
 	uint32_t packets;
@@ -20,6 +23,44 @@ struct state {
 __attribute__((constructor)) static void crash_early(void)
 {
 	*(volatile int *)8 = 1;
+}
+#endif
+
+#ifdef BAD_FORGE
+/* Takes the program over before it can report. Then offers a process that is not its own to be
+ * killed: the host. */
+__attribute__((constructor)) static void forge(void)
+{
+	static struct codec_hello h = {.loaded = 1,
+		.codecs = 1,
+		.about = {{.name = "x-bad",
+			.clock = 8000,
+			.rate = 8000,
+			.channels = 1,
+			.static_pt = -1,
+			.ptime = 20,
+			.frame_samples = 1,
+			.can = CODEC_DECODES}}};
+	char bytes[CMSG_SPACE(sizeof(int))] = {0}, in[256];
+	struct iovec v = {in, 4};
+	struct msghdr m = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = bytes,
+		.msg_controllen = sizeof(bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int host = (int)syscall(__NR_pidfd_open, getppid(), 0);
+
+	if (write(CODEC_CONTROL_FD, &h, sizeof(h)) < 0)
+		_exit(1);
+	while (read(CODEC_CONTROL_FD, in, sizeof(in)) > 0) {
+		memset(in, 0, sizeof(in));
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &host, sizeof(host));
+		sendmsg(CODEC_CONTROL_FD, &m, 0);
+	}
+	_exit(0);
 }
 #endif
 

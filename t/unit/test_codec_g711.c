@@ -11,7 +11,7 @@
 #include "codec/g711.h"
 #include "codec_peers.h"
 
-/* --- By definition: tables 1a and 2a, as intervals ------------------------------------------------ */
+/* --- By definition: tables 1a and 2a, as intervals -------------------------------------------- */
 
 struct interval {
 	int from, to, value; /* of the magnitude; value: what the decoder returns */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Plug-ins in processes of their own: those that crash, loop, overwrite, lie, and try to get out. */
+/* Plug-ins in processes of their own: those that crash, loop, overwrite, lie, or try to escape. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -222,6 +222,23 @@ static void nothing_gets_out(void **state)
 	codec_home_destroy(h);
 }
 
+/* Its program reports what it likes. The host kills nothing but the program's own children. */
+static void a_forged_process_is_not_killed(void **state)
+{
+	struct codec_stream_cfg cfg = {.can = CODEC_DECODES};
+	char why[CODEC_WHY_MAX];
+	struct codec_home *h = home_of("t/codecs/forge.so", 1000, why);
+	struct codec_entry e = {.home = h};
+	struct codec_stream *s = NULL;
+
+	(void)state;
+	if (!h)
+		fail_msg("forge.so: %s", why);
+	e.about = h->hello.about[0];
+	assert_int_equal(codec_stream_open(&s, &e, &cfg), -EPIPE);
+	codec_home_destroy(h);
+}
+
 static void budget_is_per_minute(void **state)
 {
 	struct codec_budget b = {.per_minute = 2};
@@ -245,6 +262,7 @@ int main(void)
 		cmocka_unit_test(restarts_are_bounded),
 		cmocka_unit_test(a_program_that_ends_ends_its_streams),
 		cmocka_unit_test(nothing_gets_out),
+		cmocka_unit_test(a_forged_process_is_not_killed),
 		cmocka_unit_test(budget_is_per_minute),
 	};
 

@@ -4,7 +4,7 @@
 _xcipher_bench() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]} command=()
 	if [[ $cur != -* ]]; then
-		((COMP_CWORD == 1)) && mapfile -t COMPREPLY < <(compgen -W "cipher dtls gpu ice mikey path preauth zrtp" -- "$cur")
+		((COMP_CWORD == 1)) && mapfile -t COMPREPLY < <(compgen -W "cipher codec dtls gpu ice mikey path preauth zrtp" -- "$cur")
 		return 0
 	fi
 	((COMP_CWORD > 1)) && command=("${COMP_WORDS[1]}")

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xcipher-bench codec: how many streams of each codec one core encodes and decodes, in batches of
+ * as many streams, each with a state of its own. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "bench.h"
+#include "codec/loader.h"
+#include "codec/stream.h"
+
+enum {
+	PAYLOAD = 4096,
+	ROUND = 64 /* packets at least between two looks at the clock */,
+	MOST_BATCHES = 8
+};
+
+struct options {
+	struct codec_loader_cfg loader;
+	const char *only; /* a codec's name, or NULL */
+	uint32_t batch[MOST_BATCHES], batches;
+	double seconds; /* of CPU per measurement */
+	bool json;
+};
+
+/* Streams of a batch, and the packet that each handles next. */
+struct group {
+	struct codec_stream **stream;
+	uint8_t (*payload)[PAYLOAD];
+	int *len;
+	int16_t *pcm, *heard;
+	uint32_t n;
+	size_t packet; /* samples */
+};
+
+static double cpu(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void close_group(struct group *b)
+{
+	for (uint32_t i = 0; b->stream && i < b->n; i++)
+		codec_stream_close(b->stream[i]);
+	free(b->stream);
+	free(b->payload);
+	free(b->len);
+	free(b->pcm);
+	free(b->heard);
+}
+
+static int open_group(struct group *b, const struct codec_entry *e, uint32_t n)
+{
+	struct codec_stream_cfg cfg = {.can = CODEC_DECODES | CODEC_ENCODES};
+	int rc = 0;
+
+	*b = (struct group){.n = n, .packet = (size_t)e->about.ptime * e->about.rate / 1000};
+	b->stream = calloc(n, sizeof(struct codec_stream *));
+	b->payload = calloc(n, sizeof(*b->payload));
+	b->len = calloc(n, sizeof(*b->len));
+	b->pcm = calloc(b->packet * e->about.channels, sizeof(*b->pcm));
+	b->heard = calloc(b->packet * e->about.channels, sizeof(*b->heard));
+	if (!b->stream || !b->payload || !b->len || !b->pcm || !b->heard)
+		return -1;
+	for (size_t i = 0; i < b->packet * e->about.channels; i++)
+		b->pcm[i] =
+			(int16_t)lrint(6000 * sin((double)i * 0.08) + 3000 * sin((double)i * 0.31));
+	for (uint32_t i = 0; rc == 0 && i < n; i++)
+		rc = codec_stream_open(&b->stream[i], e, &cfg);
+	return rc;
+}
+
+/* One packet of each stream. Returns false after an error. */
+static bool encode_all(struct group *b)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		b->len[i] = codec_stream_encode(
+			b->stream[i], b->pcm, b->packet, b->payload[i], PAYLOAD);
+		ok = ok && b->len[i] > 0;
+	}
+	return ok;
+}
+
+static bool decode_all(struct group *b)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		ok = codec_stream_decode(b->stream[i], b->payload[i], (size_t)b->len[i], b->heard,
+			     b->packet) == (int)b->packet &&
+			ok;
+	return ok;
+}
+
+/* Seconds per packet, or a negative number. */
+static double measure(
+	struct group *b, bool (*run)(struct group *b), double seconds, clockid_t clock)
+{
+	uint64_t packets = 0;
+	double start = 0, end = 0;
+
+	if (!run(b)) /* warm, and without it nothing could be decoded */
+		return -1;
+	start = cpu(clock);
+	do {
+		for (uint32_t done = 0; done < ROUND; done += b->n, packets += b->n)
+			if (!run(b))
+				return -1;
+		end = cpu(clock);
+	} while (end - start < seconds);
+	return (end - start) / (double)packets;
+}
+
+static void print_row(
+	const struct options *o, const struct codec_entry *e, uint32_t n, const double s[2])
+{
+	double ptime = e->about.ptime / 1000.0;
+	const char *where = e->home ? "isolated" : e->plugin == UINT32_MAX ? "built in" : "plug-in";
+
+	if (o->json)
+		printf("{\"codec\": \"%s\", \"clock\": %u, \"channels\": %u, \"where\": \"%s\", \"batch\": %u, \"encode_ns\": %.0f, \"decode_ns\": %.0f}\n",
+			e->about.name, e->about.clock, e->about.channels, where, n, s[0] * 1e9,
+			s[1] * 1e9);
+	else
+		printf("%-14s %6u %u  %-8s %5u  %9.2f %9.2f  %8.0f %8.0f\n", e->about.name,
+			e->about.clock, e->about.channels, where, n, s[0] * 1e6, s[1] * 1e6,
+			ptime / s[0], ptime / s[1]);
+	fflush(stdout);
+}
+
+static int one_codec(const struct options *o, const struct codec_entry *e)
+{
+	/* processes of streams do the work of isolated ones: only the wall clock sees it */
+	clockid_t clock = e->home ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
+
+	for (uint32_t i = 0; i < o->batches; i++) {
+		struct group b;
+		double s[2] = {-1, -1};
+		int rc = open_group(&b, e, o->batch[i]);
+
+		if (rc == 0) {
+			s[0] = measure(&b, encode_all, o->seconds, clock);
+			s[1] = s[0] < 0 ? -1 : measure(&b, decode_all, o->seconds, clock);
+		}
+		close_group(&b);
+		if (s[1] < 0) {
+			fprintf(stderr, "%s: batch of %u fails\n", e->about.name, o->batch[i]);
+			return 1;
+		}
+		print_row(o, e, o->batch[i], s);
+	}
+	return 0;
+}
+
+static void usage(FILE *to)
+{
+	fprintf(to,
+		"usage: xcipher-bench codec [OPTION...]\n"
+		"Microseconds per packet of each codec, and streams per core.\n"
+		"  --codec=NAME             only codecs of this name\n"
+		"  --codec-dir=DIR          folder of plug-ins (default: only built-in codecs)\n"
+		"  --codec-worker=FILE      the program xcipher-codec-worker\n"
+		"  --codec-isolation=WHICH  none or all plug-ins run in processes of their own (default none)\n"
+		"  --batch=N,...            streams in a batch (default 1,64)\n"
+		"  --seconds=S              per measurement (default 0.2)\n"
+		"  --json                   one object per line\n"
+		"  --help                   print this\n");
+}
+
+static int parse_batches(struct options *o, const char *s)
+{
+	for (o->batches = 0; *s && o->batches < MOST_BATCHES; o->batches++) {
+		char *end = NULL;
+		unsigned long n = strtoul(s, &end, 10);
+
+		if (end == s || n == 0 || n > 4096 || (*end && *end != ','))
+			return -1;
+		o->batch[o->batches] = (uint32_t)n;
+		s = *end ? end + 1 : end;
+	}
+	return o->batches && !*s ? 0 : -1;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	static const struct option options[] = {{"codec", required_argument, NULL, 'c'},
+		{"codec-dir", required_argument, NULL, 'd'},
+		{"codec-worker", required_argument, NULL, 'w'},
+		{"codec-isolation", required_argument, NULL, 'i'},
+		{"batch", required_argument, NULL, 'b'}, {"seconds", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	int c = 0;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'c')
+			o->only = optarg;
+		else if (c == 'd')
+			o->loader.folder = optarg;
+		else if (c == 'w')
+			o->loader.home.program = optarg;
+		else if (c == 'i' && (strcmp(optarg, "all") == 0 || strcmp(optarg, "none") == 0))
+			o->loader.isolation =
+				optarg[0] == 'a' ? CODEC_ISOLATE_ALL : CODEC_ISOLATE_NONE;
+		else if (c == 'b' && parse_batches(o, optarg) == 0)
+			;
+		else if (c == 's' && atof(optarg) > 0)
+			o->seconds = atof(optarg);
+		else if (c == 'j')
+			o->json = true;
+		else if (c == 'h')
+			return usage(stdout), 1;
+		else
+			return usage(stderr), 2;
+	}
+	return 0;
+}
+
+int bench_codec(int argc, char **argv)
+{
+	struct options o = {.batch = {1, 64}, .batches = 2, .seconds = 0.2};
+	struct codec_registry *r = NULL;
+	int rc = 0;
+
+	codec_home_defaults(&o.loader.home);
+	o.loader.home.program = "/usr/lib/xcipher/xcipher-codec-worker";
+	o.loader.isolation = CODEC_ISOLATE_NONE;
+	rc = parse(&o, argc, argv);
+	if (rc)
+		return rc - 1;
+	if (codec_registry_create(&r))
+		return 1;
+	if (o.loader.folder && (rc = codec_loader_run(r, &o.loader)) < 0)
+		fprintf(stderr, "%s: %s\n", o.loader.folder, strerror(-rc));
+	for (uint32_t i = 0; i < r->plugins; i++)
+		if (r->loaded[i].refused[0])
+			fprintf(stderr, "%s: %s\n", r->loaded[i].file, r->loaded[i].refused);
+	if (!o.json)
+		printf("codec           clock ch where    batch  encode us decode us  streams per core\n");
+	rc = rc < 0;
+	for (uint32_t i = 0; i < r->entries; i++)
+		if (!o.only || strcasecmp(o.only, r->entry[i].about.name) == 0)
+			rc |= one_codec(&o, &r->entry[i]);
+	codec_registry_destroy(r);
+	return rc;
+}
