@@ -187,7 +187,7 @@ $(BUILD)/fuzz/lib.a: $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_LIB_SRC))
 	$(Q)ar rcs $@ $^
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(call say,FUZZ  $@)
-	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) -lm
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) $(FUZZ_LIBS) -lm
 
 include module/module.mk
 include packaging/install.mk
