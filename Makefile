@@ -200,7 +200,7 @@ include kernel-module/kernel.mk
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
-##  sudo make module   xcipher.so for the installed Kamailio
+##  sudo make module   xcipher.so and xcipher_lost.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
 ##  sudo make check    install packages for the tests, run all tests

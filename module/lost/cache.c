@@ -110,10 +110,11 @@ static struct cache_entry *create(
 	size_t area_size = (area->size + 7) / 8 * 8;
 	size_t size = sizeof(struct cache_entry) + area_size + answer + service;
 	struct cache_entry *e = size <= c->bytes_max ? c->alloc(size) : NULL;
-	char *at = (char *)(e + 1);
+	char *at;
 
 	if (!e)
 		return NULL;
+	at = (char *)(e + 1);
 	*e = (struct cache_entry){.inserted = k->now, .expires = k->expires, .size = size};
 	e->area = memcpy(at, area, area->size);
 	at += area_size;

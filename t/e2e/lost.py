@@ -30,7 +30,6 @@ disable_tcp=yes
 auto_aliases=no
 enable_tls=no
 listen=udp:127.0.0.1:%(port)d
-%(before)s
 loadmodule "kex.so"
 loadmodule "counters.so"
 loadmodule "tm.so"
@@ -43,9 +42,14 @@ loadmodule "xlog.so"
 loadmodule "ctl.so"
 loadmodule "xcipher_lost.so"
 modparam("ctl", "binrpc", "%(ctl)s")
+%(before)s
 %(params)s
 request_route {
 	if (is_method("ACK")) exit;
+	if (is_method("CANCEL")) {
+		if (t_check_trans()) t_relay();
+		exit;
+	}
 	if ($rU == "ping") {
 		send_reply("200", "Pong");
 		exit;
@@ -319,7 +323,7 @@ class Client:
         self.number = 0
         self.replies = {}
 
-    def send(self, location=None, headers="", uri=f"{SOS}", body=None, content="", geolocation="<cid:loc@test>"):
+    def send(self, location=None, headers="", uri=f"{SOS}", body=None, content="", geolocation="<cid:loc@test>", method="MESSAGE"):
         """location: PIDF in a multipart body, beside a part with SDP. Returns the Call-ID."""
         self.number += 1
         call_id = f"{os.getpid()}-{self.socket.getsockname()[1]}-{self.number}"
@@ -331,11 +335,22 @@ class Client:
             headers += f"Geolocation: {geolocation}\r\n"
         body = body or ""
         port = self.socket.getsockname()[1]
-        text = (f"MESSAGE {uri} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bK{call_id}\r\nFrom: <sip:a@test>;tag=1\r\nTo: <{uri}>\r\n"
-                f"Call-ID: {call_id}\r\nCSeq: 1 MESSAGE\r\nMax-Forwards: 70\r\n{headers}" + (f"Content-Type: {content}\r\n" if content else "") +
+        text = (f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bK{call_id}\r\nFrom: <sip:a@test>;tag=1\r\nTo: <{uri}>\r\n"
+                f"Call-ID: {call_id}\r\nCSeq: 1 {method}\r\nMax-Forwards: 70\r\n{headers}" + (f"Content-Type: {content}\r\n" if content else "") +
                 f"Content-Length: {len(body.encode())}\r\n\r\n{body}")
-        self.socket.sendto(text.encode(), self.to)
+        self.last = text
+        self.again()
         return call_id
+
+    def again(self):
+        """Repeats the last request."""
+        self.socket.sendto(self.last.encode(), self.to)
+
+    def cancel(self):
+        """Cancels the last request, an INVITE."""
+        head = self.last.split("\r\n\r\n")[0].replace("INVITE", "CANCEL")
+        head = re.sub(r"\r\n(Content-[^\r]*|Geolocation:[^\r]*)", "", head)
+        self.socket.sendto((head + "\r\nContent-Length: 0\r\n\r\n").encode(), self.to)
 
     def wait(self, call_id, seconds=60):
         """The final reply: {"status": ..., header: value}. Names lose their X-."""

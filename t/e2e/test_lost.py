@@ -270,3 +270,43 @@ def test_too_many_queries(net):
         assert all(client.wait(c)["result"] == "1" for c in calls)
         wait_for("no query in flight", lambda: "in_flight: 0" in kam.rpc("xlost.show"))
         assert client.ask(lost.pidf(lost.point("30.5 -96.5")))["result"] == "1"
+
+
+def test_a_call_that_ends_during_its_query(net):
+    """A retransmission asks nothing. After CANCEL the answer is dropped, and nothing remains of the query."""
+    release = threading.Event()
+
+    def answer(method, path, body):
+        release.wait(60)
+        return lost.mapping()
+
+    with rig(net, answer, ("timeout", 60000), ("deadline", 60000), ("cache_entries", 0)) as (server, kam, client):
+        call = client.send(lost.pidf(lost.point("30.5 -96.5")), method="INVITE")
+        wait_for("a request at the server", lambda: len(server.requests) == 1)
+        client.again()
+        client.cancel()
+        assert client.wait(call)["status"] in (200, 487)
+        release.set()
+        wait_for("the end of the query", lambda: "in_flight: 0" in kam.rpc("xlost.show"))
+        assert len(server.requests) == 1 and kam.counter("suspended") == 1 and kam.counter("gone") == 1, kam.rpc("cnt.grp_get_all", "xlost")
+        assert client.ask(lost.pidf(lost.point("30.5 -96.5")))["result"] == "1"
+
+
+def test_many_calls_leave_no_memory(net):
+    """Shared memory is the same after 300 calls as after 100, with queries, cache hits and failures."""
+    def answer(method, path, body):
+        if ">40." in body:
+            return lost.errors("notFound")
+        return lost.mapping(boundary=lost.by_value(lost.square(30, -97)), expires="NO-CACHE" if ">30.9" in body else "2099-01-01T00:00:00Z")
+
+    def used():
+        wait_for("the end of all transactions", lambda: "current: 0" in kam.rpc("tm.stats").replace("\t", ""))
+        return int(kam.rpc("core.shmmem").split("used:")[1].split()[0])
+
+    with rig(net, answer, ("boundary", "value"), before="modparam(\"tm\", \"wt_timer\", 100)") as (server, kam, client):
+        sizes = []
+        for _ in range(3):
+            for i in range(100):
+                client.ask(lost.pidf(lost.point(("30.5 -96.5", "30.99 -96.5", "40.5 -96.5")[i % 3])))
+            sizes.append(used())
+        assert sizes[2] <= sizes[1], sizes
