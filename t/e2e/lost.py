@@ -26,10 +26,10 @@ CFG = """#!KAMAILIO
 debug=2
 log_stderror=yes
 children=1
-disable_tcp=yes
+%(tcp)s
 auto_aliases=no
-enable_tls=no
 listen=udp:127.0.0.1:%(port)d
+%(first)s
 loadmodule "kex.so"
 loadmodule "counters.so"
 loadmodule "tm.so"
@@ -272,15 +272,17 @@ class Server:
 # --- Kamailio and its client -------------------------------------------------------------------
 
 class Kamailio:
-    def __init__(self, net, folder, params, before="", port=SIP_PORT, cfg=CFG):
-        """params: lines, or (name, value) pairs of the module."""
+    def __init__(self, net, folder, params, before="", first="", port=SIP_PORT, cfg=CFG):
+        """params: (name, value) pairs of the module. first, before: lines before the modules, and before the parameters. With the
+        module tls in first, Kamailio also listens for TLS."""
         self.net, self.run_dir = net, os.path.join(folder, f"kam{port}")
         os.makedirs(self.run_dir)
         self.ctl = "unix:" + os.path.join(self.run_dir, "ctl")
         lines = "\n".join(f'modparam("xcipher_lost", "{k}", {v if isinstance(v, int) else chr(34) + v + chr(34)})' for k, v in params)
         path = os.path.join(self.run_dir, "cfg")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(cfg % {"port": port, "before": before, "ctl": self.ctl, "params": lines})
+            tcp = f"enable_tls=yes\nlisten=tls:127.0.0.1:{port + 1}" if "tls.so" in first else "disable_tcp=yes"
+            f.write(cfg % {"first": first, "tcp": tcp, "port": port, "before": before, "ctl": self.ctl, "params": lines})
         self.log = open(os.path.join(self.run_dir, "log"), "w+", encoding="utf-8", errors="replace")
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
         self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", path, "-DD", "-E", "-w", self.run_dir, "-Y",

@@ -13,8 +13,8 @@ COLLEGE_STATION = "30.6280012 -96.3344068"
 
 
 @contextlib.contextmanager
-def rig(net, answer, *params, port=A, down=False, **kw):
-    """A server, a Kamailio that asks it, a client. down: the server's port is closed."""
+def rig(net, answer, *params, port=A, down=False, errors=False, **kw):
+    """A server, a Kamailio that asks it, a client. down: the server's port is closed. errors: Kamailio may log some."""
     lost.needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
         server = lost.Server(net, port, answer)
@@ -26,7 +26,7 @@ def rig(net, answer, *params, port=A, down=False, **kw):
         assert kam.stop() == 0, log
         if not down:
             server.close()
-        assert "CRITICAL" not in log and "ERROR" not in log, log
+        assert "CRITICAL" not in log and (errors or "ERROR" not in log), log
 
 
 def test_a_point_is_asked_once(net):
@@ -182,7 +182,7 @@ def test_locations_of_a_message(net):
                     '<path><via source="lost.test"/></path></listServicesByLocationResponse>')
         return lost.errors("notFound") if ">1.5 " in body else lost.mapping()
 
-    with rig(net, answer, ("cache_entries", 0)) as (server, kam, client):
+    with rig(net, answer, ("cache_entries", 0), errors=True) as (server, kam, client):
         both = lost.pidf(lost.point("1.5 2.5"), lost.point("30.5 -96.5"))
         got = client.ask(both, geolocation="<http://127.0.0.1:1/x>, <cid:loc%40test>")
         assert got["result"] == "1" and got["tries"] == "2" and got["method"] == "cid", got
@@ -203,13 +203,16 @@ def test_locations_of_a_message(net):
         assert got["result"] == "1" and got["method"] == "argument", got
         got = client.ask(both, headers="X-Do: sync\r\n")
         assert got["result"] == "1" and kam.counter("waited") == 1, got
+        # Kamailio's tm knows no URN but urn:service, so that there is no transaction to suspend.
+        got = client.ask(both, uri="urn:nena:service:sos.psap")
+        assert got["result"] == "1" and kam.counter("waited") == 2 and "urn:nena:service:sos.psap" in server.bodies()[-1], got
         # Only emergency calls are routed by a location whose owner forbids that.
         no = "Geolocation-Routing: no\r\n"
         assert client.ask(both, headers=no)["result"] == "1"
         assert client.ask(both, headers=no, uri="urn:service:counseling")["result"] == "-2"
 
 
-@cases(("good",), ("wrong CA",), ("expired",), ("wrong name",), ("no client certificate",))
+@cases(("good",), ("good, beside tls.so",), ("wrong CA",), ("expired",), ("wrong name",), ("no client certificate",))
 def test_tls(net, kind):
     """Servers are verified, and get a certificate. A location by reference is fetched over TLS."""
     lost.needs()
@@ -229,9 +232,11 @@ def test_tls(net, kind):
                   ("connect_timeout", 20000), ("deadline", 60000), ("boundary", "value")]
         if kind != "no client certificate":
             params += [("cert_file", mine), ("key_file", mine)]
-        kam, client = lost.Kamailio(net, folder, params), lost.Client(net)
+        # Kamailio's TLS module gives OpenSSL its own memory and locks.
+        first = f'loadmodule "tls.so"\nmodparam("tls", "certificate", "{mine}")\nmodparam("tls", "private_key", "{mine}")' if "tls.so" in kind else ""
+        kam, client = lost.Kamailio(net, folder, params, first=first), lost.Client(net)
         got = client.ask(lost.pidf(lost.point("30.1 -96.5")))
-        if kind == "good":
+        if kind.startswith("good"):
             assert got["result"] == "1", got
             got = client.ask(geolocation=f"<https://127.0.0.1:{A}/held/77>")
             assert got["result"] == "1" and got["method"] == "reference" and got["cached"] == "1", got
