@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Kamailio with xcipher_lost.so, a scripted HTTP(S) server, and a SIP client, all on loopback in the gateway's namespace."""
+import contextlib
 import datetime
 import http.server
 import ipaddress
@@ -259,14 +260,18 @@ class Server:
     def bodies(self):
         return [r[2] for r in self.requests]
 
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
+    def cut(self):
+        """Closes all connections."""
         for s in self.open:
-            try:
+            with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+
+    def close(self):
+        if self.http:
+            self.http.shutdown()
+            self.http.server_close()
+            self.cut()
+        self.http = None
 
 
 # --- Kamailio and its client -------------------------------------------------------------------

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Kamailio module xcipher_lost: a real Kamailio with one SIP worker, and servers that answer by a script."""
 import contextlib
+import os
 import tempfile
 import threading
 
@@ -24,8 +25,7 @@ def rig(net, answer, *params, port=A, down=False, errors=False, **kw):
         yield server, kam, lost.Client(net)
         log = kam.text()
         assert kam.stop() == 0, log
-        if not down:
-            server.close()
+        server.close()
         assert "CRITICAL" not in log and (errors or "ERROR" not in log), log
 
 
@@ -315,3 +315,51 @@ def test_many_calls_leave_no_memory(net):
                 client.ask(lost.pidf(lost.point(("30.5 -96.5", "30.99 -96.5", "40.5 -96.5")[i % 3])))
             sizes.append(used())
         assert sizes[2] <= sizes[1], sizes
+
+
+def test_a_closed_connection_costs_no_server(net):
+    """A server that closes idle connections is asked again at once, and is not taken for one that failed."""
+    with rig(net, lambda *_: lost.mapping(), ("cache_entries", 0)) as (server, kam, client):
+        for n in range(1, 4):
+            got = client.ask(lost.pidf(lost.point("30.5 -96.5")))
+            assert got["result"] == "1" and got["tries"] == "1" and server.connections == n, got
+            server.cut()
+        assert "state: up" in kam.rpc("xlost.show") and kam.counter("failed_exchanges") == 0
+
+
+def test_a_server_comes_back(net):
+    """After down_time the first server is the first again. Without a second one, a server that is down is asked nevertheless."""
+    with rig(net, lambda *_: lost.mapping(), ("cache_entries", 0), ("down_time", 600000)) as (server, kam, client):
+        server.close()
+        assert client.ask(lost.pidf(lost.point("30.5 -96.5")))["result"] == "-1"
+        assert "state: down" in kam.rpc("xlost.show")
+        back = lost.Server(net, A, lambda *_: lost.mapping())
+        got = client.ask(lost.pidf(lost.point("30.5 -96.5")))
+        assert got["result"] == "1" and "state: up" in kam.rpc("xlost.show"), got
+        back.close()
+
+
+SCRIPT = """function ksr_request_route() {
+	if (KSR.xlost.has_location() > 0 && KSR.xlost.find_service_async("%s", "done") == 0) {
+		return;
+	}
+	done();
+}
+function done() {
+	KSR.hdr.append_to_reply("X-Result: " + KSR.pv.gete("$xlost(result)") + "\\r\\nX-Uri: " + KSR.pv.gete("$xlost(uri)") + "\\r\\n");
+	KSR.sl.send_reply(200, "Done");
+}
+"""
+
+
+def test_kemi(net):
+    """A script in JavaScript is resumed in its function."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
+        script = os.path.join(folder, "script.js")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(SCRIPT % lost.SOS)
+        cfg = lost.CFG.split("request_route {")[0] + 'loadmodule "app_jsdt.so"\nmodparam("app_jsdt", "load", "' + script + '")\ncfgengine "jsdt"\n'
+        with rig(net, lambda *_: lost.mapping(), cfg=cfg) as (server, kam, client):
+            got = client.ask(lost.pidf(lost.point("30.5 -96.5")))
+            assert got.get("result") == "1" and got["uri"] == lost.PSAP and kam.counter("suspended") == 1, (got, kam.text())
+            assert client.ask()["result"] == ""
