@@ -269,12 +269,15 @@ static int wait_here(struct sip_msg *msg, struct job *j)
 {
 	struct answer a = {.result = RESULT_NO_ANSWER};
 
+	bool here;
+
 	counter_inc(counters.waited);
-	if (!job_push(j)) {
+	here = client_wait(j);
+	if (!here && !job_push(j)) {
 		job_free(j);
 		return job_result(msg, RESULT_BUSY);
 	}
-	if (wait_for(j)) {
+	if (here || wait_for(j)) {
 		if (!j->answer || !answer_copy(&a, j->answer))
 			a = (struct answer){.result = RESULT_INTERNAL};
 	} else {

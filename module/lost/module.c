@@ -285,6 +285,7 @@ static param_export_t params[] = {
 	{"key_file", PARAM_STRING, &settings.key_file},
 	{"verify", PARAM_INT, &settings.verify},
 	{"allow_http_reference", PARAM_INT, &settings.allow_http_reference},
+	{"reference_hosts", PARAM_STRING, &settings.reference_hosts},
 	{"boundary", PARAM_STRING, &settings.boundary_name},
 	{"prefer", PARAM_STRING, &settings.prefer_name},
 	{"recursive", PARAM_INT, &settings.recursive},

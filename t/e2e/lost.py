@@ -74,6 +74,14 @@ request_route {
 	case "argument":
 		xlost_find_service("$hdr(X-Service)", "DONE", "$rb");
 		break;
+	case "chain":
+		xlost_held_request("sip:alice@test", "HELD");
+		route(HELD);
+		exit;
+	case "chain-sync":
+		xlost_held_request("sip:alice@test", "HELD_SYNC");
+		route(HELD_SYNC);
+		exit;
 	case "has":
 		if (xlost_has_location()) send_reply("200", "Has");
 		else send_reply("404", "Has not");
@@ -81,6 +89,16 @@ request_route {
 	default:
 		xlost_find_service("$hdr(X-Service)", "DONE");
 	}
+	route(DONE);
+}
+
+route[HELD] {
+	xlost_find_service("$hdr(X-Service)", "DONE", "$xlost(pidf)");
+	route(DONE);
+}
+
+route[HELD_SYNC] {
+	xlost_find_service("$hdr(X-Service)", "", "$xlost(pidf)");
 	route(DONE);
 }
 

@@ -373,6 +373,45 @@ static void references_are_fetched(void **state)
 	expect_end(RESULT_REFERENCE, "locationUnknown");
 }
 
+/* What a caller may make this host fetch */
+static void hosts_of_references(void **state)
+{
+	static const struct {
+		const char *hosts, *uri;
+		bool allowed;
+	} T[] = {
+		{NULL, "https://x/", true},
+		{NULL, "https://x", true},
+		{NULL, "HTTPS://[::1]:8/", true},
+		{NULL, "http://x/", false},
+		{NULL, "file:///etc/passwd", false},
+		{NULL, "https://a@b/", false},
+		{NULL, "https://", false},
+		{"lis.test, .b.test", "https://lis.test:8443/1", true},
+		{"lis.test, .b.test", "https://LIS.test", true},
+		{"lis.test,.b.test", "https://a.b.test/1", true},
+		{"lis.test,.b.test", "https://b.test/1", false},
+		{"lis.test,.b.test", "https://xlis.test/1", false},
+		{"lis.test,.b.test", "https://evil/?lis.test", false},
+		{"lis.test,.b.test", "https://evil/.b.test", false},
+		{"lis.test,.b.test", "https://evil\\.b.test/", false},
+		{"lis.test,.b.test", "https://lis.test@evil/", false},
+		{"lis.test,.b.test", "https://evil%2f.b.test/", false},
+		{"lis.test,.b.test", "https://evil#.b.test", false},
+		{"", "https://x/", false},
+	};
+
+	(void)state;
+	ask.op = ASK_DEREFERENCE;
+	for (size_t i = 0; i < sizeof(T) / sizeof(*T); i++) {
+		cfg.hosts = T[i].hosts;
+		free(ask.argument);
+		ask.argument = strdup(T[i].uri);
+		assert_int_equal(begin(), T[i].allowed ? STEP_HTTP : STEP_DONE);
+		query_free(&q);
+	}
+}
+
 static void a_lis_is_asked(void **state)
 {
 	(void)state;
@@ -443,6 +482,7 @@ int main(void)
 		TEST(errors_of_servers_and_of_locations),
 		TEST(redirects_are_bounded),
 		TEST(references_are_fetched),
+		TEST(hosts_of_references),
 		TEST(a_lis_is_asked),
 		TEST(a_boundary_comes_from_the_server_that_named_it),
 		TEST(flat_copies),
