@@ -152,8 +152,10 @@ static void job_free(struct job *j)
 {
 	size_t size = sizeof(*j) + ask_flat_size(j->ask);
 
-	if (j->answer)
+	if (j->answer) {
+		explicit_bzero(j->answer, answer_flat_size(j->answer));
 		shm_free(j->answer);
+	}
 	forks_free(j->forks);
 	if (j->wait)
 		sem_destroy(&j->done);

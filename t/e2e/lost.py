@@ -32,6 +32,7 @@ auto_aliases=no
 listen=udp:127.0.0.1:%(port)d
 %(first)s
 loadmodule "kex.so"
+loadmodule "corex.so"
 loadmodule "counters.so"
 loadmodule "tm.so"
 loadmodule "sl.so"
@@ -87,6 +88,7 @@ request_route {
 		else send_reply("404", "Has not");
 		exit;
 	default:
+		if ($hdr(X-Fork) != $null) append_branch("sip:second@test");
 		xlost_find_service("$hdr(X-Service)", "DONE");
 	}
 	route(DONE);
@@ -107,7 +109,7 @@ route[DONE] {
 	append_to_reply("X-Name: $xlost(name)\\r\\nX-Number: $xlost(number)\\r\\nX-Service: $xlost(service)\\r\\nX-Services: $xlost(services)\\r\\n");
 	append_to_reply("X-Warnings: $xlost(warnings)\\r\\nX-Cached: $xlost(cached)\\r\\nX-Tries: $xlost(tries)\\r\\nX-Method: $xlost(method)\\r\\n");
 	append_to_reply("X-Message: $xlost(message)\\r\\nX-Profile: $xlost(profile)\\r\\nX-Key: $xlost(boundary_key)\\r\\nX-Url: $xlost(server)\\r\\n");
-	append_to_reply("X-Location-Uri: $xlost(location_uri)\\r\\nX-Boundary: $(xlost(boundary){s.len})\\r\\nX-Pidf: $(xlost(pidf){s.len})\\r\\n");
+	append_to_reply("X-Location-Uri: $xlost(location_uri)\\r\\nX-Boundary: $(xlost(boundary){s.len})\\r\\nX-Pidf: $(xlost(pidf){s.len})\\r\\nX-Branch: $(branch(uri)[0])\\r\\n");
 	send_reply("200", "Done");
 	exit;
 }

@@ -203,6 +203,7 @@ def test_locations_of_a_message(net):
         assert got["result"] == "1" and got["method"] == "argument", got
         got = client.ask(both, headers="X-Do: sync\r\n")
         assert got["result"] == "1" and kam.counter("waited") == 1, got
+        assert client.ask(both, headers="X-Fork: 1\r\n")["branch"] == "sip:second@test", "branches survive the suspension"
         # Kamailio's tm knows no URN but urn:service, so that there is no transaction to suspend.
         got = client.ask(both, uri="urn:nena:service:sos.psap")
         assert got["result"] == "1" and kam.counter("waited") == 2 and "urn:nena:service:sos.psap" in server.bodies()[-1], got
@@ -244,6 +245,9 @@ def test_tls(net, kind):
             got = client.ask(geolocation=f"<https://127.0.0.1:{A}/held/77>")
             assert got["result"] == "1" and got["cached"] == "0" and "<gml:pos>30.50 -96.5</gml:pos>" in server.bodies()[-1], got
             assert server.requests[-2][:2] == ("GET", "/held/77") and int(got["pidf"]) > 100
+            # Another caller sees nothing of the first one's location.
+            got = client.ask(lost.pidf(lost.point("30.7 -96.5")))
+            assert got["cached"] == "1" and not got["pidf"] and not got["boundary"] and got["method"] == "cid", got
             got = client.ask(headers="X-Do: held\r\nX-Argument: sip:alice@test\r\n", geolocation="")
             assert got["result"] == "1" and got["location-uri"].endswith("/held/1") and int(got["pidf"]) > 100, got
             assert "<uri>sip:alice@test</uri>" in server.bodies()[-1]

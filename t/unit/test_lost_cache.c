@@ -192,6 +192,9 @@ static bool insert(
 	answer_put(&answer, A_source, "lost.test");
 	answer_put(&answer, A_source_id, id);
 	answer_put(&answer, A_boundary_key, id);
+	answer_put(&answer, A_pidf, "a location");
+	answer_put(&answer, A_location_uri, "https://a/reference");
+	answer.tries = 3;
 	ok = cache_insert(c, &k, &answer, a);
 	answer_clear(&answer);
 	return ok;
@@ -206,6 +209,8 @@ static char look(struct cache *c, const char *service, double lat, double lon, i
 	char found = f == CACHE_HIT ? a.text[A_uri][4] : f == CACHE_MISS ? '-' : '?';
 
 	assert_true(f != CACHE_HIT || a.cached);
+	/* The first caller's location is not the second one's business. */
+	assert_true(!a.text[A_pidf] && !a.text[A_location_uri] && !a.tries);
 	answer_clear(&a);
 	return found;
 }
