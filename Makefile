@@ -189,7 +189,7 @@ $(BUILD)/fuzz/lib.a: $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_LIB_SRC))
 	$(Q)ar rcs $@ $^
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(call say,FUZZ  $@)
-	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) -lm
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libssl libcrypto) $(FUZZ_LIBS) -lm
 
 include module/module.mk
 include codecs/codecs.mk
@@ -203,7 +203,7 @@ include kernel-module/kernel.mk
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
-##  sudo make module   xcipher.so for the installed Kamailio
+##  sudo make module   xcipher.so and xcipher_lost.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
 ##  sudo make check    install packages for the tests, run all tests

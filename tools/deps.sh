@@ -11,7 +11,8 @@ opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: a dependency that rtpengine-utils omits
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
-module="kamailio dpkg-dev binutils"
+# libcurl comes with the build's packages
+module="kamailio dpkg-dev binutils libxml2-dev"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
 gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice gir1.2-gst-plugins-bad-1.0 python3-gi"
 webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
@@ -25,7 +26,7 @@ kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftable
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
 bench_kernel="rtpengine-daemon iptables"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
-deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
+deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
 
 # each codec plug-in is built if the package of its library is there
@@ -67,7 +68,7 @@ packages_for() {
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
 	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
 	deps-webrtc) echo "$build $webrtc" ;;
-	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
+	deps-lint) echo "$build $lint libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-codecs) echo "$build $codecs" ;;

@@ -22,15 +22,27 @@ enum result {
 
 /* X(id), the name of the variable. error: name of a LoST or HELD error, or why no server answered;
  * message: text for people; uri: the one to route to; method: cid, reference, held or argument. */
-#define ANSWER_TEXTS(X)                                                                     \
-	X(error)                                                                            \
-	X(message)                                                                          \
-	X(uri)                                                                              \
-	X(uris)                                                                             \
-	X(name)                                                                             \
-	X(number)                                                                           \
-	X(service) X(services) X(boundary) X(boundary_key) X(warnings) X(expires) X(source) \
-		X(source_id) X(updated) X(profile) X(server) X(pidf) X(location_uri) X(method)
+#define ANSWER_TEXTS(X) \
+	X(error)        \
+	X(message)      \
+	X(uri)          \
+	X(uris)         \
+	X(name)         \
+	X(number)       \
+	X(service)      \
+	X(services)     \
+	X(boundary)     \
+	X(boundary_key) \
+	X(warnings)     \
+	X(expires)      \
+	X(source)       \
+	X(source_id)    \
+	X(updated)      \
+	X(profile)      \
+	X(server)       \
+	X(pidf)         \
+	X(location_uri) \
+	X(method)
 
 enum answer_text {
 #define X(id) A_##id,

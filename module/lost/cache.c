@@ -103,6 +103,20 @@ const struct area *cache_area(
 
 /* --- Changes ---------------------------------------------------------------------------------- */
 
+/* What an answer says about the service, without what it says about one caller. A boundary by value
+ * would double an entry, and is known as an area. */
+static struct answer impersonal(const struct answer *a)
+{
+	static const enum answer_text removed[] = {
+		A_pidf, A_location_uri, A_method, A_profile, A_boundary, A_error};
+	struct answer out = *a;
+
+	for (size_t i = 0; i < sizeof(removed) / sizeof(*removed); i++)
+		out.text[removed[i]] = NULL;
+	out.tries = 0;
+	return out;
+}
+
 static struct cache_entry *create(
 	struct cache *c, const struct cache_key *k, const struct answer *a, const struct area *area)
 {
@@ -110,10 +124,11 @@ static struct cache_entry *create(
 	size_t area_size = (area->size + 7) / 8 * 8;
 	size_t size = sizeof(struct cache_entry) + area_size + answer + service;
 	struct cache_entry *e = size <= c->bytes_max ? c->alloc(size) : NULL;
-	char *at = (char *)(e + 1);
+	char *at;
 
 	if (!e)
 		return NULL;
+	at = (char *)(e + 1);
 	*e = (struct cache_entry){.inserted = k->now, .expires = k->expires, .size = size};
 	e->area = memcpy(at, area, area->size);
 	at += area_size;
@@ -140,13 +155,14 @@ static void supersede(struct cache *c, const struct cache_key *k, const struct a
 bool cache_insert(
 	struct cache *c, const struct cache_key *k, const struct answer *a, const struct area *area)
 {
+	struct answer general = impersonal(a);
 	struct cache_entry *e;
 	unsigned b = bucket_of(k->service);
 
 	if (!c->entries_max || k->expires <= k->now)
 		return false;
 	/* Created first: area may be that of the entry that it replaces. */
-	e = create(c, k, a, area);
+	e = create(c, k, &general, area);
 	if (!e)
 		return false;
 	supersede(c, k, a);

@@ -15,6 +15,7 @@
 #include "job.h"
 #include "settings.h"
 
+#define WAIT_MS      100
 #define IDLE_MS      1000
 #define FETCHES_MAX  32 /* boundaries at once */
 #define JOBS_AT_ONCE 64
@@ -22,6 +23,7 @@
 
 /* A query on its way. */
 struct task {
+	struct http *http;
 	struct query query;
 	struct job *job; /* NULL: fetches a boundary for the cache */
 	/* Of a fetch: the mapping that waits for its boundary. */
@@ -32,7 +34,8 @@ struct task {
 	struct task *next_fetch;
 };
 
-static struct http *http;
+static struct http *http;     /* of queries from the pipe, and of fetches */
+static struct http *own_http; /* of functions that the script calls here */
 static struct query_config query_cfg;
 static struct http_config http_cfg;
 static struct task *fetches;
@@ -112,6 +115,7 @@ static void fetch(const struct query *q, int64_t expires)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return;
+	t->http = http;
 	t->ask = (struct ask){.op = ASK_BOUNDARY,
 		.service = strdup(service),
 		.argument = strdup(key),
@@ -184,7 +188,7 @@ static void proceed(struct task *t, enum step s)
 
 	while (s == STEP_HTTP) {
 		counter_inc(counters.exchanges);
-		if (http_start(http, &t->query.http, on_reply, t))
+		if (http_start(t->http, &t->query.http, on_reply, t))
 			return;
 		s = query_reply(&t->query, &none, now_ms());
 	}
@@ -213,7 +217,7 @@ static void on_reply(void *arg, const struct http_reply *r)
 	proceed(t, query_reply(&t->query, r, now_ms()));
 }
 
-static void begin(struct job *j)
+static void begin(struct http *h, struct job *j)
 {
 	struct task *t = calloc(1, sizeof(*t));
 	struct answer none = {.result = RESULT_INTERNAL};
@@ -222,6 +226,7 @@ static void begin(struct job *j)
 		job_conclude(j, &none);
 		return;
 	}
+	t->http = h;
 	t->job = j;
 	proceed(t, query_begin(&t->query, &query_cfg, j->ask, now_ms(), j->deadline));
 }
@@ -231,7 +236,25 @@ static void read_jobs(int fd)
 	struct job *j;
 
 	for (int i = 0; i < JOBS_AT_ONCE && read(fd, &j, sizeof(void *)) == sizeof(void *); i++)
-		begin(j);
+		begin(http, j);
+}
+
+/* A route that continues a transaction runs here, and may call a function that waits. Other queries
+ * must not end meanwhile, because their routes would run inside of this one. */
+bool client_wait(struct job *j)
+{
+	if (!http)
+		return false;
+	if (!own_http)
+		own_http = http_new(&http_cfg);
+	if (!own_http)
+		return false;
+	begin(own_http, j);
+	while (sem_trywait(&j->done)) {
+		http_wait(own_http, -1, WAIT_MS);
+		http_run(own_http);
+	}
+	return true;
 }
 
 static void configure(void)
@@ -247,6 +270,7 @@ static void configure(void)
 		.prefer = settings.prefer,
 		.recursive = settings.recursive,
 		.http_references = settings.allow_http_reference,
+		.hosts = settings.reference_hosts,
 		.redirect = (const char *const *)settings.redirect,
 		.redirects = settings.redirects,
 		.cached = job_cached};

@@ -108,7 +108,9 @@ static const double *corners_of(const struct area *a)
 
 static const uint32_t *ends_of(const struct area *a)
 {
-	return (const uint32_t *)(corners_of(a) + 2 * (size_t)a->points);
+	const void *behind = corners_of(a) + 2 * (size_t)a->points;
+
+	return behind;
 }
 
 struct area *geo_area(const struct geo_build *b)

@@ -202,7 +202,7 @@ void http_wait(struct http *h, int fd, int ms)
 {
 	struct curl_waitfd w = {.fd = fd, .events = CURL_WAIT_POLLIN};
 
-	curl_multi_poll(h->multi, &w, 1, ms, NULL);
+	curl_multi_poll(h->multi, &w, fd >= 0, ms, NULL);
 }
 
 static enum http_error error_of(CURLcode code, const struct exchange *x)

@@ -23,7 +23,7 @@ typedef void http_done(void *arg, const struct http_reply *r);
 /* Starts an exchange; done() is called by http_run(), and may start another one. The request's
  * texts must live until then. False: out of memory; done() is not called. */
 bool http_start(struct http *h, const struct http_request *r, http_done *done, void *arg);
-/* Waits for traffic, for input on fd, or so many ms. */
+/* Waits for traffic, for input on fd unless that is negative, or so many ms. */
 void http_wait(struct http *h, int fd, int ms);
 void http_run(struct http *h);
 

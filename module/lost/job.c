@@ -152,8 +152,10 @@ static void job_free(struct job *j)
 {
 	size_t size = sizeof(*j) + ask_flat_size(j->ask);
 
-	if (j->answer)
+	if (j->answer) {
+		explicit_bzero(j->answer, answer_flat_size(j->answer));
 		shm_free(j->answer);
+	}
 	forks_free(j->forks);
 	if (j->wait)
 		sem_destroy(&j->done);
@@ -219,24 +221,27 @@ static bool route_exists(const char *name)
 	return n >= 0 && main_rt.rlist[n];
 }
 
-static int suspend(struct sip_msg *msg, struct job *j)
+/* Creates the transaction if there is none. 1; 0: a retransmission, which tm has answered or
+ * absorbed; negative: tm refuses the request, for example because of its URI. */
+static int have_transaction(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
-	int n = t && t != T_UNDEFINED ? 1 : tmb.t_newtran(msg);
 
-	if (n <= 0) {
-		job_free(j);
-		/* 0: a retransmission, which tm has answered or absorbed */
-		return n == 0 ? RESULT_SUSPENDED : job_result(msg, RESULT_INTERNAL);
-	}
+	return t && t != T_UNDEFINED ? 1 : tmb.t_newtran(msg);
+}
+
+static int suspend(struct sip_msg *msg, struct job *j)
+{
+	bool pushed;
+
 	j->forks = forks_save(&j->fork_count);
 	if (tmb.t_suspend(msg, &j->tm_index, &j->tm_label)) {
 		LM_ERR("the transaction cannot be suspended\n");
 		job_free(j);
 		return job_result(msg, RESULT_INTERNAL);
 	}
-	n = job_push(j);
-	if (n) {
+	pushed = job_push(j);
+	if (pushed) {
 		counter_inc(counters.suspended);
 		return RESULT_SUSPENDED;
 	}
@@ -266,12 +271,15 @@ static int wait_here(struct sip_msg *msg, struct job *j)
 {
 	struct answer a = {.result = RESULT_NO_ANSWER};
 
+	bool here;
+
 	counter_inc(counters.waited);
-	if (!job_push(j)) {
+	here = client_wait(j);
+	if (!here && !job_push(j)) {
 		job_free(j);
 		return job_result(msg, RESULT_BUSY);
 	}
-	if (wait_for(j)) {
+	if (here || wait_for(j)) {
 		if (!j->answer || !answer_copy(&a, j->answer))
 			a = (struct answer){.result = RESULT_INTERNAL};
 	} else {
@@ -284,8 +292,12 @@ static int wait_here(struct sip_msg *msg, struct job *j)
 static int start(struct sip_msg *msg, struct ask *ask, str route)
 {
 	bool wait = !route.len || !suspendable(msg);
+	int n = wait ? -1 : have_transaction(msg);
 	struct job *j;
 
+	if (n == 0)
+		return RESULT_SUSPENDED;
+	wait = n < 0;
 	if (__atomic_add_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED) > settings.queries) {
 		__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
 		LM_WARN("more than %d queries in flight\n", settings.queries);

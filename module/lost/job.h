@@ -49,5 +49,7 @@ bool job_cached(void *arg, const char *service, const struct spot *s, struct ans
 /* client.c: the processes that ask servers */
 int client_pipes(void); /* before Kamailio forks */
 int client_fork(void);  /* in the main process */
+/* In a client process: runs the job to its end. False: this is none. */
+bool client_wait(struct job *j);
 
 #endif

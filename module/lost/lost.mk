@@ -30,3 +30,9 @@ $(BUILD)/xcipher_lost.so: $(LOST_OBJ)
 	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ $(shell pkg-config --libs $(LOST_LIBS)) -lm
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@
+
+# Its tests include its pure files.
+$(BUILD)/obj/t/unit/test_lost_%.o: CPPFLAGS += $(LOST_XML)
+$(BUILD)/t/test_lost_%: LDLIBS += -lxml2
+$(BUILD)/fuzz/obj/t/fuzz/fuzz_lost.o: FUZZ_FLAGS += $(LOST_XML)
+$(BUILD)/fuzz/fuzz_lost: FUZZ_LIBS = -lxml2

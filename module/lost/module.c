@@ -110,10 +110,17 @@ static int has_location(struct sip_msg *msg)
 	return n > 0 ? RESULT_OK : RESULT_NO_LOCATION;
 }
 
+/* A variable without a value, inside of a string, is "<null>": here it is the empty text. */
 static int param(str *out, struct sip_msg *msg, char *p)
 {
+	int err = 0;
+
 	*out = NO_TEXT;
-	return p ? fixup_get_svalue(msg, (gparam_t *)p, out) : 0;
+	if (p)
+		err = fixup_get_svalue(msg, (gparam_t *)p, out);
+	if (out->len == 6 && !memcmp(out->s, "<null>", 6))
+		*out = NO_TEXT;
+	return err;
 }
 
 /* X(name, operation): by location, with a service; then by argument */
@@ -278,6 +285,7 @@ static param_export_t params[] = {
 	{"key_file", PARAM_STRING, &settings.key_file},
 	{"verify", PARAM_INT, &settings.verify},
 	{"allow_http_reference", PARAM_INT, &settings.allow_http_reference},
+	{"reference_hosts", PARAM_STRING, &settings.reference_hosts},
 	{"boundary", PARAM_STRING, &settings.boundary_name},
 	{"prefer", PARAM_STRING, &settings.prefer_name},
 	{"recursive", PARAM_INT, &settings.recursive},

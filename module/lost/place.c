@@ -34,7 +34,7 @@ struct shape {
 	bool altitude; /* positions have three numbers, of which LoST takes two */
 };
 
-static const char *skip(const char *s)
+static const char *skip_blanks(const char *s)
 {
 	return s + strspn(s, " \t\r\n");
 }
@@ -45,7 +45,7 @@ static int positions(struct shape *w, const char *s, int min, int max)
 	double lat, lon, alt;
 	int n = 0, err = 0;
 
-	for (s = skip(s); *s && !err && n < max; n++) {
+	for (s = skip_blanks(s); *s && !err && n < max; n++) {
 		const char *begin = s, *end;
 
 		if (!geo_position(&s, &lat, &lon))
@@ -53,9 +53,9 @@ static int positions(struct shape *w, const char *s, int min, int max)
 		end = s;
 		if (w->altitude && !geo_number(&s, &alt))
 			return -EINVAL;
-		if (*s && s == skip(s))
+		if (*s && s == skip_blanks(s))
 			return -EINVAL;
-		s = skip(s);
+		s = skip_blanks(s);
 		err = geo_add(&w->corners, lat, lon);
 		if (!w->altitude)
 			end = s;

@@ -172,10 +172,47 @@ static enum step ask_place(struct query *q, int64_t now)
 	return ask_server(q, HTTP_NONE, now);
 }
 
+/* The length of a URL's host; 0: none, or a form that libraries read in different ways. */
+static size_t host_of(const char *url, const char **host)
+{
+	const char *at = strstr(url, "://");
+	size_t n;
+
+	*host = at ? at + 3 : url;
+	n = at ? strcspn(*host, "/?#") : 0;
+	if (memchr(*host, '@', n) || memchr(*host, '\\', n) || memchr(*host, '%', n))
+		return 0;
+	return memchr(*host, '[', n) ? n : strcspn(*host, ":/?#");
+}
+
+static bool host_is(const char *host, size_t len, const char *rule, size_t n)
+{
+	if (*rule == '.')
+		return len > n && !strncasecmp(host + len - n, rule, n);
+	return len == n && !strncasecmp(host, rule, n);
+}
+
+static bool host_allowed(const char *rules, const char *url)
+{
+	const char *host;
+	size_t len = host_of(url, &host), n;
+
+	if (!rules)
+		return len > 0;
+	for (; len && *rules; rules += n) {
+		rules += strspn(rules, ", ");
+		n = strcspn(rules, ", ");
+		if (n && host_is(host, len, rules, n))
+			return true;
+	}
+	return false;
+}
+
 static bool may_fetch(const struct query *q, const char *uri)
 {
-	return !strncasecmp(uri, "https://", 8) ||
-		(q->cfg->http_references && !strncasecmp(uri, "http://", 7));
+	return host_allowed(q->cfg->hosts, uri) &&
+		(!strncasecmp(uri, "https://", 8) ||
+			(q->cfg->http_references && !strncasecmp(uri, "http://", 7)));
 }
 
 static enum step next_place(struct query *q, int64_t now);

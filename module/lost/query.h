@@ -20,7 +20,7 @@
 	X(TOO_LARGE, "too-large")                                       \
 	X(GARBAGE, "garbage")   /* not the expected XML */              \
 	X(REDIRECT, "redirect") /* too many, or to an unknown server */ \
-	X(INSECURE, "insecure") /* a reference that is not https: */
+	X(INSECURE, "insecure") /* reference not https:, or to another host */
 
 enum http_error {
 #define X(id, name) HTTP_##id,
@@ -45,7 +45,8 @@ struct query_config {
 	enum boundary boundary;
 	enum profile prefer;
 	bool recursive;
-	bool http_references;        /* dereference http: URIs */
+	bool http_references; /* dereference http: URIs */
+	const char *hosts;    /* of references: names or \".suffix\", between commas; NULL: all */
 	const char *const *redirect; /* "name=url" each; targets of redirects */
 	int redirects;
 	/* Asks the cache; false: it does not know. The answer is the caller's. */

@@ -20,6 +20,7 @@ struct settings {
 	int timeout, connect_timeout, deadline, down_time; /* ms */
 	char *ca_file, *cert_file, *key_file;
 	int verify, allow_http_reference, recursive, log_location;
+	char *reference_hosts;
 	char *boundary_name, *prefer_name;
 	int max_redirects, max_response;
 	int cache_entries, cache_size /* KiB */, cache_max_age /* s */;

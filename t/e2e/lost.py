@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Kamailio with xcipher_lost.so, a scripted HTTP(S) server, and a SIP client, all on loopback in the gateway's namespace."""
+import contextlib
 import datetime
 import http.server
 import ipaddress
@@ -26,12 +27,12 @@ CFG = """#!KAMAILIO
 debug=2
 log_stderror=yes
 children=1
-disable_tcp=yes
+%(tcp)s
 auto_aliases=no
-enable_tls=no
 listen=udp:127.0.0.1:%(port)d
-%(before)s
+%(first)s
 loadmodule "kex.so"
+loadmodule "corex.so"
 loadmodule "counters.so"
 loadmodule "tm.so"
 loadmodule "sl.so"
@@ -43,9 +44,14 @@ loadmodule "xlog.so"
 loadmodule "ctl.so"
 loadmodule "xcipher_lost.so"
 modparam("ctl", "binrpc", "%(ctl)s")
+%(before)s
 %(params)s
 request_route {
 	if (is_method("ACK")) exit;
+	if (is_method("CANCEL")) {
+		if (t_check_trans()) t_relay();
+		exit;
+	}
 	if ($rU == "ping") {
 		send_reply("200", "Pong");
 		exit;
@@ -69,13 +75,32 @@ request_route {
 	case "argument":
 		xlost_find_service("$hdr(X-Service)", "DONE", "$rb");
 		break;
+	case "chain":
+		xlost_held_request("sip:alice@test", "HELD");
+		route(HELD);
+		exit;
+	case "chain-sync":
+		xlost_held_request("sip:alice@test", "HELD_SYNC");
+		route(HELD_SYNC);
+		exit;
 	case "has":
 		if (xlost_has_location()) send_reply("200", "Has");
 		else send_reply("404", "Has not");
 		exit;
 	default:
+		if ($hdr(X-Fork) != $null) append_branch("sip:second@test");
 		xlost_find_service("$hdr(X-Service)", "DONE");
 	}
+	route(DONE);
+}
+
+route[HELD] {
+	xlost_find_service("$hdr(X-Service)", "DONE", "$xlost(pidf)");
+	route(DONE);
+}
+
+route[HELD_SYNC] {
+	xlost_find_service("$hdr(X-Service)", "", "$xlost(pidf)");
 	route(DONE);
 }
 
@@ -84,7 +109,7 @@ route[DONE] {
 	append_to_reply("X-Name: $xlost(name)\\r\\nX-Number: $xlost(number)\\r\\nX-Service: $xlost(service)\\r\\nX-Services: $xlost(services)\\r\\n");
 	append_to_reply("X-Warnings: $xlost(warnings)\\r\\nX-Cached: $xlost(cached)\\r\\nX-Tries: $xlost(tries)\\r\\nX-Method: $xlost(method)\\r\\n");
 	append_to_reply("X-Message: $xlost(message)\\r\\nX-Profile: $xlost(profile)\\r\\nX-Key: $xlost(boundary_key)\\r\\nX-Url: $xlost(server)\\r\\n");
-	append_to_reply("X-Location-Uri: $xlost(location_uri)\\r\\nX-Boundary: $(xlost(boundary){s.len})\\r\\nX-Pidf: $(xlost(pidf){s.len})\\r\\n");
+	append_to_reply("X-Location-Uri: $xlost(location_uri)\\r\\nX-Boundary: $(xlost(boundary){s.len})\\r\\nX-Pidf: $(xlost(pidf){s.len})\\r\\nX-Branch: $(branch(uri)[0])\\r\\n");
 	send_reply("200", "Done");
 	exit;
 }
@@ -255,28 +280,34 @@ class Server:
     def bodies(self):
         return [r[2] for r in self.requests]
 
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
+    def cut(self):
+        """Closes all connections."""
         for s in self.open:
-            try:
+            with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+
+    def close(self):
+        if self.http:
+            self.http.shutdown()
+            self.http.server_close()
+            self.cut()
+        self.http = None
 
 
 # --- Kamailio and its client -------------------------------------------------------------------
 
 class Kamailio:
-    def __init__(self, net, folder, params, before="", port=SIP_PORT, cfg=CFG):
-        """params: lines, or (name, value) pairs of the module."""
+    def __init__(self, net, folder, params, before="", first="", port=SIP_PORT, cfg=CFG):
+        """params: (name, value) pairs of the module. first, before: lines before the modules, and before the parameters. With the
+        module tls in first, Kamailio also listens for TLS."""
         self.net, self.run_dir = net, os.path.join(folder, f"kam{port}")
         os.makedirs(self.run_dir)
         self.ctl = "unix:" + os.path.join(self.run_dir, "ctl")
         lines = "\n".join(f'modparam("xcipher_lost", "{k}", {v if isinstance(v, int) else chr(34) + v + chr(34)})' for k, v in params)
         path = os.path.join(self.run_dir, "cfg")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(cfg % {"port": port, "before": before, "ctl": self.ctl, "params": lines})
+            tcp = f"enable_tls=yes\nlisten=tls:127.0.0.1:{port + 1}" if "tls.so" in first else "disable_tcp=yes"
+            f.write(cfg % {"first": first, "tcp": tcp, "port": port, "before": before, "ctl": self.ctl, "params": lines})
         self.log = open(os.path.join(self.run_dir, "log"), "w+", encoding="utf-8", errors="replace")
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
         self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", path, "-DD", "-E", "-w", self.run_dir, "-Y",
@@ -319,7 +350,7 @@ class Client:
         self.number = 0
         self.replies = {}
 
-    def send(self, location=None, headers="", uri=f"{SOS}", body=None, content="", geolocation="<cid:loc@test>"):
+    def send(self, location=None, headers="", uri=f"{SOS}", body=None, content="", geolocation="<cid:loc@test>", method="MESSAGE"):
         """location: PIDF in a multipart body, beside a part with SDP. Returns the Call-ID."""
         self.number += 1
         call_id = f"{os.getpid()}-{self.socket.getsockname()[1]}-{self.number}"
@@ -331,11 +362,22 @@ class Client:
             headers += f"Geolocation: {geolocation}\r\n"
         body = body or ""
         port = self.socket.getsockname()[1]
-        text = (f"MESSAGE {uri} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bK{call_id}\r\nFrom: <sip:a@test>;tag=1\r\nTo: <{uri}>\r\n"
-                f"Call-ID: {call_id}\r\nCSeq: 1 MESSAGE\r\nMax-Forwards: 70\r\n{headers}" + (f"Content-Type: {content}\r\n" if content else "") +
+        text = (f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bK{call_id}\r\nFrom: <sip:a@test>;tag=1\r\nTo: <{uri}>\r\n"
+                f"Call-ID: {call_id}\r\nCSeq: 1 {method}\r\nMax-Forwards: 70\r\n{headers}" + (f"Content-Type: {content}\r\n" if content else "") +
                 f"Content-Length: {len(body.encode())}\r\n\r\n{body}")
-        self.socket.sendto(text.encode(), self.to)
+        self.last = text
+        self.again()
         return call_id
+
+    def again(self):
+        """Repeats the last request."""
+        self.socket.sendto(self.last.encode(), self.to)
+
+    def cancel(self):
+        """Cancels the last request, an INVITE."""
+        head = self.last.split("\r\n\r\n")[0].replace("INVITE", "CANCEL")
+        head = re.sub(r"\r\n(Content-[^\r]*|Geolocation:[^\r]*)", "", head)
+        self.socket.sendto((head + "\r\nContent-Length: 0\r\n\r\n").encode(), self.to)
 
     def wait(self, call_id, seconds=60):
         """The final reply: {"status": ..., header: value}. Names lose their X-."""
