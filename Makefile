@@ -203,6 +203,7 @@ help:
 ##  sudo make module   xcipher.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
+##  sudo make demo-ng911  emergency calls by location, through three proxies and the border, secured on every hop
 ##  sudo make check    install packages for the tests, run all tests
 ##  make kernel-module   nf_xcipher.ko; sudo make module-install puts it where modprobe finds it
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot

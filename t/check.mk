@@ -183,6 +183,13 @@ demo-webrtc:
 	$(MAKE) -j$(JOBS) all
 	@$(WEBRTC_ENV) demo/webrtc_page.py
 
+# Emergency calls: three proxies, a LoST server, the border, a caller and two call takers.
+demo-ng911:
+	tools/deps.sh install deps-ng911
+	$(MAKE) -j$(JOBS) all
+	$(MAKE) module
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/ng911.py $(DEMO_NG911)
+
 bench:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) all tools bench-program
