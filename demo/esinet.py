@@ -31,6 +31,9 @@ PIDF = """<?xml version="1.0" encoding="UTF-8"?>
 </location-info><usage-rules/></geopriv></status></tuple></presence>
 """
 
+SILENT = ("v=0\r\no=- 1 1 IN IP4 {0}\r\ns=-\r\nc=IN IP4 {0}\r\nt=0 0\r\nm=audio 9000 UDP/TLS/RTP/SAVP 0\r\na=rtpmap:0 PCMU/8000\r\na=setup:passive\r\n"
+          "a=fingerprint:sha-256 " + ":".join(["AB"] * 32) + "\r\na=rtcp-mux\r\n")
+
 
 def openssl(*args):
     subprocess.run(["openssl", *args], check=True, capture_output=True)
@@ -101,7 +104,7 @@ class LostServer:
         data = subprocess.run([PROGRAM, "make-data", f"--count={count}", *uris], check=True, capture_output=True).stdout
         self.features = json.loads(data)["features"]
         subprocess.run([PROGRAM, "load", f"--database={self.database}", "-"], input=data, check=True, stdout=subprocess.DEVNULL)
-        self.args = [PROGRAM, "serve", f"--database={self.database}", f"--listen={LOST}:8443", f"--certificate={certificate[0]}", f"--key={certificate[1]}",
+        self.args = [PROGRAM, "serve", f"--database={self.database}", f"--listen={LOST}:8443", f"--listen-http={LOST}:8080", f"--certificate={certificate[0]}", f"--key={certificate[1]}",
                      "--source=lost.esinet.example", *([f"--client-ca={ca}"] if mutual else [])]
         self.start()
 
@@ -183,23 +186,24 @@ class Caller:
         stream = Stream(ssl.create_default_context(cafile=self.ca).wrap_socket(raw, server_hostname=VSP))
         return stream, time.monotonic() - start
 
-    def call(self, lat, lon, service="urn:service:sos", location=True, route=None):
-        """route: URI that the caller got from a LoST server itself."""
-        return Dialog(self, lat, lon, service, location, route)
+    def call(self, lat, lon, service="urn:service:sos", location=True, route=None, stream=None):
+        """route: URI that the caller got from a LoST server itself. stream: a connection with the VSP that is open already."""
+        return Dialog(self, lat, lon, service, location, route, stream)
 
 
 class Dialog:
     """A call: INVITE at creation, then answered(), end(). at: times of events, in seconds since the start."""
 
-    def __init__(self, caller, lat, lon, service, location, route):
+    def __init__(self, caller, lat, lon, service, location, route, stream):
         caller.number += 1
         self.media = dtls.Plain(caller.net, "caller", HOST["caller"])
         self.start = time.monotonic()
-        self.stream, handshake = caller.connect()
+        self.stream, handshake = (stream, 0.0) if stream else caller.connect()
+        self.kept = bool(stream)
         self.at = {"TLS with the VSP": handshake}
         self.service, self.id, self.pidf = service, f"{os.urandom(8).hex()}@{HOST['caller']}", PIDF.format(lat, lon)
         port = self.stream.socket.getsockname()[1]
-        self.via = f"SIP/2.0/TLS {HOST['caller']}:{port};rport;branch=z9hG4bK"
+        self.via = f"SIP/2.0/TLS {HOST['caller']}:{port};rport;branch=z9hG4bK{caller.number}x"
         self.fixed = [("From", "<sip:caller@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
                       ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport=tls>")]
         parts = [("application/sdp", "", self.media.sdp())]
@@ -211,6 +215,7 @@ class Dialog:
             headers += [("Route", f"<sip:{VSP}:5061;transport=tls;lr>"), ("Route", f"<{route};lr>")]
         body = "".join(f"--part\r\nContent-Type: {kind}\r\n{more}\r\n{text}\r\n" for kind, more, text in parts) + "--part--\r\n"
         self.sent_body = body
+        self.sent = time.monotonic()
         self.stream.send(f"INVITE {service} SIP/2.0", [("Via", self.via + "1"), *self.fixed, ("To", f"<{service}>"), ("CSeq", "1 INVITE"), *headers,
                                                       ("Content-Type", "multipart/mixed;boundary=part")], body)
         self.reply = None
@@ -220,7 +225,7 @@ class Dialog:
         while True:
             m = self.stream.receive()
             code = m.status()
-            if code and m.get("CSeq") == "1 INVITE":
+            if code and m.get("CSeq") == "1 INVITE" and m.get("Call-ID") == self.id:
                 self.at.setdefault(str(code), time.monotonic() - self.start)
                 if code >= 200:
                     break
@@ -245,7 +250,8 @@ class Dialog:
 
     def close(self):
         self.media.close()
-        self.stream.socket.close()
+        if not self.kept:
+            self.stream.socket.close()
 
 
 class SecureMedia(dtls.Dtls):
@@ -258,6 +264,7 @@ class Taker:
 
     def __init__(self, net, name, certificate, ca):
         self.net, self.name, self.address, self.busy = net, name, HOST[name], False
+        self.silent = False  # no handshake and no media: for measurements of signalling
         self.invites, self.media, self.ended, self.acks, self.byes = [], [], False, 0, 0
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
         self.context.load_cert_chain(*certificate)
@@ -299,6 +306,9 @@ class Taker:
                 stream.send("SIP/2.0 486 Busy Here", head)
                 return
             stream.send("SIP/2.0 180 Ringing", head)
+            if self.silent:
+                stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], SILENT.format(self.address))
+                return
             media = SecureMedia(self.net, self.name, self.address)
             media.believe(m.sdp())
             stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], media.sdp())
@@ -319,7 +329,7 @@ class Taker:
 class Network:
     """Everything but the calls. lost: "async" (module xcipher_lost) or "stock"."""
 
-    def __init__(self, net, folder, lost, boundaries=500):
+    def __init__(self, net, folder, lost, boundaries=500, scheme="https"):
         self.net, self.lost_client = net, lost
         for address in (VSP, ESRP, PSAP, LOST):
             net.run(net.gateway, "ip", "addr", "add", f"{address}/32", "dev", "lo")
@@ -329,7 +339,7 @@ class Network:
         stock = lost == "stock"
         self.lost = LostServer(net, folder, made.make("lost", LOST), self.ca, not stock, boundaries)
         self.border = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=("outside/10.200.1.1", "esinet/10.200.2.1")).wait_ready()
-        url = f"https://{LOST}:8443/lost"
+        url = {"https": f"https://{LOST}:8443/lost", "http": f"http://{LOST}:8080/lost"}[scheme]
         client = {"XC_CA": self.ca, **({"XC_LOST_STOCK": 1, "XC_LOST_CON": f"lostsrv=>{url}"} if stock else {"XC_LOST": url})}
         servers = {}
         for name, address, values in (("psap", PSAP, {"XC_CA": self.ca}),
@@ -341,6 +351,13 @@ class Network:
         self.psap, self.esrp, self.vsp = servers["psap"], servers["esrp"], servers["vsp"]
         self.takers = [Taker(net, n, made.make(n, HOST[n]), self.ca) for n in ("taker1", "taker2")]
         self.caller = Caller(net, self.ca)
+
+    def silent_server(self, port):
+        """Accepts connections at the PSAP's address, and says nothing."""
+        s = ng.socket_in(self.net.gateway, kind=socket.SOCK_STREAM)
+        s.bind((PSAP, port))
+        s.listen(8)
+        return s
 
     def proxies(self):
         return self.vsp, self.esrp, self.psap

@@ -132,17 +132,21 @@ def play(network, story):
     story.tell("ESRP", f"History-Info: {invite.get('History-Info')}")
     hang_up(network, story, dialog, two)
 
-    story.tell("", "--- 4. the operator closes it, and the next one is dead")
-    dead = f"sip:dead@{esinet.PSAP}:5999;transport=tls"
+    story.tell("", "--- 4. the operator closes it, the next one is dead, and the one after that hangs")
+    dead, hung = (f"sip:{name}@{esinet.PSAP}:{port};transport=tls" for name, port in (("dead", 5999), ("hung", 5998)))
+    silent = network.silent_server(5998)
     network.esrp.rpc("htable.sets", "state", uri, "closed")
     network.esrp.rpc("htable.sets", "divert", uri, dead)
-    network.esrp.rpc("htable.sets", "divert", dead, f"sip:{far}@{esinet.PSAP}:5061;transport=tls")
+    network.esrp.rpc("htable.sets", "divert", dead, hung)
+    network.esrp.rpc("htable.sets", "divert", hung, f"sip:{far}@{esinet.PSAP}:5061;transport=tls")
     dialog, invite = connected(network, story, HERE, two)
     history = invite.get("History-Info")
-    assert f"{near}@" in history and "cause%3D480" in history and "dead@" in history and "cause%3D503" in history and "index=1.3" in history, history
+    assert f"{near}@" in history and "cause%3D480" in history and "dead@" in history and "hung@" in history and "index=1.4" in history, history
+    assert history.count("cause%3D503") == 2, history
     check_invite(dialog, invite)
     hang_up(network, story, dialog, two)
     network.esrp.rpc("htable.delete", "state", uri)
+    silent.close()
 
     story.tell("", "--- 5. a dialled number, and a test call")
     dialog, invite = connected(network, story, THERE, two, f"sip:911@{esinet.VSP}")

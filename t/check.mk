@@ -190,6 +190,13 @@ demo-ng911:
 	$(MAKE) module
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/ng911.py $(DEMO_NG911)
 
+# Set-up delay of emergency calls.
+bench-ng911:
+	tools/deps.sh install deps-ng911
+	$(MAKE) -j$(JOBS) all
+	$(MAKE) module
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_ng911.py $(BENCH_NG911)
+
 bench:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) all tools bench-program
