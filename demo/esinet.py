@@ -186,15 +186,15 @@ class Caller:
         stream = Stream(ssl.create_default_context(cafile=self.ca).wrap_socket(raw, server_hostname=VSP))
         return stream, time.monotonic() - start
 
-    def call(self, lat, lon, service="urn:service:sos", location=True, route=None, stream=None):
-        """route: URI that the caller got from a LoST server itself. stream: a connection with the VSP that is open already."""
-        return Dialog(self, lat, lon, service, location, route, stream)
+    def call(self, lat, lon, service="urn:service:sos", location=True, route=None, stream=None, more=()):
+        """more: headers. route: URI that the caller got from a LoST server itself. stream: a connection with the VSP that is open already."""
+        return Dialog(self, lat, lon, service, location, route, stream, more)
 
 
 class Dialog:
     """A call: INVITE at creation, then answered(), end(). at: times of events, in seconds since the start."""
 
-    def __init__(self, caller, lat, lon, service, location, route, stream):
+    def __init__(self, caller, lat, lon, service, location, route, stream, more):
         caller.number += 1
         self.media = dtls.Plain(caller.net, "caller", HOST["caller"])
         self.start = time.monotonic()
@@ -207,10 +207,10 @@ class Dialog:
         self.fixed = [("From", "<sip:caller@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
                       ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport=tls>")]
         parts = [("application/sdp", "", self.media.sdp())]
-        headers = []
+        headers = list(more)
         if location:
             parts.append(("application/pidf+xml", "Content-ID: <place@vsp.example>\r\n", self.pidf.replace("\n", "\r\n")))
-            headers = [("Geolocation", "<cid:place@vsp.example>"), ("Geolocation-Routing", "yes")]
+            headers += [("Geolocation", "<cid:place@vsp.example>"), ("Geolocation-Routing", "yes")]
         if route:
             headers += [("Route", f"<sip:{VSP}:5061;transport=tls;lr>"), ("Route", f"<{route};lr>")]
         body = "".join(f"--part\r\nContent-Type: {kind}\r\n{more}\r\n{text}\r\n" for kind, more, text in parts) + "--part--\r\n"
@@ -236,6 +236,20 @@ class Dialog:
             self.request("ACK", 1)
             self.media.believe(m.sdp())
         return code
+
+    def ringing(self):
+        """Waits for the 180."""
+        while self.stream.receive().status() != 180:
+            pass
+
+    def cancel(self):
+        """CANCEL, and the end of the INVITE: its status."""
+        self.stream.send(f"CANCEL {self.service} SIP/2.0", [("Via", self.via + "1"), *self.fixed, ("To", f"<{self.service}>"), ("CSeq", "1 CANCEL")])
+        while True:
+            m = self.stream.receive()
+            if m.status() >= 200 and m.get("CSeq") == "1 INVITE":
+                self.close()
+                return m.status()
 
     def request(self, method, number):
         self.stream.send(f"{method} {self.target} SIP/2.0", [("Via", f"{self.via}{method}{number}"), *self.routes, *self.fixed, ("To", self.to),
@@ -264,6 +278,7 @@ class Taker:
 
     def __init__(self, net, name, certificate, ca):
         self.net, self.name, self.address, self.busy = net, name, HOST[name], False
+        self.waits = False  # rings until the caller gives up
         self.silent = False  # no handshake and no media: for measurements of signalling
         self.invites, self.media, self.ended, self.acks, self.byes = [], [], False, 0, 0
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
@@ -306,6 +321,9 @@ class Taker:
                 stream.send("SIP/2.0 486 Busy Here", head)
                 return
             stream.send("SIP/2.0 180 Ringing", head)
+            if self.waits:
+                self.waiting = head
+                return
             if self.silent:
                 stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], SILENT.format(self.address))
                 return
@@ -316,6 +334,9 @@ class Taker:
             self.media.append(media)
         elif method == "ACK":
             self.acks += 1
+        elif method == "CANCEL":
+            stream.send("SIP/2.0 200 OK", head)
+            stream.send("SIP/2.0 487 Request Terminated", self.waiting)
         else:
             self.byes += method == "BYE"
             stream.send("SIP/2.0 200 OK", head)

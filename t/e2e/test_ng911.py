@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emergency calls from end to end: the demonstration of demo/ng911.py, with kamailio-cfg/ng911 unchanged. Media are checked on both sides of
 the border, the location part octet by octet."""
+import contextlib
 import os
+import socket
+import ssl
 import sys
 import tempfile
 
+import ng
 import relay
+from baresip import wait_for
 from run import Skip
 
 sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
@@ -19,21 +24,76 @@ def needs():
         raise Skip("xcipher.so is not built: make module")
 
 
-def test_emergency_calls_are_routed_and_secured(net):
+TERMINALS = ("caller", "taker1", "taker2")
+
+
+@contextlib.contextmanager
+def network(net):
     """With the LoST client that is built: xcipher_lost.so, or Kamailio's module lost."""
     needs()
     import esinet
     import ng911
-    ng911.PACKETS = 10
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
-        network = esinet.Network(net, folder, ng911.best_client(), boundaries=60)
+        made = esinet.Network(net, folder, ng911.best_client(), boundaries=60)
+        made.folder = folder
         try:
-            ng911.play(network, ng911.Story())
+            yield made
         except Exception:
-            for p in network.proxies():
+            for p in made.proxies():
                 print(f"--- {p.name}\n{p.text()[-4000:]}")
             raise
-        network.close()
+        made.close()
 
 
-test_emergency_calls_are_routed_and_secured.terminals = ("caller", "taker1", "taker2")
+def test_emergency_calls_are_routed_and_secured(net):
+    with network(net) as n:
+        import ng911
+        ng911.PACKETS = 10
+        ng911.play(n, ng911.Story())
+
+
+def refused(net, address, context):
+    """Whether a server closes this TLS connection without an answer to OPTIONS."""
+    raw = ng.socket_in(net.terminal["caller"], kind=socket.SOCK_STREAM)
+    raw.settimeout(60)
+    raw.connect((address, 5061))
+    try:
+        with context.wrap_socket(raw, server_hostname=address) as s:
+            s.sendall(f"OPTIONS sip:keepalive@{address} SIP/2.0\r\nVia: SIP/2.0/TLS 10.200.1.2:5061;branch=z9hG4bKx\r\nFrom: <sip:x@y>;tag=1\r\n"
+                      f"To: <sip:keepalive@{address}>\r\nCall-ID: x\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n".encode())
+            return not s.recv(1000)
+    except (ssl.SSLError, ConnectionResetError, BrokenPipeError):
+        return True
+
+
+def test_strangers_have_no_place_in_the_network(net):
+    """Servers without a certificate of the network, forged marks of a caller, and a caller who gives up."""
+    with network(net) as n:
+        import esinet
+        os.makedirs(os.path.join(n.folder, "stranger"))
+        stranger = esinet.Certificates(os.path.join(n.folder, "stranger")).make("vsp", esinet.VSP)
+        anonymous, foreign, known = (ssl.create_default_context(cafile=n.ca) for _ in range(3))
+        foreign.load_cert_chain(*stranger)
+        known.load_cert_chain(os.path.join(n.folder, "vsp.crt"), os.path.join(n.folder, "vsp.key"))
+        for address in (esinet.ESRP, esinet.PSAP):
+            assert refused(net, address, anonymous) and refused(net, address, foreign), address
+            assert not refused(net, address, known), address
+
+        taker = n.takers[0]
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        taker.waits = True
+        marks = [("Resource-Priority", "esnet.0"), ("Call-Info", "<urn:emergency:uid:callid:forged:evil>;purpose=emergency-CallId"),
+                 ("Call-Info", "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo")]
+        call = n.caller.call(30.62, -96.34, more=marks)
+        call.ringing()
+        invite = taker.invites[-1]
+        infos = invite.all("Call-Info")
+        assert invite.all("Resource-Priority") == ["esnet.1"], invite.headers
+        assert [i for i in infos if "purpose=emergency-CallId" in i and ":esinet.example>" in i] and not [i for i in infos if "forged" in i and "CallId" in i], infos
+        assert "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo" in infos, infos
+        assert n.border.client.call("list")["calls"] == [call.id]
+        assert call.cancel() == 487
+        wait_for("the border forgets the call", lambda: not n.border.client.call("list")["calls"])
+
+
+test_emergency_calls_are_routed_and_secured.terminals = test_strangers_have_no_place_in_the_network.terminals = TERMINALS
