@@ -350,8 +350,9 @@ class Taker:
 class Network:
     """Everything but the calls. lost: "async" (module xcipher_lost) or "stock"."""
 
-    def __init__(self, net, folder, lost, boundaries=500, scheme="https"):
-        self.net, self.lost_client = net, lost
+    def __init__(self, net, folder, lost, boundaries=500, scheme="https", vsp=None):
+        """vsp: further values of vsp.cfg."""
+        self.net, self.lost_client, self.folder = net, lost, folder
         for address in (VSP, ESRP, PSAP, LOST):
             net.run(net.gateway, "ip", "addr", "add", f"{address}/32", "dev", "lo")
         net.forward()
@@ -366,7 +367,7 @@ class Network:
         for name, address, values in (("psap", PSAP, {"XC_CA": self.ca}),
                                       ("esrp", ESRP, {**client, "XC_PSAP": f"sip:default@{PSAP}:5061;transport=tls",
                                                       "XC_KEEP": f"sip:keepalive@{PSAP}:5061;transport=tls"}),
-                                      ("vsp", VSP, {**client, "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": f"sip:sos@{ESRP}:5061;transport=tls",
+                                      ("vsp", VSP, {**client, **(vsp or {}), "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": f"sip:sos@{ESRP}:5061;transport=tls",
                                                     "XC_KEEP": f"sip:keepalive@{ESRP}:5061;transport=tls"})):
             servers[name] = Proxy(net, folder, name, address, made.make(name, address), **values)
         self.psap, self.esrp, self.vsp = servers["psap"], servers["esrp"], servers["vsp"]
