@@ -20,7 +20,7 @@ PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-ng911 deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel bench-lost peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel bench-lost bench-ng911 peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
@@ -199,13 +199,14 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost peer-libsrtp
+.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost bench-ng911 peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
 ##  sudo make module   xcipher.so and xcipher_lost.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
+##  sudo make demo-ng911  emergency calls by location, through three proxies and the border, secured on every hop
 ##  sudo make check    install packages for the tests, run all tests
 ##  make kernel-module   nf_xcipher.ko; sudo make module-install puts it where modprobe finds it
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot
@@ -218,6 +219,7 @@ help:
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server
 ##  make bench-lost    requests a second and delays of the LoST server
+##  sudo make bench-ng911   set-up delay of emergency calls, by parts
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts

@@ -184,6 +184,20 @@ demo-webrtc:
 	$(MAKE) -j$(JOBS) all
 	@$(WEBRTC_ENV) demo/webrtc_page.py
 
+# Emergency calls: three proxies, a LoST server, the border, a caller and two call takers.
+demo-ng911:
+	tools/deps.sh install deps-ng911
+	$(MAKE) -j$(JOBS) all
+	$(MAKE) module
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/ng911.py $(DEMO_NG911)
+
+# Set-up delay of emergency calls.
+bench-ng911:
+	tools/deps.sh install deps-ng911
+	$(MAKE) -j$(JOBS) all
+	$(MAKE) module
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_ng911.py $(BENCH_NG911)
+
 bench:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) all tools bench-program

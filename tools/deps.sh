@@ -72,7 +72,7 @@ packages_for() {
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-codecs) echo "$build $codecs" ;;
-	deps-ng911) echo "$build $run $ng911 python3-cryptography" ;;
+	deps-ng911) echo "$build $run $module $ng911 libsrtp2-1" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
 	deps-bench-kernel) echo "$build $kernel $bench_kernel" ;;
@@ -100,7 +100,7 @@ policy=/usr/sbin/policy-rc.d
 
 # Newly installed packages must not start services: only their programs are needed.
 quiet_services() {
-	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus; do
+	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus postgresql; do
 		[ -e "/lib/systemd/system/$unit.service" ] || continue
 		deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
 	done
@@ -152,7 +152,7 @@ install_for() {
 	fi
 	rm -f "$log"
 	case " $(echo "$want" | tr '\n' ' ') " in
-	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "* | *" prometheus "*) quiet_services ;;
+	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "* | *" prometheus "* | *" postgresql-postgis "*) quiet_services ;;
 	esac
 	[ -z "$made" ] || rm -f $policy
 }

@@ -16,6 +16,9 @@ from relay import text_of
 
 PROFILE = "SRTP_AES128_CM_SHA1_80"
 SUITE = "AES_CM_128_HMAC_SHA1_80"
+AES_256 = "SRTP_AEAD_AES_256_GCM"
+# Suite, lengths of key and salt (RFC 5764 4.1.2, RFC 7714 14.2)
+KEYS = {PROFILE: (SUITE, 16, 14), AES_256: ("AEAD_AES_256_GCM", 32, 12)}
 
 
 class Plain:
@@ -119,7 +122,7 @@ class Dtls(Plain):
         self.log = tempfile.TemporaryFile("w+")
         port = self.inside.getsockname()[1]
         common = ["-dtls1_2", "-use_srtp", self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
-                  "-keymatexportlen", "60"]
+                  "-keymatexportlen", str(self.material())]
         if self.setup == "active":
             args = ["s_client", "-connect", f"127.0.0.1:{port}"]
         else:
@@ -129,19 +132,24 @@ class Dtls(Plain):
             args = ["s_server", "-accept", f"127.0.0.1:{self.program[1]}", "-verify", "1"]
         self.process = self.net.spawn(self.ns, ["openssl", *args, *common], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
 
+    def material(self):
+        """Octets of keys and salts for both directions."""
+        return 2 * sum(KEYS[self.profiles][1:])
+
     def keyed(self):
         """Waits for the keys, and takes them."""
         def exported():
-            return re.search(r"Keying material: ([0-9A-F]{120})", text_of(self.log))
+            return re.search(r"Keying material: ([0-9A-F]{%d})" % (2 * self.material()), text_of(self.log))
         m = wait_for("the keys of OpenSSL", exported)
         self.take_keys(bytes.fromhex(m[1]))
         return self
 
     def take_keys(self, material):
-        client, server = material[:16] + material[32:46], material[16:32] + material[46:60]
+        suite, key, salt = KEYS[self.profiles]
+        client, server = (material[i * key:][:key] + material[2 * key + i * salt:][:salt] for i in (0, 1))
         ours, theirs = (client, server) if self.setup == "active" else (server, client)
-        self.tx = srtp.Session(SUITE, ours, srtp.OUTBOUND)
-        self.rx = srtp.Session(SUITE, theirs, srtp.INBOUND)
+        self.tx = srtp.Session(suite, ours, srtp.OUTBOUND)
+        self.rx = srtp.Session(suite, theirs, srtp.INBOUND)
 
     def sockets(self):
         return [self.socket, self.inside]

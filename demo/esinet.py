@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of an emergency network for the demonstration and its test: terminals that speak SIP over TLS, proxies with the configurations
+of kamailio-cfg/ng911, the LoST server, and certificates.
+
+caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 taker1
+                                         10.200.3.1 --- 10.200.3.2 taker2
+
+The proxies and the LoST server have addresses of the gateway's loopback: VSP 10.201.0.1, ESRP .2, PSAP .3, LoST .4."""
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+import dtls
+import ng
+import relay
+from baresip import wait_for
+
+VSP, ESRP, PSAP, LOST = (f"10.201.0.{i}" for i in (1, 2, 3, 4))
+HOST = {"caller": "10.200.1.2", "taker1": "10.200.2.2", "taker2": "10.200.3.2"}
+PROGRAM = os.path.join(relay.ROOT, "ng911", "xcipher-lost")
+CONFIG = os.path.join(relay.ROOT, "kamailio-cfg", "ng911")
+PIDF = """<?xml version="1.0" encoding="UTF-8"?>
+<presence xmlns="urn:ietf:params:xml:ns:pidf" xmlns:gml="http://www.opengis.net/gml" entity="pres:caller@vsp.example"><tuple id="t"><status>
+<geopriv xmlns="urn:ietf:params:xml:ns:pidf:geopriv10"><location-info><gml:Point srsName="urn:ogc:def:crs:EPSG::4326"><gml:pos>{} {}</gml:pos></gml:Point>
+</location-info><usage-rules/></geopriv></status></tuple></presence>
+"""
+
+SILENT = ("v=0\r\no=- 1 1 IN IP4 {0}\r\ns=-\r\nc=IN IP4 {0}\r\nt=0 0\r\nm=audio 9000 UDP/TLS/RTP/SAVP 0\r\na=rtpmap:0 PCMU/8000\r\na=setup:passive\r\n"
+          "a=fingerprint:sha-256 " + ":".join(["AB"] * 32) + "\r\na=rtcp-mux\r\n")
+
+
+def openssl(*args):
+    subprocess.run(["openssl", *args], check=True, capture_output=True)
+
+
+class Certificates:
+    """An authority of the network, and a certificate for each server and terminal."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ca, self.key = self.path("ca.crt"), self.path("ca.key")
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=Authority of the ESInet",
+                "-keyout", self.key, "-out", self.ca)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def make(self, name, address):
+        """(certificate, key)."""
+        cert, key, request, names = (self.path(f"{name}.{s}") for s in ("crt", "key", "csr", "san"))
+        with open(names, "w", encoding="ascii") as f:
+            f.write(f"subjectAltName=DNS:{name}.esinet.example,IP:{address}\n")
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}.esinet.example", "-keyout", key, "-out", request)
+        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key, "-CAcreateserial", "-days", "2", "-extfile", names, "-out", cert)
+        return cert, key
+
+
+class Proxy:
+    """Kamailio with a configuration of kamailio-cfg/ng911, unchanged."""
+
+    def __init__(self, net, folder, name, address, certificate, **values):
+        self.net, self.name = net, name
+        run = os.path.join(folder, name)
+        os.makedirs(run)
+        self.ctl = f"unix:{run}/ctl"
+        self.log = open(os.path.join(run, "log"), "w+", encoding="utf-8")
+        texts = {"XC_CERTIFICATE": certificate[0], "XC_KEY": certificate[1], "XC_CTL": self.ctl, **values}
+        args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) else f"-A{k}={v}" for k, v in texts.items()]
+        multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+        modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
+        self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
+                                               "-m", "64", "-M", "8", *args], stdout=self.log, stderr=self.log)
+        wait_for(f"start of the {name}", self.started)
+
+    def started(self):
+        assert self.process.poll() is None, f"{self.name} ended:\n{self.text()[-3000:]}"
+        return subprocess.run(["/usr/sbin/kamcmd", "-s", self.ctl, "core.version"], capture_output=True, check=False).returncode == 0
+
+    def rpc(self, *args):
+        p = subprocess.run(["/usr/sbin/kamcmd", "-s", self.ctl, *args], capture_output=True, text=True, timeout=60, check=False)
+        assert p.returncode == 0 and not p.stdout.startswith("error"), (args, p.stdout, p.stderr)
+        return p.stdout
+
+    def text(self):
+        return os.pread(self.log.fileno(), 1 << 24, 0).decode("utf-8", "replace")
+
+    def stop(self):
+        return self.net.stop(self.process, 30)
+
+
+class LostServer:
+    """xcipher-lost over HTTPS, which demands a certificate of its clients if they have one."""
+
+    def __init__(self, net, folder, certificate, ca, mutual=True, count=500):
+        self.net, self.database = net, os.path.join(folder, "lost.sqlite")
+        uris = [f"--esrp=sip:sos@{ESRP}:5061;transport=tls", f"--psap=sip:psap{{number}}@{PSAP}:5061;transport=tls",
+                f"--default=sip:default@{PSAP}:5061;transport=tls"]
+        data = subprocess.run([PROGRAM, "make-data", f"--count={count}", *uris], check=True, capture_output=True).stdout
+        self.features = json.loads(data)["features"]
+        subprocess.run([PROGRAM, "load", f"--database={self.database}", "-"], input=data, check=True, stdout=subprocess.DEVNULL)
+        self.args = [PROGRAM, "serve", f"--database={self.database}", f"--listen={LOST}:8443", f"--listen-http={LOST}:8080", f"--certificate={certificate[0]}", f"--key={certificate[1]}",
+                     "--source=lost.esinet.example", *([f"--client-ca={ca}"] if mutual else [])]
+        self.start()
+
+    def start(self):
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = self.net.spawn(self.net.gateway, self.args, stdout=self.log, stderr=self.log)
+        wait_for("start of the LoST server", lambda: "listening" in relay.text_of(self.log))
+
+    def stop(self):
+        return self.net.stop(self.process)
+
+    def psap_at(self, lat, lon):
+        """Number of the boundary around this point, from the data and not from the server."""
+        from shapely.geometry import Point, shape
+        found = [f["properties"]["sourceId"] for f in self.features if f["geometry"] and f["properties"]["sourceId"] != "state" and
+                 shape(f["geometry"]).covers(Point(lon, lat))]
+        return found[0].replace("-", "")
+
+
+# --- SIP -------------------------------------------------------------------------------------------
+
+
+class Message:
+    def __init__(self, head, body):
+        lines = head.decode().split("\r\n")
+        self.first, self.body = lines[0], body.decode()
+        self.headers = [(n.strip().lower(), v.strip()) for n, _, v in (x.partition(":") for x in lines[1:])]
+
+    def all(self, name):
+        return [v for n, v in self.headers if n == name.lower()]
+
+    def get(self, name):
+        return (self.all(name) or [""])[0]
+
+    def status(self):
+        return int(self.first.split()[1]) if self.first.startswith("SIP/2.0") else 0
+
+    def sdp(self):
+        """Also from a multipart body."""
+        return self.body[self.body.index("v=0"):].partition("\r\n--")[0] if "v=0" in self.body else ""
+
+
+class Stream:
+    """SIP messages on a TLS connection."""
+
+    def __init__(self, sock):
+        self.socket, self.buffer = sock, b""
+
+    def send(self, first, headers, body=""):
+        text = first + "\r\n" + "".join(f"{n}: {v}\r\n" for n, v in headers) + f"Content-Length: {len(body.encode())}\r\n\r\n" + body
+        self.socket.sendall(text.encode())
+
+    def receive(self):
+        while True:
+            self.buffer = self.buffer.lstrip(b"\r\n")
+            head, end, rest = self.buffer.partition(b"\r\n\r\n")
+            length = re.search(rb"(?im)^(?:content-length|l)\s*:\s*(\d+)", head)
+            if end and len(rest) >= int(length[1] if length else 0):
+                size = int(length[1] if length else 0)
+                self.buffer = rest[size:]
+                return Message(head, rest[:size])
+            data = self.socket.recv(65536)
+            if not data:
+                raise ConnectionError("the connection was closed")
+            self.buffer += data
+
+
+class Caller:
+    """A phone with a location, behind the VSP. Speaks RTP in clear."""
+
+    def __init__(self, net, ca):
+        self.net, self.ca, self.number = net, ca, 0
+
+    def connect(self):
+        raw = ng.socket_in(self.net.terminal["caller"], kind=socket.SOCK_STREAM)
+        raw.settimeout(20)
+        start = time.monotonic()
+        raw.connect((VSP, 5061))
+        stream = Stream(ssl.create_default_context(cafile=self.ca).wrap_socket(raw, server_hostname=VSP))
+        return stream, time.monotonic() - start
+
+    def call(self, lat, lon, service="urn:service:sos", location=True, route=None, stream=None, more=()):
+        """more: headers. route: URI that the caller got from a LoST server itself. stream: a connection with the VSP that is open already."""
+        return Dialog(self, lat, lon, service, location, route, stream, more)
+
+
+class Dialog:
+    """A call: INVITE at creation, then answered(), end(). at: times of events, in seconds since the start."""
+
+    def __init__(self, caller, lat, lon, service, location, route, stream, more):
+        caller.number += 1
+        self.media = dtls.Plain(caller.net, "caller", HOST["caller"])
+        self.start = time.monotonic()
+        self.stream, handshake = (stream, 0.0) if stream else caller.connect()
+        self.kept = bool(stream)
+        self.at = {"TLS with the VSP": handshake}
+        self.service, self.id, self.pidf = service, f"{os.urandom(8).hex()}@{HOST['caller']}", PIDF.format(lat, lon)
+        port = self.stream.socket.getsockname()[1]
+        self.via = f"SIP/2.0/TLS {HOST['caller']}:{port};rport;branch=z9hG4bK{caller.number}x"
+        self.fixed = [("From", "<sip:caller@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
+                      ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport=tls>")]
+        parts = [("application/sdp", "", self.media.sdp())]
+        headers = list(more)
+        if location:
+            parts.append(("application/pidf+xml", "Content-ID: <place@vsp.example>\r\n", self.pidf.replace("\n", "\r\n")))
+            headers += [("Geolocation", "<cid:place@vsp.example>"), ("Geolocation-Routing", "yes")]
+        if route:
+            headers += [("Route", f"<sip:{VSP}:5061;transport=tls;lr>"), ("Route", f"<{route};lr>")]
+        body = "".join(f"--part\r\nContent-Type: {kind}\r\n{more}\r\n{text}\r\n" for kind, more, text in parts) + "--part--\r\n"
+        self.sent_body = body
+        self.sent = time.monotonic()
+        self.stream.send(f"INVITE {service} SIP/2.0", [("Via", self.via + "1"), *self.fixed, ("To", f"<{service}>"), ("CSeq", "1 INVITE"), *headers,
+                                                      ("Content-Type", "multipart/mixed;boundary=part")], body)
+        self.reply = None
+
+    def answered(self):
+        """The final reply. A 200 gets its ACK, and its SDP goes to the media socket."""
+        while True:
+            m = self.stream.receive()
+            code = m.status()
+            if code and m.get("CSeq") == "1 INVITE" and m.get("Call-ID") == self.id:
+                self.at.setdefault(str(code), time.monotonic() - self.start)
+                if code >= 200:
+                    break
+        self.reply, self.to = m, m.get("To")
+        if code < 300:
+            self.routes = [("Route", r) for r in reversed(",".join(m.all("Record-Route")).split(",")) if r.strip()]
+            self.target = re.search(r"<([^>]+)>", m.get("Contact"))[1]
+            self.request("ACK", 1)
+            self.media.believe(m.sdp())
+        return code
+
+    def ringing(self):
+        """Waits for the 180."""
+        while self.stream.receive().status() != 180:
+            pass
+
+    def cancel(self):
+        """CANCEL, and the end of the INVITE: its status."""
+        self.stream.send(f"CANCEL {self.service} SIP/2.0", [("Via", self.via + "1"), *self.fixed, ("To", f"<{self.service}>"), ("CSeq", "1 CANCEL")])
+        while True:
+            m = self.stream.receive()
+            if m.status() >= 200 and m.get("CSeq") == "1 INVITE":
+                self.close()
+                return m.status()
+
+    def request(self, method, number):
+        self.stream.send(f"{method} {self.target} SIP/2.0", [("Via", f"{self.via}{method}{number}"), *self.routes, *self.fixed, ("To", self.to),
+                                                             ("CSeq", f"{number} {method}")])
+
+    def end(self):
+        """BYE, and its answer."""
+        self.request("BYE", 2)
+        while self.stream.receive().get("CSeq") != "2 BYE":
+            pass
+        self.close()
+
+    def close(self):
+        self.media.close()
+        if not self.kept:
+            self.stream.socket.close()
+
+
+class SecureMedia(dtls.Dtls):
+    """Media of a call taker: DTLS-SRTP with AES-256, and nothing else."""
+    profiles = dtls.AES_256
+
+
+class Taker:
+    """A call taker, which accepts or refuses calls of the PSAP."""
+
+    def __init__(self, net, name, certificate, ca):
+        self.net, self.name, self.address, self.busy = net, name, HOST[name], False
+        self.waits = False  # rings until the caller gives up
+        self.silent = False  # no handshake and no media: for measurements of signalling
+        self.invites, self.media, self.ended, self.acks, self.byes = [], [], False, 0, 0
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
+        self.context.load_cert_chain(*certificate)
+        self.context.verify_mode = ssl.CERT_REQUIRED
+        self.listener = ng.socket_in(net.terminal[name], kind=socket.SOCK_STREAM)
+        self.listener.bind((self.address, 5061))
+        self.listener.listen(16)
+        self.received = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def uri(self):
+        return f"sip:{self.name}@{self.address}:5061;transport=tls"
+
+    def accept(self):
+        while True:
+            try:
+                raw, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(raw,), daemon=True).start()
+
+    def serve(self, raw):
+        try:
+            stream = Stream(self.context.wrap_socket(raw, server_side=True))
+            while True:
+                self.take(stream, stream.receive())
+        except (OSError, ConnectionError):
+            return
+
+    def take(self, stream, m):
+        method = m.first.split()[0]
+        back = [(n, v) for n, v in m.headers if n in ("via", "from", "call-id", "cseq", "record-route")]
+        tag = "" if "tag=" in m.get("To") else ";tag=" + self.name
+        head = [*back, ("To", m.get("To") + tag), ("Contact", f"<{self.uri()}>")]
+        if method == "INVITE":
+            self.received.append(time.monotonic())
+            self.invites.append(m)
+            if self.busy:
+                stream.send("SIP/2.0 486 Busy Here", head)
+                return
+            stream.send("SIP/2.0 180 Ringing", head)
+            if self.waits:
+                self.waiting = head
+                return
+            if self.silent:
+                stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], SILENT.format(self.address))
+                return
+            media = SecureMedia(self.net, self.name, self.address)
+            media.believe(m.sdp())
+            stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], media.sdp())
+            media.handshake()
+            self.media.append(media)
+        elif method == "ACK":
+            self.acks += 1
+        elif method == "CANCEL":
+            stream.send("SIP/2.0 200 OK", head)
+            stream.send("SIP/2.0 487 Request Terminated", self.waiting)
+        else:
+            self.byes += method == "BYE"
+            stream.send("SIP/2.0 200 OK", head)
+
+    def close(self):
+        self.listener.close()
+        for m in self.media:
+            m.close()
+
+
+class Network:
+    """Everything but the calls. lost: "async" (module xcipher_lost) or "stock"."""
+
+    def __init__(self, net, folder, lost, boundaries=500, scheme="https", vsp=None):
+        """vsp: further values of vsp.cfg."""
+        self.net, self.lost_client, self.folder = net, lost, folder
+        for address in (VSP, ESRP, PSAP, LOST):
+            net.run(net.gateway, "ip", "addr", "add", f"{address}/32", "dev", "lo")
+        net.forward()
+        made = Certificates(folder)
+        self.ca = made.ca
+        stock = lost == "stock"
+        self.lost = LostServer(net, folder, made.make("lost", LOST), self.ca, not stock, boundaries)
+        self.border = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=("outside/10.200.1.1", "esinet/10.200.2.1")).wait_ready()
+        url = {"https": f"https://{LOST}:8443/lost", "http": f"http://{LOST}:8080/lost"}[scheme]
+        client = {"XC_CA": self.ca, **({"XC_LOST_STOCK": 1, "XC_LOST_CON": f"lostsrv=>{url}"} if stock else {"XC_LOST": url})}
+        servers = {}
+        for name, address, values in (("psap", PSAP, {"XC_CA": self.ca}),
+                                      ("esrp", ESRP, {**client, "XC_PSAP": f"sip:default@{PSAP}:5061;transport=tls",
+                                                      "XC_KEEP": f"sip:keepalive@{PSAP}:5061;transport=tls"}),
+                                      ("vsp", VSP, {**client, **(vsp or {}), "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": f"sip:sos@{ESRP}:5061;transport=tls",
+                                                    "XC_KEEP": f"sip:keepalive@{ESRP}:5061;transport=tls"})):
+            servers[name] = Proxy(net, folder, name, address, made.make(name, address), **values)
+        self.psap, self.esrp, self.vsp = servers["psap"], servers["esrp"], servers["vsp"]
+        self.takers = [Taker(net, n, made.make(n, HOST[n]), self.ca) for n in ("taker1", "taker2")]
+        self.caller = Caller(net, self.ca)
+
+    def silent_server(self, port):
+        """Accepts connections at the PSAP's address, and says nothing."""
+        s = ng.socket_in(self.net.gateway, kind=socket.SOCK_STREAM)
+        s.bind((PSAP, port))
+        s.listen(8)
+        return s
+
+    def proxies(self):
+        return self.vsp, self.esrp, self.psap
+
+    def said(self, text):
+        """The lines of all proxies' logs that contain this, with the proxy's name."""
+        return [(p.name, line.partition("ng911: ")[2] or line) for p in self.proxies() for line in p.text().splitlines() if text in line]
+
+    def close(self):
+        for t in self.takers:
+            t.close()
+        for p in self.proxies():
+            p.stop()
+        self.lost.stop()
+        self.border.stop()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Emergency calls from end to end: the demonstration of demo/ng911.py, with kamailio-cfg/ng911 unchanged. Media are checked on both sides of
+the border, the location part octet by octet."""
+import contextlib
+import http.server
+import os
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+
+import ng
+import relay
+from baresip import wait_for
+from run import Skip
+
+sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
+
+
+def needs():
+    for name in ("/usr/sbin/kamailio", "/usr/bin/openssl", "/usr/lib/python3/dist-packages/shapely", "/usr/lib/python3/dist-packages/httptools"):
+        if not os.path.exists(name):
+            raise Skip(f"{name} is not installed")
+    if not os.path.exists(os.path.join(relay.BUILD, "xcipher.so")):
+        raise Skip("xcipher.so is not built: make module")
+
+
+TERMINALS = ("caller", "taker1", "taker2")
+LIS = "10.201.0.4", 8444
+
+
+@contextlib.contextmanager
+def network(net, **values):
+    """With the LoST client that is built: xcipher_lost.so, or Kamailio's module lost."""
+    needs()
+    import esinet
+    import ng911
+    with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
+        made = esinet.Network(net, folder, ng911.best_client(), boundaries=60, **values)
+        try:
+            yield made
+        except Exception:
+            for p in made.proxies():
+                print(f"--- {p.name}\n{p.text()[-4000:]}")
+            raise
+        made.close()
+
+
+def test_emergency_calls_are_routed_and_secured(net):
+    with network(net) as n:
+        import ng911
+        ng911.PACKETS = 10
+        ng911.play(n, ng911.Story())
+
+
+def refused(net, address, context):
+    """Whether a server closes this TLS connection without an answer to OPTIONS."""
+    raw = ng.socket_in(net.terminal["caller"], kind=socket.SOCK_STREAM)
+    raw.settimeout(60)
+    raw.connect((address, 5061))
+    try:
+        with context.wrap_socket(raw, server_hostname=address) as s:
+            s.sendall(f"OPTIONS sip:keepalive@{address} SIP/2.0\r\nVia: SIP/2.0/TLS 10.200.1.2:5061;branch=z9hG4bKx\r\nFrom: <sip:x@y>;tag=1\r\n"
+                      f"To: <sip:keepalive@{address}>\r\nCall-ID: x\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n".encode())
+            return not s.recv(1000)
+    except (ssl.SSLError, ConnectionResetError, BrokenPipeError):
+        return True
+
+
+def test_strangers_have_no_place_in_the_network(net):
+    """Servers without a certificate of the network, forged marks of a caller, and a caller who gives up."""
+    with network(net) as n:
+        import esinet
+        os.makedirs(os.path.join(n.folder, "stranger"))
+        stranger = esinet.Certificates(os.path.join(n.folder, "stranger")).make("vsp", esinet.VSP)
+        anonymous, foreign, known = (ssl.create_default_context(cafile=n.ca) for _ in range(3))
+        foreign.load_cert_chain(*stranger)
+        known.load_cert_chain(os.path.join(n.folder, "vsp.crt"), os.path.join(n.folder, "vsp.key"))
+        for address in (esinet.ESRP, esinet.PSAP):
+            assert refused(net, address, anonymous) and refused(net, address, foreign), address
+            assert not refused(net, address, known), address
+
+        taker = n.takers[0]
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        taker.waits = True
+        marks = [("Resource-Priority", "esnet.0"), ("Call-Info", "<urn:emergency:uid:callid:forged:evil>;purpose=emergency-CallId"),
+                 ("Call-Info", "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo")]
+        call = n.caller.call(30.62, -96.34, more=marks)
+        call.ringing()
+        invite = taker.invites[-1]
+        infos = invite.all("Call-Info")
+        assert invite.all("Resource-Priority") == ["esnet.1"], invite.headers
+        assert [i for i in infos if "purpose=emergency-CallId" in i and ":esinet.example>" in i] and not [i for i in infos if "forged" in i and "CallId" in i], infos
+        assert "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo" in infos, infos
+        assert n.border.client.call("list")["calls"] == [call.id]
+        assert call.cancel() == 487
+        wait_for("the border forgets the call", lambda: not n.border.client.call("list")["calls"])
+
+
+HELD = """<?xml version="1.0"?><locationResponse xmlns="urn:ietf:params:xml:ns:geopriv:held">%s%s</locationResponse>"""
+REFERENCE = f"https://{LIS[0]}:{LIS[1]}/location/1"
+
+
+def held_server(net, folder, certificate, place):
+    """A location server. It gives a reference, from which the location can be fetched."""
+    import esinet
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            asked.append(self.path)
+            if broken:
+                self.send_error(500)
+                return
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            pidf = esinet.PIDF.format(*place).partition("?>")[2]
+            uris = f'<locationUriSet expires="2030-01-01T00:00:00Z"><locationURI>{REFERENCE}</locationURI></locationUriSet>'
+            body = (HELD % ((uris, "") if self.path == "/held" else ("", pidf))).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/held+xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self):
+            self.do_POST()
+
+        def log_message(self, *_):
+            pass
+
+    asked, broken = [], []
+    server = http.server.ThreadingHTTPServer(LIS, Handler, bind_and_activate=False)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    server.socket.close()
+    raw = ng.socket_in(net.gateway, kind=socket.SOCK_STREAM)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    raw.bind(LIS)
+    raw.listen(16)
+    server.socket = context.wrap_socket(raw, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, asked, broken
+
+
+def test_a_missing_location_is_fetched(net):
+    """From a HELD server, by the VSP. The ESRP fetches it again from the reference."""
+    if not os.path.exists(os.path.join(relay.BUILD, "xcipher_lost.so")):
+        raise Skip("xcipher_lost.so is not built")
+    with network(net, vsp={"XC_LIS": f"https://{LIS[0]}:{LIS[1]}/held"}) as n:
+        import esinet
+        import ng911
+        ng911.PACKETS = 10
+        certificate = os.path.join(n.folder, "lost.crt"), os.path.join(n.folder, "lost.key")
+        server, asked, broken = held_server(net, n.folder, certificate, ng911.HERE)
+        n.psap.rpc("htable.sets", "takers", n.lost.psap_at(*ng911.HERE), n.takers[0].uri())
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[1].uri())
+        assert esinet.LOST == LIS[0]
+        dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[0], location=False)
+        assert invite.get("Geolocation") == f"<{REFERENCE}>", invite.headers
+        assert asked[0] == "/held" and asked.count("/location/1") >= 2, asked
+        ng911.hang_up(n, ng911.Story(), dialog, n.takers[0])
+        broken.append(True)
+        dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[1], location=False)
+        ng911.hang_up(n, ng911.Story(), dialog, n.takers[1])
+        server.shutdown()
+
+
+test_a_missing_location_is_fetched.terminals = TERMINALS
+test_emergency_calls_are_routed_and_secured.terminals = test_strangers_have_no_place_in_the_network.terminals = TERMINALS
