@@ -50,8 +50,9 @@
  *
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
  * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone) or
- * ENOENT. Packets not yet taken are valid; sends are lost. An open ring does
- * not prevent unloading the module. The ring ends when the owner's netlink socket is closed, so also when the
+ * ENOENT. Packets not yet taken are valid. A bell in progress ends after some of its packets: those
+ * whose result it did not write were not sent. An open ring does not prevent unloading the module.
+ * The ring ends when the owner's netlink socket is closed, so also when the
  * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
@@ -165,7 +166,7 @@ struct nfx_send {
 	__u8 tos;        /* TOS or traffic class */
 	__be16 port;     /* source: the local port of a target of this owner */
 	__be16 to_port;
-	/* Written by the bell: 0, or an errno. EINVAL: the descriptor is invalid; EACCES: the source
+	/* Written by the bell for each packet that it came to: 0, or an errno. EINVAL: the descriptor is invalid; EACCES: the source
 	 * is not a target of this owner; ENETUNREACH: no route, or a broadcast or multicast address;
 	 * ENOMEM. Packets that a firewall's output hook drops are sent with result 0. */
 	__u16 result;

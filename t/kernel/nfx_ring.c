@@ -2,12 +2,14 @@
 /* nfx's worker of a packet ring (kernel-module/uapi/nf_xcipher_ring.h). Commands of "ring":
  *
  *   open SLOTS SENDS [NAME=VALUE]  opens a ring; the values replace attributes of ATTRS;
- *                                  shared, unmapped, readonly: wrong memory; memlock: the limit
+ *                                  shared, file, unmapped, readonly: wrong memory; memlock: the
+ *                                  limit
  *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
  *                                  wake, window (ns), max (packets per bell)
  *   wait N [MS]                    waits until N packets are published in all
  *   bell NAME=N                    one bell: flags, sends, released, taken, wake, window, reserved
- *   send FROM,PORT,TO,PORT NAME=N  one packet: off, len, tos, family, ifindex, reserved
+ *   send FROM,PORT,TO,PORT NAME=N  one packet: off, len, tos, family, ifindex, reserved;
+ *                                  times: that many equal ones with one bell
  *   look                           the packets not taken: number, length, emergency
  *   state                          published, state, counters
  *   fork                           a child writes to its copy of all areas
@@ -155,6 +157,21 @@ static int limit_lock(uint64_t bytes)
 	return syscall(SYS_capset, &h, d) ? -errno : 0;
 }
 
+/* Replaces memory by a private mapping of a file, of which every page is written to. */
+static void file_map(uint8_t *at, size_t len)
+{
+	FILE *f = tmpfile();
+
+	if (!f || ftruncate(fileno(f), (off_t)len) ||
+		mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fileno(f), 0) ==
+			MAP_FAILED) {
+		perror("tmpfile");
+		exit(1);
+	}
+	memset(at, 1, len);
+	fclose(f);
+}
+
 static int do_open(struct nfx *x, char *rest, const char **said)
 {
 	uint32_t slots = (uint32_t)strtoul(rest, &rest, 0),
@@ -172,6 +189,8 @@ static int do_open(struct nfx *x, char *rest, const char **said)
 	if (value(rest, "shared", 0)) /* memory of a kind that the module must refuse */
 		mmap(w->memory, w->memory_len, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (value(rest, "file", 0)) /* private, and written to: its pages are anonymous already */
+		file_map(w->memory, w->memory_len);
 	if (value(rest, "unmapped", 0))
 		munmap(w->memory + w->memory_len - PAGE, PAGE);
 	if (value(rest, "readonly", 0))
@@ -327,7 +346,8 @@ static int do_bell(struct nfx_worker *w, const char *rest)
 
 static int do_send(struct nfx_worker *w, const char *rest)
 {
-	struct nfx_bell b = {.sends = 1, .released = w->taken, .taken = w->taken};
+	uint32_t times = (uint32_t)value(rest, "times", 1);
+	struct nfx_bell b = {.sends = times, .released = w->taken, .taken = w->taken};
 	struct nfx_send *s = &w->send[0];
 	int err;
 
@@ -340,6 +360,8 @@ static int do_send(struct nfx_worker *w, const char *rest)
 	s->ifindex = (uint32_t)value(rest, "ifindex", 0);
 	s->reserved[1] = (uint32_t)value(rest, "reserved", 0);
 	s->result = 999;
+	for (uint32_t i = 1; i < times && i < w->sends; i++)
+		w->send[i] = *s;
 	err = nfx_ring_bell(w, &b);
 	printf("result=%u\n", s->result);
 	return err;

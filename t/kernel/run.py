@@ -32,7 +32,7 @@ SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
-PYTHON = ["dtls", "ice", "not_rtp", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil"]  # of guest/ and t/e2e/, with whatever they import
+PYTHON = ["dtls", "ice", "not_rtp", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl", "ctypes"]  # of guest/ and t/e2e/, with whatever they import
 # What libsrtp2 loads by name: NSS.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3")]
 # -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.

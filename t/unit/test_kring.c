@@ -25,6 +25,7 @@ struct fake {
 	struct nfx_bell bell; /* the last one */
 	uint32_t bells;
 	int refuses;
+	uint32_t before; /* descriptors that are handled although it refuses */
 	uint16_t result[SENDS];
 	uint32_t missed; /* published between the bell's begin and its end */
 };
@@ -34,8 +35,11 @@ static int ring(void *arg)
 	struct fake *f = arg;
 	struct nfx_ring_control *c = f->r.control;
 
-	if (f->refuses)
+	if (f->refuses) {
+		for (uint32_t i = 0; i < f->before; i++)
+			f->r.send[i].result = f->result[i];
 		return f->refuses;
+	}
 	f->bells++;
 	f->bell = c->bell;
 	assert_true(f->bell.sends <= SENDS);
@@ -284,6 +288,28 @@ static void a_ring_ends_after_its_last_packet(void **state)
 	end(&f);
 }
 
+/* The module ended the ring while it sent: what it has sent must not be sent again. */
+static void a_bell_that_fails_halfway_tells_what_was_sent(void **state)
+{
+	const struct endpoint src = {.family = AF_INET, .port = 30000};
+	const struct packet_out out = {.len = 100, .dst = {.family = AF_INET, .port = 5000}};
+	struct fake f;
+
+	(void)state;
+	begin(&f, 0);
+	f.refuses = -ENOENT;
+	f.before = 2;
+	f.result[1] = ENETUNREACH;
+	for (uint32_t i = 0; i < 4; i++)
+		kring_put(&f.r, i, &src, &out);
+	assert_int_equal(kring_bell(&f.r, 4), -ENOENT);
+	assert_int_equal(f.r.send[0].result, 0);
+	assert_int_equal(f.r.send[1].result, ENETUNREACH);
+	assert_int_equal(f.r.send[2].result, KRING_UNSENT);
+	assert_int_equal(f.r.send[3].result, KRING_UNSENT);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +317,7 @@ int main(void)
 		cmocka_unit_test(all_slots_may_wait),
 		cmocka_unit_test(no_number_leads_outside_the_slots),
 		cmocka_unit_test(a_bell_tells_what_is_sent_taken_and_released),
+		cmocka_unit_test(a_bell_that_fails_halfway_tells_what_was_sent),
 		cmocka_unit_test(slots_return_without_sends),
 		cmocka_unit_test(the_kernel_is_armed_by_the_burst_that_was_sent),
 		cmocka_unit_test(packets_that_come_while_it_rings_are_not_slept_over),

@@ -193,13 +193,14 @@ static void send_rest(struct steer *s, const struct arena *a, struct packet_out 
 		out[s->rest[i]].failed = s->rest_out[i].failed;
 }
 
-/* Whether a socket may succeed where the ring did not: the module refused the port as a target. */
+/* Whether a socket may succeed where the ring did not: the module refused the port as a target, or
+ * the ring ended before. */
 static bool worth_another_try(uint16_t result)
 {
-	return result == EINVAL || result == EACCES;
+	return result == EINVAL || result == EACCES || result == KRING_UNSENT;
 }
 
-/* The kernel has sent n descriptors, of the packets in s->sent[]. Adds those that it did not send
+/* The kernel has got n descriptors, of the packets in s->sent[]. Adds those that it did not send
  * to s->rest[]; returns the new number there. */
 static uint32_t results(
 	struct steer *s, const struct kring *r, struct packet_out *out, uint32_t n, uint32_t rest)
@@ -241,11 +242,10 @@ static void ring_send(
 		kring_put(r, puts, &src, o);
 		s->sent[puts++] = i;
 	}
-	if (puts && kring_bell(r, puts) == 0)
+	if (puts) {
+		(void)kring_bell(r, puts);
 		rest = results(s, r, out, puts, rest);
-	else
-		for (uint32_t i = 0; i < puts; i++)
-			s->rest[rest++] = s->sent[i];
+	}
 	if (rest)
 		send_rest(s, a, out, rest);
 }

@@ -68,7 +68,7 @@ static uint32_t slot_of(const struct kring *r, uint32_t number)
 void kring_packet(const struct kring *r, uint32_t number, struct packet_in *out)
 {
 	const struct nfx_recv *d = &r->recv[slot_of(r, number)];
-	uint32_t slot = r->first + slot_of(r, number);
+	uint32_t slot = r->first + slot_of(r, number), len = load(&d->len, memory_order_relaxed);
 
 	memcpy(out->src.addr, d->from, sizeof(out->src.addr));
 	out->src.port = ntohs(d->from_port);
@@ -77,7 +77,7 @@ void kring_packet(const struct kring *r, uint32_t number, struct packet_in *out)
 	out->slot = slot;
 	out->in_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 	/* The kernel writes no longer packets, so longer ones must not be read. */
-	out->len = d->len <= ARENA_MAX_PACKET ? d->len : 0;
+	out->len = len <= ARENA_MAX_PACKET ? len : 0;
 	out->token = 0;
 	out->t_ns = d->t_ns;
 	out->dev = d->ifindex;
@@ -107,7 +107,7 @@ void kring_put(
 	d->tos = out->tos;
 	d->port = htons(src->port);
 	d->to_port = htons(out->dst.port);
-	d->result = 0;
+	d->result = KRING_UNSENT;
 	memcpy(d->addr, src->addr, sizeof(d->addr));
 	memcpy(d->to, out->dst.addr, sizeof(d->to));
 }
