@@ -60,7 +60,7 @@ done
 # Which rooms each room may include (daemon/README.md has the same table). Every room may include
 # base and itself.
 declare -A may=(
-	[base]="" [host]="" [srtp]="" [packet]=""
+	[base]="" [host]="" [srtp]="" [packet]="srtp"
 	[proto]="srtp"
 	[batch]="srtp packet"
 	[media]="proto srtp packet batch"

@@ -33,7 +33,7 @@ static void end(struct media *m, uint32_t stream)
 	struct media_stream *s = &m->stream[stream];
 
 	s->watched = false;
-	s->fast = media_fast_stream(&s->cfg);
+	s->fast = media_fast_stream(&s->cfg) && !s->guarded;
 }
 
 /* RTCP (RFC 5761 4), and packets other than RTP: STUN, BFCP and T.38 retransmit the same bytes. */

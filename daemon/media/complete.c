@@ -6,6 +6,7 @@
 
 #include "layout.h"
 #include "media/again.h"
+#include "media/attack.h"
 #include "media/bundle.h"
 #include "media/jump.h"
 #include "media/keys.h"
@@ -176,10 +177,13 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	uint32_t port = m->in_stream[n->in];
 	uint8_t v;
 
-	if (status != XC_OK)
+	if (status != XC_OK) {
+		if (!rtcp)
+			media_attack_forged(m, n, in);
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
 			? PACKET_DROP_SHORT_TAG
 			: PACKET_DROP_BAD_TAG;
+	}
 	if (!fresh(m, n->stream) || !fresh(m, port) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return PACKET_DROP_STALE;
 	/* Check the source before any state changes: the packet has no other proof. */
@@ -201,6 +205,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
+	if (m->stream[n->stream].guarded)
+		media_attack_true(m, a, n, in, j);
 	if (proved)
 		(void)media_learn(m, a, port, in, j, true);
 	if (proved && !rtcp && m->stream[port].cfg.bundle)

@@ -11,6 +11,7 @@
 #include "base/lines.h"
 #include "media/again.h"
 #include "media/ahead.h"
+#include "media/attack.h"
 #include "media/bundle.h"
 #include "media/fast_path.h"
 #include "media/keys.h"
@@ -134,6 +135,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	c->cfg = &m->ctx_cfg[cmd->id];
 	c->more = m->ssrc[cmd->id];
 	tables_set(m, c, cfg);
+	if (cfg->rx_new)
+		media_attack_new_keys(m, cmd->id);
 	*c->cfg = *cfg;
 	way_set(m, &c->rx, &cfg->rx, false, cfg->rename);
 	way_set(m, &c->tx, &cfg->tx, true, cfg->rename);
@@ -203,7 +206,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
-	s->fast = media_fast_stream(cfg) && !s->watched;
+	s->fast = media_fast_stream(cfg) && !s->watched && !s->guarded;
 	*cell = cmd->id;
 	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);
@@ -269,6 +272,7 @@ static int stream_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_stream)
 		return -EINVAL;
+	media_attack_end(m, id);
 	m->doublers -= m->stream[id].set && doubles(&m->stream[id].cfg);
 	m->bundlers -= m->stream[id].set && m->stream[id].cfg.bundle;
 	if (m->stream[id].set)
@@ -464,6 +468,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));
+	m->attacks = media_attacks_alloc();
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
 	m->bundle = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
@@ -471,7 +476,8 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
-		!m->key || !m->epochs || !m->again || !m->watch || !m->bundle || !m->ahead) {
+		!m->key || !m->epochs || !m->again || !m->attacks || !m->watch || !m->bundle ||
+		!m->ahead) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -503,5 +509,6 @@ void media_destroy(struct media *m)
 	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
 	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
 	free(m->epochs);
+	free(m->attacks);
 	free(m);
 }

@@ -13,6 +13,7 @@
 #include "batch/engine.h"
 #include "media/fields.h"
 #include "packet/arena.h"
+#include "packet/guard.h"
 #include "packet/packet.h"
 #include "packet/side.h"
 #include "proto/rtp_ext.h"
@@ -325,6 +326,20 @@ void media_sent(struct media *m, struct packet_in *in, const struct packet_out *
  * Returns their number. */
 uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
 	uint64_t *tx_rtcp_next);
+
+/* A stream under attack, for steering (attack.h). window.at_ns is of CLOCK_REALTIME. */
+struct media_guard {
+	struct local_port local;
+	bool on; /* false: the port has no guard any more */
+	struct guard guard;
+};
+/* Worker thread, between bursts. False: steering knows all guards. */
+bool media_guard_next(struct media *m, struct media_guard *out);
+/* Whether it would return true. */
+bool media_guards_wait(const struct media *m);
+/* Any thread: guards set up so far, and streams that have one now. */
+uint64_t media_attacks(const struct media *m);
+uint32_t media_attacked(const struct media *m);
 
 /* Any thread. NULL for a handle out of range. Valid as long as the media. */
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream);

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "media/ahead.h"
+#include "media/attack.h"
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/fast_path.h"
@@ -90,6 +91,8 @@ static uint8_t route(struct draft *d)
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return draft_drop(d,
 			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
+	if (s->guarded && !d->rtcp && media_attack_refuses(m, stream, in, d->p, d->len))
+		return draft_drop(d, PACKET_DROP_GUARD);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
 		    media_proves(&d->rx->rx, d->rtcp)))
@@ -464,9 +467,10 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 	m->shed_before_ns[true] = emergency_before_ns;
 }
 
-/* Prepares packet i of the burst by the slow path. Returns the number of jobs. */
+/* Prepares packet i of the burst by the slow path. left: packets of the burst after this one.
+ * Returns the number of jobs. */
 static uint32_t prepare_one(struct media *m, const struct arena *a, struct packet_in *in,
-	uint32_t n, uint32_t i, struct xc_job *job, uint32_t jobs)
+	uint32_t i, uint32_t left, struct xc_job *job, uint32_t jobs)
 {
 	struct draft d = {.m = m,
 		.a = a,
@@ -478,7 +482,7 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 		.note = &m->note[jobs],
 		.job = &job[jobs]};
 
-	uint32_t own = jobs, end = m->cfg.burst_max - (n - i - 1);
+	uint32_t own = jobs, end = m->cfg.burst_max - left;
 
 	*d.note = (struct note){
 		.in = i, .stream = MEDIA_NONE, .why = PACKET_SENT, .copy_of = MEDIA_NONE};
@@ -492,6 +496,35 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 	return jobs;
 }
 
+static bool suspect(const struct media *m, uint32_t i)
+{
+	return m->in_stream[i] != MEDIA_NONE && m->stream[m->in_stream[i]].guarded;
+}
+
+/* A burst while a stream is under attack: packets of such streams go last. Order within each stream
+ * remains. */
+static uint32_t prepare_guarded(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, struct xc_job *job)
+{
+	uint32_t jobs = 0, left = n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		media_prefetch(m, in, n, i);
+		if (suspect(m, i))
+			continue;
+		left--;
+		in[i].verdict = PACKET_JOB;
+		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs]))
+			jobs++;
+		else
+			jobs = prepare_one(m, a, in, i, left, job, jobs);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (suspect(m, i))
+			jobs = prepare_one(m, a, in, i, --left, job, jobs);
+	return jobs;
+}
+
 uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
 	struct xc_job *job)
 {
@@ -502,13 +535,15 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 	media_lane_use(m, ++m->burst);
 	media_slots_begin(m, in, n);
 	media_prefetch_begin(m, in, n);
+	if (__builtin_expect(media_attacked(m) != 0, 0))
+		return prepare_guarded(m, a, in, n, job);
 	for (uint32_t i = 0; i < n; i++) {
 		media_prefetch(m, in, n, i);
 		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs])) {
 			in[i].verdict = PACKET_JOB;
 			jobs++;
 		} else {
-			jobs = prepare_one(m, a, in, n, i, job, jobs);
+			jobs = prepare_one(m, a, in, i, n - i - 1, job, jobs);
 		}
 	}
 	return jobs;

@@ -168,9 +168,10 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 60; /* number of the burst before the last command */
+	uint64_t changed : 59; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
+	bool guarded : 1; /* attack.c */
 	bool fast : 1;    /* media_fast_stream() */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
 	 * complete.c changes, too. */
@@ -199,6 +200,13 @@ struct roc_bucket {
 	uint32_t tokens;
 };
 
+/* attack.c: forged packets in this second, while the stream has no guard. */
+struct attack_count {
+	uint64_t since_ns, not_before_ns; /* the second's start; no guard before */
+	uint32_t forged, trues;           /* packets; authentic ones at the start, modulo 2^32 */
+	uint32_t place;                   /* of a guarded stream in struct attacks */
+};
+
 /* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
@@ -218,6 +226,7 @@ struct media_trial {
 	uint16_t roc_used; /* tests in the second roc_second */
 	uint64_t roc_second;
 	struct side_share side; /* side.c, in prepare */
+	struct attack_count attack;
 };
 
 /* Passed from prepare to complete with each job. */
@@ -309,6 +318,7 @@ struct media {
 	_Atomic uint64_t drops[PACKET_VERDICTS]; /* of all streams, and without a stream */
 	_Atomic uint64_t side[SIDE_KINDS_N];
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];
+	struct attacks *attacks;
 	uint64_t *again; /* [AGAIN_HASHES], see again.c */
 	struct again_watch {
 		uint64_t until_ns; /* 0 = no packet was seen yet */

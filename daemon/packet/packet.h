@@ -7,38 +7,39 @@
 #include "base/endpoint.h"
 
 /* Verdicts of packets. One table yields the enum, texts, counters and metrics. */
-#define PACKET_DROPS(X)                                                                \
-	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")                \
-	X(TOO_LONG, "too-long", "longer than the largest packet")                      \
-	X(MALFORMED, "malformed", "neither RTP nor RTCP nor another known protocol")   \
-	X(NOT_MEDIA, "not-media", "STUN or DTLS that is not relayed")                  \
-	X(INACTIVE, "inactive", "stream has no other side yet")                        \
-	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
-	X(UNANSWERED, "unanswered", "not RTP, and its destination has sent nothing")   \
-	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
-	X(PROBATION, "probation", "source has not sent enough consistent packets yet") \
-	X(MARTIAN, "martian", "source address is impossible at that interface")        \
-	X(UNCHECKED, "unchecked-source", "too many new sources to check them all")     \
-	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
-	X(SHORT_TAG, "srtcp-tag-32", "SRTCP tag has 32 bits instead of 80 (RFC 4568)") \
-	X(REPLAY, "replay", "index was received before, or is older than the window")  \
-	X(NONCE, "nonce", "index was already sent under this key")                     \
-	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")        \
-	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")      \
-	X(LIFETIME, "lifetime", "master key's lifetime is used up")                    \
-	X(RTCP_RATE, "rtcp-rate", "more SRTCP than indexes are reserved for")          \
-	X(KEY_EPOCH, "key-epoch", "no session keys are derived for its index")         \
-	X(UNPROVED, "unproved", "without authentication: index too far ahead")         \
-	X(WRONG_MKI, "wrong-mki", "MKI does not belong to a negotiated key")           \
-	X(OVERLOAD, "overload", "waited too long in an overloaded worker")             \
-	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same in an emergency call")   \
-	X(BLOCKED, "blocked", "blocked by command")                                    \
-	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not support")  \
-	X(AGAIN, "came-again", "packet was received before: media circulate")          \
-	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
-	X(BUNDLE, "bundle", "no m-line of the BUNDLE group takes it")                  \
-	X(SIDE_FULL, "side-full", "the keying thread has too many packets already")    \
-	X(STALE, "stale", "stream was removed while its packet was processed")         \
+#define PACKET_DROPS(X)                                                                  \
+	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")                  \
+	X(TOO_LONG, "too-long", "longer than the largest packet")                        \
+	X(MALFORMED, "malformed", "neither RTP nor RTCP nor another known protocol")     \
+	X(NOT_MEDIA, "not-media", "STUN or DTLS that is not relayed")                    \
+	X(INACTIVE, "inactive", "stream has no other side yet")                          \
+	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")     \
+	X(UNANSWERED, "unanswered", "not RTP, and its destination has sent nothing")     \
+	X(SOURCE, "wrong-source", "not from the confirmed source")                       \
+	X(PROBATION, "probation", "source has not sent enough consistent packets yet")   \
+	X(MARTIAN, "martian", "source address is impossible at that interface")          \
+	X(UNCHECKED, "unchecked-source", "too many new sources to check them all")       \
+	X(GUARD, "guard", "the stream is under attack, and the packet is not plausible") \
+	X(BAD_TAG, "bad-tag", "authentication failed")                                   \
+	X(SHORT_TAG, "srtcp-tag-32", "SRTCP tag has 32 bits instead of 80 (RFC 4568)")   \
+	X(REPLAY, "replay", "index was received before, or is older than the window")    \
+	X(NONCE, "nonce", "index was already sent under this key")                       \
+	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")          \
+	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")        \
+	X(LIFETIME, "lifetime", "master key's lifetime is used up")                      \
+	X(RTCP_RATE, "rtcp-rate", "more SRTCP than indexes are reserved for")            \
+	X(KEY_EPOCH, "key-epoch", "no session keys are derived for its index")           \
+	X(UNPROVED, "unproved", "without authentication: index too far ahead")           \
+	X(WRONG_MKI, "wrong-mki", "MKI does not belong to a negotiated key")             \
+	X(OVERLOAD, "overload", "waited too long in an overloaded worker")               \
+	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same in an emergency call")     \
+	X(BLOCKED, "blocked", "blocked by command")                                      \
+	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not support")    \
+	X(AGAIN, "came-again", "packet was received before: media circulate")            \
+	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")          \
+	X(BUNDLE, "bundle", "no m-line of the BUNDLE group takes it")                    \
+	X(SIDE_FULL, "side-full", "the keying thread has too many packets already")      \
+	X(STALE, "stale", "stream was removed while its packet was processed")           \
 	X(SEND, "send", "the kernel refused to send the packet")
 
 enum packet_verdict {

@@ -12,6 +12,7 @@
 #define STEER_STEER_H
 
 #include "packet/arena.h"
+#include "packet/guard.h"
 #include "packet/packet.h"
 #include "steer/counters.h"
 
@@ -240,6 +241,9 @@ struct steer_ops {
 	/* After -ENOENT: 0: it is back, call again() for all workers; -ENOENT: still gone; other
 	 * errors: it is back but unusable, with the reason in err. */
 	int (*back)(const struct steer_config *cfg, char *err, size_t err_len);
+	/* Optional, by itself. Worker thread. What this port accepts, checked before packets cost
+	 * anything; NULL: no guard. It ends with port_del(). window.at_ns: CLOCK_MONOTONIC. */
+	void (*guard)(struct steer *s, struct local_port local, const struct guard *g);
 	/* Worker thread; optional in addition to watch(). Receives all ports' packets by the
 	 * steering again. May take several recv() calls if ports are announced one by one. Safe to
 	 * call twice. */

@@ -206,6 +206,20 @@ static void bursts_end(struct worker *w)
 		burst_end(w);
 }
 
+/* Tells steering which streams are under attack. Media say so rarely, see media/attack.h. */
+static void guards_out(struct worker *w)
+{
+	uint64_t mono = clock_mono_ns(), ahead = clock_real_ns() - mono;
+	struct guard_window *g = &w->guard.guard.window;
+
+	while (media_guard_next(w->media, &w->guard)) {
+		if (!w->steer_ops->guard)
+			continue;
+		g->at_ns = g->at_ns > ahead ? g->at_ns - ahead : 0;
+		w->steer_ops->guard(w->steer, w->guard.local, w->guard.on ? &w->guard.guard : NULL);
+	}
+}
+
 uint32_t worker_round(struct worker *w)
 {
 	uint32_t n;
@@ -218,6 +232,8 @@ uint32_t worker_round(struct worker *w)
 	/* A device that takes one batch at a time has finished it. */
 	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
 		burst_end(w);
+	if (media_guards_wait(w->media))
+		guards_out(w);
 	return n;
 }
 

@@ -128,6 +128,7 @@ struct worker {
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce pace;
 	struct overload overload;
+	struct media_guard guard; /* scratch */
 	/* Written by the worker, read by any thread. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "media/attack.h"
+
+#include <stdlib.h>
+
+#include "media/fast_path.h"
+#include "packet/arena.h"
+
+static uint64_t count_of(const _Atomic uint64_t *c)
+{
+	return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+static struct attack *attack_of(const struct media *m, uint32_t stream)
+{
+	return &m->attacks->of[m->trial[stream].attack.place];
+}
+
+/* Media of a port of its own, authenticated, from a confirmed source. */
+static bool can_guard(const struct media *m, uint32_t stream)
+{
+	const struct media_stream *s = &m->stream[stream];
+
+	return s->set && s->cfg.rtp && !s->cfg.raw && !s->cfg.via && !s->cfg.bundle &&
+		s->learn.confirmed && media_proves(&m->ctx[s->cfg.ctx].rx, false);
+}
+
+static void start_period(const struct media *m, struct attack *t, uint64_t now_ns)
+{
+	const struct media_stream_counters *c = &m->counters[t->stream];
+
+	t->since_ns = now_ns;
+	t->forged = t->ssrcs = 0;
+	t->trues = count_of(&c->packets);
+	t->refused = count_of(&c->drops[PACKET_DROP_GUARD]);
+}
+
+static void tell(struct media *m, struct attack *t)
+{
+	m->attacks->waiting += !t->tell;
+	t->tell = true;
+	t->untold = 0;
+}
+
+static void describe(struct attack *t, const struct media_stream *s)
+{
+	struct guard_window *w = &t->window;
+
+	memcpy(w->addr, s->learn.source.addr, sizeof(w->addr));
+	w->port = s->learn.source.port;
+	w->flags = (uint8_t)((s->learn.source.family == AF_INET6 ? GUARD_IS_V6 : 0) |
+		(w->flags & GUARD_TIMES) | (s->cfg.side ? GUARD_OTHER : 0) |
+		(s->cfg.rtcp ? GUARD_RTCP : 0));
+	for (int i = 0; i < 2; i++)
+		w->types[i] = s->cfg.types[0] | s->cfg.types[1] ? s->cfg.types[i] | t->types[i] : 0;
+}
+
+/* Nothing is known of the last authentic packet but its SSRC and index. */
+static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	const struct media_stream_counters *c = &m->counters[stream];
+	struct attacks *all = m->attacks;
+	uint32_t i = 0;
+
+	while (i < ATTACK_STREAMS && all->of[i].stream != MEDIA_NONE)
+		i++;
+	if (i == ATTACK_STREAMS)
+		return;
+	all->of[i] = (struct attack){.stream = stream,
+		.local = m->stream[stream].cfg.local,
+		.window = {.ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed),
+			.seq = (uint16_t)count_of(&c->index),
+			.at_ns = count_of(&c->last_packet_ns),
+			.phase = (uint8_t)(m->cfg.again_key[0] + stream)}};
+	describe(&all->of[i], &m->stream[stream]);
+	start_period(m, &all->of[i], now_ns);
+	m->trial[stream].attack.place = i;
+	m->stream[stream].guarded = true;
+	m->stream[stream].fast = false;
+	atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&all->begun, 1, memory_order_relaxed);
+	tell(m, &all->of[i]);
+}
+
+/* The place is free when steering was told. */
+void media_attack_end(struct media *m, uint32_t stream)
+{
+	struct media_stream *s = &m->stream[stream];
+	struct attack *t = attack_of(m, stream);
+
+	if (!s->guarded)
+		return;
+	s->guarded = false;
+	s->fast = media_fast_stream(&s->cfg) && !s->watched;
+	atomic_fetch_sub_explicit(&m->attacks->n, 1, memory_order_relaxed);
+	t->over = true;
+	tell(m, t);
+}
+
+/* Ends a period, and perhaps the attack. */
+static void judge(struct media *m, struct attack *t, uint64_t now_ns)
+{
+	const struct media_stream_counters *c = &m->counters[t->stream];
+	uint64_t forged = t->forged + count_of(&c->drops[PACKET_DROP_GUARD]) - t->refused;
+
+	if (now_ns - t->since_ns < ATTACK_PERIOD_NS)
+		return;
+	if (forged * ATTACK_FEW <= count_of(&c->packets) - t->trues)
+		t->calm++;
+	else
+		t->calm = 0;
+	start_period(m, t, now_ns);
+	if (t->calm == ATTACK_CALM || !can_guard(m, t->stream))
+		media_attack_end(m, t->stream);
+}
+
+void media_attack_forged(struct media *m, const struct note *n, const struct packet_in *in)
+{
+	struct attack_count *c = &m->trial[n->stream].attack;
+	uint64_t trues = count_of(&m->counters[n->stream].packets);
+
+	if (m->stream[n->stream].guarded) {
+		attack_of(m, n->stream)->forged++;
+		judge(m, attack_of(m, n->stream), in->t_ns);
+		return;
+	}
+	/* Also if the clock was set back. */
+	if (in->t_ns - c->since_ns > ATTACK_SECOND_NS) {
+		c->since_ns = in->t_ns;
+		c->forged = 0;
+		c->trues = (uint32_t)trues;
+	}
+	c->forged++;
+	if (c->forged >= ATTACK_FORGED && c->forged > (uint32_t)trues - c->trues &&
+		in->t_ns >= c->not_before_ns && can_guard(m, n->stream))
+		begin(m, n->stream, in->t_ns);
+}
+
+/* An index that is not the newest of its SSRC moves nothing. */
+static void move(struct media *m, const struct arena *a, struct attack *t,
+	const struct packet_in *in, const struct xc_job *j)
+{
+	struct guard_window *w = &t->window;
+	uint32_t time = be32(a->in + in->in_off + 4);
+
+	if (w->ssrc == j->ssrc &&
+		(uint16_t)j->rx_index != (uint16_t)count_of(&m->counters[t->stream].index))
+		return;
+	t->ssrcs += w->ssrc != j->ssrc;
+	w->ssrc = j->ssrc;
+	t->types[a->in[in->in_off + 1] >> 6 & 1] |= 1ull << (a->in[in->in_off + 1] & 63);
+	w->seq = (uint16_t)j->rx_index;
+	if (w->flags & GUARD_TIMES && !guard_time_ok(w, time, in->t_ns))
+		t->wild++;
+	w->time = time;
+	if (t->wild >= ATTACK_WILD)
+		w->flags &= (uint8_t)~GUARD_TIMES;
+	else
+		w->flags |= GUARD_TIMES;
+	w->at_ns = in->t_ns;
+}
+
+void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, const struct xc_job *j)
+{
+	struct attack *t = attack_of(m, n->stream);
+	uint16_t before = t->window.seq;
+	uint32_t ssrc = t->window.ssrc;
+
+	if (!(j->flags & XC_JOB_RTCP))
+		move(m, a, t, in, j);
+	describe(t, &m->stream[n->stream]);
+	/* A jump is told at once: the terminal's next packets are outside the old window. */
+	if (++t->untold >= ATTACK_TELL || ssrc != t->window.ssrc ||
+		(uint16_t)(t->window.seq - before) > ATTACK_TELL)
+		tell(m, t);
+	if (t->ssrcs >= ATTACK_SSRCS) {
+		m->trial[n->stream].attack.not_before_ns = in->t_ns + ATTACK_NONE_NS;
+		media_attack_end(m, n->stream);
+		return;
+	}
+	judge(m, t, in->t_ns);
+}
+
+bool media_attack_refuses(const struct media *m, uint32_t stream, const struct packet_in *in,
+	const uint8_t *p, uint32_t len)
+{
+	const struct guard_window *w = &attack_of(m, stream)->window;
+	struct guard_packet g = {.port = in->src.port, .v6 = in->src.family == AF_INET6};
+	enum guard_result r;
+
+	if (len < RTP_FIXED_LEN)
+		return false;
+	memcpy(g.addr, in->src.addr, sizeof(g.addr));
+	g.first = p[0];
+	g.second = p[1];
+	g.seq = be16(p + 2);
+	g.time = be32(p + 4);
+	g.ssrc = be32(p + 8);
+	r = guard_window_check(w, &g, in->t_ns);
+	return r != GUARD_PASS && !guard_open(w, in->t_ns);
+}
+
+void media_attack_new_keys(struct media *m, uint32_t ctx)
+{
+	struct attacks *all = m->attacks;
+
+	if (!atomic_load_explicit(&all->n, memory_order_relaxed))
+		return;
+	for (uint32_t i = 0; i < ATTACK_STREAMS; i++)
+		if (all->of[i].stream != MEDIA_NONE && m->stream[all->of[i].stream].guarded &&
+			m->stream[all->of[i].stream].cfg.ctx == ctx)
+			media_attack_end(m, all->of[i].stream);
+}
+
+struct attacks *media_attacks_alloc(void)
+{
+	struct attacks *all = calloc(1, sizeof(*all));
+
+	for (uint32_t i = 0; all && i < ATTACK_STREAMS; i++)
+		all->of[i].stream = MEDIA_NONE;
+	return all;
+}
+
+bool media_guards_wait(const struct media *m)
+{
+	return m->attacks->waiting;
+}
+
+bool media_guard_next(struct media *m, struct media_guard *out)
+{
+	struct attacks *all = m->attacks;
+	uint32_t i = 0;
+
+	if (!all->waiting)
+		return false;
+	while (!all->of[i].tell)
+		i++;
+	all->waiting--;
+	all->of[i].tell = false;
+	out->local = all->of[i].local;
+	out->on = !all->of[i].over;
+	out->guard.window = all->of[i].window;
+	if (all->of[i].over)
+		all->of[i].stream = MEDIA_NONE;
+	return true;
+}
+
+uint64_t media_attacks(const struct media *m)
+{
+	return count_of(&m->attacks->begun);
+}
+
+uint32_t media_attacked(const struct media *m)
+{
+	return atomic_load_explicit(&m->attacks->n, memory_order_relaxed);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Streams under attack: SRTP streams that receive more forged packets than true ones. Until the
+ * attack ends, their packets are checked by a guard (packet/guard.h) before any cipher, and their
+ * jobs go last in a burst. Steering gets a copy of the guard.
+ *
+ * A stream is under attack when ATTACK_FORGED packets failed authentication within a second, and
+ * more than passed it. The attack ends after ATTACK_CALM periods in a row with fewer than one
+ * forged packet for ATTACK_FEW true ones. Steering drops most forged packets unseen, but not those
+ * in open periods, of which ATTACK_PERIOD_NS has two at least.
+ *
+ * Only authentic packets move the guard. A terminal that jumps, or changes its SSRC or address,
+ * waits for the next open period: about a second, or 0.13 s if the stream is silent otherwise. A
+ * stream with several SSRCs at a time gets no guard. */
+#ifndef MEDIA_ATTACK_H
+#define MEDIA_ATTACK_H
+
+#include "media/state.h"
+#include "packet/guard.h"
+
+#define ATTACK_FORGED    32u /* packets in a second */
+#define ATTACK_SECOND_NS 1000000000ull
+#define ATTACK_PERIOD_NS 2200000000ull
+#define ATTACK_FEW       8u
+#define ATTACK_CALM      5u
+#define ATTACK_STREAMS   256u           /* of one worker; others get no guard */
+#define ATTACK_SSRCS     4u             /* changes in a period: several SSRCs at a time, no guard */
+#define ATTACK_NONE_NS   10000000000ull /* then for so long */
+#define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
+#define ATTACK_TELL      8u             /* steering is told after so many authentic packets */
+
+/* A guarded stream. */
+struct attack {
+	struct guard_window window;
+	uint64_t since_ns;       /* start of the period */
+	uint64_t trues, refused; /* packets, and drops by the guard, at the start of the period */
+	uint32_t stream;         /* MEDIA_NONE: the place is free */
+	uint32_t forged;         /* in this period */
+	uint32_t untold;         /* authentic packets since steering was told */
+	uint32_t wild;           /* authentic packets whose timestamp jumped */
+	uint32_t ssrcs;          /* changes of the SSRC in this period */
+	struct local_port local; /* that steering was told */
+	uint8_t calm;            /* periods in a row with few forged packets */
+	bool tell, over;
+	uint64_t types[2]; /* payload types of authentic packets */
+};
+
+struct attacks {
+	struct attack of[ATTACK_STREAMS];
+	uint32_t waiting;   /* places that steering must be told about */
+	_Atomic uint32_t n; /* guarded streams */
+	_Atomic uint64_t begun;
+};
+
+/* The packet failed authentication. */
+void media_attack_forged(struct media *m, const struct note *n, const struct packet_in *in);
+/* A packet of a guarded stream was authentic and new. */
+void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, const struct xc_job *j);
+/* Whether the guard refuses this packet of a guarded stream. Reads only. */
+bool media_attack_refuses(const struct media *m, uint32_t stream, const struct packet_in *in,
+	const uint8_t *p, uint32_t len);
+/* Forgets the guard of a stream, if it has one. */
+void media_attack_end(struct media *m, uint32_t stream);
+/* The streams of this context have other keys: indexes begin again. */
+void media_attack_new_keys(struct media *m, uint32_t ctx);
+/* NULL: out of memory. */
+struct attacks *media_attacks_alloc(void);
+
+#endif
