@@ -97,8 +97,8 @@ $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/compare.o: $(BUILD)/obj/gen/%.o: $(B
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
 
 # So does the XDP program, compiled for the kernel's virtual machine: only clang can.
-BPF_FLAGS := -target bpf -O2 -g -Wall -Wextra -Werror $(addprefix -idirafter ,$(wildcard /usr/include/*-linux-gnu))
-$(BUILD)/gen/xdp_prog.o: daemon/steer/xdp/bpf/xdp_prog.c daemon/steer/xdp/bpf/xdp_abi.h Makefile
+BPF_FLAGS := -target bpf -O2 -g -Wall -Wextra -Werror -Idaemon $(addprefix -idirafter ,$(wildcard /usr/include/*-linux-gnu))
+$(BUILD)/gen/xdp_prog.o: daemon/steer/xdp/bpf/xdp_prog.c daemon/steer/xdp/bpf/xdp_abi.h daemon/packet/guard.h daemon/srtp/preauth_window.h Makefile
 	@mkdir -p $(@D)
 	$(call say,BPF   $<)
 	$(Q)$(CLANG) $(BPF_FLAGS) -c -o $@ $<

@@ -14,6 +14,9 @@
 
 #include "srtp/preauth_window.h"
 
+/* eBPF without CAP_PERFMON refuses the stack of a function that is not inlined. */
+#define GUARD_INLINE static inline __attribute__((__always_inline__))
+
 /* X(id, name, text): why a packet is refused. */
 #define GUARD_REASONS(X)                                                      \
 	X(SOURCE, "source", "not from the believed source")                   \
@@ -87,13 +90,13 @@ struct guard_packet {
 };
 
 /* RTCP by RFC 5761 4. */
-static inline int guard_is_rtcp(const struct guard_packet *p)
+GUARD_INLINE int guard_is_rtcp(const struct guard_packet *p)
 {
 	return p->second >= 192 && p->second <= 223;
 }
 
 /* All packets of the source pass: a terminal may have jumped or changed its SSRC. */
-static inline int guard_open(const struct guard_window *g, __u64 now_ns)
+GUARD_INLINE int guard_open(const struct guard_window *g, __u64 now_ns)
 {
 	__u64 period = (now_ns >> GUARD_PERIOD_SHIFT) + g->phase;
 
@@ -104,14 +107,14 @@ static inline int guard_open(const struct guard_window *g, __u64 now_ns)
 
 /* Milliseconds since the newest packet, about; at most two minutes. Shifts, as there may be no
  * 64-bit division. */
-static inline __u32 guard_since_ms(const struct guard_window *g, __u64 now_ns)
+GUARD_INLINE __u32 guard_since_ms(const struct guard_window *g, __u64 now_ns)
 {
 	__u64 ms = now_ns > g->at_ns ? (now_ns - g->at_ns) >> 20 : 0;
 
 	return ms > 120000 ? 126000 : (__u32)(ms + (ms >> 4)) + 1;
 }
 
-static inline int guard_time_ok(const struct guard_window *g, __u32 time, __u64 now_ns)
+GUARD_INLINE int guard_time_ok(const struct guard_window *g, __u32 time, __u64 now_ns)
 {
 	__u32 ahead = GUARD_TIME_AHEAD + GUARD_CLOCK_KHZ * guard_since_ms(g, now_ns);
 
@@ -119,12 +122,12 @@ static inline int guard_time_ok(const struct guard_window *g, __u32 time, __u64 
 }
 
 /* The sequence number is one that may come next, or the replay window has room for. */
-static inline int guard_seq_ok(const struct guard_window *g, __u16 seq)
+GUARD_INLINE int guard_seq_ok(const struct guard_window *g, __u16 seq)
 {
 	return (__u16)(seq - g->seq + GUARD_BEHIND) < GUARD_BEHIND + GUARD_AHEAD;
 }
 
-static inline enum guard_result guard_window_check(
+GUARD_INLINE enum guard_result guard_window_check(
 	const struct guard_window *g, const struct guard_packet *p, __u64 now_ns)
 {
 	if (p->addr[0] != g->addr[0] || p->addr[1] != g->addr[1] || p->port != g->port ||
@@ -147,7 +150,7 @@ static inline enum guard_result guard_window_check(
 }
 
 /* Whether the packet needs its tag checked. */
-static inline int guard_wants_tag(const struct guard_window *g, const struct guard_packet *p)
+GUARD_INLINE int guard_wants_tag(const struct guard_window *g, const struct guard_packet *p)
 {
 	return g->flags & GUARD_TAGS && p->ssrc == g->ssrc && p->first >> 6 == 2 &&
 		!guard_is_rtcp(p);
@@ -155,7 +158,7 @@ static inline int guard_wants_tag(const struct guard_window *g, const struct gua
 
 /* now_ns: by the clock of at_ns. A wrong tag is refused in open periods, too: the tag of its index
  * is known. */
-static inline enum guard_result guard_check(
+GUARD_INLINE enum guard_result guard_check(
 	const struct guard *g, const struct guard_packet *p, __u64 now_ns)
 {
 	enum guard_result r = guard_window_check(&g->window, p, now_ns);

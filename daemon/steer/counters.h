@@ -13,6 +13,8 @@
  * each: also reported per worker.
  * metric: without the prefix, "" = none; rows of one metric are adjacent and have a label each.
  * help: of the metric. */
+#define STEER_GUARD_HELP \
+	"Packets dropped before xcipherd: their stream is under attack, and they are not plausible."
 /* clang-format off */
 #define STEER_COUNTERS(X) \
 	X(recv_packets, "packets received", true, \
@@ -46,6 +48,22 @@
 	X(ring_long, "too long for the ring", false, \
 		"ring_too_long_total", "", \
 		"Packets dropped by nf_xcipher because they are longer than the ring's slots.") \
+	/* xdp, kernel: dropped before the daemon by the guard of a stream under attack, by reason */ \
+	X(guard_source, "guard: source", false, \
+		"guard_drops_total", "reason=\"source\"", STEER_GUARD_HELP) \
+	X(guard_kind, "guard: kind", false, "guard_drops_total", "reason=\"kind\"", STEER_GUARD_HELP) \
+	X(guard_ssrc, "guard: SSRC", false, "guard_drops_total", "reason=\"ssrc\"", STEER_GUARD_HELP) \
+	X(guard_type, "guard: payload type", false, \
+		"guard_drops_total", "reason=\"type\"", STEER_GUARD_HELP) \
+	X(guard_index, "guard: index", false, \
+		"guard_drops_total", "reason=\"index\"", STEER_GUARD_HELP) \
+	X(guard_time, "guard: timestamp", false, \
+		"guard_drops_total", "reason=\"time\"", STEER_GUARD_HELP) \
+	X(guard_tag, "guard: tag", false, "guard_drops_total", "reason=\"tag\"", STEER_GUARD_HELP) \
+	/* xdp, kernel: dropped before the daemon, over the limit per source address */ \
+	X(source_limit, "over source rate", false, \
+		"source_limit_drops_total", "", \
+		"Packets dropped before xcipherd, over the limit per source address.") \
 	/* nfqueue: results that left in the packet's verdict */ \
 	X(rewritten, "sent by verdict", false, "", "", "")
 /* clang-format on */

@@ -29,6 +29,7 @@
 #include "steer/raw.h"
 #include "steer/sockets.h"
 #include "steer/xdp/xdp_back.h"
+#include "steer/xdp/xdp_guards.h"
 #include "steer/xdp/xdp_route.h"
 
 #define BY_QUEUE 1u /* token of a packet in a UMEM slot */
@@ -214,9 +215,15 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 
 static void port_del(struct steer *s, struct local_port local)
 {
+	xdp_guards_put(s->cfg.hub, s->worker, local, NULL);
 	if (sockets_has(s->sockets, local))
 		(void)hub_port(s->cfg.hub, local, false);
 	sockets_del(s->sockets, local);
+}
+
+static void guard(struct steer *s, struct local_port local, const struct guard *g)
+{
+	xdp_guards_put(s->cfg.hub, s->worker, local, g);
 }
 
 static const struct steer_counters *counters(const struct steer *s)
@@ -409,6 +416,25 @@ static void take_back(struct steer *s)
 	}
 }
 
+/* The first worker counts for all. */
+static void count_dropped(struct steer *s)
+{
+	uint64_t n[GUARD_RESULTS];
+
+	xdp_guards_dropped(s->cfg.hub->guards, n);
+#define SET(member, which) \
+	atomic_store_explicit(&s->counters.member, n[which], memory_order_relaxed)
+	SET(source_limit, GUARD_PASS);
+	SET(guard_source, GUARD_SOURCE);
+	SET(guard_kind, GUARD_KIND);
+	SET(guard_ssrc, GUARD_SSRC);
+	SET(guard_type, GUARD_TYPE);
+	SET(guard_index, GUARD_INDEX);
+	SET(guard_time, GUARD_TIME);
+	SET(guard_tag, GUARD_TAG);
+#undef SET
+}
+
 /* Reads kernel announcements and counters, before anything is sent: the wake-up may be for a packet
  * and for its new route. */
 static void look_around(struct steer *s, bool silent)
@@ -422,6 +448,8 @@ static void look_around(struct steer *s, bool silent)
 	take_back(s);
 	if (s->mono_ns - s->counted_ns > COUNT_EVERY) {
 		umem_count(s->umem);
+		if (s->worker == 0)
+			count_dropped(s);
 		s->counted_ns = s->mono_ns;
 	}
 }
@@ -584,4 +612,5 @@ const struct steer_ops steer_xdp = {
 	.send = transmit,
 	.verdict = verdict,
 	.counters = counters,
+	.guard = guard,
 };

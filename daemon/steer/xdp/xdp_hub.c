@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "steer/xdp/bpf/xdp_abi.h"
 #include "steer/xdp/xdp_back.h"
+#include "steer/xdp/xdp_guards.h"
 #include "steer/xdp/xdp_object.h"
 
 _Static_assert(STEER_MAX_LOCAL <= XDP_ABI_LOCALS, "a bit for every local address");
@@ -223,6 +224,7 @@ static int load(struct steer_hub *h, struct hub_dev *d)
 		res = res ? res
 			  : bpf_map__reuse_fd(
 				    bpf_object__find_map_by_name(d->obj, "locals"), h->locals);
+		res = res ? res : xdp_guards_share(h->guards, d->obj);
 	}
 	res = res ? res : bpf_object__load(d->obj);
 	if (res)
@@ -231,8 +233,9 @@ static int load(struct steer_hub *h, struct hub_dev *d)
 	if (h->ports < 0) {
 		h->ports = map_fd(d->obj, "ports");
 		h->locals = map_fd(d->obj, "locals");
+		res = xdp_guards_create(&h->guards, d->obj, h->workers);
 	}
-	return 0;
+	return res;
 }
 
 static int put_locals(struct steer_hub *h, const struct steer_config *cfg)
@@ -316,6 +319,7 @@ void hub_close(struct steer_hub *h)
 	for (uint32_t i = h->devs; i > 0; i--)
 		bpf_object__close(h->dev[i - 1].obj);
 	hand_destroy(h->hand);
+	xdp_guards_destroy(h->guards);
 	free(h);
 }
 
@@ -447,5 +451,16 @@ int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 	if (bpf_map_lookup_elem(h->ports, &key, &used))
 		return -errno;
 	used = in_use ? used | bit : used & ~bit;
+	used = used & (XDP_PORT_GUARDED - 1) ? used : 0;
+	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
+}
+
+int hub_port_guarded(struct steer_hub *h, uint16_t port, bool on)
+{
+	uint32_t key = port, used = 0;
+
+	if (bpf_map_lookup_elem(h->ports, &key, &used))
+		return -errno;
+	used = on ? used | XDP_PORT_GUARDED : used & ~XDP_PORT_GUARDED;
 	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }

@@ -13,6 +13,7 @@
 
 struct bpf_object;
 struct back;
+struct xdp_guards;
 
 #define HUB_DEVS_MAX 16u
 
@@ -36,6 +37,7 @@ struct steer_hub {
 	uint32_t workers;
 	enum steer_xdp_mode mode;
 	int ports, locals; /* maps that all programs share */
+	struct xdp_guards *guards;
 	/* An address may be configured more than once (with different advertised addresses). The
 	 * program knows only the first, because two sockets cannot share a port of it. */
 	uint8_t first[STEER_MAX_LOCAL];
@@ -66,5 +68,7 @@ int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_l
 bool hub_dev_attached(const struct hub_dev *d);
 /* Any worker, for its own ports only: marks this port as used or unused. 0 or -errno. */
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use);
+/* Likewise: the program looks for a guard of this port, or no more. */
+int hub_port_guarded(struct steer_hub *h, uint16_t port, bool on);
 
 #endif

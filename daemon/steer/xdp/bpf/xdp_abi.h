@@ -27,4 +27,29 @@ struct xdp_stamp {
 };
 #define XDP_STAMP_MAGIC 0x7863697068657221ull
 
+/* Guards of streams under attack. Each has two places in map "guards": the daemon writes the one
+ * that packets do not use, then changes to it by map "guarded". */
+#define XDP_ABI_GUARDS 256u
+
+/* Value of map "ports": some local address has a guard for this port. */
+#define XDP_PORT_GUARDED (1u << 31)
+
+/* Key of map "guarded": number of the local address and port. */
+static inline __u32 xdp_guard_key(__u32 local, __u32 port)
+{
+	return local << 16 | port;
+}
+
+/* Map "limits", one entry. */
+struct xdp_limits {
+	__u64 source_rate; /* packets per second of one source address; 0: no limit */
+};
+
+/* Map "sources": a token bucket. */
+struct xdp_bucket {
+	__u64 at_ns;
+	__u64 tokens; /* thousandths of a packet */
+};
+#define XDP_ABI_SOURCES 4096u
+
 #endif

@@ -15,6 +15,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "packet/guard.h"
 #include "xdp_abi.h"
 
 #define UDP           17
@@ -41,63 +42,243 @@ struct {
 	__type(value, __u32);
 } locals SEC(".maps");
 
+struct { /* by xdp_guard_key(): index into "guards" */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XDP_ABI_GUARDS);
+	__type(key, __u32);
+	__type(value, __u32);
+} guarded SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * XDP_ABI_GUARDS);
+	__type(key, __u32);
+	__type(value, struct guard);
+} guards SEC(".maps");
+
+struct dropped {
+	__u64 n[GUARD_RESULTS]; /* n[0]: over the source's limit */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct dropped);
+} dropped SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xdp_limits);
+} limits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XDP_ABI_SOURCES);
+	__type(key, struct xdp_local);
+	__type(value, struct xdp_bucket);
+} sources SEC(".maps");
+
 struct vlan {
 	__be16 tci, proto;
 };
+
+struct rtp {
+	__u8 first, second;
+	__be16 seq;
+	__be32 time, ssrc;
+};
+
+enum way { NOT_OURS, OURS, REFUSED };
 
 static __always_inline int is_vlan(__be16 proto)
 {
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-static __always_inline int in_use(const struct xdp_local *local, __be16 port)
+static __always_inline void count_drop(__u32 why)
 {
-	__u32 key __attribute__((aligned(8))) = bpf_ntohs(port); /* as struct xdp_local */
-	const __u32 *number = bpf_map_lookup_elem(&locals, local);
-	const __u32 *used = number ? bpf_map_lookup_elem(&ports, &key) : 0;
+	__u32 key __attribute__((aligned(8))) = 0;
+	struct dropped *d = bpf_map_lookup_elem(&dropped, &key);
 
-	return used && (*used >> (*number & 31) & 1);
+	if (d && why < GUARD_RESULTS)
+		d->n[why]++;
 }
 
-/* p: a complete IPv4 packet of at most room bytes. */
-static __always_inline int ours_v4(void *p, void *end, __u64 room)
+/* A burst of a quarter of a second's rate, and at least 8 packets. Processors may overwrite each
+ * other's update, which lets a few packets more pass. */
+static __always_inline int over_limit(const struct xdp_local *source, __u64 now)
 {
-	struct xdp_local local = {};
+	__u32 key __attribute__((aligned(8))) = 0;
+	const struct xdp_limits *l = bpf_map_lookup_elem(&limits, &key);
+	struct xdp_bucket fresh, *b;
+	__u64 most, passed, more;
+
+	if (!l || !l->source_rate)
+		return 0;
+	most = l->source_rate * 250;
+	most = most < 8000 ? 8000 : most;
+	b = bpf_map_lookup_elem(&sources, source);
+	if (!b) {
+		fresh.at_ns = now;
+		fresh.tokens = most - 1000;
+		bpf_map_update_elem(&sources, source, &fresh, BPF_ANY);
+		return 0;
+	}
+	/* Time in units of 1024 ns; the remainder stays in at_ns. */
+	passed = now > b->at_ns ? (now - b->at_ns) >> 10 : 0;
+	passed = passed > 1000000 ? 1000000 : passed;
+	more = passed * l->source_rate >> 10; /* thousandths, 2 % too many */
+	if (more) {
+		b->tokens = b->tokens + more < most ? b->tokens + more : most;
+		b->at_ns = now;
+	}
+	if (b->tokens < 1000)
+		return 1;
+	b->tokens -= 1000;
+	return 0;
+}
+
+/* The last bytes of the payload, which ends at this offset of the frame. */
+static __always_inline __u32 read_tag(struct xdp_md *ctx, __u32 end, __u8 len)
+{
+	__be32 four __attribute__((aligned(8)));
+	__u8 one __attribute__((aligned(8)));
+
+	if (len == 4)
+		return bpf_xdp_load_bytes(ctx, end - 4, &four, 4) ? 0 : bpf_ntohl(four);
+	return bpf_xdp_load_bytes(ctx, end - 1, &one, 1) ? 0 : one;
+}
+
+/* What is known of a datagram to one of our ports. end: offset behind its payload. */
+struct datagram {
+	struct xdp_md *ctx;
+	const struct xdp_local *from;
+	const struct rtp *rtp; /* NULL: shorter */
+	__u32 number, end;
+	__be16 from_port, port;
+};
+
+static __always_inline enum guard_result guard_says(const struct datagram *d, __u64 now)
+{
+	__u32 key __attribute__((aligned(8))) = xdp_guard_key(d->number, bpf_ntohs(d->port));
+	const __u32 *place = bpf_map_lookup_elem(&guarded, &key);
+	const struct guard *g;
+	struct guard_packet p;
+
+	if (!place)
+		return GUARD_PASS;
+	key = *place;
+	g = bpf_map_lookup_elem(&guards, &key);
+	/* Shorter than RTP: the daemon drops it. */
+	if (!g || !d->rtp)
+		return GUARD_PASS;
+	p.addr[0] = d->from->words[0];
+	p.addr[1] = d->from->words[1];
+	p.v6 = d->from->v6;
+	p.port = bpf_ntohs(d->from_port);
+	p.first = d->rtp->first;
+	p.second = d->rtp->second;
+	p.seq = bpf_ntohs(d->rtp->seq);
+	p.time = bpf_ntohl(d->rtp->time);
+	p.ssrc = bpf_ntohl(d->rtp->ssrc);
+	p.tag = guard_wants_tag(&g->window, &p) ? read_tag(d->ctx, d->end, g->window.tag_len) : 0;
+	return guard_check(g, &p, now);
+}
+
+static __always_inline enum way way_of(struct datagram *d, const struct xdp_local *local)
+{
+	__u32 key __attribute__((aligned(8))) = bpf_ntohs(d->port); /* as struct xdp_local */
+	const __u32 *number = bpf_map_lookup_elem(&locals, local);
+	const __u32 *used = number ? bpf_map_lookup_elem(&ports, &key) : 0;
+	enum guard_result r;
+	__u64 now;
+
+	if (!used || !(*used >> (*number & 15) & 1))
+		return NOT_OURS;
+	now = bpf_ktime_get_ns();
+	if (over_limit(d->from, now)) {
+		count_drop(0);
+		return REFUSED;
+	}
+	if (!(*used & XDP_PORT_GUARDED))
+		return OURS;
+	d->number = *number;
+	r = guard_says(d, now);
+	if (r == GUARD_PASS)
+		return OURS;
+	count_drop(r);
+	return REFUSED;
+}
+
+static __always_inline __u64 word_of_v4(__be32 addr)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return addr;
+#else
+	return (__u64)addr << 32;
+#endif
+}
+
+/* p: a complete IPv4 packet of at most room bytes, at this offset of the frame. */
+static __always_inline enum way way_v4(
+	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off)
+{
+	struct xdp_local local = {}, from = {};
 	struct iphdr *ip = p;
 	struct udphdr *udp = (void *)(ip + 1);
+	struct rtp *rtp = (void *)(udp + 1);
+	struct datagram d;
 	__u32 len;
 
 	if ((void *)(udp + 1) > end || ip->version != 4 || ip->ihl != 5 || ip->protocol != UDP ||
 		(ip->frag_off & bpf_htons(FRAGMENT_BITS)))
-		return 0;
+		return NOT_OURS;
 	len = bpf_ntohs(ip->tot_len);
 	if (len > room || bpf_ntohs(udp->len) < sizeof(*udp) ||
 		sizeof(*ip) + bpf_ntohs(udp->len) > len)
-		return 0;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	local.words[0] = ip->daddr;
-#else
-	local.words[0] = (__u64)ip->daddr << 32;
-#endif
-	return in_use(&local, udp->dest);
+		return NOT_OURS;
+	local.words[0] = word_of_v4(ip->daddr);
+	from.words[0] = word_of_v4(ip->saddr);
+	d.ctx = ctx;
+	d.from = &from;
+	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
+											       : 0;
+	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
+	d.from_port = udp->source;
+	d.port = udp->dest;
+	return way_of(&d, &local);
 }
 
-static __always_inline int ours_v6(void *p, void *end, __u64 room)
+static __always_inline enum way way_v6(
+	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off)
 {
-	struct xdp_local local = {};
+	struct xdp_local local = {}, from = {};
 	struct ipv6hdr *ip = p;
 	struct udphdr *udp = (void *)(ip + 1);
+	struct rtp *rtp = (void *)(udp + 1);
+	struct datagram d;
 	__u32 len;
 
 	if ((void *)(udp + 1) > end || ip->version != 6 || ip->nexthdr != UDP)
-		return 0;
+		return NOT_OURS;
 	len = bpf_ntohs(ip->payload_len);
 	if (sizeof(*ip) + len > room || bpf_ntohs(udp->len) < sizeof(*udp) ||
 		bpf_ntohs(udp->len) > len)
-		return 0;
-	local.v6 = 1;
+		return NOT_OURS;
+	local.v6 = from.v6 = 1;
 	__builtin_memcpy(local.addr, &ip->daddr, 16);
-	return in_use(&local, udp->dest);
+	__builtin_memcpy(from.addr, &ip->saddr, 16);
+	d.ctx = ctx;
+	d.from = &from;
+	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
+											       : 0;
+	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
+	d.from_port = udp->source;
+	d.port = udp->dest;
+	return way_of(&d, &local);
 }
 
 static __always_inline void put_stamp(struct xdp_md *ctx)
@@ -123,7 +304,7 @@ int xcipher_xdp(struct xdp_md *ctx)
 	__be16 proto;
 	__u64 len = bpf_xdp_get_buff_len(ctx),
 	      room = len - sizeof(*eth); /* used only behind p > end */
-	int ours;
+	enum way way;
 
 	if (p > end || len > XDP_ABI_FRAME_MAX || (eth->h_dest[0] & 1))
 		return XDP_PASS;
@@ -141,13 +322,13 @@ int xcipher_xdp(struct xdp_md *ctx)
 		room -= sizeof(*tag);
 	}
 	if (proto == bpf_htons(ETH_P_IP))
-		ours = ours_v4(p, end, room);
+		way = way_v4(ctx, p, end, room, len - room);
 	else if (proto == bpf_htons(ETH_P_IPV6))
-		ours = ours_v6(p, end, room);
+		way = way_v6(ctx, p, end, room, len - room);
 	else
 		return XDP_PASS;
-	if (!ours)
-		return XDP_PASS;
+	if (way != OURS)
+		return way == REFUSED ? XDP_DROP : XDP_PASS;
 	put_stamp(ctx);
 	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
 }

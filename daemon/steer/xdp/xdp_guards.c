@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "steer/xdp/xdp_guards.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "steer/xdp/bpf/xdp_abi.h"
+
+/* X(member): maps, named as in the program. */
+#define MAPS(X) X(guarded) X(guards) X(dropped) X(limits) X(sources)
+
+struct place {
+	struct local_port local;
+	bool used;
+	bool second; /* the program reads the second of its two guards */
+};
+
+struct xdp_guards {
+#define X(name) int name;
+	MAPS(X)
+#undef X
+	uint32_t share; /* places of a worker */
+	int cpus;
+	uint64_t (*each)[GUARD_RESULTS]; /* [cpus] */
+	struct place place[XDP_ABI_GUARDS];
+};
+
+int xdp_guards_create(struct xdp_guards **out, const struct bpf_object *obj, uint32_t workers)
+{
+	struct xdp_guards *g = calloc(1, sizeof(*g));
+	int cpus = libbpf_num_possible_cpus();
+
+	if (!g || cpus < 0) {
+		free(g);
+		return cpus < 0 ? cpus : -ENOMEM;
+	}
+#define X(name) g->name = bpf_map__fd(bpf_object__find_map_by_name(obj, #name));
+	MAPS(X)
+#undef X
+	g->share = XDP_ABI_GUARDS / (workers ? workers : 1);
+	g->cpus = cpus;
+	g->each = calloc((size_t)cpus, sizeof(*g->each));
+	*out = g;
+	return g->each ? 0 : -ENOMEM;
+}
+
+void xdp_guards_destroy(struct xdp_guards *g)
+{
+	if (!g)
+		return;
+	free(g->each);
+	free(g);
+}
+
+int xdp_guards_share(const struct xdp_guards *g, const struct bpf_object *obj)
+{
+	int res = 0;
+
+#define X(name) \
+	res = res ? res : bpf_map__reuse_fd(bpf_object__find_map_by_name(obj, #name), g->name);
+	MAPS(X)
+#undef X
+	return res;
+}
+
+int xdp_guards_limit(const struct xdp_guards *g, uint32_t source_rate)
+{
+	const struct xdp_limits l = {.source_rate = source_rate};
+	uint32_t key = 0;
+
+	return bpf_map_update_elem(g->limits, &key, &l, BPF_ANY) ? -errno : 0;
+}
+
+static bool same_port(struct local_port a, struct local_port b)
+{
+	return a.port == b.port && a.addr == b.addr;
+}
+
+/* The port's place in the worker's share, or else a free one; share: none. */
+static uint32_t find(const struct place *p, uint32_t share, struct local_port local)
+{
+	uint32_t found = share;
+
+	for (uint32_t i = 0; i < share; i++) {
+		if (p[i].used && same_port(p[i].local, local))
+			return i;
+		if (!p[i].used && found == share)
+			found = i;
+	}
+	return found;
+}
+
+/* Of two local addresses with the same port number, the other may still have a guard. */
+static bool port_has_one(const struct place *p, uint32_t share, uint16_t port)
+{
+	for (uint32_t i = 0; i < share; i++)
+		if (p[i].used && p[i].local.port == port)
+			return true;
+	return false;
+}
+
+void xdp_guards_put(
+	struct steer_hub *h, uint32_t worker, struct local_port local, const struct guard *guard)
+{
+	struct xdp_guards *g = h->guards;
+	uint32_t first = worker * g->share, i = find(&g->place[first], g->share, local);
+	uint32_t key = xdp_guard_key(h->first[local.addr], local.port), at;
+	struct place *p;
+
+	if (i == g->share)
+		return;
+	p = &g->place[first + i];
+	if (!guard) {
+		if (!p->used)
+			return;
+		p->used = false;
+		(void)bpf_map_delete_elem(g->guarded, &key);
+		if (!port_has_one(&g->place[first], g->share, local.port))
+			(void)hub_port_guarded(h, local.port, false);
+		return;
+	}
+	at = 2 * (first + i) + !p->second;
+	if (bpf_map_update_elem(g->guards, &at, guard, BPF_ANY) ||
+		bpf_map_update_elem(g->guarded, &key, &at, BPF_ANY))
+		return;
+	p->second = !p->second;
+	if (!p->used && hub_port_guarded(h, local.port, true))
+		return;
+	p->used = true;
+	p->local = local;
+}
+
+void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS])
+{
+	uint32_t key = 0;
+
+	memset(n, 0, GUARD_RESULTS * sizeof(*n));
+	if (bpf_map_lookup_elem(g->dropped, &key, g->each))
+		return;
+	for (int cpu = 0; cpu < g->cpus; cpu++)
+		for (int r = 0; r < GUARD_RESULTS; r++)
+			n[r] += g->each[cpu][r];
+}
