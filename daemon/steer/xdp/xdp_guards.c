@@ -23,7 +23,7 @@ struct xdp_guards {
 #undef X
 	uint32_t share; /* places of a worker */
 	int cpus;
-	uint64_t (*each)[GUARD_RESULTS]; /* [cpus] */
+	uint64_t *each; /* [cpus] */
 	struct place place[XDP_ABI_GUARDS];
 };
 
@@ -134,12 +134,11 @@ void xdp_guards_put(
 
 void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS])
 {
-	uint32_t key = 0;
-
-	memset(n, 0, GUARD_RESULTS * sizeof(*n));
-	if (bpf_map_lookup_elem(g->dropped, &key, g->each))
-		return;
-	for (int cpu = 0; cpu < g->cpus; cpu++)
-		for (int r = 0; r < GUARD_RESULTS; r++)
-			n[r] += g->each[cpu][r];
+	for (uint32_t r = 0; r < GUARD_RESULTS; r++) {
+		n[r] = 0;
+		if (bpf_map_lookup_elem(g->dropped, &r, g->each))
+			continue;
+		for (int cpu = 0; cpu < g->cpus; cpu++)
+			n[r] += g->each[cpu];
+	}
 }
