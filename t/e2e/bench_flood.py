@@ -19,16 +19,16 @@ RATE = 50  # packets per second of a leg
 PAIR = ("80", "80")
 
 
-def forger(net, call, rate, seconds, kind):
+def forger(net, call, rate, seconds, kind, first):
     return net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "forge"), TERMINAL, str(FIRST_PORT), GATEWAY,
-                                              str(call.to_caller["port"]), str(rate), str(seconds), kind, str(RATE)],
+                                              str(call.to_caller["port"]), str(rate), str(seconds), kind, str(RATE), str(first)],
                      stdout=subprocess.PIPE, text=True)
 
 
 def load(net, daemon, talk, seconds, flood=None, skip=0):
     """One run of the calls; flood: (rate, kind), for the run's whole time."""
     cpu, elsewhere = daemon.cpu_seconds(), Elsewhere(daemon.pid())
-    p = forger(net, talk[0], flood[0], seconds, flood[1]) if flood else None
+    p = forger(net, talk[0], flood[0], seconds, flood[1], skip) if flood else None
     r = judge(srtpload(net, "".join(c.spec() for c in talk), 2 * CALLS, 2 * CALLS * RATE, seconds, skip=skip))
     r["forged"], r["forge_seconds"] = 0, seconds
     if p:

@@ -6,6 +6,7 @@ import random
 import struct
 import time
 
+import relay
 from run import cases
 from test_ng import Phone, finish, leaves, start, talk
 from test_xdp import need_xdp
@@ -45,6 +46,16 @@ def attacked(daemon, net, steering):
         flood(a, 40)
         assert leaves(a, b)
     return a, b, c, d
+
+
+@cases((True,), (False,))
+def test_the_xdp_program_agrees_with_the_daemon(net, perfmon):
+    """As root, and with the capabilities that the unit has."""
+    need_xdp(net)
+    less = [] if perfmon else ["setpriv", "--bounding-set=-perfmon,-sys_admin", "--inh-caps=-perfmon,-sys_admin"]
+    for what, count in (("check", "20000"), ("limit", "20000")):
+        p = net.run(net.gateway, *less, os.path.join(relay.BUILD, "t", "xdp_guard"), what, count, check=False)
+        assert p.returncode == 0, p.stdout + p.stderr
 
 
 @cases(*[(s,) for s in STEERINGS])

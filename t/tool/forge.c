@@ -2,10 +2,10 @@
 /* Forged SRTP for benchmarks, from the address and port of a leg of srtpload, with its SSRC, beside
  * its true packets.
  *
- *   forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS SEQUENCE CALL-RATE
+ *   forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS SEQUENCE CALL-RATE FIRST
  *
  * RATE in packets per second; 0: as fast as it can. SEQUENCE: "any": any sequence number and
- * timestamp; "next": those that the leg uses now, at CALL-RATE packets per second, so that only
+ * timestamp; "next": those that the leg uses now: FIRST, then CALL-RATE more each second, so that only
  * authentication tells them apart; "stun", "dtls": packets of these protocols instead. Prints the
  * number of packets sent and the seconds they took. */
 #include <arpa/inet.h>
@@ -70,7 +70,8 @@ static void fill(uint8_t *p, const char *kind, uint32_t ssrc, uint64_t index)
 	p[1] = 0;
 	put_be32(p + 8, ssrc);
 	if (strcmp(kind, "next") == 0) {
-		put_be16(p + 2, (uint16_t)(index + any() % 16));
+		/* srtpload's first leg begins at 65,530, with the timestamp 0 */
+		put_be16(p + 2, (uint16_t)(65530 + index + any() % 16));
 		put_be32(p + 4, (uint32_t)(index * 160));
 	}
 }
@@ -81,14 +82,14 @@ int main(int argc, char **argv)
 	struct sockaddr_in from, to;
 	struct mmsghdr m[BURST] = {0};
 	struct iovec v[BURST];
-	uint64_t start, now, sent = 0, due;
+	uint64_t start, now, sent = 0, due, first;
 	double rate, seconds, call_rate;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
 
-	if (argc != 9) {
+	if (argc != 10) {
 		fprintf(stderr,
 			"usage: forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS "
-			"any|next|stun|dtls CALL-RATE\n");
+			"any|next|stun|dtls CALL-RATE FIRST\n");
 		return 2;
 	}
 	from = address(argv[1], argv[2]);
@@ -96,6 +97,7 @@ int main(int argc, char **argv)
 	rate = atof(argv[5]);
 	seconds = atof(argv[6]);
 	call_rate = atof(argv[8]);
+	first = strtoull(argv[9], NULL, 10);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 		bind(fd, (struct sockaddr *)&from, sizeof(from)) ||
 		connect(fd, (struct sockaddr *)&to, sizeof(to)))
@@ -114,7 +116,7 @@ int main(int argc, char **argv)
 
 			for (int i = 0; i < n; i++)
 				fill(packet[i], argv[7], 0x10000000 + (uint32_t)atoi(argv[2]),
-					(uint64_t)(passed * call_rate));
+					first + (uint64_t)(passed * call_rate));
 			done = sendmmsg(fd, m, (unsigned)n, 0);
 			if (done < 0 && errno != ENOBUFS && errno != ECONNREFUSED)
 				die("send");

@@ -3,6 +3,7 @@
  *
  *   xdp_guard cost [REPEAT]   nanoseconds per packet, of forged packets by reason
  *   xdp_guard check [COUNT]   random guards and packets: the program and packet/guard.h agree
+ *   xdp_guard limit [COUNT]   one source is limited, another is not
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
 #include <arpa/inet.h>
@@ -302,17 +303,47 @@ static uint32_t check(uint32_t count)
 	return wrong;
 }
 
+/* A rate of 1,000 per second: a burst of 250, then one per millisecond. Another address sends less
+ * than that. Returns how much was wrong. */
+static uint32_t limit(uint32_t count)
+{
+	const struct xdp_limits l = {.source_rate = 1000};
+	struct guard_packet p = {.port = FROM, .first = 0x80, .ssrc = 7}, other;
+	uint64_t start = clock_mono_ns(), ms, passed = 0, others = 0;
+	uint32_t zero = 0, asked = 0;
+
+	open_port(NULL);
+	put(limits, &zero, &l);
+	memcpy(p.addr, them, 4);
+	other = p;
+	((uint8_t *)other.addr)[3]++;
+	for (uint32_t i = 0; i < count; i++) {
+		passed += run(&p, 0, 1, NULL) == XDP_PASS;
+		if (i % (count / 200 + 1) == 0) {
+			asked++;
+			others += run(&other, 0, 1, NULL) == XDP_PASS;
+		}
+	}
+	ms = (clock_mono_ns() - start) / 1000000 + 1;
+	printf("%u packets in %llu ms: %llu passed; of another source %llu of %u\n", count,
+		(unsigned long long)ms, (unsigned long long)passed, (unsigned long long)others,
+		asked);
+	return (passed < 250) + (passed > 250 + ms * 11 / 10 + 2) + (others != asked);
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 100000;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: xdp_guard cost [REPEAT] | check [COUNT]\n");
+		fprintf(stderr, "usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT]\n");
 		return 2;
 	}
 	load();
 	if (strcmp(argv[1], "check") == 0)
 		return check((uint32_t)n) != 0;
+	if (strcmp(argv[1], "limit") == 0)
+		return limit((uint32_t)n) != 0;
 	cost(n);
 	return 0;
 }
