@@ -40,9 +40,9 @@ static void count(struct steer *s, struct kernel_guarded *p, const uint64_t *sta
 	}
 }
 
-/* Counters are read with each change, so they are late by at most 8 authentic packets. A port beyond
- * KERNEL_GUARDED has a guard, but is not counted here. An older module has no guards: media check
- * the packets themselves then. */
+/* Counters are read with each change, so they are late by at most 8 authentic packets. A port
+ * beyond KERNEL_GUARDED has a guard, but is not counted here. An older module has no guards: media
+ * check the packets themselves then. */
 void kernel_guard(struct steer *s, struct local_port local, const struct guard *g)
 {
 	struct endpoint e = kernel_endpoint(s, local);

@@ -455,13 +455,3 @@ int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 	used = used & (XDP_PORT_GUARDED - 1) ? used : 0;
 	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }
-
-int hub_port_guarded(struct steer_hub *h, uint16_t port, bool on)
-{
-	uint32_t key = port, used = 0;
-
-	if (bpf_map_lookup_elem(h->ports, &key, &used))
-		return -errno;
-	used = on ? used | XDP_PORT_GUARDED : used & ~XDP_PORT_GUARDED;
-	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
-}
