@@ -57,6 +57,14 @@ static const struct nla_policy name_policy[] = {
 	[NFX_A_ACTION] = NLA_POLICY_MAX(NLA_U8, NFX_ACTION_COUNT - 1),
 };
 
+static const struct nla_policy guard_policy[NFX_A_COUNT] = {
+	[NFX_A_FAMILY] = {.type = NLA_U8},
+	[NFX_A_ADDR] = NLA_POLICY_RANGE(NLA_BINARY, 4, 16),
+	[NFX_A_PORT] = {.type = NLA_BE16},
+	[NFX_A_GUARD] = NLA_POLICY_RANGE(NLA_BINARY, sizeof(struct guard_window),
+					 sizeof(struct guard)),
+};
+
 /* --- Reading ------------------------------------------------------------------------------------ */
 
 static int address(struct nfx_key *key, u16 fam, const struct nlattr *addr, const struct nlattr *port,
@@ -490,6 +498,28 @@ static int do_del(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+static int do_guard(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nfx_net *nn = nfx_net(genl_info_net(info));
+	const struct nlattr *a = info->attrs[NFX_A_GUARD];
+	struct nfx_target *t;
+	int err;
+
+	mutex_lock(&nn->lock);
+	err = target_of(&t, nn, info);
+	if (!err && t->owner->portid != info->snd_portid)
+		err = REFUSE(info->extack, EPERM, "the target is another owner's");
+	if (!err && !(t->owner->features & NFX_FEATURE_GUARD))
+		err = REFUSE(info->extack, EOPNOTSUPP, "guards were not agreed on at HELLO");
+	if (!err) {
+		err = nfx_guard_set(nn, t, a ? nla_data(a) : NULL, a ? nla_len(a) : 0);
+		if (err == -EINVAL)
+			err = REFUSE(info->extack, EINVAL, "a guard's length or tag length is wrong");
+	}
+	mutex_unlock(&nn->lock);
+	return err;
+}
+
 static int do_get(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nfx_net *nn = nfx_net(genl_info_net(info));
@@ -651,6 +681,7 @@ static const struct genl_ops ops[] = {
 	OP(STATS_GET, do_stats, no_policy),
 	OP(RING_OPEN, nfx_do_ring_open, nfx_ring_policy),
 	OP(RING_CLOSE, nfx_do_ring_close, no_policy),
+	OP(GUARD_SET, do_guard, guard_policy),
 };
 
 /* Events reveal addresses, so only those who may change targets receive them. */

@@ -293,6 +293,16 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_DROPPED);
 		return NF_DROP;
 	}
+	if (unlikely(rcu_access_pointer(t->guard)) && len >= 2) {
+		const struct nfx_suspect suspect = {
+			.from = &s->from, .data = data, .len = len, .off = s->off + sizeof(struct udphdr)};
+		int why = nfx_guard_refuses(t, skb, &suspect);
+
+		if (why) {
+			nfx_count_one(t->count, why);
+			return NF_DROP;
+		}
+	}
 	if (kind == KIND_OTHER) {
 		if (over_limits(nn, t, p, s))
 			return NF_DROP;

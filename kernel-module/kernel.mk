@@ -9,6 +9,9 @@ kernel-module:
 	@[ -n "$(KERNEL)" ] || { echo "no kernel headers: sudo make deps-kernel, or the package linux-headers of your kernel" >&2; exit 1; }
 	@mkdir -p $(KMOD_BUILD)
 	@cp -ru kernel-module/. $(KMOD_BUILD)/
+	@mkdir -p $(KMOD_BUILD)/packet $(KMOD_BUILD)/srtp
+	@cp -u daemon/packet/guard.h $(KMOD_BUILD)/packet/
+	@cp -u daemon/srtp/preauth_window.h $(KMOD_BUILD)/srtp/
 	$(MAKE) -s -C $(KMOD_BUILD) KDIR=/lib/modules/$(KERNEL)/build W=1 modules
 	@echo "$(KMOD_BUILD)/nf_xcipher.ko"
 

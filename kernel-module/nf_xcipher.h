@@ -16,6 +16,7 @@
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
+#include "packet/guard.h"
 #include "uapi/nf_xcipher.h"
 #include "uapi/nf_xcipher_ring.h"
 
@@ -27,7 +28,7 @@
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED |     \
-	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING)
+	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING | NFX_FEATURE_GUARD)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {
@@ -118,6 +119,7 @@ struct nfx_target {
 	bool told_silence;
 	struct nfx_owner *owner; /* constant; valid under RCU while the target can be found */
 	struct nfx_way way;
+	struct nfx_guard __rcu *guard; /* NULL: the stream is not under attack */
 	u32 owner_id;            /* for readers without the lock */
 	struct list_head in_owner;
 	struct rcu_work free;
@@ -231,6 +233,26 @@ void nfx_bucket_init(struct nfx_bucket *b);
 bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);
 struct nfx_source_set *nfx_sources_alloc(void);
 bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n);
+
+/* --- guard.c: streams under attack --- */
+struct nfx_guard {
+	struct rcu_head rcu;
+	struct guard guard;
+};
+
+/* What the guard needs of a packet. data: its first bytes of payload, at least 2, with 12 of them if
+ * len allows. */
+struct nfx_suspect {
+	const struct nfx_key *from;
+	const u8 *data;
+	u32 len, off; /* of the payload */
+};
+
+/* The statistic that counts why the target's guard refuses the packet; 0: it passes. Under RCU. */
+int nfx_guard_refuses(const struct nfx_target *t, const struct sk_buff *skb,
+		      const struct nfx_suspect *s);
+/* Under nn->lock. data NULL: the target has no guard any more. 0, -EINVAL or -ENOMEM. */
+int nfx_guard_set(struct nfx_net *nn, struct nfx_target *t, const void *data, u32 len);
 
 /* --- source.c --- */
 void nfx_believed_init(struct nfx_believed *b);

@@ -46,6 +46,7 @@ static void steer_configure(struct daemon *d)
 		.ring = o->kernel_ring,
 		.port_rate = o->kernel_port_rate,
 		.source_rate = o->kernel_source_rate,
+		.xdp_source_rate = o->xdp_source_rate,
 		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,

@@ -58,6 +58,8 @@
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
 	X("kernel-source-rate", START, UINT32, kernel_source_rate, "0", "PACKETS",                  \
 		"with --steering=kernel, most packets per second from one address; 0 = no limit")   \
+	X("xdp-source-rate", START, UINT32, xdp_source_rate, "0", "PACKETS",                        \
+		"with --steering=xdp, most packets per second from one address; 0 = no limit")      \
 	X("xdp-interface", START, NAMES, xdp_interfaces, "", "NAME[,NAME...]",                      \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", START, XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                  \
@@ -237,7 +239,7 @@ struct options {
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
 	bool kernel_relay, kernel_ring, queue_fail_open, opencl_fallback;
-	uint32_t kernel_port_rate, kernel_source_rate;
+	uint32_t kernel_port_rate, kernel_source_rate, xdp_source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,

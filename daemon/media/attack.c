@@ -71,7 +71,9 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 		.window = {.ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed),
 			.seq = (uint16_t)count_of(&c->index),
 			.at_ns = count_of(&c->last_packet_ns),
-			.phase = (uint8_t)(m->cfg.again_key[0] + stream)}};
+			.epoch_ns = now_ns -
+				((1 + (m->cfg.again_key[0] + stream) % (GUARD_PERIODS - 1))
+					<< GUARD_PERIOD_SHIFT)}};
 	describe(&all->of[i], &m->stream[stream]);
 	start_period(m, &all->of[i], now_ns);
 	m->trial[stream].attack.place = i;

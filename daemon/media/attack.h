@@ -23,7 +23,7 @@
 #define ATTACK_FEW       8u
 #define ATTACK_CALM      5u
 #define ATTACK_STREAMS   256u           /* of one worker; others get no guard */
-#define ATTACK_SSRCS     4u             /* changes in a period: several SSRCs at a time, no guard */
+#define ATTACK_SSRCS     2u             /* changes in a period: several SSRCs at a time, no guard */
 #define ATTACK_NONE_NS   10000000000ull /* then for so long */
 #define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
 #define ATTACK_TELL      8u             /* steering is told after so many authentic packets */

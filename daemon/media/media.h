@@ -340,7 +340,7 @@ void media_sent(struct media *m, struct packet_in *in, const struct packet_out *
 uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
 	uint64_t *tx_rtcp_next);
 
-/* A stream under attack, for steering (attack.h). window.at_ns is of CLOCK_REALTIME. */
+/* A stream under attack, for steering (attack.h). The times in window are of CLOCK_REALTIME. */
 struct media_guard {
 	struct local_port local;
 	bool on; /* false: the port has no guard any more */

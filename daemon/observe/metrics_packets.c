@@ -101,6 +101,20 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 		"Number of times that the module was loaded again and used.", k.returns);
 }
 
+static void write_attacks(const struct stats_input *in, struct sbuf *b)
+{
+	uint64_t begun = 0, now = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		begun += media_attacks(in->worker[i]->media);
+		now += media_attacked(in->worker[i]->media);
+	}
+	metrics_one(b, "attacks_total", COUNTER,
+		"Streams that began to receive more forged packets than true ones.", begun);
+	metrics_one(b, "streams_attacked", GAUGE,
+		"Streams under attack: implausible packets are dropped before any cipher.", now);
+}
+
 static void write_handovers(const struct stats_input *in, struct sbuf *b)
 {
 	char text[LABEL_LEN];
@@ -402,6 +416,7 @@ void metrics_write_packets(const struct stats_input *in, struct sbuf *out)
 	write_drops(in, out);
 	write_side(in, out);
 	write_handovers(in, out);
+	write_attacks(in, out);
 	write_quality(in, out);
 	write_batches(in, out);
 	write_histograms(in, out);

@@ -308,6 +308,19 @@ static void fill_side(const struct stats_input *in, struct pool *p, struct ngval
 	}
 }
 
+/* Streams that receive more forged packets than true ones. */
+static void fill_attacks(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	uint64_t begun = 0, now = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		begun += media_attacks(in->worker[i]->media);
+		now += media_attacked(in->worker[i]->media);
+	}
+	add(p, dict, "attacks", begun);
+	add(p, dict, "streams under attack", now);
+}
+
 /* Master keys that came near the end of their lifetime, and that reached it. */
 static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
@@ -444,6 +457,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_workers(in, p, x);
 	fill_drops(in, p, x);
 	fill_side(in, p, x);
+	fill_attacks(in, p, x);
 	fill_lifetimes(in, p, x);
 	stats_fill_limits(in, p, x);
 	if (in->redis)

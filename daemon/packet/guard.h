@@ -63,14 +63,14 @@ struct guard_window {
 	__u64 addr[2];  /* of the believed source as bytes; IPv4: the first four, the rest zero */
 	__u64 types[2]; /* bit per payload type in the SDP; both 0: unknown, all pass */
 	__u64 at_ns;    /* when the newest packet came, by the clock of guard_check()'s now_ns */
+	__u64 epoch_ns; /* likewise: the periods count from here; the first is open */
 	__u32 ssrc;
 	__u32 time;   /* RTP timestamp of the newest packet */
 	__u16 seq;    /* sequence number of the newest packet */
 	__u16 port;   /* of the believed source, host order */
 	__u8 flags;   /* enum guard_flags */
 	__u8 tag_len; /* bytes of the SRTP+ tag at the packet's end: 4 or 1; 0 without GUARD_TAGS */
-	__u8 phase;   /* random: which period is open */
-	__u8 pad;
+	__u8 pad[2];
 };
 
 struct guard {
@@ -98,7 +98,7 @@ GUARD_INLINE int guard_is_rtcp(const struct guard_packet *p)
 /* All packets of the source pass: a terminal may have jumped or changed its SSRC. */
 GUARD_INLINE int guard_open(const struct guard_window *g, __u64 now_ns)
 {
-	__u64 period = (now_ns >> GUARD_PERIOD_SHIFT) + g->phase;
+	__u64 period = (now_ns - g->epoch_ns) >> GUARD_PERIOD_SHIFT;
 
 	if (now_ns - g->at_ns > GUARD_QUIET_NS)
 		return !(period & (GUARD_PERIODS_QUIET - 1));

@@ -66,6 +66,7 @@ struct steer_config {
 	uint32_t port_rate,
 		/* kernel: packets per second of one port, and of one source address; 0: no limit */
 		source_rate;
+	uint32_t xdp_source_rate; /* xdp: likewise of one source address */
 	struct knl *knl;    /* kernel: for requests by the control thread; from open() to close() */
 	struct knl *events; /* likewise, for events; NULL: none */
 	uint32_t knl_features; /* kernel: set by open(): features of daemon and module */

@@ -216,6 +216,7 @@ static void guards_out(struct worker *w)
 		if (!w->steer_ops->guard)
 			continue;
 		g->at_ns = g->at_ns > ahead ? g->at_ns - ahead : 0;
+		g->epoch_ns -= ahead; /* may wrap: only differences count */
 		w->steer_ops->guard(w->steer, w->guard.local, w->guard.on ? &w->guard.guard : NULL);
 	}
 }

@@ -29,6 +29,7 @@ enum nfx_feature {
 	NFX_FEATURE_UNREAD = 1 << 9,  /* NFX_FLAG_UNREAD */
 	NFX_FEATURE_RING = 1 << 10,   /* RING_OPEN, RING_CLOSE, NFX_FLAG_EMERGENCY:
 	                               * nf_xcipher_ring.h */
+	NFX_FEATURE_GUARD = 1 << 11,  /* GUARD_SET */
 };
 
 enum nfx_cmd {
@@ -59,6 +60,9 @@ enum nfx_cmd {
 	NFX_CMD_RING_OPEN,
 	/* do: closes the ring of this socket's owner. Packets then go to NFX_A_QUEUE again. */
 	NFX_CMD_RING_CLOSE,
+	/* do: NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT of a target of this owner, NFX_A_GUARD: replaces
+	 * its guard. Without NFX_A_GUARD it has none any more. */
+	NFX_CMD_GUARD_SET,
 	NFX_CMD_COUNT
 };
 
@@ -115,6 +119,9 @@ enum nfx_attr {
 	NFX_A_RING_SENDS,    /* u32: descriptors to send */
 	NFX_A_RING_EVENT_FD, /* u32: eventfd that the kernel signals to wake the worker */
 	NFX_A_RING_BELL_FD,  /* u32: socket whose option is the doorbell */
+	/* struct guard_window, or with GUARD_TAGS struct guard, of daemon/packet/guard.h. Times are of
+	 * CLOCK_MONOTONIC. */
+	NFX_A_GUARD,
 	NFX_A_COUNT
 };
 
@@ -190,7 +197,15 @@ enum nfx_event {
 	X(TTL, "time to live over")                                               \
 	X(RELAYED, "relayed")                 /* incoming packets, not copies */      \
 	X(RELAYED_BYTES, "relayed bytes")                                        \
-	X(RING_DROPS, "no room in the ring")  /* or packet too long; also counted as queued */
+	X(RING_DROPS, "no room in the ring")  /* or packet too long; also counted as queued */ \
+	/* refused by the guard, in the order of enum guard_result */            \
+	X(GUARD_SOURCE, "guard: source")                                         \
+	X(GUARD_KIND, "guard: kind")                                             \
+	X(GUARD_SSRC, "guard: SSRC")                                             \
+	X(GUARD_TYPE, "guard: payload type")                                     \
+	X(GUARD_INDEX, "guard: index")                                           \
+	X(GUARD_TIME, "guard: timestamp")                                        \
+	X(GUARD_TAG, "guard: tag")
 
 enum nfx_stat {
 	NFX_S_UNSPEC,

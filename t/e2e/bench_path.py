@@ -30,6 +30,8 @@ the load program
   scale     CPU per packet by number of calls at the same packet rate, with the bare loops
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and
 its floor
+  flood     forged packets beside 20 calls: the relay's CPU per forged packet, loss and p99 of the
+calls (bench_flood.py)
 Prints tables and targets, writes path.json and path-*.png, and reports progress on standard
 error. --full: more rounds of the main table, more variants, up to 20,000 calls over two local
 addresses. udp and rtpengine have no row there if descriptors are too few for a socket per port.
@@ -44,6 +46,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import bench_flood  # noqa: E402
 import bench_rate  # noqa: E402
 import calls  # noqa: E402
 import relay  # noqa: E402
@@ -338,6 +341,10 @@ def section_loop(args, out):
               f"{r['floor']:>8.0f} {r['floor_lines']:>8.0f} {r['floor_cipher']:>8.0f}")
 
 
+def section_flood(args, out):
+    bench_flood.section({n: s for n, s in relays(args).items() if n.endswith("serial") or n == PEER}, args, out)
+
+
 def sleep_us():
     """Every relay pays for each wake-up. Batches share that cost among packets."""
     done = subprocess.run([os.path.join(relay.BUILD, "t", "sleep_cost")], stdout=subprocess.PIPE, text=True, check=True)
@@ -351,7 +358,7 @@ def machine():
 
 
 SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup,
-            "scale": section_scale, "loop": section_loop}
+            "scale": section_scale, "loop": section_loop, "flood": section_flood}
 
 
 def main():

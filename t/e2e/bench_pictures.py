@@ -94,6 +94,17 @@ def rates(axis, tries):
         axis.annotate(f"{'≥ ' if n in low else ''}{v / 1000:.0f}", (v / 1000, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
+def flood(axis, rows, key, label):
+    """rows: {relay: {rate: result}}."""
+    for name, by_rate in rows.items():
+        points = sorted((r["forged"] / r["forge_seconds"], r[key]) for r in by_rate.values() if "forged" in r)
+        axis.plot([p[0] for p in points], [p[1] for p in points], label=name, marker="o", **style(name))
+    axis.set_xlabel("forged packets per second")
+    axis.set_ylim(bottom=0)
+    axis.set_title(label, fontsize=9)
+    axis.legend(fontsize=7)
+
+
 def pictures(result, folder):
     import matplotlib
     matplotlib.use("Agg")
@@ -132,5 +143,8 @@ def pictures(result, folder):
     by_calls("scale", ("cpu_us", "CPU per packet, µs, at the same rate of packets", False))
     if s.get("rate"):
         figure("rate", lambda a: rates(a, s["rate"]))
+    if s.get("flood"):
+        figure("flood", *[lambda a, k=k, key=key, label=label: flood(a, s["flood"][k], key, f"{k}: {label}")
+                          for k in s["flood"] for key, label in (("forged_us", "the relay's CPU per forged packet, µs"), ("p99_us", "p99 of the calls, µs"))])
     if s.get("loop"):
         figure("loop", lambda a: stages(a, s["loop"]))

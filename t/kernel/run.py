@@ -32,7 +32,7 @@ SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
-PYTHON = ["dtls", "ice", "not_rtp", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl", "ctypes"]  # of guest/ and t/e2e/, with whatever they import
+PYTHON = ["dtls", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
 # What libsrtp2 loads by name: NSS.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3")]
 # -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
@@ -58,6 +58,9 @@ def module_build(kernel, headers):
     work = f"{BASE}/module-{kernel}"
     subprocess.run(["mkdir", "-p", work], check=True)
     subprocess.run(["cp", "-ruT", source, work], check=True)
+    for header in ("packet/guard.h", "srtp/preauth_window.h"):  # shared with the daemon
+        os.makedirs(os.path.dirname(f"{work}/{header}"), exist_ok=True)
+        shutil.copy(f"{TOP}/daemon/{header}", f"{work}/{header}")
     built = subprocess.run(["make", "-s", "-C", headers, f"M={work}", "W=1", "modules"], text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = "\n".join(x for x in built.stdout.splitlines() if "Skipping BTF" not in x)

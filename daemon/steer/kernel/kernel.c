@@ -385,6 +385,7 @@ const struct steer_ops steer_kernel = {
 	.send = kernel_send,
 	.verdict = kernel_verdict,
 	.counters = counters,
+	.guard = kernel_guard,
 	.relays = kernel_relays,
 	.relay = kernel_relay,
 	.unrelay = kernel_unrelay,

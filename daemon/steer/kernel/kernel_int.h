@@ -11,6 +11,7 @@
 
 #define KERNEL_NO_ID   UINT32_MAX /* in cookies of targets that do not relay */
 #define KERNEL_PENDING 64u
+#define KERNEL_GUARDED 64u
 
 /* Bits of steer.port[], in addition to enum steer_port. */
 #define KERNEL_PORT_OURS 0x80u
@@ -53,6 +54,12 @@ struct steer {
 	/* After the module was loaded again: ports whose targets to restore. */
 	uint64_t again_ns; /* monotonic; 0: unused */
 	bool met;
+	/* Ports with a guard, and the module's counters of each as counted so far. */
+	struct kernel_guarded {
+		struct local_port local;
+		bool used;
+		uint64_t seen[GUARD_RESULTS];
+	} guarded[KERNEL_GUARDED];
 	uint32_t next; /* of port */
 };
 
@@ -65,6 +72,9 @@ void kernel_target_begin(struct steer *s, struct local_port local, struct knl_ta
 int kernel_queue_target(struct steer *s, struct local_port local);
 /* Work that is due: targets left over, targets to restore, a ring to open. */
 void kernel_chores(struct steer *s);
+
+/* kernel_guard.c */
+void kernel_guard(struct steer *s, struct local_port local, const struct guard *g);
 
 /* kernel_packets.c */
 uint32_t kernel_recv(struct steer *s, const struct arena *a, uint32_t first_slot,

@@ -17,7 +17,7 @@
 
 #include "nf_xcipher_ring.h"
 
-#define REQUEST_LEN 2048u
+#define REQUEST_LEN 4096u
 #define ANSWER_LEN  32768u /* the kernel's limit for one message of a dump */
 
 struct knl {
@@ -181,6 +181,19 @@ int knl_target_del(struct knl *k, const struct endpoint *local)
 	struct nlmsghdr *h = command(k, NFX_CMD_TARGET_DEL, NLM_F_ACK);
 
 	put_local(h, local);
+	return ask(k, h, NULL, NULL);
+}
+
+int knl_guard_set(struct knl *k, const struct endpoint *local, const struct guard *g)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_GUARD_SET, NLM_F_ACK);
+	size_t len = sizeof(g->window);
+
+	put_local(h, local);
+	if (g) {
+		len = g->window.flags & GUARD_TAGS ? sizeof(*g) : len;
+		mnl_attr_put(h, NFX_A_GUARD, len, g);
+	}
 	return ask(k, h, NULL, NULL);
 }
 

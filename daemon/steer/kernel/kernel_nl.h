@@ -8,6 +8,7 @@
 #include "nf_xcipher.h"
 
 #include "base/endpoint.h"
+#include "packet/guard.h"
 
 struct knl;
 
@@ -87,6 +88,9 @@ int knl_hello(
 int knl_target_set(struct knl *k, const struct knl_target *t);
 /* 0 or -ENOENT. */
 int knl_target_del(struct knl *k, const struct endpoint *local);
+/* Replaces the guard of a target of this owner; NULL: it has none any more. 0 or the module's
+ * error. */
+int knl_guard_set(struct knl *k, const struct endpoint *local, const struct guard *g);
 /* Reads one target. 0 or -ENOENT. */
 int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen *out);
 /* Calls put() for each target of this owner; with an action (>= 0), only for targets with it. 0 or

@@ -213,17 +213,18 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 	return res;
 }
 
+static void guard(struct steer *s, struct local_port local, const struct guard *g)
+{
+	local.addr = s->cfg.hub->first[local.addr];
+	xdp_guards_put(s->cfg.hub->guards, s->worker, local, g);
+}
+
 static void port_del(struct steer *s, struct local_port local)
 {
-	xdp_guards_put(s->cfg.hub, s->worker, local, NULL);
+	guard(s, local, NULL);
 	if (sockets_has(s->sockets, local))
 		(void)hub_port(s->cfg.hub, local, false);
 	sockets_del(s->sockets, local);
-}
-
-static void guard(struct steer *s, struct local_port local, const struct guard *g)
-{
-	xdp_guards_put(s->cfg.hub, s->worker, local, g);
 }
 
 static const struct steer_counters *counters(const struct steer *s)

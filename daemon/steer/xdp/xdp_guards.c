@@ -9,7 +9,7 @@
 #include "steer/xdp/bpf/xdp_abi.h"
 
 /* X(member): maps, named as in the program. */
-#define MAPS(X) X(guarded) X(guards) X(dropped) X(limits) X(sources)
+#define MAPS(X) X(ports) X(guarded) X(guards) X(dropped) X(limits) X(sources)
 
 struct place {
 	struct local_port local;
@@ -23,7 +23,7 @@ struct xdp_guards {
 #undef X
 	uint32_t share; /* places of a worker */
 	int cpus;
-	uint64_t (*each)[GUARD_RESULTS]; /* [cpus] */
+	uint64_t *each; /* [cpus] */
 	struct place place[XDP_ABI_GUARDS];
 };
 
@@ -101,12 +101,22 @@ static bool port_has_one(const struct place *p, uint32_t share, uint16_t port)
 	return false;
 }
 
-void xdp_guards_put(
-	struct steer_hub *h, uint32_t worker, struct local_port local, const struct guard *guard)
+/* Only the port's worker writes this entry. */
+static int mark(const struct xdp_guards *g, uint16_t port, bool on)
 {
-	struct xdp_guards *g = h->guards;
+	uint32_t key = port, used = 0;
+
+	if (bpf_map_lookup_elem(g->ports, &key, &used))
+		return -errno;
+	used = on ? used | XDP_PORT_GUARDED : used & ~XDP_PORT_GUARDED;
+	return bpf_map_update_elem(g->ports, &key, &used, BPF_ANY) ? -errno : 0;
+}
+
+void xdp_guards_put(
+	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard)
+{
 	uint32_t first = worker * g->share, i = find(&g->place[first], g->share, local);
-	uint32_t key = xdp_guard_key(h->first[local.addr], local.port), at;
+	uint32_t key = xdp_guard_key(local.addr, local.port), at;
 	struct place *p;
 
 	if (i == g->share)
@@ -118,7 +128,7 @@ void xdp_guards_put(
 		p->used = false;
 		(void)bpf_map_delete_elem(g->guarded, &key);
 		if (!port_has_one(&g->place[first], g->share, local.port))
-			(void)hub_port_guarded(h, local.port, false);
+			(void)mark(g, local.port, false);
 		return;
 	}
 	at = 2 * (first + i) + !p->second;
@@ -126,7 +136,7 @@ void xdp_guards_put(
 		bpf_map_update_elem(g->guarded, &key, &at, BPF_ANY))
 		return;
 	p->second = !p->second;
-	if (!p->used && hub_port_guarded(h, local.port, true))
+	if (!p->used && mark(g, local.port, true))
 		return;
 	p->used = true;
 	p->local = local;
@@ -134,12 +144,11 @@ void xdp_guards_put(
 
 void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS])
 {
-	uint32_t key = 0;
-
-	memset(n, 0, GUARD_RESULTS * sizeof(*n));
-	if (bpf_map_lookup_elem(g->dropped, &key, g->each))
-		return;
-	for (int cpu = 0; cpu < g->cpus; cpu++)
-		for (int r = 0; r < GUARD_RESULTS; r++)
-			n[r] += g->each[cpu][r];
+	for (uint32_t r = 0; r < GUARD_RESULTS; r++) {
+		n[r] = 0;
+		if (bpf_map_lookup_elem(g->dropped, &r, g->each))
+			continue;
+		for (int cpu = 0; cpu < g->cpus; cpu++)
+			n[r] += g->each[cpu];
+	}
 }

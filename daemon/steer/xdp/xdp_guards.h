@@ -6,7 +6,7 @@
 #define STEER_XDP_XDP_GUARDS_H
 
 #include "packet/guard.h"
-#include "steer/xdp/xdp_hub.h"
+#include "packet/packet.h"
 
 struct bpf_object;
 struct xdp_guards;
@@ -19,10 +19,11 @@ void xdp_guards_destroy(struct xdp_guards *g);
 int xdp_guards_share(const struct xdp_guards *g, const struct bpf_object *obj);
 /* Control thread: packets per second of one source address; 0: no limit. 0 or -errno. */
 int xdp_guards_limit(const struct xdp_guards *g, uint32_t source_rate);
-/* Worker thread: sets, changes or ends (NULL) the guard of a port of this worker. A guard that
- * finds no place is left out: the daemon itself checks the packets then. */
+/* Worker thread: sets, changes or ends (NULL) the guard of a port of this worker. local.addr: the
+ * number of its address in map "locals". A guard that finds no place is left out: the daemon itself
+ * checks the packets then. */
 void xdp_guards_put(
-	struct steer_hub *h, uint32_t worker, struct local_port local, const struct guard *guard);
+	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard);
 /* Any one thread: packets dropped so far, by enum guard_result; n[0]: over the limit per source. */
 void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS]);
 

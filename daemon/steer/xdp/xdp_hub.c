@@ -297,6 +297,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 	}
 	if (!res) {
 		res = put_locals(h, cfg);
+		res = res ? res : xdp_guards_limit(h->guards, cfg->xdp_source_rate);
 		res = res ? res : hand_create(&h->hand, cfg->workers);
 		res = res ? res : back_create(&h->back, h);
 		if (res)
@@ -452,15 +453,5 @@ int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 		return -errno;
 	used = in_use ? used | bit : used & ~bit;
 	used = used & (XDP_PORT_GUARDED - 1) ? used : 0;
-	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
-}
-
-int hub_port_guarded(struct steer_hub *h, uint16_t port, bool on)
-{
-	uint32_t key = port, used = 0;
-
-	if (bpf_map_lookup_elem(h->ports, &key, &used))
-		return -errno;
-	used = on ? used | XDP_PORT_GUARDED : used & ~XDP_PORT_GUARDED;
 	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }

@@ -68,7 +68,5 @@ int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_l
 bool hub_dev_attached(const struct hub_dev *d);
 /* Any worker, for its own ports only: marks this port as used or unused. 0 or -errno. */
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use);
-/* Likewise: the program looks for a guard of this port, or no more. */
-int hub_port_guarded(struct steer_hub *h, uint16_t port, bool on);
 
 #endif

@@ -56,15 +56,11 @@ struct {
 	__type(value, struct guard);
 } guards SEC(".maps");
 
-struct dropped {
-	__u64 n[GUARD_RESULTS]; /* n[0]: over the source's limit */
-};
-
-struct {
+struct { /* by enum guard_result; 0: over the source's limit */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, GUARD_RESULTS);
 	__type(key, __u32);
-	__type(value, struct dropped);
+	__type(value, __u64);
 } dropped SEC(".maps");
 
 struct {
@@ -100,11 +96,11 @@ static __always_inline int is_vlan(__be16 proto)
 
 static __always_inline void count_drop(__u32 why)
 {
-	__u32 key __attribute__((aligned(8))) = 0;
-	struct dropped *d = bpf_map_lookup_elem(&dropped, &key);
+	__u32 key __attribute__((aligned(8))) = why;
+	__u64 *n = bpf_map_lookup_elem(&dropped, &key);
 
-	if (d && why < GUARD_RESULTS)
-		d->n[why]++;
+	if (n)
+		*n += 1;
 }
 
 /* A burst of a quarter of a second's rate, and at least 8 packets. Processors may overwrite each

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make bench, section flood: forged packets beside running calls.
+
+t/tool/forge sends from the address and port of one call's terminal, with its SSRC. "any": with any
+sequence numbers and timestamps; "next": with those that the terminal uses now, which only
+authentication tells apart. CPU per forged packet: the relay's CPU time with the flood, less that
+without, divided by the forged packets. What the kernel spends on them before the relay, in the
+sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it."""
+import os
+import subprocess
+import time
+
+import netns
+import relay
+from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, Elsewhere, judge, progress, quiet_terminal, setup, srtpload
+
+CALLS = 20
+RATE = 50  # packets per second of a leg
+PAIR = ("80", "80")
+
+
+def forger(net, call, rate, seconds, kind, first):
+    return net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "forge"), TERMINAL, str(FIRST_PORT), GATEWAY,
+                                              str(call.to_caller["port"]), str(rate), str(seconds), kind, str(RATE), str(first)],
+                     stdout=subprocess.PIPE, text=True)
+
+
+def load(net, daemon, talk, seconds, flood=None, skip=0):
+    """One run of the calls; flood: (rate, kind), for the run's whole time."""
+    cpu, elsewhere = daemon.cpu_seconds(), Elsewhere(daemon.pid())
+    p = forger(net, talk[0], flood[0], seconds, flood[1], skip) if flood else None
+    r = judge(srtpload(net, "".join(c.spec() for c in talk), 2 * CALLS, 2 * CALLS * RATE, seconds, skip=skip))
+    r["forged"], r["forge_seconds"] = 0, seconds
+    if p:
+        sent, took = p.communicate()[0].split()
+        r["forged"], r["forge_seconds"] = int(sent), float(took)
+    r["cpu_s"] = daemon.cpu_seconds() - cpu
+    r.update(elsewhere.since(r["seconds"]))
+    return r
+
+
+def measure(start, rates, kind, seconds):
+    """{rate: result} of one relay. The calls go on from run to run."""
+    with netns.Net(("caller",)) as net:
+        quiet_terminal(net)
+        daemon = start(net).wait_ready()
+        talk = setup(daemon, CALLS, PAIR)
+        time.sleep(0.3)
+        rows, skip = {}, 0
+        calm = load(net, daemon, talk, seconds, skip=skip)
+        for rate in rates:
+            skip += int(RATE * seconds) + 1
+            r = load(net, daemon, talk, seconds, (rate, kind), skip)
+            r["forged_us"] = 1e6 * (r["cpu_s"] - calm["cpu_s"]) / max(r["forged"], 1)
+            r["calm_p99_us"] = calm["p99_us"]
+            rows[rate] = r
+        if isinstance(daemon, relay.Xcipherd):
+            s = daemon.statistics()
+            rows["dropped"] = {"drops": s["drops"], **{k: v for k, v in s.items() if k.startswith("guard:") and v}}
+        daemon.stop()
+    return rows
+
+
+def section(starts, args, out):
+    rates = (20000, 50000, 100000, 200000, 0)
+    print(f"\nforged packets beside {CALLS} calls, {2 * CALLS * RATE} packets per second; rate 0: as fast as the load can")
+    for kind in ("any", "next"):
+        print(f"\nforged sequence numbers and timestamps: {kind}\n"
+              f"{'':<20} {'rate':>8} {'sent/s':>8} {'CPU us/forged':>14} {'lost':>6} {'p99 us':>8} {'calm p99':>9} {'else':>5}")
+        for name, start in starts.items():
+            progress(f"flood, {kind}: {name}")
+            rows = measure(start, rates, kind, args.seconds)
+            out.setdefault(kind, {})[name] = rows
+            for rate in rates:
+                r = rows[rate]
+                print(f"{name:<20} {rate:>8} {r['forged'] / r['forge_seconds']:>8.0f} {r['forged_us']:>14.2f} {r['lost']:>6} {r['p99_us']:>8.0f} "
+                      f"{r['calm_p99_us']:>9.0f} {r['else_percent']:>4.0f}%", flush=True)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Floods of forged SRTP from a terminal's own address and port, with its SSRC. Counts only: no
+true packet is lost, and most forged ones are dropped before any cipher."""
+import os
+import random
+import struct
+import time
+
+import relay
+from run import cases
+from test_ng import Phone, finish, leaves, start, talk
+from test_xdp import need_xdp
+
+STEERINGS = {"udp": ["--steering=udp"], "nfqueue": ["--steering=nfqueue"], "xdp": ["--steering=xdp", "--xdp-mode=copy"],
+             "xdp:skb": ["--steering=xdp", "--xdp-mode=skb"]}
+GUARD = ("source", "kind", "SSRC", "payload type", "index", "timestamp", "tag")
+
+
+def forge(phone, seq=None, kind=0, ssrc=None):
+    """A packet of the right length whose tag is wrong."""
+    head = struct.pack("!BBHII", 0x80, kind, random.randrange(1 << 16) if seq is None else seq, random.randrange(1 << 32),
+                       phone.ssrc if ssrc is None else ssrc)
+    phone.sock.sendto(head + os.urandom(170), phone.to)
+
+
+def flood(phone, n, **how):
+    for _ in range(n):
+        forge(phone, **how)
+
+
+def refused(daemon):
+    """Forged packets refused by guards: in the daemon, and before it."""
+    s = daemon.statistics()
+    return s["drops"].get("guard", 0), sum(s.get(f"guard: {g}", 0) for g in GUARD)
+
+
+def attacked(daemon, net, steering):
+    """Two calls, of which the first caller is flooded from its own address until it has a guard."""
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
+    c, d = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
+    talk(daemon.client, a, b, "attacked")
+    talk(daemon.client, c, d, "other")
+    end = time.monotonic() + 60
+    while not sum(refused(daemon)):
+        assert time.monotonic() < end, daemon.statistics()["drops"]
+        flood(a, 40)
+        assert leaves(a, b)
+    return a, b, c, d
+
+
+@cases((True,), (False,))
+def test_the_xdp_program_agrees_with_the_daemon(net, perfmon):
+    """As root, and with the capabilities that the unit has."""
+    need_xdp(net)
+    less = [] if perfmon else ["setpriv", "--bounding-set=-perfmon,-sys_admin", "--inh-caps=-perfmon,-sys_admin"]
+    for what, count in (("check", "20000"), ("limit", "20000")):
+        p = net.run(net.gateway, *less, os.path.join(relay.BUILD, "t", "xdp_guard"), what, count, check=False)
+        assert p.returncode == 0, p.stdout + p.stderr
+
+
+@cases(*[(s,) for s in STEERINGS])
+def test_a_flood_costs_no_packet_of_any_call(net, steering):
+    if "xdp" in steering:
+        need_xdp(net)
+    daemon = start(net, *STEERINGS[steering])
+    a, b, c, d = attacked(daemon, net, steering)
+    before = sum(refused(daemon))
+    for _ in range(200):
+        flood(a, 30)
+        assert leaves(a, b) and leaves(c, d)
+        assert leaves(b, a)
+    inside, outside = refused(daemon)
+    assert sum((inside, outside)) - before > 200 * 30 / 2, (inside, outside)
+    assert (outside > inside) == ("xdp" in steering), (inside, outside)
+    # Payload types and SSRCs that nobody uses.
+    for how in ({"ssrc": 1}, {"kind": 0, "ssrc": 2}):
+        for _ in range(20):
+            flood(a, 30, **how)
+            assert leaves(a, b) and leaves(c, d)
+    # A terminal that jumps is heard again, while the flood goes on.
+    a.seq += 20000
+    end = time.monotonic() + 60
+    while True:
+        flood(a, 5)
+        a.send(b"jumped")
+        if b.hears(0.02):
+            break
+        assert time.monotonic() < end
+    for _ in range(20):
+        flood(a, 30)
+        while b.hears(0):
+            pass
+        assert leaves(c, d)
+    finish(daemon)

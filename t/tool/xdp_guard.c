@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The XDP program without an interface, by the kernel's BPF_PROG_TEST_RUN.
+ *
+ *   xdp_guard cost [REPEAT]   nanoseconds per packet, of forged packets by reason
+ *   xdp_guard check [COUNT]   random guards and packets: the program and packet/guard.h agree
+ *   xdp_guard limit [COUNT]   one source is limited, another is not
+ *
+ * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "packet/guard.h"
+#include "steer/xdp/bpf/xdp_abi.h"
+#include "steer/xdp/xdp_object.h"
+
+enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD = 14 + 20 + 8 };
+
+static int prog, ports, locals, guarded, guards, limits, dropped;
+static const uint8_t us[4] = {10, 0, 0, 1}, them[4] = {10, 0, 0, 2};
+static uint64_t seed = 1;
+
+static uint64_t any(void)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return seed >> 11 ^ seed << 31;
+}
+
+static uint64_t below(uint64_t n)
+{
+	return (any() >> 7) % n;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "xdp_guard: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static int say(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
+}
+
+static void load(void)
+{
+	struct bpf_object *o;
+
+	libbpf_set_print(say);
+	o = bpf_object__open_mem(xdp_object, xdp_object_len, NULL);
+	if (!o || bpf_object__load(o))
+		die("the program does not load");
+	prog = bpf_program__fd(bpf_object__find_program_by_name(o, "xcipher_xdp"));
+	ports = bpf_map__fd(bpf_object__find_map_by_name(o, "ports"));
+	locals = bpf_map__fd(bpf_object__find_map_by_name(o, "locals"));
+	guarded = bpf_map__fd(bpf_object__find_map_by_name(o, "guarded"));
+	guards = bpf_map__fd(bpf_object__find_map_by_name(o, "guards"));
+	limits = bpf_map__fd(bpf_object__find_map_by_name(o, "limits"));
+	dropped = bpf_map__fd(bpf_object__find_map_by_name(o, "dropped"));
+}
+
+static void put(int map, const void *key, const void *value)
+{
+	if (bpf_map_update_elem(map, key, value, BPF_ANY))
+		die("a map");
+}
+
+/* The port is ours; guard NULL: it has none. */
+static void open_port(const struct guard *guard)
+{
+	uint32_t zero = 0, port = PORT, used = 1 | (guard ? XDP_PORT_GUARDED : 0);
+	uint32_t key = xdp_guard_key(0, PORT);
+	struct xdp_local local = {0};
+
+	memcpy(local.addr, us, 4);
+	put(locals, &local, &zero);
+	put(ports, &port, &used);
+	if (guard) {
+		put(guards, &zero, guard);
+		put(guarded, &key, &zero);
+	}
+}
+
+static uint32_t frame(uint8_t *f, const struct guard_packet *p, uint8_t tag_len)
+{
+	struct iphdr ip = {.version = 4,
+		.ihl = 5,
+		.ttl = 64,
+		.protocol = IPPROTO_UDP,
+		.tot_len = htons(20 + 8 + LEN)};
+	struct udphdr udp = {.source = htons(p->port), .dest = htons(PORT), .len = htons(8 + LEN)};
+
+	memset(f, 0, HEAD + LEN);
+	put_be16(f + 12, ETH_P_IP);
+	memcpy(&ip.saddr, p->addr, 4);
+	memcpy(&ip.daddr, us, 4);
+	memcpy(f + 14, &ip, 20);
+	memcpy(f + 34, &udp, 8);
+	f += HEAD;
+	f[0] = p->first;
+	f[1] = p->second;
+	put_be16(f + 2, p->seq);
+	put_be32(f + 4, p->time);
+	put_be32(f + 8, p->ssrc);
+	if (tag_len == 4)
+		put_be32(f + LEN - 4, p->tag);
+	else if (tag_len == 1)
+		f[LEN - 1] = (uint8_t)p->tag;
+	return HEAD + LEN;
+}
+
+/* Runs the program on the packet. Returns its verdict. *ns: per packet. */
+static uint32_t run(const struct guard_packet *p, uint8_t tag_len, int repeat, uint32_t *ns)
+{
+	uint8_t f[HEAD + LEN], out[HEAD + LEN + 256];
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = f, .data_size_in = frame(f, p, tag_len),
+		.data_out = out, .data_size_out = sizeof(out), .repeat = repeat);
+
+	if (bpf_prog_test_run_opts(prog, &o))
+		die("BPF_PROG_TEST_RUN");
+	if (ns)
+		*ns = o.duration;
+	return o.retval;
+}
+
+static struct guard guard_now(void)
+{
+	struct guard g = {.window = {.ssrc = 7,
+				  .seq = 1000,
+				  .port = FROM,
+				  .types = {1, 0},
+				  .at_ns = clock_mono_ns()}};
+
+	memcpy(g.window.addr, them, 4);
+	return g;
+}
+
+static void fill_tags(struct guard *g, uint32_t bits)
+{
+	uint32_t tag[PREAUTH_WINDOW], n;
+	__u64 first;
+
+	preauth_window_init(&g->tags, 1000, bits);
+	n = preauth_window_room(&g->tags, &first);
+	for (uint32_t i = 0; i < n; i++)
+		tag[i] = (uint32_t)any();
+	preauth_window_add(&g->tags, tag, n);
+	g->window.flags |= GUARD_TAGS;
+	g->window.tag_len = bits == 32 ? 4 : 1;
+}
+
+/* --- Cost ------------------------------------------------------------------------------------- */
+
+/* Open periods pass packets: the best of several runs, each shorter than a period. */
+static void cost_of(
+	const char *what, struct guard *g, const struct guard_packet *p, int repeat, uint32_t want)
+{
+	uint32_t best = UINT32_MAX, ns, got = 0;
+
+	for (int i = 0; i < 20; i++) {
+		if (g) {
+			g->window.at_ns = clock_mono_ns();
+			g->window.epoch_ns =
+				g->window.at_ns - (8ull << GUARD_PERIOD_SHIFT) - (8ull << 20);
+		}
+		open_port(g);
+		got = run(p, g ? g->window.tag_len : 0, repeat, &ns);
+		if (got != want) {
+			fprintf(stderr, "xdp_guard: %s: verdict %u, not %u\n", what, got, want);
+			exit(1);
+		}
+		best = ns < best ? ns : best;
+	}
+	printf("%-44s %4u ns\n", what, best);
+}
+
+static void cost(int repeat)
+{
+	struct guard_packet p = {
+		.port = FROM, .first = 0x80, .second = 0, .seq = 1001, .ssrc = 7, .time = 160};
+	struct guard g = guard_now();
+	struct guard_packet q;
+
+	memcpy(p.addr, them, 4);
+	g.window.flags = GUARD_TIMES;
+	cost_of("true packet, no guard", NULL, &p, repeat, XDP_PASS);
+	cost_of("true packet, guard", &g, &p, repeat, XDP_PASS);
+	q = p;
+	q.port++;
+	cost_of("forged: other source port", &g, &q, repeat, XDP_DROP);
+	q = p;
+	q.first = 0;
+	cost_of("forged: STUN where none is expected", &g, &q, repeat, XDP_DROP);
+	q = p;
+	q.ssrc++;
+	cost_of("forged: SSRC", &g, &q, repeat, XDP_DROP);
+	q = p;
+	q.second = 5;
+	cost_of("forged: payload type", &g, &q, repeat, XDP_DROP);
+	q = p;
+	q.seq = 40000;
+	cost_of("forged: sequence number", &g, &q, repeat, XDP_DROP);
+	q = p;
+	q.time = 1u << 30;
+	cost_of("forged: timestamp", &g, &q, repeat, XDP_DROP);
+	fill_tags(&g, 32);
+	p.tag = g.tags.tag[1001 % PREAUTH_WINDOW];
+	cost_of("true packet, SRTP+ tag of 32 bits", &g, &p, repeat, XDP_PASS);
+	p.tag++;
+	cost_of("forged: SRTP+ tag of 32 bits", &g, &p, repeat, XDP_DROP);
+	fill_tags(&g, 4);
+	p.tag = (g.tags.tag[1001 % PREAUTH_WINDOW] & 15) ^ 1;
+	cost_of("forged: SRTP+ tag of 4 bits", &g, &p, repeat, XDP_DROP);
+}
+
+/* --- Agreement -------------------------------------------------------------------------------- */
+
+static struct guard random_guard(void)
+{
+	struct guard g = guard_now();
+
+	g.window.at_ns -= below(1ull << 33);
+	g.window.types[0] = below(2) ? any() : 0;
+	g.window.types[1] = below(2) ? any() : 0;
+	g.window.time = (uint32_t)any();
+	g.window.flags = (uint8_t)((any() & (GUARD_TIMES | GUARD_OTHER | GUARD_RTCP)));
+	g.window.epoch_ns = g.window.at_ns - below(1ull << 33);
+	if (below(2))
+		fill_tags(&g, below(2) ? 32 : 4);
+	return g;
+}
+
+static struct guard_packet random_packet(const struct guard *g)
+{
+	struct guard_packet p = {.port = (uint16_t)(below(20) ? FROM : below(65536)),
+		.first = (uint8_t)(below(20) ? 0x80 : any()),
+		.second = (uint8_t)any(),
+		.seq = (uint16_t)(g->window.seq + below(1400) - 400),
+		.time = (uint32_t)(g->window.time + below(5000000) - 2500000),
+		.ssrc = (uint32_t)(below(10) ? 7 : any())};
+
+	memcpy(p.addr, them, 4);
+	if (!below(20))
+		((uint8_t *)p.addr)[3]++;
+	p.tag = g->tags.tag[p.seq % PREAUTH_WINDOW] ^ (below(2) ? 1u << below(32) : 0);
+	if (g->window.tag_len == 1)
+		p.tag &= 15;
+	return p;
+}
+
+/* Returns how many verdicts differ. */
+static uint32_t check(uint32_t count)
+{
+	uint32_t seen[GUARD_RESULTS] = {0}, wrong = 0, unsure = 0;
+	int cpus = libbpf_num_possible_cpus();
+	uint64_t *each = calloc((size_t)cpus, sizeof(*each)), sum[GUARD_RESULTS] = {0};
+	struct guard g = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		enum guard_result before, after;
+		struct guard_packet p;
+		uint32_t got;
+
+		if (i % 100 == 0) {
+			g = random_guard();
+			open_port(&g);
+		}
+		p = random_packet(&g);
+		before = guard_check(&g, &p, clock_mono_ns());
+		got = run(&p, g.window.tag_len, 1, NULL);
+		after = guard_check(&g, &p, clock_mono_ns());
+		if (before != after) { /* a period has ended meanwhile */
+			unsure++;
+			continue;
+		}
+		seen[before]++;
+		if ((before == GUARD_PASS) != (got == XDP_PASS)) {
+			printf("%u: the program says %u, the header %u\n", i, got, before);
+			wrong++;
+		}
+	}
+	for (uint32_t r = 0; r < GUARD_RESULTS; r++) {
+		if (!each || bpf_map_lookup_elem(dropped, &r, each))
+			die("counters");
+		for (int c = 0; c < cpus; c++)
+			sum[r] += each[c];
+	}
+	free(each);
+	for (int r = 0; r < GUARD_RESULTS; r++) {
+		printf("%d: %u packets, %llu counted\n", r, seen[r], (unsigned long long)sum[r]);
+		wrong += seen[r] == 0 || (r && (sum[r] < seen[r] || sum[r] > seen[r] + unsure));
+	}
+	return wrong;
+}
+
+/* A rate of 1,000 per second: a burst of 250, then one per millisecond. Another address sends less
+ * than that. Returns how much was wrong. */
+static uint32_t limit(uint32_t count)
+{
+	const struct xdp_limits l = {.source_rate = 1000};
+	struct guard_packet p = {.port = FROM, .first = 0x80, .ssrc = 7}, other;
+	uint64_t start = clock_mono_ns(), ms, passed = 0, others = 0;
+	uint32_t zero = 0, asked = 0;
+
+	open_port(NULL);
+	put(limits, &zero, &l);
+	memcpy(p.addr, them, 4);
+	other = p;
+	((uint8_t *)other.addr)[3]++;
+	for (uint32_t i = 0; i < count; i++) {
+		passed += run(&p, 0, 1, NULL) == XDP_PASS;
+		if (i % (count / 200 + 1) == 0) {
+			asked++;
+			others += run(&other, 0, 1, NULL) == XDP_PASS;
+		}
+	}
+	ms = (clock_mono_ns() - start) / 1000000 + 1;
+	printf("%u packets in %llu ms: %llu passed; of another source %llu of %u\n", count,
+		(unsigned long long)ms, (unsigned long long)passed, (unsigned long long)others,
+		asked);
+	return (passed < 250) + (passed > 250 + ms * 11 / 10 + 2) + (others != asked);
+}
+
+int main(int argc, char **argv)
+{
+	int n = argc > 2 ? atoi(argv[2]) : 100000;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT]\n");
+		return 2;
+	}
+	load();
+	if (strcmp(argv[1], "check") == 0)
+		return check((uint32_t)n) != 0;
+	if (strcmp(argv[1], "limit") == 0)
+		return limit((uint32_t)n) != 0;
+	cost(n);
+	return 0;
+}
