@@ -70,8 +70,6 @@ static inline __attribute__((always_inline)) bool fast(const struct media *m, co
 	if (!(law ? s->convert : s->fast) || !s->learn.confirmed || len < RTP_FIXED_LEN ||
 		len > ARENA_MAX_PACKET)
 		return false;
-	if (law && (p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8))
-		return false;
 	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
 		return false;
@@ -81,6 +79,8 @@ static inline __attribute__((always_inline)) bool fast(const struct media *m, co
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
 		return false;
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
+		return false;
+	if (law && __builtin_expect(p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8, 0))
 		return false;
 	to = s->cfg.rtp_to;
 	target = &m->stream[to];
