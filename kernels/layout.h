@@ -81,7 +81,7 @@ XC_ASSERT_SIZE(xc_key, 576);
 #define XC_LAW_KEEP      0
 #define XC_LAW_U_TO_A    1 /* PCMU becomes PCMA: ITU-T G.711, table 3 */
 #define XC_LAW_A_TO_U    2 /* PCMA becomes PCMU: table 4 */
-#define XC_LAW(convert)  ((convert) & 3)
+#define XC_LAW(convert)  ((convert)&3)
 #define XC_FLIP(convert) ((convert) >> 8)
 
 /* One packet: authenticate and decrypt under rx_key, encrypt and authenticate under tx_key.

@@ -11,8 +11,8 @@
 #include "batch/kernels.h"
 
 /* Each source uses those above it. */
-static const char *const order[] = {"layout.h", "lanes.cl", "sha1.cl", "g711.cl", "aes_ni.cl", "aes_ct.cl",
-	"ghash_ni.cl", "ghash_ct.cl", "gcm.cl", "f8.cl", "recrypt.cl"};
+static const char *const order[] = {"layout.h", "lanes.cl", "sha1.cl", "g711.cl", "aes_ni.cl",
+	"aes_ct.cl", "ghash_ni.cl", "ghash_ct.cl", "gcm.cl", "f8.cl", "recrypt.cl"};
 
 _Static_assert(ARRAY_LEN(order) == OPENCL_SOURCES, "all of them");
 

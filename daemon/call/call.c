@@ -12,6 +12,7 @@
 #include "call/apply.h"
 #include "call/closing.h"
 #include "call/gate.h"
+#include "call/law.h"
 #include "call/pierce.h"
 #include "call/query.h"
 #include "call/session_places.h"
@@ -67,6 +68,8 @@ static void account(struct calls *c, const struct call *call, bool in)
 				c->counters.suite[srtp_params_suite(&l->rx)] += one;
 			if (l->active && l->rx.pass)
 				c->counters.passed += one;
+			if (law_pair(call, call->side[s], i) >= 0)
+				c->counters.transcoded[law_pair(call, call->side[s], i)] += one;
 		}
 }
 

@@ -140,6 +140,8 @@ struct calls_ended { /* statistics of ended calls */
 	uint64_t duration_ns;
 };
 
+#define CALL_CODEC_PAIRS 2
+extern const char *const call_codec_pair[CALL_CODEC_PAIRS]; /* "PCMU to PCMA" */
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
@@ -153,6 +155,8 @@ struct calls_counters {
 	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
 	/* likewise, passed through under the terminals' own keys */
 	uint64_t passed;
+	/* m-lines of one side whose packets are transcoded, by pair */
+	uint64_t transcoded[CALL_CODEC_PAIRS];
 	struct calls_ended ended;
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);

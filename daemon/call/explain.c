@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/law.h"
 #include "call/sight.h"
 #include "call/table.h"
 #include "keying/keying.h"
@@ -366,6 +367,8 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add(x, d, "kind", l->kind);
 	if (l->codec[0])
 		add(x, d, "codec", l->codec);
+	if (law_pair_text(x->call, s, media))
+		add(x, d, "transcoded", law_pair_text(x->call, s, media));
 	add(x, d, "protocol",
 		sdp_proto_name(l->active          ? l->proto
 				: l->said.relayed ? l->said.proto

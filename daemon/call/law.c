@@ -5,7 +5,7 @@
 
 _Static_assert(SDP_LAWS == 2 && ARRAY_LEN(((struct leg *)0)->law) == SDP_LAWS, "two laws");
 
-const char *const law_pair_name[LAW_PAIRS] = {"PCMU to PCMA", "PCMA to PCMU"};
+const char *const call_codec_pair[CALL_CODEC_PAIRS] = {"PCMU to PCMA", "PCMA to PCMU"};
 
 static uint32_t convert(const uint8_t from[SDP_LAWS], const uint8_t to[SDP_LAWS])
 {
@@ -34,19 +34,22 @@ uint32_t law_convert(const struct leg *l, const struct leg *peer)
 	return convert(l->law, peer->law);
 }
 
-int law_pair_index(const struct leg *l, const struct leg *peer)
+int law_pair(const struct call *c, const struct side *s, uint32_t media)
 {
-	uint32_t e = peer ? law_convert(l, peer) : 0;
+	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);
+	uint32_t e = 0;
 
+	if (l && peer && l->active && peer->active && !s->parked && !s->echo)
+		e = law_convert(l, peer);
 	for (; e; e >>= 16)
 		if (e >> 14 & 3)
 			return (e >> 14 & 3) == XC_LAW_A_TO_U;
 	return -1;
 }
 
-const char *law_pair(const struct leg *l, const struct leg *peer)
+const char *law_pair_text(const struct call *c, const struct side *s, uint32_t media)
 {
-	int pair = law_pair_index(l, peer);
+	int pair = law_pair(c, s, media);
 
-	return pair < 0 ? NULL : law_pair_name[pair];
+	return pair < 0 ? NULL : call_codec_pair[pair];
 }

@@ -7,11 +7,10 @@
 
 /* media_stream_cfg.convert of the leg's packets to its peer. 0: they leave unchanged. */
 uint32_t law_convert(const struct leg *l, const struct leg *peer);
-/* The codecs of that conversion: "PCMU to PCMA". NULL: none. */
-const char *law_pair(const struct leg *l, const struct leg *peer);
-/* The same by number: 0 PCMU to PCMA, 1 PCMA to PCMU; -1: none. */
-int law_pair_index(const struct leg *l, const struct leg *peer);
-#define LAW_PAIRS 2
-extern const char *const law_pair_name[LAW_PAIRS];
+/* How the packets of this m-line's terminal leave now: as an index of call_codec_pair; -1: as they
+ * came. */
+int law_pair(const struct call *c, const struct side *s, uint32_t media);
+/* The same as a name; NULL: as they came. */
+const char *law_pair_text(const struct call *c, const struct side *s, uint32_t media);
 
 #endif

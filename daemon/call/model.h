@@ -92,8 +92,8 @@ struct leg {
 	enum sdp_dir dir;
 	struct endpoint remote, rtcp_remote;
 	bool mux;
-	uint64_t events[2];         /* bit per payload type: telephone events, of both sides */
-	uint8_t quiet;              /* MEDIA_QUIET_* */
+	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
+	uint8_t quiet;      /* MEDIA_QUIET_* */
 	/* payload types of PCMU and PCMA that the terminal agreed to, + 1; 0 = none (call/law.h) */
 	uint8_t law[2];
 	bool feedback;              /* it wrote a=rtcp-fb, under whichever profile */

@@ -55,7 +55,7 @@ struct plan {
 		 * types whose lines are removed; lines to add. */
 		struct str formats, type_lines;
 		uint64_t drop_types[2];
-	} * media;                         /* [sdp.media_count], in the pool */
+	} * media; /* [sdp.media_count], in the pool */
 };
 
 /* Adds to the warning, separated by "; ". */

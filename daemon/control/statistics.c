@@ -89,7 +89,7 @@ static void fill_control(const struct statistics *s, struct pool *p, struct ngva
 
 void statistics_fill(const struct statistics *s, struct pool *p, struct ngval *dict)
 {
-	struct ngval *suites;
+	struct ngval *suites, *list;
 
 	fill_current(s->calls, p, ngval_add_dict(p, dict, STR("currentstatistics")));
 	fill_total(s, p, ngval_add_dict(p, dict, STR("totalstatistics")));
@@ -98,5 +98,14 @@ void statistics_fill(const struct statistics *s, struct pool *p, struct ngval *d
 	suites = ngval_add_dict(p, dict, STR("mediasuites"));
 	for (uint32_t i = 0; i < SUITE_COUNT; i++)
 		add(p, suites, i ? srtp_suite_get(i)->name : "plain", s->calls->suite[i]);
-	ngval_add_list(p, dict, STR("transcoders")); /* there are none */
+	list = ngval_add_list(p, dict, STR("transcoders"));
+	for (int i = 0; i < CALL_CODEC_PAIRS; i++) {
+		struct ngval *d;
+
+		if (!s->calls->transcoded[i])
+			continue;
+		d = ngval_add_dict(p, list, STR_NONE);
+		ngval_add_str(p, d, STR("chain"), str_from(call_codec_pair[i]));
+		add(p, d, "num", s->calls->transcoded[i]);
+	}
 }

@@ -86,8 +86,6 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	if (!(kind == CONVERTED ? s->convert : s->fast) || !s->learn.confirmed ||
 		len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
 		return MEDIA_FAST_NO;
-	if (kind == CONVERTED && (p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8))
-		return MEDIA_FAST_NO;
 	/* Version 2, any padding bit, no CSRCs, and not RTCP by RFC 5761. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
 		return MEDIA_FAST_NO;
@@ -97,6 +95,8 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
 		return MEDIA_FAST_NO;
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
+		return MEDIA_FAST_NO;
+	if (kind == CONVERTED && __builtin_expect(p[0] & RTP_P_BIT || m->ctx[s->cfg.ctx].rx.f8, 0))
 		return MEDIA_FAST_NO;
 	to = s->cfg.rtp_to;
 	target = &m->stream[to];

@@ -121,11 +121,6 @@
 	/* drop other sources after confirmation */ \
 	X(bool, strict_source, , BY_VALUE, ANY, ANY, \
 		SAVED_CALL(FLAG("ss", call, strict_source))) \
-	/* another source may take over at any time */ \
-	X(bool, media_handover, , BY_VALUE, ZERO, NOT_FROM_TO, \
-		SAVED_SIDE(FLAG("ho", side, media_handover))) \
-	/* never send to the source of packets */ \
-	X(bool, asymmetric, , BY_VALUE, ZERO, ANY, SAVED_SIDE(FLAG("as", side, asymmetric))) \
 	/* dropped last on overload, see media_shed() */ \
 	X(bool, emergency, , BY_VALUE, ANY, ANY, SAVED_SIDE(FLAG("em", side, emergency))) \
 	X(uint8_t, tos, , BY_VALUE, ANY, ANY, SAVED_CALL(NUM("tos", call, tos, 255))) \
@@ -137,12 +132,13 @@
 	/* enum media_learning */ \
 	X(uint8_t, learning, , BY_VALUE, ANY, ANY, \
 		SAVED_CALL(NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC))) \
-	/* another terminal answered: start learning again */ \
-	X(bool, relearn, , BY_EVENT, ANY, ANY, NOT_SAVED) \
 	/* send nothing to this terminal before it sent a packet: media_stream.look */ \
 	X(bool, wait, , BY_VALUE, ANY, NOT_HEARER, SAVED_SIDE(FLAG("nw", side, nat_wait))) \
-	/* see copy */ \
-	X(bool, listener, , BY_VALUE, ZERO, FLOW, SAVED_SIDE(FLAG("li", side, listener))) \
+	/* MEDIA_CONVERT()s: payload types whose packets leave for rtp_to in the other law of G.711, \
+	 * or under another number. At most two, one in each half. See media_convert(). */ \
+	X(uint32_t, convert, , BY_VALUE, ZERO, NOT_FROM, \
+		SAVED_LEG(NUM("w0", leg, law[0], 128)) \
+		SAVED_LEG(NUM("w1", leg, law[1], 128))) \
 	/* recording of the packets received here, 0 = none */ \
 	X(uint32_t, tap, , BY_VALUE, ANY, NOT_FROM, \
 		SAVED_CALL(NUM("tap", call, tap, UINT32_MAX)) \
@@ -154,6 +150,15 @@
 	X(struct endpoint, remote, , BY_ENDPOINT, ANY, ANY, \
 		SAVED_LEG(ADDR_ROW("r", leg, remote)) \
 		SAVED_LEG(ADDR_ROW("c", leg, rtcp_remote))) \
+	/* another source may take over at any time */ \
+	X(bool, media_handover, , BY_VALUE, ZERO, NOT_FROM_TO, \
+		SAVED_SIDE(FLAG("ho", side, media_handover))) \
+	/* never send to the source of packets */ \
+	X(bool, asymmetric, , BY_VALUE, ZERO, ANY, SAVED_SIDE(FLAG("as", side, asymmetric))) \
+	/* another terminal answered: start learning again */ \
+	X(bool, relearn, , BY_EVENT, ANY, ANY, NOT_SAVED) \
+	/* see copy */ \
+	X(bool, listener, , BY_VALUE, ZERO, FLOW, SAVED_SIDE(FLAG("li", side, listener))) \
 	/* First listener: stream handle + 1, by [rtcp]; in a listener's stream, the next \
 	 * listener. 0 = none. Listeners get copies of the packets received here, under their \
 	 * own keys. */ \
@@ -191,11 +196,6 @@
 	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
 	/* the destination streams are bundled */ \
 	X(bool, to_bundle, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
-	/* MEDIA_CONVERT()s: payload types whose packets leave for rtp_to in the other law of G.711, \
-	 * or under another number. At most two, one in each half. See media_convert(). */ \
-	X(uint32_t, convert, , BY_VALUE, ZERO, NOT_FROM, \
-		SAVED_LEG(NUM("w0", leg, law[0], 128)) \
-		SAVED_LEG(NUM("w1", leg, law[1], 128))) \
 	/* ID of the header extension for the MID, 0 = none */ \
 	X(uint8_t, mid_ext, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("me", leg, mid_ext, 255))) \
 	/* the m-line's MID, zero-padded; and its payload types as a bit mask */ \

@@ -74,6 +74,11 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "media_passed_through", GAUGE,
 		"Passed-through streams, relayed unchanged under the terminals' own keys.",
 		c.passed);
+	metrics_family(b, "media_transcoded", GAUGE,
+		"Streams whose packets are transcoded, by side and pair of codecs.");
+	for (int i = 0; i < CALL_CODEC_PAIRS; i++)
+		metrics_u64(b, "media_transcoded", label(text, "codecs", call_codec_pair[i]),
+			c.transcoded[i]);
 	metrics_one(b, "streams", GAUGE, "Local ports used by calls.", c.streams);
 }
 

@@ -2,33 +2,6 @@
 /* Attributes in and out, and the sections of a session description (proto/sdp_filter.h). */
 #include "proto/sdp_filter_int.h"
 
-struct str sdp_section_line(struct str *rest)
-{
-	const char *end = rest->len ? memchr(rest->s, '\n', rest->len) : NULL;
-	struct str line = {rest->s, end ? (size_t)(end - rest->s) + 1 : rest->len};
-
-	rest->s += line.len;
-	rest->len -= line.len;
-	return line;
-}
-
-struct str sdp_section_bare(struct str line)
-{
-	while (line.len && (line.s[line.len - 1] == '\n' || line.s[line.len - 1] == '\r'))
-		line.len--;
-	return line;
-}
-
-bool sdp_section_starts(struct str s, struct str with)
-{
-	return s.len >= with.len && memcmp(s.s, with.s, with.len) == 0;
-}
-
-struct str sdp_section_rest(struct str s, size_t from)
-{
-	return (struct str){s.s + from, s.len - from};
-}
-
 /* --- Attributes ------------------------------------------------------------------------------- */
 
 static bool in_section(const struct sdp_attr_rule *r, const struct sdp_section *s)

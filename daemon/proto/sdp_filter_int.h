@@ -25,11 +25,33 @@ struct sdp_section {
 };
 
 /* The next line with its end; rest is what follows. */
-struct str sdp_section_line(struct str *rest);
+static inline struct str sdp_section_line(struct str *rest)
+{
+	const char *end = rest->len ? memchr(rest->s, '\n', rest->len) : NULL;
+	struct str line = {rest->s, end ? (size_t)(end - rest->s) + 1 : rest->len};
+
+	rest->s += line.len;
+	rest->len -= line.len;
+	return line;
+}
+
 /* Without its end. */
-struct str sdp_section_bare(struct str line);
-bool sdp_section_starts(struct str s, struct str with);
-struct str sdp_section_rest(struct str s, size_t from);
+static inline struct str sdp_section_bare(struct str line)
+{
+	while (line.len && (line.s[line.len - 1] == '\n' || line.s[line.len - 1] == '\r'))
+		line.len--;
+	return line;
+}
+
+static inline bool sdp_section_starts(struct str s, struct str with)
+{
+	return s.len >= with.len && memcmp(s.s, with.s, with.len) == 0;
+}
+
+static inline struct str sdp_section_rest(struct str s, size_t from)
+{
+	return (struct str){s.s + from, s.len - from};
+}
 
 /* Applies the rules to the codecs of the section. *emptied: see sdp_filter_apply(). */
 void sdp_codecs_look(struct sdp_section *s, const struct sdp_filter *f, uint32_t *emptied);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C that follows the standards: FIPS-197 AES, FIPS-180
- * SHA-1, SP 800-38D GCM, ITU-T G.711, RFC 3711 4.1 (CM, F8) and 4.2 (HMAC), RFC 6188, RFC 7714. Engines are
+ * SHA-1, SP 800-38D GCM, RFC 3711 4.1 (CM, F8) and 4.2 (HMAC), RFC 6188, RFC 7714. Engines are
  * tested against it, so it must stay readable. It is too slow for ordinary packets. Key derivation
  * uses its primitives, so no branch and no look-up depends on a secret (t/ct), and tags are
  * compared in constant time. Pure. */

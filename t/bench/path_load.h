@@ -13,7 +13,7 @@ struct path_case {
 	uint32_t calls, batch, payload;
 	const char *device;
 	bool opencl;
-	bool convert; /* PCMU on side a, PCMA on side b */
+	bool convert;        /* PCMU on side a, PCMA on side b */
 	uint32_t device_min; /* 0: calibrated */
 };
 

@@ -28,9 +28,9 @@ def wait_for(what, check, seconds=60):
 class Phone:
     number = 0
 
-    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060):
+    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060, codec="PCMU"):
         """account: the parameters behind the URI in baresip's accounts file. tone: the tone it
-        plays, Hz. dial: called at the start."""
+        plays, Hz. dial: called at the start. codec: its only one."""
         Phone.number += 1
         self.net, self.ns, self.name, self.tone = net, ns, name, tone
         self.folder = os.path.join(folder, name)
@@ -46,7 +46,7 @@ class Phone:
             f.write(text.replace("127.0.0.1:5555", f"127.0.0.1:{self.cons}").replace("sip_transports udp\n", "" if "sip_transports" in config else
                                                                                     "sip_transports udp\n") + config)
         with open(os.path.join(self.folder, "accounts"), "w", encoding="ascii") as f:
-            f.write(account + ";audio_codecs=PCMU/8000/1\n")
+            f.write(account + f";audio_codecs={codec}/8000/1\n")
         # No line end, because baresip would send it, too.
         with open(os.path.join(self.folder, "uuid"), "w", encoding="ascii") as f:
             f.write("00000000-0000-0000-0000-%012d" % Phone.number)

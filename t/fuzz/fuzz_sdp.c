@@ -48,13 +48,17 @@ static void try_filter(struct str written, uint32_t media, struct pool *p, uint8
 	static const struct str names[] = {
 		{"all", 3}, {"PCMA", 4}, {"opus", 4}, {"telephone-event", 15}};
 	static struct sdp again;
-	struct sdp_filter f = {.codecs = 2, .attrs = 2};
+	struct sdp_filter f = {.codecs = how & 0x20 ? 4 : 2, .attrs = 2};
+	struct sdp_laws laws;
 	uint32_t emptied;
 	struct str body;
 
-	f.codec[0] = (struct sdp_codec_rule){SDP_CODEC_STRIP, names[how & 3]};
+	f.codec[0] = (struct sdp_codec_rule){
+		how & 0x40 ? SDP_CODEC_MASK : SDP_CODEC_STRIP, names[how & 3]};
 	f.codec[1] = (struct sdp_codec_rule){
 		how & 4 ? SDP_CODEC_OFFER : SDP_CODEC_EXCEPT, names[how >> 3 & 3]};
+	f.codec[2] = (struct sdp_codec_rule){SDP_CODEC_TRANSCODE, names[1]};
+	f.codec[3] = (struct sdp_codec_rule){SDP_CODEC_ACCEPT, names[0]};
 	f.attr[0] = (struct sdp_attr_rule){SDP_ATTR_REMOVE, STR("audio"), STR("ptime"), STR_NONE};
 	f.attr[1] = (struct sdp_attr_rule){SDP_ATTR_ADD, STR("session"), STR("x:y"), STR_NONE};
 	body = sdp_filter_apply(&f, p, written, &emptied);
@@ -63,6 +67,10 @@ static void try_filter(struct str written, uint32_t media, struct pool *p, uint8
 	must(sdp_parse(&again, p, body, NULL) == SDP_OK || body.len > SDP_MAX_LEN ||
 		pool_failed(p));
 	must(body.len > SDP_MAX_LEN || pool_failed(p) || again.media_count == media);
+	for (uint32_t i = 0; i < again.media_count && body.len <= SDP_MAX_LEN; i++) {
+		sdp_filter_laws(&f, &again.media[i], &laws);
+		must(laws.theirs[0] <= 128 && laws.told[1] <= 128);
+	}
 }
 
 static void try_edits(const struct sdp *s, struct pool *p, uint8_t how)

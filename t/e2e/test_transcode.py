@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Phones with different codecs: real calls through Kamailio with our module, and a daemon that is
+killed while packets are converted."""
+import os
+import tempfile
+
+import g711
+import redisrig
+import relay
+import test_ng
+from baresip import Phone, wait_for
+from run import Skip, cases
+from test_module import BOTH, needs, proxy, quoted
+from test_redis import kill, state
+
+MORE = "ICE=remove replace-origin direction=caller direction=callee codec-transcode-PCMU codec-transcode-PCMA"
+KEYS = {"RTP": "", "SRTP": ";mediaenc=srtp-mand"}
+PROFILE = {"RTP": "RTP/AVP", "SRTP": "RTP/SAVP"}
+ADDRESS = {"caller": "10.200.1.2", "callee": "10.200.2.2"}
+
+
+def baresip(net, folder, name, keys, **more):
+    """A phone whose only codec is that of more."""
+    account = f'<sip:{name}@{ADDRESS[name]}>;regint=0{KEYS[keys]};answermode=auto;outbound="sip:10.200.{1 + (name == "callee")}.1:5060;transport=udp"'
+    return Phone(net, folder, name, name, ADDRESS[name], account, {"caller": 440, "callee": 1000}[name], **more)
+
+
+@cases(("SRTP", "PCMU", "SRTP", "PCMA", "opencl"), ("SRTP", "PCMA", "RTP", "PCMU", "serial"), ("RTP", "PCMU", "RTP", "PCMA", "serial"))
+def test_phones_with_different_codecs(net, caller_keys, caller_codec, callee_keys, callee_codec, engine):
+    """Each hears the other's tone: it would be noise in the wrong law."""
+    needs()
+    if not os.access("/usr/bin/baresip", os.X_OK):
+        raise Skip("baresip is not installed")
+    options = ["--opencl-min=1"] if engine == "opencl" else []
+    daemon = relay.Xcipherd(net, f"--engine={engine}", "--delete-delay=0", *options, addresses=BOTH).wait_ready()
+    with tempfile.TemporaryDirectory(prefix="xcipher-codecs-") as folder:
+        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(f"{PROFILE[callee_keys]} {MORE}"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
+        callee = baresip(net, folder, "callee", callee_keys, codec=callee_codec)
+        caller = baresip(net, folder, "caller", caller_keys, codec=caller_codec, dial=f"sip:callee@{ADDRESS['callee']}")
+        for phone in (caller, callee):
+            phone.talks()
+        for phone in (caller, callee):
+            phone.records()
+        query = daemon.client.call("query", call_id=daemon.client.call("list")["calls"][0])
+        medias = [t["medias"][0] for t in query["tags"].values()]
+        assert {m["codec"] for m in medias} == {"PCMU/8000", "PCMA/8000"}, medias
+        assert {m["transcoded"] for m in medias} == {"PCMU to PCMA", "PCMA to PCMU"}, medias
+        for phone in (caller, callee):
+            phone.stop()
+        assert caller.heard(callee) > 0.9 and callee.heard(caller) > 0.9, (caller.heard(callee), callee.heard(caller))
+        assert kam.stop() == 0
+    daemon.stop()
+
+
+class Terminal(test_ng.Phone):
+    """codec: its payload type."""
+    codec = 0
+
+    def sdp(self, direction="sendrecv"):
+        return super().sdp(direction).replace(f"{self.profile} 0 ", f"{self.profile} {self.codec} ")
+
+
+def test_conversion_goes_on_after_a_crash(net):
+    if not redisrig.have():
+        raise Skip("redis-server is not installed")
+    redis = redisrig.Redis(net)
+    options = ["--engine=serial", *redis.daemon_options()]
+    daemon = relay.Xcipherd(net, *options, addresses=BOTH).wait_ready()
+    a, b = Terminal(net, "caller", "10.200.1.2", "80"), Terminal(net, "callee", "10.200.2.2")
+    b.codec = 8
+    call = {"call_id": "crash", "from_tag": "a"}
+
+    def talk():
+        for one, other, kind, becomes, convert in ((a, b, 0, 8, g711.to_alaw), (b, a, 8, 0, g711.to_ulaw)):
+            word = os.urandom(160)
+
+            def arrives(one=one, other=other, kind=kind, word=word):
+                one.send(word, kind)
+                return other.hears(1)
+            assert wait_for("a packet", arrives) == (becomes, convert(word))
+    b.told(daemon.client.call("offer", **call, sdp=a.sdp(), transport_protocol="RTP/AVP", codec={"mask": ["PCMU"], "transcode": ["PCMA"]},
+                              direction=["caller", "callee"])["sdp"])
+    a.told(daemon.client.call("answer", **call, to_tag="b", sdp=b.sdp())["sdp"])
+    talk()
+    wait_for("a saved call", lambda: state(daemon)["written"])
+    kill(daemon)
+    daemon = relay.Xcipherd(net, *options, addresses=BOTH).wait_ready()
+    wait_for("the call", lambda: daemon.client.call("list")["calls"] == ["crash"])
+    medias = {tag: t["medias"][0] for tag, t in daemon.client.call("query", call_id="crash")["tags"].items()}
+    assert medias["a"]["transcoded"] == "PCMU to PCMA" and medias["b"]["transcoded"] == "PCMA to PCMU", medias
+    talk()
+    daemon.stop()
+    redis.stop()
