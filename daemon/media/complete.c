@@ -489,34 +489,54 @@ static uint8_t complete_other_way(struct media *m, const struct arena *a, struct
 	return complete(m, a, n, in, j, status, out);
 }
 
-uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
-	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
+struct burst { /* what media_complete() gets */
+	struct packet_in *in;
+	const struct xc_job *job;
+	const uint32_t *status;
+	uint32_t jobs;
+	struct packet_out *out;
+};
+
+/* tagged is constant where this is inlined: some contexts have SRTP+ tags. */
+static inline __attribute__((always_inline)) uint32_t complete_burst(
+	struct media *m, const struct arena *a, const struct burst b, const bool tagged)
 {
 	uint32_t outs = 0;
-	bool unchanged; /* no command has changed it since the burst was prepared */
+	/* No command has changed it since the burst was prepared. */
+	bool unchanged = m->changed < m->done;
 
-	(void)n;
-	assert(m->done < m->burst);
-	media_lane_use(m, ++m->done);
-	unchanged = m->changed < m->done;
-	for (uint32_t k = 0; k < jobs; k++) {
+	for (uint32_t k = 0; k < b.jobs; k++) {
 		struct note *note = &m->note[k];
-		struct packet_in *p = &in[note->in];
+		struct packet_in *p = &b.in[note->in];
+		uint32_t ahead = k + MEDIA_PREFETCH_JOBS;
 		uint8_t v;
 
-		if (k + MEDIA_PREFETCH_JOBS < jobs)
-			media_prefetch_jobs(m, &m->note[k + MEDIA_PREFETCH_JOBS]);
-		if (note->fast && status[k] == XC_OK && unchanged &&
-			fast_path(m, a, note, p, &job[k], &out[outs]))
+		if (ahead < b.jobs)
+			media_prefetch_jobs(m, &m->note[ahead]);
+		if (tagged && ahead < b.jobs)
+			media_prefetch_tags_job(m, &m->note[ahead], &b.job[ahead]);
+		if (note->fast && b.status[k] == XC_OK && unchanged &&
+			fast_path(m, a, note, p, &b.job[k], &b.out[outs]))
 			v = PACKET_SENT;
 		else
-			v = complete_other_way(m, a, note, p, &job[k], status[k], &out[outs]);
+			v = complete_other_way(m, a, note, p, &b.job[k], b.status[k], &b.out[outs]);
 		m->out_stream[outs] = note->to;
 		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)
 			p->verdict = v;
 	}
 	return outs;
+}
+
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
+	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
+{
+	const struct burst b = {in, job, status, jobs, out};
+
+	(void)n;
+	assert(m->done < m->burst);
+	media_lane_use(m, ++m->done);
+	return m->taggers ? complete_burst(m, a, b, true) : complete_burst(m, a, b, false);
 }
 
 void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n)

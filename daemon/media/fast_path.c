@@ -113,8 +113,8 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,
-		.fast = !tagged,
-		.fast_tagged = tagged,
+		.fast = !tagged || !(rx->rx.tagged | tx->tx.tagged),
+		.fast_tagged = tagged && (rx->rx.tagged | tx->tx.tagged),
 		.copy_of = MEDIA_NONE};
 	return MEDIA_FAST_YES;
 }

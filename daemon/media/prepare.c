@@ -526,43 +526,55 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 	return jobs;
 }
 
-/* Prepares packet i by a path other than media_fast(). Returns the number of jobs. */
-static uint32_t prepare_other(struct media *m, const struct arena *a, struct packet_in *in,
-	uint32_t n, uint32_t i, struct xc_job *job, uint32_t jobs)
-{
-	if (!m->taggers)
-		return prepare_one(m, a, in, n, i, job, jobs);
-	switch (media_fast_tagged(m, a, in, i, &m->note[jobs], &job[jobs])) {
-	case MEDIA_FAST_YES:
-		in[i].verdict = PACKET_JOB;
-		return jobs + 1;
-	case MEDIA_FAST_FORGED:
-		in[i].verdict = media_drop(m, m->in_stream[i], PACKET_DROP_FORGED);
-		return jobs;
-	case MEDIA_FAST_NO:
-		break;
-	}
-	return prepare_one(m, a, in, n, i, job, jobs);
-}
-
-uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
-	struct xc_job *job)
+/* Where no context has SRTP+ tags. */
+static uint32_t prepare_burst(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, struct xc_job *job)
 {
 	uint32_t jobs = 0;
 
-	assert(n <= m->cfg.burst_max);
-	assert(m->burst - m->done < m->bursts);
-	media_lane_use(m, ++m->burst);
-	media_slots_begin(m, in, n);
-	media_prefetch_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		media_prefetch(m, in, n, i);
 		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs])) {
 			in[i].verdict = PACKET_JOB;
 			jobs++;
 		} else {
-			jobs = prepare_other(m, a, in, n, i, job, jobs);
+			jobs = prepare_one(m, a, in, n, i, job, jobs);
 		}
 	}
 	return jobs;
+}
+
+/* Where some have. */
+static uint32_t prepare_tagged(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, struct xc_job *job)
+{
+	uint32_t jobs = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		media_prefetch(m, in, n, i);
+		media_prefetch_tags(m, a, in, n, i);
+		switch (media_fast_tagged(m, a, in, i, &m->note[jobs], &job[jobs])) {
+		case MEDIA_FAST_YES:
+			in[i].verdict = PACKET_JOB;
+			jobs++;
+			break;
+		case MEDIA_FAST_FORGED:
+			in[i].verdict = media_drop(m, m->in_stream[i], PACKET_DROP_FORGED);
+			break;
+		case MEDIA_FAST_NO:
+			jobs = prepare_one(m, a, in, n, i, job, jobs);
+		}
+	}
+	return jobs;
+}
+
+uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
+	struct xc_job *job)
+{
+	assert(n <= m->cfg.burst_max);
+	assert(m->burst - m->done < m->bursts);
+	media_lane_use(m, ++m->burst);
+	media_slots_begin(m, in, n);
+	media_prefetch_begin(m, in, n);
+	return m->taggers ? prepare_tagged(m, a, in, n, job) : prepare_burst(m, a, in, n, job);
 }

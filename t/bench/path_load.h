@@ -14,6 +14,7 @@ struct path_case {
 	const char *device;
 	bool opencl;
 	uint32_t device_min; /* 0: calibrated */
+	uint8_t preauth;     /* of both sides, as media_crypto.preauth; not chain */
 };
 
 struct path {
