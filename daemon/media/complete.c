@@ -165,9 +165,17 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j)
 {
 	uint32_t tap = m->stream[n->stream].cfg.tap;
+	struct xc_job said;
 
-	if (tap && m->cfg.tap && j->rx_key != MEDIA_NONE)
-		m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
+	if (!tap || !m->cfg.tap || j->rx_key == MEDIA_NONE)
+		return;
+	if (n->rx->rx.tagged && !(j->flags & XC_JOB_RTCP) &&
+		media_tag_chains(&n->rx->rx, &n->rx->cfg->rx)) {
+		said = *j;
+		said.flags |= PACKET_JOB_BLOCK;
+		j = &said;
+	}
+	m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
 }
 
 /* Commits a received packet if it is authentic and new. PACKET_SENT: continue. */
@@ -517,22 +525,25 @@ static uint8_t complete_other_way(struct media *m, const struct arena *a, struct
 	return complete(m, a, n, in, r, out);
 }
 
-uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in,
-	const struct batch *b, struct packet_out *out)
+/* tagged is constant where this is inlined: some contexts have SRTP+ tags. */
+static inline __attribute__((always_inline)) uint32_t complete_burst(struct media *m,
+	const struct arena *a, struct packet_in *in, const struct batch *b, struct packet_out *out,
+	const bool tagged)
 {
 	uint32_t outs = 0;
-	bool unchanged; /* no command has changed it since the burst was prepared */
+	/* No command has changed it since the burst was prepared. */
+	bool unchanged = m->changed < m->done;
 
-	assert(m->done < m->burst);
-	media_lane_use(m, ++m->done);
-	unchanged = m->changed < m->done;
 	for (uint32_t k = 0; k < b->n; k++) {
 		struct note *note = &m->note[k];
 		struct packet_in *p = &in[note->in];
+		uint32_t ahead = k + MEDIA_PREFETCH_JOBS;
 		uint8_t v;
 
-		if (k + MEDIA_PREFETCH_JOBS < b->n)
-			media_prefetch_jobs(m, &m->note[k + MEDIA_PREFETCH_JOBS]);
+		if (ahead < b->n)
+			media_prefetch_jobs(m, &m->note[ahead]);
+		if (tagged && ahead < b->n)
+			media_prefetch_tags_job(m, &m->note[ahead], &b->job[ahead]);
 		if (note->fast && b->status[k] == XC_OK && unchanged &&
 			fast_path(m, a, note, p, &b->job[k], &out[outs]))
 			v = PACKET_SENT;
@@ -545,6 +556,15 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in
 			p->verdict = v;
 	}
 	return outs;
+}
+
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in,
+	const struct batch *b, struct packet_out *out)
+{
+	assert(m->done < m->burst);
+	media_lane_use(m, ++m->done);
+	return m->taggers ? complete_burst(m, a, in, b, out, true)
+			  : complete_burst(m, a, in, b, out, false);
 }
 
 void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n)

@@ -140,8 +140,8 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,
-		.fast = kind != TAGGED,
-		.fast_tagged = kind == TAGGED,
+		.fast = kind != TAGGED || !(rx->rx.tagged | tx->tx.tagged),
+		.fast_tagged = kind == TAGGED && (rx->rx.tagged | tx->tx.tagged),
 		.copy_of = MEDIA_NONE};
 	return MEDIA_FAST_YES;
 }

@@ -140,11 +140,11 @@ static void tags_set(struct media *m, struct media_ctx *c, const struct media_ct
 	m->taggers += has_tags(cfg);
 	m->taggers -= has_tags(old);
 	if (has_tags(cfg) &&
-		(cfg->rx_new || old->rx.preauth != cfg->rx.preauth ||
+		(!c->rx.set || cfg->rx_new || old->rx.preauth != cfg->rx.preauth ||
 			old->tx.preauth != cfg->tx.preauth ||
 			old->rx.preauth_slot != cfg->rx.preauth_slot ||
 			old->tx.preauth_slot != cfg->tx.preauth_slot))
-		media_tags_forget(m, (uint32_t)(c - m->ctx));
+		media_tags_forget(m, (uint32_t)(c - m->ctx), &cfg->rx);
 }
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)

@@ -6,6 +6,7 @@
  * ignores verdicts. The engine prefetches session keys. */
 #include "media/prefetch.h"
 #include "media/state.h"
+#include "media/tags.h"
 
 enum { PORTS, STREAMS, CONTEXTS, TARGETS };
 
@@ -103,4 +104,29 @@ void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uin
 	take_step(m, in, n, at + 2 * d, CONTEXTS);
 	take_step(m, in, n, at + 3 * d, STREAMS);
 	take_step(m, in, n, at + 4 * d, PORTS);
+}
+
+void media_prefetch_tags(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t n, uint32_t at)
+{
+	uint32_t i = at + MEDIA_PREFETCH, stream;
+	const struct media_ctx *c;
+
+	if (i >= n || (stream = m->in_stream[i]) == MEDIA_NONE)
+		return;
+	c = ctx_of(m, stream);
+	if (!c->rx.tagged)
+		return;
+	ask_write(media_line_tags(m, (uint32_t)(c - m->ctx)));
+	ask(media_line_tag(m, (uint32_t)(c - m->ctx), be16(a->in + in[i].in_off + 2)));
+}
+
+void media_prefetch_tags_job(const struct media *m, const struct note *n, const struct xc_job *j)
+{
+	if (!n->fast_tagged)
+		return;
+	if (n->rx->rx.tagged)
+		ask_write(media_line_tags(m, (uint32_t)(n->rx - m->ctx)));
+	if (n->tx->tx.tagged)
+		ask_write(media_line_sent(m, (uint32_t)(n->tx - m->ctx), media_sent_ssrc(j)));
 }

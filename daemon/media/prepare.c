@@ -577,30 +577,18 @@ static void prepare_slow(struct burst *b, uint32_t i, uint32_t left)
 		b->jobs += media_bundle_copies(&d, b->job, own, b->jobs, end);
 }
 
-/* Prepares packet i by any path but that of most packets. */
+/* The way of packets for which there is no fast path, and of converted ones. */
 static void prepare_other(struct burst *b, uint32_t i, uint32_t left)
 {
-	struct note *note = &b->m->note[b->jobs];
-	struct xc_job *job = &b->job[b->jobs];
-	enum media_fast_result res = MEDIA_FAST_NO;
-
-	if (media_fast_convert(b->m, b->a, b->in, i, note, job))
-		res = MEDIA_FAST_YES;
-	else if (b->m->taggers)
-		res = media_fast_tagged(b->m, b->a, b->in, i, note, job);
-	switch (res) {
-	case MEDIA_FAST_YES:
-		b->in[i].verdict = PACKET_JOB;
-		b->jobs++;
-		break;
-	case MEDIA_FAST_FORGED:
-		b->in[i].verdict = media_drop(b->m, b->m->in_stream[i], PACKET_DROP_FORGED);
-		break;
-	case MEDIA_FAST_NO:
+	if (!media_fast_convert(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
 		prepare_slow(b, i, left);
+		return;
 	}
+	b->in[i].verdict = PACKET_JOB;
+	b->jobs++;
 }
 
+/* Where no context has SRTP+ tags. */
 static inline void prepare_one(struct burst *b, uint32_t i, uint32_t left)
 {
 	if (!media_fast(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
@@ -609,6 +597,22 @@ static inline void prepare_one(struct burst *b, uint32_t i, uint32_t left)
 	}
 	b->in[i].verdict = PACKET_JOB;
 	b->jobs++;
+}
+
+/* Where some have. */
+static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
+{
+	switch (media_fast_tagged(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
+	case MEDIA_FAST_YES:
+		b->in[i].verdict = PACKET_JOB;
+		b->jobs++;
+		break;
+	case MEDIA_FAST_FORGED:
+		b->in[i].verdict = media_drop(b->m, b->m->in_stream[i], PACKET_DROP_FORGED);
+		break;
+	case MEDIA_FAST_NO:
+		prepare_other(b, i, left);
+	}
 }
 
 static bool suspect(const struct media *m, uint32_t i)
@@ -625,7 +629,7 @@ static void prepare_guarded(struct burst *b)
 	for (uint32_t i = 0; i < b->n; i++) {
 		media_prefetch(b->m, b->in, b->n, i);
 		if (!suspect(b->m, i))
-			prepare_one(b, i, --left);
+			prepare_tagged(b, i, --left);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		if (suspect(b->m, i))
@@ -646,7 +650,12 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 		prepare_guarded(&b);
 		return b.jobs;
 	}
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && m->taggers; i++) {
+		media_prefetch(m, in, n, i);
+		media_prefetch_tags(m, a, in, n, i);
+		prepare_tagged(&b, i, n - i - 1);
+	}
+	for (uint32_t i = 0; i < n && !m->taggers; i++) {
 		media_prefetch(m, in, n, i);
 		prepare_one(&b, i, n - i - 1);
 	}

@@ -12,9 +12,14 @@ _Static_assert(SENT_FIPS <= TAGS_SENT && TAGS_SENT % 4 == 0, "");
 /* The key lies in a slot of the key table, as the vault of a key derivation rate does. */
 _Static_assert(sizeof(struct preauth_key) <= sizeof(struct xc_key), "a key fits into its slot");
 
+static const struct preauth_key *key_at(const struct arena *a, uint32_t slot)
+{
+	return (const struct preauth_key *)&a->key[slot];
+}
+
 static const struct preauth_key *key_of(const struct arena *a, const struct media_crypto *c)
 {
-	return (const struct preauth_key *)&a->key[c->preauth_slot];
+	return key_at(a, c->preauth_slot);
 }
 
 static uint32_t bits_of(enum preauth_scheme s)
@@ -31,10 +36,13 @@ bool media_tags_are_sound(const struct media *m, const struct media_crypto *c)
 		!c->pass && !(c->clear_rtp && media_tag_scheme(c) == PREAUTH_CHAIN);
 }
 
-void media_tags_forget(struct media *m, uint32_t ctx)
+void media_tags_forget(struct media *m, uint32_t ctx, const struct media_crypto *rx)
 {
 	struct media_tags *t = &m->tags[ctx];
 
+	t->way = (struct tags_way){.slot = rx->preauth_slot,
+		.scheme = rx->preauth ? (uint8_t)media_tag_scheme(rx) : 0,
+		.len = (uint8_t)media_tag_len(rx)};
 	for (uint32_t i = 0; i < TAGS_SSRCS; i++) {
 		t->rx[i].touched = 0;
 		t->tx[i].n = 0;
@@ -56,20 +64,32 @@ static struct tags_window *find(struct media_tags *t, uint32_t ssrc)
 	return NULL;
 }
 
+const struct preauth_window *media_preauth_window(
+	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len)
+{
+	struct media_tags *t = tags_of(m, c);
+	const struct tags_window *w = c->rx.tagged ? find(t, ssrc) : NULL;
+
+	*tag_len = w ? t->way.len : 0;
+	return w ? &w->w : NULL;
+}
+
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,
 	const struct media_ctx *rx, const uint8_t *p, uint32_t len)
 {
-	const struct media_crypto *c = &rx->cfg->rx;
-	uint32_t tag_len = media_tag_len(c), tag;
-	const struct tags_window *t;
+	struct media_tags *t = tags_of(m, rx);
+	const struct tags_way way = t->way;
+	const struct tags_window *w;
+	uint32_t tag;
 
-	if (len < RTP_FIXED_LEN + tag_len)
+	if (len < (uint32_t)RTP_FIXED_LEN + way.len)
 		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
-	tag = tag_len == 1 ? p[len - 1] : be32(p + len - 4);
-	if (preauth_is_header(media_tag_scheme(c)))
-		return preauth_header(key_of(a, c), p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
-	t = find(tags_of(m, rx), be32(p + 8));
-	return t ? preauth_window_check(&t->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
+	tag = way.len == 1 ? p[len - 1] : be32(p + len - 4);
+	if (preauth_is_header((enum preauth_scheme)way.scheme))
+		return preauth_header(key_at(a, way.slot), p) == tag ? PREAUTH_TRUE
+								     : PREAUTH_FORGED;
+	w = find(t, be32(p + 8));
+	return w ? preauth_window_check(&w->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
 }
 
 /* The least recently used window gives way. */
@@ -100,9 +120,10 @@ static void announced(struct preauth_window *w, uint64_t index, const uint8_t *b
 			(uint32_t)(index + 1 + PREAUTH_CHAIN_NEXT - known));
 }
 
-static void compute(struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc)
+/* Steady state needs it for one packet in fill. */
+static __attribute__((noinline)) void compute(
+	struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc, uint32_t fill)
 {
-	uint32_t fill = k->scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
 	uint32_t tag[FILL_AES], n;
 	__u64 index;
 
@@ -114,63 +135,83 @@ static void compute(struct preauth_window *w, const struct preauth_key *k, uint3
 	}
 }
 
+/* The window of an authentic packet's SSRC. */
+static struct tags_window *window_for(struct media_tags *t, uint32_t ssrc, uint64_t index)
+{
+	struct tags_window *w = find(t, ssrc);
+
+	/* Beyond that, no tag would remain. */
+	if (w && index < w->w.first + w->w.known + PREAUTH_BEHIND)
+		return w;
+	w = w ? w : make(t, ssrc);
+	preauth_window_init(&w->w, index, 8 * t->way.len);
+	return w;
+}
+
 void media_tag_take(
 	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
 {
-	const struct media_crypto *c = &rx->cfg->rx;
-	enum preauth_scheme s = media_tag_scheme(c);
 	struct media_tags *t = tags_of(m, rx);
+	const struct tags_way way = t->way;
+	uint32_t fill = way.scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
 	struct tags_window *w;
 
-	if (preauth_is_header(s))
+	if (preauth_is_header((enum preauth_scheme)way.scheme))
 		return;
-	w = find(t, j->ssrc);
-	if (!w) {
-		w = make(t, j->ssrc);
-		preauth_window_init(&w->w, j->rx_index, bits_of(s));
-	} else if (j->rx_index >= w->w.first + w->w.known + PREAUTH_BEHIND) {
-		/* No tag would remain. */
-		preauth_window_init(&w->w, j->rx_index, bits_of(s));
-	}
+	w = window_for(t, j->ssrc, j->rx_index);
 	w->touched = ++m->clock;
 	preauth_window_take(&w->w, j->rx_index);
-	if (s == PREAUTH_CHAIN)
+	if (way.scheme == PREAUTH_CHAIN)
 		announced(&w->w, j->rx_index,
 			a->out + j->out_off + j->hdr_len + j->body_len - PREAUTH_CHAIN_LEN);
-	else
-		compute(&w->w, key_of(a, c), j->ssrc);
+	else if (PREAUTH_WINDOW - w->w.known >= fill)
+		compute(&w->w, key_at(a, way.slot), j->ssrc, fill);
 }
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
-static uint32_t tag_of(
+/* Steady state needs it for one packet in TAGS_SENT. */
+static __attribute__((noinline)) uint32_t sent_tag(
 	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {
-	if (t->ssrc != ssrc || index - t->first >= t->n) {
-		t->n = k->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
-		t->first = index - index % t->n;
-		t->ssrc = ssrc;
-		preauth_sequence(k, ssrc, t->first, t->tag, t->n);
-	}
+	t->n = k->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
+	t->first = index - index % t->n;
+	t->ssrc = ssrc;
+	preauth_sequence(k, ssrc, t->first, t->tag, t->n);
 	return t->tag[index - t->first];
+}
+
+/* Schemes without tags that are computed ahead of this packet. */
+static __attribute__((noinline)) void write_one(
+	const struct preauth_key *k, uint8_t *p, uint32_t len, uint32_t ssrc, uint64_t index)
+{
+	uint32_t tag;
+
+	if (k->scheme != PREAUTH_CHAIN) {
+		put_be32(p + len - 4, preauth_header(k, p));
+		return;
+	}
+	preauth_sequence(k, ssrc, index, &tag, 1);
+	p[len - 1] = tag & 15;
 }
 
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
 	const struct xc_job *j, uint32_t len)
 {
-	const struct media_crypto *c = &tx->cfg->tx;
-	const struct preauth_key *k = key_of(a, c);
 	uint32_t ssrc = media_sent_ssrc(j);
+	struct tags_sent *t = &tags_of(m, tx)->tx[ssrc % TAGS_SSRCS];
 	uint8_t *p = a->out + j->out_off;
+	const struct preauth_key *k;
 
-	if (preauth_is_header(k->scheme))
-		put_be32(p + len - 4, preauth_header(k, p));
-	else if (k->scheme == PREAUTH_CHAIN)
-		p[len - 1] =
-			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index) & 15;
+	if (t->ssrc == ssrc && j->tx_index - t->first < t->n) {
+		put_be32(p + len - 4, t->tag[j->tx_index - t->first]);
+		return;
+	}
+	k = key_of(a, &tx->cfg->tx);
+	if (k->scheme == PREAUTH_SEQUENCE_AES || k->scheme == PREAUTH_SEQUENCE_FIPS)
+		put_be32(p + len - 4, sent_tag(t, k, ssrc, j->tx_index));
 	else
-		put_be32(p + len - 4,
-			tag_of(&tags_of(m, tx)->tx[ssrc % TAGS_SSRCS], k, ssrc, j->tx_index));
+		write_one(k, p, len, ssrc, j->tx_index);
 }
 
 void media_tag_cut(const struct note *n, struct xc_job *j)

@@ -32,9 +32,17 @@ struct tags_window {
 	struct preauth_window w;
 };
 
-/* Of a context. Written by complete.c and commands only. */
+struct tags_way {
+	uint32_t slot; /* of the key */
+	uint8_t scheme;
+	uint8_t len; /* bytes of a tag; 0 = no tags */
+};
+
+/* Of a context. Written by complete.c and commands only. A packet needs the first line and one of
+ * the tags to be received, and one line to be sent. */
 struct media_tags {
-	_Alignas(64) struct tags_window rx[TAGS_SSRCS];
+	_Alignas(64) struct tags_way way; /* received */
+	struct tags_window rx[TAGS_SSRCS];
 	_Alignas(64) struct tags_sent tx[TAGS_SSRCS];
 };
 
@@ -59,7 +67,28 @@ static inline bool media_tag_chains(const struct media_way *w, const struct medi
 bool media_tags_are_sound(const struct media *m, const struct media_crypto *c);
 
 /* The context's keys or indexes changed: forgets tags. */
-void media_tags_forget(struct media *m, uint32_t ctx);
+void media_tags_forget(struct media *m, uint32_t ctx, const struct media_crypto *rx);
+
+/* Lines that a packet of this context needs: to prefetch them. seq: its sequence number. */
+static inline void *media_line_tags(const struct media *m, uint32_t ctx)
+{
+	return &m->tags[ctx].way;
+}
+
+static inline void *media_line_tag(const struct media *m, uint32_t ctx, uint16_t seq)
+{
+	return &m->tags[ctx].rx[0].w.tag[seq % PREAUTH_WINDOW];
+}
+
+static inline void *media_line_sent(const struct media *m, uint32_t ctx, uint32_t ssrc)
+{
+	return &m->tags[ctx].tx[ssrc % TAGS_SSRCS];
+}
+
+/* The window of an SSRC that this context receives, for steering (packet/guard.h), and the bytes of
+ * its tags. NULL: none. */
+const struct preauth_window *media_preauth_window(
+	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len);
 
 /* prepare: compares the tag of the RTP packet p[len], received by this context. */
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,

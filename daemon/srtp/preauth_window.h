@@ -23,8 +23,8 @@ struct preauth_window {
 	__u64 first; /* 48-bit index of the oldest packet */
 	__u32 known; /* number of tags present, from the oldest packet on */
 	__u32 mask;  /* bits of a tag */
-	__u32 tag[PREAUTH_WINDOW];
 	__u64 used[PREAUTH_WINDOW / 64];
+	__u32 tag[PREAUTH_WINDOW];
 };
 
 static inline enum preauth_result preauth_window_check(

@@ -121,7 +121,8 @@ static void burst(struct flood *f, uint32_t stream, const uint8_t *p, uint32_t l
 	if (jobs)
 		(void)engine_serial.run(f->queue,
 			&(struct batch){.job = f->a.job, .status = f->a.status, .n = jobs});
-	(void)media_complete(f->m, &f->a, f->in, BURST, f->a.job, f->a.status, jobs, f->out);
+	(void)media_complete(f->m, &f->a, f->in,
+		&(struct batch){.job = f->a.job, .status = f->a.status, .n = jobs}, f->out);
 }
 
 static void forged(struct flood *f)

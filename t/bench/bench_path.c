@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "bench.h"
 #include "path_floor.h"
+#include "srtp/preauth.h"
 
 enum { LIST_MAX = 16, REPS_MIN = 5, REPS_MAX = 1001 };
 
@@ -218,6 +219,7 @@ static const char HELP[] =
 	"  --calls=N,...     calls, each with a packet in both directions per round (100,1000,10000)\n"
 	"  --batch=N,...     most packets in a burst (256)\n"
 	"  --a=SUITE --b=SUITE  what the two sides speak, plain = RTP (AES_CM_128_HMAC_SHA1_80 and _32)\n"
+	"  --preauth=SCHEME  SRTP+ on both sides: a scheme other than chain (none)\n"
 	"  --payload=BYTES   of each packet (160)\n"
 	"  --convert         PCMU on side a, PCMA on side b, converted by the engine\n"
 	"  --engine=opencl|serial   (opencl)\n"
@@ -264,6 +266,16 @@ static const struct srtp_suite *read_suite(const char *name)
 					  : srtp_suite_find(str_from(name));
 }
 
+static int read_preauth(uint8_t *out, const char *name)
+{
+	enum preauth_scheme s;
+
+	if (!preauth_find(&s, str_from(name)) || s == PREAUTH_CHAIN)
+		return -1;
+	*out = (uint8_t)(1 + s);
+	return 0;
+}
+
 static int pin(const char *text)
 {
 	cpu_set_t set;
@@ -290,6 +302,8 @@ static int read_option(struct options *o, int c)
 	case 'B':
 		o->c.b = read_suite(optarg);
 		return o->c.b ? 0 : -1;
+	case 'P':
+		return read_preauth(&o->c.preauth, optarg);
 	case 'p':
 		return read_list(&o->c.payload, optarg, 1500) == 1 ? 0 : -1;
 	case 'u':
@@ -322,9 +336,9 @@ int bench_path(int argc, char **argv)
 {
 	static const struct option longs[] = {{"calls", 1, 0, 'c'}, {"batch", 1, 0, 'b'},
 		{"a", 1, 0, 'A'}, {"b", 1, 0, 'B'}, {"payload", 1, 0, 'p'}, {"convert", 0, 0, 'u'},
-		{"engine", 1, 0, 'e'}, {"device", 1, 0, 'd'}, {"opencl-min", 1, 0, 'm'},
-		{"seconds", 1, 0, 's'}, {"cpu", 1, 0, 'C'}, {"json", 0, 0, 'j'},
-		{"help", 0, 0, 'h'}, {0}};
+		{"preauth", 1, 0, 'P'}, {"engine", 1, 0, 'e'}, {"device", 1, 0, 'd'},
+		{"opencl-min", 1, 0, 'm'}, {"seconds", 1, 0, 's'}, {"cpu", 1, 0, 'C'},
+		{"json", 0, 0, 'j'}, {"help", 0, 0, 'h'}, {0}};
 	struct options o = {.calls = {100, 1000, 10000},
 		.n_calls = 3,
 		.batch = {256},

@@ -16,6 +16,7 @@
 #include "packet/arena.h"
 #include "srtp/g711.h"
 #include "srtp/kdf.h"
+#include "srtp/preauth.h"
 #include "srtp/ref.h"
 
 #define SCATTER    7919u /* a prime, so that neighbours in a burst are far apart in every table */
@@ -144,6 +145,35 @@ static uint32_t slot_tx(const struct path *p, uint32_t stream)
 	return suite_of(p, stream)->id ? slot_rx(p, stream) + 2 : 0;
 }
 
+/* Slots for the keys of SRTP+, behind all others. */
+static uint32_t preauth_rx(const struct path *p, uint32_t stream)
+{
+	return 2 + p->c.calls * SLOTS_PER_CALL + stream * 2 * KEYS_PER_SIDE;
+}
+
+static uint32_t preauth_tx(const struct path *p, uint32_t stream)
+{
+	return preauth_rx(p, stream) + 2;
+}
+
+static bool has_tags(const struct path *p, uint32_t stream)
+{
+	return p->c.preauth && suite_of(p, stream)->id;
+}
+
+static uint32_t tag_of(
+	const struct path *p, uint32_t slot, uint32_t ssrc, uint32_t index, const uint8_t *packet)
+{
+	const struct preauth_key *k =
+		(const struct preauth_key *)&batch_runner_arena(p->w->runner)->key[slot];
+	uint32_t tag;
+
+	if (preauth_is_header(k->scheme))
+		return preauth_header(k, packet);
+	preauth_sequence(k, ssrc, index, &tag, 1);
+	return tag;
+}
+
 static uint8_t payload_byte(uint32_t stream, uint32_t index, uint32_t at)
 {
 	return (uint8_t)(stream * 31 + index * 7 + at);
@@ -190,6 +220,17 @@ static uint32_t stream_at(const struct path *p, uint32_t k)
 	return (uint32_t)((uint64_t)k * SCATTER % (p->c.calls * SIDES));
 }
 
+static void add_tag(struct path *p, uint32_t at, uint32_t stream, uint32_t index)
+{
+	uint8_t *packet = p->bytes + (size_t)at * p->stride;
+
+	if (!has_tags(p, stream))
+		return;
+	put_be32(
+		packet + p->d[at].len, tag_of(p, preauth_rx(p, stream), stream + 1, index, packet));
+	p->d[at].len += PREAUTH_TAG_MAX;
+}
+
 static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 {
 	struct arena *a = batch_runner_arena(p->w->runner);
@@ -224,6 +265,7 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 			.len = HDR + p->c.payload + suite_of(p, stream)->rtp_tag_len,
 			.t_ns = clock_real_ns(),
 			.dev = 2 /* as from xdp: source and interface count */};
+		add_tag(p, from + i, stream, (uint32_t)a->job[i].tx_index);
 	}
 	return 0;
 }
@@ -281,8 +323,15 @@ static void check_out(struct path *p, const struct arena *a, const struct packet
 	expect[1] = type_of(p, to);
 	g711_convert(expect + HDR, p->c.payload, law_of(p, from));
 	memcpy(in, a->out + out->out_off, out->len);
-	if (out->len != len + suite_of(p, to)->rtp_tag_len || !endpoint_eq(&out->dst, &want) ||
-		srtp_ref_job(&j, a->key, in, got) != XC_OK || memcmp(got, expect, len) != 0)
+	if (has_tags(p, to) &&
+		be32(in + out->len - PREAUTH_TAG_MAX) !=
+			tag_of(p, preauth_tx(p, to), from + 1, index, in))
+		p->wrong++;
+	if (out->len !=
+			len + suite_of(p, to)->rtp_tag_len +
+				(has_tags(p, to) ? PREAUTH_TAG_MAX : 0) ||
+		!endpoint_eq(&out->dst, &want) || srtp_ref_job(&j, a->key, in, got) != XC_OK ||
+		memcmp(got, expect, len) != 0)
 		p->wrong++;
 }
 
@@ -322,6 +371,19 @@ static int key_set(struct path *p, uint32_t slot, const struct srtp_suite *s)
 	return push(p, &cmd);
 }
 
+static int preauth_set(
+	const struct path *p, struct media_crypto *c, uint32_t slot, uint32_t master_slot)
+{
+	struct xc_key *key = batch_runner_arena(p->w->runner)->key;
+	struct srtp_master m;
+
+	sample_master(&m, c->suite, master_slot);
+	c->preauth = p->c.preauth;
+	c->preauth_slot = slot;
+	return preauth_key_init(
+		(struct preauth_key *)&key[slot], (enum preauth_scheme)(p->c.preauth - 1), &m);
+}
+
 static int side_set(struct path *p, uint32_t stream)
 {
 	struct worker_cmd ctx = {.kind = WORKER_MEDIA}, set = {.kind = WORKER_MEDIA};
@@ -349,6 +411,11 @@ static int side_set(struct path *p, uint32_t stream)
 			.relearn = true,
 			.learning = MEDIA_LEARN_HEURISTIC,
 			.strict_source = true}};
+	if (has_tags(p, stream) &&
+		(preauth_set(p, &ctx.media.ctx.rx, preauth_rx(p, stream), slot_rx(p, stream)) ||
+			preauth_set(
+				p, &ctx.media.ctx.tx, preauth_tx(p, stream), slot_tx(p, stream))))
+		return -EINVAL;
 	err = key_set(p, slot_rx(p, stream), s);
 	err = err ? err : key_set(p, slot_tx(p, stream), s);
 	err = err ? err : push(p, &ctx);
@@ -369,7 +436,7 @@ static int worker_make(struct path *p)
 		.devices = p->device.engine ? 1 : 0,
 		.serial = p->serial,
 		.slots = p->c.batch,
-		.key_slots = 2 + p->c.calls * SLOTS_PER_CALL};
+		.key_slots = 2 + p->c.calls * SLOTS_PER_CALL * (p->c.preauth ? 2 : 1)};
 	struct worker_config cfg = {.steer_ops = &steer_mem,
 		.steer = &steer,
 		.media = &media,
@@ -397,7 +464,7 @@ int path_create(struct path *p, const struct path_case *c)
 
 	*p = (struct path){.c = *c, .index = 1};
 	p->ack_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->stride = (HDR + c->payload + SUITE_MAX_TAG_LEN + 63) / 64 * 64;
+	p->stride = (HDR + c->payload + SUITE_MAX_TAG_LEN + PREAUTH_TAG_MAX + 63) / 64 * 64;
 	p->fill = (FILL_LEAST + streams - 1) / streams * streams;
 	p->bytes = calloc(p->fill, p->stride);
 	p->d = calloc(p->fill, sizeof(*p->d));

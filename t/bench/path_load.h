@@ -15,6 +15,7 @@ struct path_case {
 	bool opencl;
 	bool convert;        /* PCMU on side a, PCMA on side b */
 	uint32_t device_min; /* 0: calibrated */
+	uint8_t preauth;     /* of both sides, as media_crypto.preauth; not chain */
 };
 
 struct path {

@@ -1,30 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An independent implementation of SRTP+ (daemon/srtp/preauth.h): prints the rows of
-t/unit/test_preauth.c. Written from the description, with hashlib and cryptography."""
+"""An independent implementation of SRTP+ (daemon/srtp/preauth.h), for terminals written in Python. As a program it prints the rows
+of t/unit/test_preauth.c. Written from the description, with hashlib and cryptography."""
 import hashlib
 import hmac
+import os
 import struct
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 SCHEMES = ["sequence-fips", "sequence-aes", "header-hmac-sha1", "header-siphash", "chain"]
 LABEL = 0x50
-KEY = bytes.fromhex("e1f97a0d3e018be0d64fa32c06de4139")
-SALT = bytes.fromhex("0ec675ad498afeebb6960b3aabe6")
-SSRC = 0xCAFEBABE
-HEADER = bytes.fromhex("8000abcd00012345cafebabe")
+FIPS_RUN = 10
+CHAIN_NEXT = 32
 
 
-def seed(scheme):
-    """RFC 3711 4.3.1 and 4.3.3 with AES-CM, 64 bytes."""
-    x = int.from_bytes(SALT, "big") ^ (LABEL + SCHEMES.index(scheme) << 48)
-    return Cipher(algorithms.AES(KEY), modes.CTR((x << 16).to_bytes(16, "big"))).encryptor().update(bytes(64))
+def seed(scheme, key, salt):
+    """RFC 3711 4.3.1 and 4.3.3 with AES-CM, 64 bytes. AEAD suites have 12 bytes of salt (RFC 7714 11)."""
+    x = int.from_bytes(salt.ljust(14, b"\0"), "big") ^ (LABEL + SCHEMES.index(scheme) << 48)
+    return Cipher(algorithms.AES(key), modes.CTR((x << 16).to_bytes(16, "big"))).encryptor().update(bytes(64))
 
 
-def fips(count, size):
-    """FIPS 186-2 appendix 3.1, G = SHA-1 with padding."""
-    xkey = int.from_bytes(seed("sequence-fips")[:size], "big") ^ SSRC << 8 * (size - 4)
+def fips(secret, ssrc, run, count, size=20):
+    """FIPS 186-2 appendix 3.1, G = SHA-1 with padding. SSRC and run go into the first 12 bytes."""
+    xkey = int.from_bytes(secret[:size], "big") ^ (ssrc << 64 | run) << 8 * (size - 12)
     tags = []
     while len(tags) < count:
         x = hashlib.sha1(xkey.to_bytes(size, "big")).digest()
@@ -33,9 +32,9 @@ def fips(count, size):
     return tags[:count]
 
 
-def aes(index):
-    e = Cipher(algorithms.AES(seed("sequence-aes")[:16]), modes.ECB()).encryptor()
-    return struct.unpack(">4I", e.update(struct.pack(">IIQ", SSRC, 0, index // 4)))[index % 4]
+def aes(secret, ssrc, index):
+    e = Cipher(algorithms.AES(secret[:16]), modes.ECB()).encryptor()
+    return struct.unpack(">4I", e.update(struct.pack(">IIQ", ssrc, 0, index // 4)))[index % 4]
 
 
 def siphash(key, data):
@@ -70,14 +69,60 @@ def siphash(key, data):
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
+class Tags:
+    """One direction and SSRC under a master key. Of "chain" a sender draws its tags, and a receiver knows those that were announced."""
+
+    def __init__(self, scheme, key, salt, ssrc):
+        self.scheme, self.ssrc, self.seed = scheme, ssrc, seed(scheme, key, salt)
+        self.drawn, self.announced = {}, {}
+        self.length = 1 if scheme == "chain" else 4
+
+    def _draw(self, index):
+        return self.drawn.setdefault(index, os.urandom(1)[0] & 15)
+
+    def make(self, index, header):
+        """The bytes of the tag that is sent behind the packet."""
+        if self.scheme == "chain":
+            return bytes([self._draw(index)])
+        if self.scheme == "sequence-aes":
+            return aes(self.seed, self.ssrc, index).to_bytes(4, "big")
+        if self.scheme == "sequence-fips":
+            return fips(self.seed, self.ssrc, index // FIPS_RUN, FIPS_RUN)[index % FIPS_RUN].to_bytes(4, "big")
+        if self.scheme == "header-siphash":
+            return (siphash(self.seed[:16], header[:12]) & 0xffffffff).to_bytes(4, "big")
+        return hmac.new(self.seed[:20], header[:12], hashlib.sha1).digest()[:4]
+
+    def is_right(self, index, header, tag):
+        """None: the tag is not known."""
+        if self.scheme == "chain":
+            return self.announced[index] == tag[0] if index in self.announced else None
+        return self.make(index, header) == tag
+
+    def block(self, index):
+        """What a sender of "chain" appends to the payload of this packet before it is encrypted."""
+        tags = [self._draw(index + 1 + i) for i in range(CHAIN_NEXT)]
+        return bytes(tags[i] << 4 | tags[i + 1] for i in range(0, CHAIN_NEXT, 2))
+
+    def take(self, index, payload):
+        """Removes the block from the payload of a packet that SRTP authenticated."""
+        if self.scheme != "chain":
+            return payload
+        for i, pair in enumerate(payload[-16:]):
+            self.announced[index + 1 + 2 * i], self.announced[index + 2 + 2 * i] = pair >> 4, pair & 15
+        return payload[:-16]
+
+
 def main():
+    key, salt = bytes.fromhex("e1f97a0d3e018be0d64fa32c06de4139"), bytes.fromhex("0ec675ad498afeebb6960b3aabe6")
+    ssrc, header = 0xCAFEBABE, bytes.fromhex("8000abcd00012345cafebabe")
     for size in (20, 55, 56, 64):
-        print(f"fips {size}:", " ".join(f"{t:08x}" for t in fips(12, size)[5:]))
+        print(f"fips {size}:", " ".join(f"{t:08x}" for t in fips(seed("sequence-fips", key, salt), ssrc, 0, 12, size)[5:]))
+    for index in (0, 9, 10, 1023, (1 << 48) - 1):
+        print(f"fips run {index:x}:", Tags("sequence-fips", key, salt, ssrc).make(index, header).hex())
     for index in (0, 3, 4, 1023, (1 << 48) - 1):
-        print(f"aes {index:x}: {aes(index):08x}")
-    tag = hmac.new(seed("header-hmac-sha1")[:20], HEADER, hashlib.sha1).digest()[:4]
-    print("hmac:", tag.hex())
-    print(f"siphash: {siphash(seed('header-siphash')[:16], HEADER) & 0xffffffff:08x}")
+        print(f"aes {index:x}: {aes(seed('sequence-aes', key, salt), ssrc, index):08x}")
+    for scheme in ("header-hmac-sha1", "header-siphash"):
+        print(f"{scheme}:", Tags(scheme, key, salt, ssrc).make(0, header).hex())
 
 
 if __name__ == "__main__":

@@ -207,7 +207,8 @@ static void without_consent_nothing_is_sent(void **state)
 		set(r, &a);
 		rig_plain_rtp(p, 0x22, 1 + (uint64_t)lost);
 		uint8_t *at = rig_slot(r, B, PORT_B);
-		r->in[0].len = rig_protect(r, at, p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false);
+		r->in[0].len = rig_protect(r, at,
+			(struct rig_plain){p, 172, 12, B_TX, K80, 1 + (uint64_t)lost, false});
 		rig_run(r);
 		assert_int_equal(r->in[0].verdict, lost ? PACKET_DROP_NO_DESTINATION : PACKET_SENT);
 	}

@@ -14,7 +14,7 @@
 #include "srtp/ref.h"
 
 enum { SSRC = 0x1234, A_KEY = LENT, A_OUT = LENT + 2, B_IN = LENT + 4, B_KEY = LENT + 6 };
-enum { NONE = 0, PACKETS = 6000 };
+enum { NONE = 0, PACKETS = 100000 };
 
 struct talk {
 	struct rig *r;
@@ -382,8 +382,8 @@ static void jumps_and_restarts_cost_no_true_packet(void **state)
 		speak(&t, SSRC, at + 1, 1);
 		refused(&t, PACKET_DROP_FORGED);
 		/* Restart of the relay: indexes are restored, tags are computed again. */
-		media_tags_forget(t.r->m, 0);
-		media_tags_forget(t.r->m, 1);
+		media_tags_forget(t.r->m, 0, &t.r->m->ctx_cfg[0].rx);
+		media_tags_forget(t.r->m, 1, &t.r->m->ctx_cfg[1].rx);
 		relayed(&t, SSRC, at + 1);
 		relayed(&t, SSRC, at + 2);
 		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_BAD_TAG), 0);
@@ -457,6 +457,45 @@ static void impossible_configurations_are_refused(void **state)
 	end(&t);
 }
 
+/* A packet whose SRTP is not encrypted: enough where the engine is left out. */
+static void speak_bare(struct talk *t, uint64_t index)
+{
+	uint8_t *p = rig_slot(t->r, A, PORT_A);
+	struct packet_in *in = &t->r->in[t->r->n - 1];
+	uint32_t tag[PREAUTH_CHAIN_NEXT], end = 172;
+
+	rig_plain_rtp(p, SSRC, index);
+	if (t->scheme_a == of(PREAUTH_CHAIN)) {
+		preauth_sequence(&t->a, SSRC, index + 1, tag, PREAUTH_CHAIN_NEXT);
+		preauth_chain_write(p + end, tag);
+		end += PREAUTH_CHAIN_LEN;
+	}
+	end += 10; /* SRTP's tag */
+	if (t->scheme_a == of(PREAUTH_CHAIN))
+		p[end++] = (uint8_t)tag_of(&t->a, SSRC, index, p);
+	else
+		put_be32(p + end, tag_of(&t->a, SSRC, index, p));
+	in->len = t->scheme_a == of(PREAUTH_CHAIN) ? end : end + 4;
+}
+
+/* Instead of an engine: every packet that prepare lets through is authentic. */
+static uint32_t run_bare(struct talk *t)
+{
+	struct rig *r = t->r;
+	uint32_t jobs = rig_prepare(r);
+
+	for (uint32_t i = 0; i < jobs; i++) {
+		const struct xc_job *j = &r->a.job[i];
+
+		memcpy(r->a.out + j->out_off, r->a.in + j->in_off, j->hdr_len + j->body_len);
+		r->a.status[i] = XC_OK;
+	}
+	r->outs = media_complete(r->m, &r->a, r->in,
+		&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}, r->out);
+	r->n = 0;
+	return r->outs;
+}
+
 /* Loss of 5 %, and packets that arrive up to 40 places late: none has a wrong tag. */
 static void no_true_packet_is_refused(void **state)
 {
@@ -465,9 +504,10 @@ static void no_true_packet_is_refused(void **state)
 
 	(void)state;
 	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
-		struct talk t = talk_of(s, s, suites[0], 0);
+		struct talk t = talk_of(s, NONE, suites[0], 0);
 		uint64_t late[8] = {0}, due[8] = {0}, next = 65000;
 
+		rig_ctx_plain(t.r, 1);
 		sent = out = 0;
 		for (uint64_t i = 0; i < packets; i++, next++) {
 			uint32_t what = draw(&t, 1000), k = draw(&t, 8);
@@ -476,18 +516,17 @@ static void no_true_packet_is_refused(void **state)
 				late[k] = next;
 				due[k] = next + 1 + draw(&t, 40);
 			} else if (what >= 50) {
-				speak(&t, SSRC, next, 0);
+				speak_bare(&t, next);
 			}
 			for (k = 0; k < 8; k++)
 				if (late[k] && due[k] <= next) {
-					speak(&t, SSRC, late[k], 0);
+					speak_bare(&t, late[k]);
 					late[k] = 0;
 				}
 			if (t.r->n < SLOTS - 9)
 				continue;
 			sent += t.r->n;
-			rig_run(t.r);
-			out += t.r->outs;
+			out += run_bare(&t);
 		}
 		assert_int_equal(out, sent);
 		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), 0);
@@ -519,5 +558,7 @@ int main(void)
 		cmocka_unit_test(no_true_packet_is_refused),
 	};
 
+	if (getenv("TAGS_PACKETS"))
+		cmocka_set_test_filter("no_true_packet_is_refused");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

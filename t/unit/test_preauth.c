@@ -61,6 +61,30 @@ static void generator_of_fips_agrees_with_the_reference(void **state)
 	secmem_wipe(&k, sizeof(k));
 }
 
+static void runs_of_fips_agree_with_the_reference(void **state)
+{
+	static const struct {
+		uint64_t index;
+		uint32_t tag;
+	} T[] = {{0, 0xd7b926cc}, {9, 0xb736a95b}, {10, 0x899df6fe}, {1023, 0xb841ad2e},
+		{SRTP_INDEX_MAX, 0x01704e95}};
+	struct preauth_key k = key_of(PREAUTH_SEQUENCE_FIPS);
+	uint32_t all[1030], tag;
+
+	(void)state;
+	preauth_sequence(&k, SSRC, 0, all, ARRAY_LEN(all));
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		preauth_sequence(&k, SSRC, T[i].index, &tag, 1);
+		assert_int_equal(tag, T[i].tag);
+		if (T[i].index < ARRAY_LEN(all))
+			assert_int_equal(all[T[i].index], tag);
+	}
+	preauth_sequence(&k, SSRC, 7, all, 25); /* begins and ends within a run */
+	preauth_sequence(&k, SSRC, 31, &tag, 1);
+	assert_int_equal(all[24], tag);
+	secmem_wipe(&k, sizeof(k));
+}
+
 static void generator_of_aes_agrees_with_the_reference(void **state)
 {
 	static const struct {
@@ -253,6 +277,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(generator_of_fips_agrees_with_the_reference),
+		cmocka_unit_test(runs_of_fips_agree_with_the_reference),
 		cmocka_unit_test(generator_of_aes_agrees_with_the_reference),
 		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
 		cmocka_unit_test(a_chain_block_holds_32_tags),
