@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Built-in codecs (RFC 3551 4.5.2, 4.5.11, 4.5.14). Payloads become PCM sample by sample, so they
- * have no frames and, except for G.722, no state. Their direct conversions need no PCM between. */
+ * have no frames and, except for G.722, no state. They convert to and from L16 without PCM
+ * between. Between the laws of G.711 the recommendation has tables of its own, whose results differ
+ * from a conversion by way of PCM: not here. */
 #include "builtin.h"
 
 #include <errno.h>
@@ -51,26 +53,6 @@ static int alaw_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *o
 	return (int)samples;
 }
 
-static int ulaw_to_alaw(void *state, const uint8_t *in, size_t len, uint8_t *out, size_t cap)
-{
-	(void)state;
-	if (len > cap)
-		return -ENOSPC;
-	for (size_t i = 0; i < len; i++)
-		out[i] = g711_alaw_of_ulaw(in[i]);
-	return (int)len;
-}
-
-static int alaw_to_ulaw(void *state, const uint8_t *in, size_t len, uint8_t *out, size_t cap)
-{
-	(void)state;
-	if (len > cap)
-		return -ENOSPC;
-	for (size_t i = 0; i < len; i++)
-		out[i] = g711_ulaw_of_alaw(in[i]);
-	return (int)len;
-}
-
 static int ulaw_to_l16(void *state, const uint8_t *in, size_t len, uint8_t *out, size_t cap)
 {
 	(void)state;
@@ -97,10 +79,8 @@ static int alaw_to_l16(void *state, const uint8_t *in, size_t len, uint8_t *out,
 		.to_channels = 1, .convert = function                                      \
 	}
 
-static const struct xcipher_codec_direct from_ulaw[] = {
-	DIRECT("PCMA", ulaw_to_alaw), DIRECT("L16", ulaw_to_l16)};
-static const struct xcipher_codec_direct from_alaw[] = {
-	DIRECT("PCMU", alaw_to_ulaw), DIRECT("L16", alaw_to_l16)};
+static const struct xcipher_codec_direct from_ulaw[] = {DIRECT("L16", ulaw_to_l16)};
+static const struct xcipher_codec_direct from_alaw[] = {DIRECT("L16", alaw_to_l16)};
 
 /* --- L16: big-endian, channels interleaved ---------------------------------------------------- */
 

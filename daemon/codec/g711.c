@@ -52,13 +52,3 @@ int16_t g711_alaw_decode(uint8_t code)
 		magnitude = (magnitude + 256) << (segment - 1);
 	return (int16_t)(plain & SIGN ? magnitude : -magnitude);
 }
-
-uint8_t g711_ulaw_of_alaw(uint8_t code)
-{
-	return g711_ulaw_encode(g711_alaw_decode(code));
-}
-
-uint8_t g711_alaw_of_ulaw(uint8_t code)
-{
-	return g711_alaw_encode(g711_ulaw_decode(code));
-}

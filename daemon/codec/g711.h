@@ -15,8 +15,4 @@ uint8_t g711_alaw_encode(int16_t sample);
 int16_t g711_ulaw_decode(uint8_t code);
 int16_t g711_alaw_decode(uint8_t code);
 
-/* The code of the other law, by way of PCM. */
-uint8_t g711_ulaw_of_alaw(uint8_t code);
-uint8_t g711_alaw_of_ulaw(uint8_t code);
-
 #endif
