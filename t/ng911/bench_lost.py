@@ -143,13 +143,15 @@ def main():
             uvloop.install()
         except ImportError:
             pass
-        cpu = time.clock_gettime(~server.pid << 3 | 2)
-        rate, p99, wrong = asyncio.run(at_rate(options, port, requests))
-        used = time.clock_gettime(~server.pid << 3 | 2) - cpu
-        most, _, more = asyncio.run(at_most(options, port, requests))
+        try:
+            cpu = time.clock_gettime(~server.pid << 3 | 2)
+            wrong = asyncio.run(at_rate(options, port, requests))[2]
+            used = time.clock_gettime(~server.pid << 3 | 2) - cpu
+            more = asyncio.run(at_most(options, port, requests))[2]
+        finally:
+            server.terminate()
+            server.wait()
         print(f"\nprocessor time of the server for a request: {used / (options.rate * options.seconds) * 1e6:.0f} us; load of the machine {os.getloadavg()[0]:.1f}")
-        server.terminate()
-        server.wait()
     sys.exit(bool(wrong or more))
 
 
