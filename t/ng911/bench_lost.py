@@ -31,12 +31,19 @@ class Client(asyncio.Protocol):
     """Responses of one connection, in order."""
 
     def __init__(self):
-        self.waiting, self.buffer, self.delays, self.wrong, self.free = [], b"", [], 0, None
+        self.waiting, self.buffer, self.delays, self.wrong, self.free, self.closed = [], b"", [], 0, None, False
 
     def connection_made(self, transport):
         self.transport = transport
 
+    def connection_lost(self, _):
+        """The server closes a connection with too many waiting requests: they count as wrong."""
+        self.closed, self.wrong, self.waiting = True, self.wrong + len(self.waiting), []
+
     def send(self, data, at):
+        if self.closed:
+            self.wrong += 1
+            return
         self.waiting.append(at)
         self.transport.write(data)
 
@@ -119,7 +126,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--seconds", type=float, default=5)
     p.add_argument("--rate", type=float, default=2000)
-    p.add_argument("--connections", type=int, default=16)
+    p.add_argument("--connections", type=int, default=32)
     p.add_argument("--database", help="default: a new SpatiaLite file")
     p.add_argument("--index", default="memory")
     options = p.parse_args()
@@ -136,13 +143,15 @@ def main():
             uvloop.install()
         except ImportError:
             pass
-        cpu = time.clock_gettime(~server.pid << 3 | 2)
-        rate, p99, wrong = asyncio.run(at_rate(options, port, requests))
-        used = time.clock_gettime(~server.pid << 3 | 2) - cpu
-        most, _, more = asyncio.run(at_most(options, port, requests))
+        try:
+            cpu = time.clock_gettime(~server.pid << 3 | 2)
+            wrong = asyncio.run(at_rate(options, port, requests))[2]
+            used = time.clock_gettime(~server.pid << 3 | 2) - cpu
+            more = asyncio.run(at_most(options, port, requests))[2]
+        finally:
+            server.terminate()
+            server.wait()
         print(f"\nprocessor time of the server for a request: {used / (options.rate * options.seconds) * 1e6:.0f} us; load of the machine {os.getloadavg()[0]:.1f}")
-        server.terminate()
-        server.wait()
     sys.exit(bool(wrong or more))
 
 
