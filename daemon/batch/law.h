@@ -5,6 +5,10 @@
 #ifndef BATCH_LAW_H
 #define BATCH_LAW_H
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "base/bytes.h"
 #include "layout.h"
 
@@ -25,11 +29,10 @@ const struct law_rule *law_rule(uint32_t law);
 void law_bytes(uint8_t *p, size_t len, uint32_t law);
 
 #if defined(__SSE2__)
-typedef char law_signed __attribute__((vector_size(16)));
-#define LAW_PAST(x, c) ((law_vec)__builtin_ia32_psubusb128((law_signed)(x), (law_signed)(c)))
-#define LAW_MOST(x, c) ((law_vec)__builtin_ia32_pminub128((law_signed)(x), (law_signed)(c)))
+#define LAW_PAST(x, c) ((law_vec)_mm_subs_epu8((__m128i)(x), (__m128i)(c)))
+#define LAW_MOST(x, c) ((law_vec)_mm_min_epu8((__m128i)(x), (__m128i)(c)))
 /* Half of a sum, rounded up. */
-#define LAW_HALF(x, y) ((law_vec)__builtin_ia32_pavgb128((law_signed)(x), (law_signed)(y)))
+#define LAW_HALF(x, y) ((law_vec)_mm_avg_epu8((__m128i)(x), (__m128i)(y)))
 #else
 #define LAW_PAST(x, c) (((x) - (c)) & (law_vec)((x) > (c)))
 #define LAW_MOST(x, c) ((x)-LAW_PAST(x, c))

@@ -9,8 +9,8 @@
 
 struct sdp_media;
 
-/* Operations of ng's "codec". A codec that is stripped or ignored is as if the sender had never named
- * it. One that is masked is not offered, but may be transcoded. */
+/* Operations of ng's "codec". A codec that is stripped or ignored is as if the sender had never
+ * named it. One that is masked is not offered, but may be transcoded. */
 enum sdp_codec_op {
 	SDP_CODEC_STRIP, /* removes the codec, "all" and "full": every codec */
 	SDP_CODEC_IGNORE,
