@@ -260,7 +260,7 @@ void rig_plain_rtp(uint8_t p[172], uint32_t ssrc, uint64_t index)
 	p[0] = 0x80;
 	p[1] = 8;
 	put_be16(p + 2, (uint16_t)index);
-	put_be32(p + 4, (uint32_t)(index * 160));
+	put_be32(p + 4, 160 * (uint32_t)(uint16_t)index);
 	put_be32(p + 8, ssrc);
 }
 
