@@ -113,7 +113,7 @@ struct worker {
 	struct host_judge *judge; /* NULL: the host's stack checks sources itself */
 	struct batch_runner *runner;
 	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
-	int wake_fd, poll_fd;
+	int wake_fd, poll_fd, tick_fd;
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
@@ -128,6 +128,8 @@ struct worker {
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce pace;
 	struct overload overload;
+	uint64_t looked_ns; /* when the last burst was received */
+	uint64_t clock_ns;  /* the last reading of a stage's clock */
 	/* Written by the worker, read by any thread. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */
