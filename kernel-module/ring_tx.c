@@ -110,7 +110,25 @@ static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32
 	return check ? check : CSUM_MANGLED_0;
 }
 
-/* A packet with the payload, copied and summed in one pass. The caller holds RCU for its route, and
+/* As for a socket's packets: a whole one to a device that computes checksums, without IPsec. */
+static bool device_sums(const struct dst_entry *dst, u16 family, u32 udp_len)
+{
+	netdev_features_t able = NETIF_F_HW_CSUM;
+
+	able |= family == AF_INET ? NETIF_F_IP_CSUM : NETIF_F_IPV6_CSUM;
+	return dst->dev->features & able && !dst_xfrm(dst) &&
+	       sizeof(struct ipv6hdr) + udp_len <= dst_mtu(dst);
+}
+
+static void sum_later(struct sk_buff *skb, struct udphdr *udp, __sum16 pseudo)
+{
+	udp->check = ~pseudo;
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+}
+
+/* A packet with the payload, copied and summed in one pass unless the device sums. The caller holds RCU for its route, and
  * has bottom halves off, for the processor's cache of packets. */
 static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
 			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
@@ -126,9 +144,14 @@ static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *t
 	skb_reserve(skb, room);
 	udp = skb_put(skb, sizeof(*udp));
 	skb_reset_transport_header(skb);
-	sum = csum_partial_copy_nocheck(payload, skb_put(skb, d->len), d->len);
 	*udp = (struct udphdr){.source = t->key.port, .dest = to->port, .len = htons(len)};
-	udp->check = udp_sum(t, to, len, csum_partial(udp, sizeof(*udp), sum));
+	if (device_sums(dst, to->family, len)) {
+		skb_put_data(skb, payload, d->len);
+		sum_later(skb, udp, udp_sum(t, to, len, 0));
+	} else {
+		sum = csum_partial_copy_nocheck(payload, skb_put(skb, d->len), d->len);
+		udp->check = udp_sum(t, to, len, csum_partial(udp, sizeof(*udp), sum));
+	}
 	skb_dst_set_noref(skb, dst);
 	skb->priority = rt_tos2priority(d->tos);
 	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);

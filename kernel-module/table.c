@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Table of targets by local address and port. Packets look them up under RCU. A target's plan is
  * replaced as a whole, so a packet sees the old one or the new one. */
+#include <linux/hash.h>
 #include <linux/slab.h>
+#include <net/ipv6.h>
 
 #include "nf_xcipher.h"
+
+/* The daemons choose all keys, so nobody else can make them collide. A packet needs one look-up, or
+ * two with its result, which jhash() would make four times as long. */
+static u32 key_hash(const void *data, u32 len, u32 seed)
+{
+	const struct nfx_key *k = data;
+	u64 a = (u64)k->addr.s6_addr32[0] << 32 | k->addr.s6_addr32[1];
+	u64 b = (u64)k->addr.s6_addr32[2] << 32 | k->addr.s6_addr32[3];
+	u64 h = (a ^ seed) * GOLDEN_RATIO_64;
+
+	h = (h ^ h >> 32 ^ b) * GOLDEN_RATIO_64;
+	h = (h ^ h >> 32 ^ ((u64)k->family << 16 | k->port)) * GOLDEN_RATIO_64;
+	return h >> 32;
+}
+
+static u32 target_hash(const void *data, u32 len, u32 seed)
+{
+	return key_hash(&((const struct nfx_target *)data)->key, len, seed);
+}
+
+static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	const struct nfx_key *a = arg->key, *b = &((const struct nfx_target *)obj)->key;
+
+	return a->port != b->port || a->family != b->family || !ipv6_addr_equal(&a->addr, &b->addr);
+}
 
 static const struct rhashtable_params params = {
 	.head_offset = offsetof(struct nfx_target, node),
 	.key_offset = offsetof(struct nfx_target, key),
 	.key_len = sizeof(struct nfx_key),
+	.hashfn = key_hash,
+	.obj_hashfn = target_hash,
+	.obj_cmpfn = key_differs,
 	.max_size = NFX_MAX_TARGETS,
 	.automatic_shrinking = true,
 };

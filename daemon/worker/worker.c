@@ -26,6 +26,7 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 	uint64_t now = clock_mono_ns();
 
 	hist_add(&w->stage[which], now - since);
+	w->clock_ns = now;
 	return now;
 }
 
@@ -155,7 +156,7 @@ static uint32_t burst_begin(struct worker *w)
 	burst_receive(w, b);
 	if (b->n == 0)
 		return 0;
-	at = clock_mono_ns();
+	at = w->looked_ns = clock_mono_ns();
 	b->jobs = media_prepare(w->media, a, b->in, b->n, a->job + b->first);
 	if (w->cfg.side)
 		side_flush(w->cfg.side);
@@ -242,14 +243,14 @@ uint32_t worker_round(struct worker *w)
 
 static void wait_for_packet(struct worker *w)
 {
-	struct epoll_event ev[3];
-	int n = epoll_wait(w->poll_fd, ev, 3, 1000);
+	struct epoll_event ev[4];
+	int n = epoll_wait(w->poll_fd, ev, 4, -1);
 
 	for (int i = 0; i < n; i++) {
 		uint64_t count;
 
-		if (ev[i].data.fd == w->wake_fd)
-			(void)!read(w->wake_fd, &count, sizeof(count));
+		if (ev[i].data.fd == w->wake_fd || ev[i].data.fd == w->tick_fd)
+			(void)!read(ev[i].data.fd, &count, sizeof(count));
 	}
 }
 
@@ -272,8 +273,8 @@ static void gather(struct worker *w, uint64_t until_ns)
 		sleep_until(until_ns);
 }
 
-/* Waits for the next burst. looked: when the last one was received. */
-static void rest(struct worker *w, uint64_t looked_ns, uint64_t wait_ns)
+/* Waits for the next burst. */
+static void rest(struct worker *w, uint64_t wait_ns)
 {
 	enum steer_gather by_kernel = w->flying == 0 && w->steer_ops->gather
 		? w->steer_ops->gather(w->steer, wait_ns)
@@ -282,7 +283,7 @@ static void rest(struct worker *w, uint64_t looked_ns, uint64_t wait_ns)
 	if (by_kernel == STEER_GATHER_NOW)
 		return;
 	if (wait_ns && by_kernel == STEER_GATHER_NOT)
-		gather(w, looked_ns + wait_ns);
+		gather(w, w->looked_ns + wait_ns);
 	else if (w->flying == 0)
 		wait_for_packet(w);
 }
@@ -290,7 +291,7 @@ static void rest(struct worker *w, uint64_t looked_ns, uint64_t wait_ns)
 void *worker_loop(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t looked = clock_mono_ns(), rounds = 0;
+	uint64_t rounds = 0;
 	uint32_t n = 0;
 
 	(void)caps_limit(~w->cfg.keep_not);
@@ -303,11 +304,10 @@ void *worker_loop(void *arg)
 		 * returns at once if there are packets: an extra receive would usually find
 		 * none. */
 		if (n < media_burst_max(w->media) && !w->cfg.busy_poll)
-			rest(w, looked, wait);
-		looked = clock_mono_ns();
+			rest(w, wait);
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
-		coalesce_count(&w->pace, n, clock_mono_ns());
+		coalesce_count(&w->pace, n, n ? w->clock_ns : clock_mono_ns());
 	}
 	while (w->flying)
 		burst_end(w);

@@ -113,7 +113,7 @@ struct worker {
 	struct host_judge *judge; /* NULL: the host's stack checks sources itself */
 	struct batch_runner *runner;
 	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
-	int wake_fd, poll_fd;
+	int wake_fd, poll_fd, tick_fd;
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
@@ -129,6 +129,8 @@ struct worker {
 	struct coalesce pace;
 	struct overload overload;
 	struct media_guard guard; /* scratch */
+	uint64_t looked_ns; /* when the last burst was received */
+	uint64_t clock_ns;  /* the last reading of a stage's clock */
 	/* Written by the worker, read by any thread. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */

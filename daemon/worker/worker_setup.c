@@ -8,15 +8,32 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lines.h"
 #include "batch/engine.h"
 
+/* Steering has work to do about once a second, also without packets. A standing timer costs nothing
+ * per sleep, unlike a timeout. It goes on when it is read. */
+static int tick_create(struct worker *w)
+{
+	const struct itimerspec second = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct epoll_event tick = {.events = EPOLLIN};
+
+	w->tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	tick.data.fd = w->tick_fd;
+	if (w->tick_fd < 0 || timerfd_settime(w->tick_fd, 0, &second, NULL) ||
+		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->tick_fd, &tick))
+		return -errno;
+	return 0;
+}
+
 static int poll_create(struct worker *w)
 {
 	struct epoll_event wake = {.events = EPOLLIN}, packets = {.events = EPOLLIN};
+	int res;
 
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->poll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -27,6 +44,9 @@ static int poll_create(struct worker *w)
 	if (epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake) ||
 		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, packets.data.fd, &packets))
 		return -errno;
+	res = tick_create(w);
+	if (res)
+		return res;
 	return w->steer_ops->wakes ? w->steer_ops->wakes(w->steer, w->poll_fd) : 0;
 }
 
@@ -92,7 +112,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	w->overload.age_ns = cfg->overload_age_ns;
 	w->pace = (struct coalesce){.window_ns = cfg->batch_window_ns, .batch_max = cfg->batch_max};
 	w->steer_ops = cfg->steer_ops;
-	w->wake_fd = w->poll_fd = -1;
+	w->wake_fd = w->poll_fd = w->tick_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);
 	w->depth = cfg->batch->depth ? cfg->batch->depth : 1;
 	media.bursts = w->depth;
@@ -208,6 +228,8 @@ void worker_destroy(struct worker *w)
 		ring_fini(&w->marks);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
+	if (w->tick_fd >= 0)
+		close(w->tick_fd);
 	if (w->poll_fd >= 0)
 		close(w->poll_fd);
 	for (uint32_t i = 0; i < ENGINE_DEPTH_MAX; i++)

@@ -166,9 +166,10 @@ struct nfx_send {
 	__u8 tos;        /* TOS or traffic class */
 	__be16 port;     /* source: the local port of a target of this owner */
 	__be16 to_port;
-	/* Written by the bell for each packet that it came to: 0, or an errno. EINVAL: the descriptor is invalid; EACCES: the source
-	 * is not a target of this owner; ENETUNREACH: no route, or a broadcast or multicast address;
-	 * ENOMEM. Packets that a firewall's output hook drops are sent with result 0. */
+	/* Written by the bell for each packet that it came to: 0, or an errno. EINVAL: the
+	 * descriptor is invalid; EACCES: the source is not a target of this owner; ENETUNREACH: no
+	 * route, or a broadcast or multicast address; ENOMEM. Packets that a firewall's output hook
+	 * drops are sent with result 0. */
 	__u16 result;
 	__u8 addr[16];   /* source: the target's local address */
 	__u8 to[16];

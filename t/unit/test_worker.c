@@ -522,6 +522,14 @@ static void only_a_busy_polling_worker_never_sleeps(void **state)
 }
 
 /* A thread has real-time priority from its first instruction, or is not created. */
+/* The watchdog counts its rounds, and steering has work to do now and then. */
+static void a_worker_without_packets_wakes_every_second(void **state)
+{
+	struct rig *r = *state;
+
+	assert_true(has_gone_round(r, atomic_load(&r->w->rounds) + 3, 60 * NS_PER_SEC));
+}
+
 static void a_worker_has_the_priority_it_is_told(void **state)
 {
 	struct rig *r = *state;
@@ -652,6 +660,8 @@ int main(void)
 			what_gathers_is_taken_in_batches_of_batch_max, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			only_a_busy_polling_worker_never_sleeps, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_worker_without_packets_wakes_every_second, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_worker_has_the_priority_it_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(
