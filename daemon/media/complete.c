@@ -163,9 +163,17 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j)
 {
 	uint32_t tap = m->stream[n->stream].cfg.tap;
+	struct xc_job said;
 
-	if (tap && m->cfg.tap && j->rx_key != MEDIA_NONE)
-		m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
+	if (!tap || !m->cfg.tap || j->rx_key == MEDIA_NONE)
+		return;
+	if (n->rx->rx.tagged && !(j->flags & XC_JOB_RTCP) &&
+		media_tag_chains(&n->rx->rx, &n->rx->cfg->rx)) {
+		said = *j;
+		said.flags |= PACKET_JOB_BLOCK;
+		j = &said;
+	}
+	m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
 }
 
 /* Commits a received packet if it is authentic and new. PACKET_SENT: continue. */

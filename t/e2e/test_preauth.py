@@ -11,6 +11,7 @@ import idle
 import relay
 import srtp
 import test_ng
+import test_record
 from baresip import wait_for
 from run import cases
 
@@ -121,6 +122,21 @@ def test_who_does_not_know_it_notices_nothing(net):
     reply = daemon.client.call("answer", call_id="d", from_tag="a", to_tag="b", sdp=other.sdp())
     assert reply["result"] == "error", reply
     test_ng.finish(daemon)
+
+
+def test_a_recording_has_no_tags_and_no_block(net):
+    with test_record.Folder() as folder:
+        daemon = test_ng.start(net, f"--recording-dir={folder.path}")
+        a, b = PlusPhone(net, "caller", "10.200.1.2", "chain"), test_ng.Phone(net, "callee", "10.200.2.2", "AEAD_AES_128_GCM")
+        test_ng.talk(daemon.client, a, b, "c")
+        path = test_record.reply_file(daemon.client.call("start recording", call_id="c"))
+        for _ in range(5):
+            a.send(bytes(160))
+            assert b.hears() == (0, bytes(160))
+        calls.ok(daemon.client.call("stop recording", call_id="c"))
+        test_record.closed(path)
+        assert [p[3][12:] for p in test_record.packets(path)] == [bytes(160)] * 5
+        test_ng.finish(daemon)
 
 
 class Second(relay.Xcipherd):

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "call/call.h"
-#include "call_talk.h"
+#include "save_talk.h"
 
 #define A    "198.51.100.1"
 #define B    "198.51.100.2"
@@ -18,7 +18,6 @@
 #define HDR  PLUS "header-siphash"
 
 enum { ID_AES = 1 + PREAUTH_SEQUENCE_AES, ID_HDR = 1 + PREAUTH_HEADER_SIPHASH };
-
 
 static void start(struct talk *t, enum preauth_use use, enum preauth_scheme scheme)
 {
@@ -282,6 +281,32 @@ static void pass_through_hands_lines_on_without_it(void **state)
 	talk_end(&t);
 }
 
+static void a_saved_call_keeps_it(void **state)
+{
+	struct saved s;
+	struct talk t;
+	const char *why = NULL;
+
+	(void)state;
+	start(&t, PREAUTH_USE_ACCEPT, PREAUTH_SEQUENCE_AES);
+	calls_save_start(t.c);
+	offer(&t, C80A AES, "header");
+	answer(&t, C80B HDR, NULL);
+	save(&t, &s);
+	reborn(&t);
+	calls_save_start(t.c);
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	both(&t, ID_AES, ID_HDR);
+	offer(&t, C80A AES, NULL);
+	assert_int_equal(written(&t), ID_HDR);
+	answer(&t, C80B HDR, NULL);
+	assert_int_equal(written(&t), ID_AES);
+	both(&t, ID_AES, ID_HDR);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +318,7 @@ int main(void)
 		cmocka_unit_test(keys_that_cannot_have_it_are_offered_without),
 		cmocka_unit_test(a_re_invite_keeps_it_and_changes_nothing),
 		cmocka_unit_test(a_re_invite_can_end_and_begin_it_under_the_same_keys),
+		cmocka_unit_test(a_saved_call_keeps_it),
 		cmocka_unit_test(pass_through_hands_lines_on_without_it),
 	};
 
