@@ -125,8 +125,10 @@ void media_prefetch_tags_job(const struct media *m, const struct note *n, const 
 {
 	if (!n->fast_tagged)
 		return;
-	if (n->rx->rx.tagged)
+	if (n->rx->rx.tagged) {
 		ask_write(media_line_tags(m, (uint32_t)(n->rx - m->ctx)));
+		ask_write((uint8_t *)media_line_tags(m, (uint32_t)(n->rx - m->ctx)) + 64);
+	}
 	if (n->tx->tx.tagged)
 		ask_write(media_line_sent(m, (uint32_t)(n->tx - m->ctx), media_sent_ssrc(j)));
 }
