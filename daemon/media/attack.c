@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "media/fast_path.h"
+#include "media/tags.h"
 #include "packet/arena.h"
 
 static uint64_t count_of(const _Atomic uint64_t *c)
@@ -116,14 +117,14 @@ static void judge(struct media *m, struct attack *t, uint64_t now_ns)
 		media_attack_end(m, t->stream);
 }
 
-void media_attack_forged(struct media *m, const struct note *n, const struct packet_in *in)
+void media_attack_forged(struct media *m, uint32_t stream, const struct packet_in *in)
 {
-	struct attack_count *c = &m->trial[n->stream].attack;
-	uint64_t trues = count_of(&m->counters[n->stream].packets);
+	struct attack_count *c = &m->trial[stream].attack;
+	uint64_t trues = count_of(&m->counters[stream].packets);
 
-	if (m->stream[n->stream].guarded) {
-		attack_of(m, n->stream)->forged++;
-		judge(m, attack_of(m, n->stream), in->t_ns);
+	if (m->stream[stream].guarded) {
+		attack_of(m, stream)->forged++;
+		judge(m, attack_of(m, stream), in->t_ns);
 		return;
 	}
 	/* Also if the clock was set back. */
@@ -134,8 +135,8 @@ void media_attack_forged(struct media *m, const struct note *n, const struct pac
 	}
 	c->forged++;
 	if (c->forged >= ATTACK_FORGED && c->forged > (uint32_t)trues - c->trues &&
-		in->t_ns >= c->not_before_ns && can_guard(m, n->stream))
-		begin(m, n->stream, in->t_ns);
+		in->t_ns >= c->not_before_ns && can_guard(m, stream))
+		begin(m, stream, in->t_ns);
 }
 
 /* An index that is not the newest of its SSRC moves nothing. */
@@ -229,6 +230,20 @@ bool media_guards_wait(const struct media *m)
 	return m->attacks->waiting;
 }
 
+/* SRTP+: the tags of the next packets, so that steering can compare them. */
+static void add_tags(const struct media *m, uint32_t stream, struct guard *g)
+{
+	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
+	const struct preauth_window *w =
+		media_preauth_window(m, c, g->window.ssrc, &g->window.tag_len);
+
+	g->window.flags &= (uint8_t)~GUARD_TAGS;
+	if (!w)
+		return;
+	g->tags = *w;
+	g->window.flags |= GUARD_TAGS;
+}
+
 bool media_guard_next(struct media *m, struct media_guard *out)
 {
 	struct attacks *all = m->attacks;
@@ -243,6 +258,7 @@ bool media_guard_next(struct media *m, struct media_guard *out)
 	out->local = all->of[i].local;
 	out->on = !all->of[i].over;
 	out->guard.window = all->of[i].window;
+	add_tags(m, all->of[i].stream, &out->guard);
 	if (all->of[i].over)
 		all->of[i].stream = MEDIA_NONE;
 	return true;

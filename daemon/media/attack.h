@@ -51,8 +51,8 @@ struct attacks {
 	_Atomic uint64_t begun;
 };
 
-/* The packet failed authentication. */
-void media_attack_forged(struct media *m, const struct note *n, const struct packet_in *in);
+/* A packet of this stream failed authentication, or has a wrong SRTP+ tag. */
+void media_attack_forged(struct media *m, uint32_t stream, const struct packet_in *in);
 /* A packet of a guarded stream was authentic and new. */
 void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);

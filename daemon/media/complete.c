@@ -189,7 +189,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 
 	if (status != XC_OK) {
 		if (!rtcp)
-			media_attack_forged(m, n, in);
+			media_attack_forged(m, n->stream, in);
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
 			? PACKET_DROP_SHORT_TAG
 			: PACKET_DROP_BAD_TAG;

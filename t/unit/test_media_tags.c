@@ -538,6 +538,43 @@ static void no_true_packet_is_refused(void **state)
 	}
 }
 
+/* Wrong tags count as forged packets. The guard has the tags of the next packets, so steering drops
+ * forged ones, and no true one. */
+static void a_flood_of_wrong_tags_is_told_to_steering(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, SUITE_AES_CM_128_80, 0);
+	struct guard_packet p = {.first = 0x80, .ssrc = SSRC};
+	uint64_t index = 100;
+
+	(void)state;
+	for (; index < 110; index++)
+		relayed(&t, SSRC, index);
+	for (int i = 0; i < 64; i++) {
+		speak(&t, SSRC, index + 1, 1);
+		refused(&t, PACKET_DROP_FORGED);
+	}
+	assert_true(media_guard_next(t.r->m, &g));
+	assert_true(g.on && g.guard.window.flags & GUARD_TAGS);
+	assert_int_equal(g.guard.window.tag_len, 4);
+	memcpy(p.addr, g.guard.window.addr, sizeof(p.addr));
+	p.port = g.guard.window.port;
+	p.v6 = g.guard.window.flags & GUARD_IS_V6;
+	p.second = 8;
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t tag;
+
+		p.seq = (uint16_t)(index + i);
+		preauth_sequence(&t.a, SSRC, index + i, &tag, 1);
+		p.tag = tag;
+		assert_int_equal(guard_check(&g.guard, &p, g.guard.window.at_ns), GUARD_PASS);
+		p.tag = tag ^ 1;
+		assert_int_equal(guard_check(&g.guard, &p, g.guard.window.at_ns), GUARD_TAG);
+	}
+	relayed(&t, SSRC, index);
+	end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -555,6 +592,7 @@ int main(void)
 		cmocka_unit_test(several_ssrcs_have_windows),
 		cmocka_unit_test(tags_end_with_their_key),
 		cmocka_unit_test(impossible_configurations_are_refused),
+		cmocka_unit_test(a_flood_of_wrong_tags_is_told_to_steering),
 		cmocka_unit_test(no_true_packet_is_refused),
 	};
 
