@@ -52,7 +52,7 @@ static int say(enum libbpf_print_level level, const char *fmt, va_list args)
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
 
-static void load(void)
+static struct bpf_object *load(void)
 {
 	struct bpf_object *o;
 
@@ -67,6 +67,7 @@ static void load(void)
 	guards = bpf_map__fd(bpf_object__find_map_by_name(o, "guards"));
 	limits = bpf_map__fd(bpf_object__find_map_by_name(o, "limits"));
 	dropped = bpf_map__fd(bpf_object__find_map_by_name(o, "dropped"));
+	return o;
 }
 
 static void put(int map, const void *key, const void *value)
@@ -334,16 +335,20 @@ static uint32_t limit(uint32_t count)
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 100000;
+	struct bpf_object *o;
+	bool bad = false;
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT]\n");
 		return 2;
 	}
-	load();
+	o = load();
 	if (strcmp(argv[1], "check") == 0)
-		return check((uint32_t)n) != 0;
-	if (strcmp(argv[1], "limit") == 0)
-		return limit((uint32_t)n) != 0;
-	cost(n);
-	return 0;
+		bad = check((uint32_t)n) != 0;
+	else if (strcmp(argv[1], "limit") == 0)
+		bad = limit((uint32_t)n) != 0;
+	else
+		cost(n);
+	bpf_object__close(o);
+	return bad;
 }
