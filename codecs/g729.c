@@ -27,13 +27,12 @@ struct encoder {
 static int fmtp_parse(void *params, const char *text, size_t len)
 {
 	struct params *p = params;
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	p->annexb = 1;
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len))
-		if (xcipher_fmtp_is(key, key_len, "annexb"))
-			p->annexb = !xcipher_fmtp_is(value, value_len, "no");
+	while (xcipher_fmtp_next(&f))
+		if (xcipher_fmtp_is(f.key, f.key_len, "annexb"))
+			p->annexb = !xcipher_fmtp_is(f.value, f.value_len, "no");
 	return 0;
 }
 
