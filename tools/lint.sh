@@ -31,6 +31,7 @@ done
 /usr/bin/python3 -m pyflakes "${py_files[@]}" || complain "python: names"
 mandoc -Tlint -W warning man/*.[1-8] | grep -vE "new sentence|conventional order" && complain "man pages"
 
+python3 tools/parameters.py || complain "functions with more than six parameters"
 python3 tools/references.py || complain "references to files or tests that are not in the tree"
 
 # Commit subjects are "area: imperative", up to 72 characters. Commits up to this one are older than the rule.
