@@ -4,11 +4,10 @@
 
 static enum preauth_use use_of(const struct keying_in *in)
 {
-	return in->r->preauth == NG_PREAUTH_DEFAULT ? in->policy->preauth.use
-		: in->r->preauth == NG_PREAUTH_OFF  ? PREAUTH_USE_OFF
-		: in->r->preauth == NG_PREAUTH_ACCEPT
-		? PREAUTH_USE_ACCEPT
-		: PREAUTH_USE_OFFER;
+	return in->r->preauth == NG_PREAUTH_DEFAULT   ? in->policy->preauth.use
+		: in->r->preauth == NG_PREAUTH_OFF    ? PREAUTH_USE_OFF
+		: in->r->preauth == NG_PREAUTH_ACCEPT ? PREAUTH_USE_ACCEPT
+						      : PREAUTH_USE_OFFER;
 }
 
 bool keying_preauth_accepts(const struct keying_in *in)
