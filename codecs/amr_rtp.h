@@ -22,7 +22,7 @@ enum {
 	AMR_NONE = 0x7c, /* a library's frame without data */
 };
 
-/* What differs between the two codecs. */
+/* Differences between the two codecs. */
 struct amr_kind {
 	uint16_t bits[10]; /* of frame types 0 to 9; 0: there is none */
 	uint32_t bitrate[9];
@@ -181,7 +181,7 @@ static inline int amr_read(const struct amr_kind *k, bool aligned, const uint8_t
 	return n;
 }
 
-/* What a payload says: n frames of the library, and the mode requested from the far end. */
+/* Content of a payload: n frames of the library, and the mode requested from the far end. */
 struct amr_payload {
 	const struct amr_frame *frame;
 	size_t n;

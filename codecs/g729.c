@@ -133,7 +133,7 @@ static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 	return 0;
 }
 
-/* A frame of noise can only be the last of a payload: speech behind it replaces it. */
+/* A frame of noise can only be the last of a payload: later speech replaces it. */
 static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
 {
 	uint8_t code[BYTES], len = 0;

@@ -104,7 +104,7 @@ struct xcipher_codec {
 	uint32_t enc_size;
 	uint32_t align; /* of parameters and states: a power of two, at most MAX_ALIGN */
 
-	/* Fills params from the value of a=fmtp behind the payload type. len 0: the defaults.
+	/* Fills params from the value of a=fmtp after the payload type. len 0: the defaults.
 	 * Ignores parameters that it does not know. -EINVAL: a value excludes the use of the codec.
 	 * params holds no pointers. May be NULL: any text is accepted. */
 	int (*fmtp_parse)(void *params, const char *text, size_t len);
