@@ -22,7 +22,7 @@ enum {
 	AMR_NONE = 0x7c, /* a library's frame without data */
 };
 
-/* What differs between the two codecs. */
+/* Differences between the two codecs. */
 struct amr_kind {
 	uint16_t bits[10]; /* of frame types 0 to 9; 0: there is none */
 	uint32_t bitrate[9];
@@ -56,26 +56,25 @@ static inline int amr_mode_set(uint32_t *set, const char *s, size_t len, uint32_
 static inline int amr_fmtp_parse(
 	struct amr_params *p, const struct amr_kind *k, const char *text, size_t len)
 {
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	*p = (struct amr_params){0};
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len)) {
-		int64_t n = xcipher_fmtp_number(value, value_len, UINT32_MAX);
+	while (xcipher_fmtp_next(&f)) {
+		int64_t n = xcipher_fmtp_number(f.value, f.value_len, UINT32_MAX);
 
-		if (xcipher_fmtp_is(key, key_len, "octet-align")) {
+		if (xcipher_fmtp_is(f.key, f.key_len, "octet-align")) {
 			if (n != 0 && n != 1)
 				return -EINVAL;
 			p->aligned = (uint32_t)n;
-		} else if (xcipher_fmtp_is(key, key_len, "mode-set")) {
-			if (amr_mode_set(&p->mode_set, value, value_len, k->modes))
+		} else if (xcipher_fmtp_is(f.key, f.key_len, "mode-set")) {
+			if (amr_mode_set(&p->mode_set, f.value, f.value_len, k->modes))
 				return -EINVAL;
-		} else if (xcipher_fmtp_is(key, key_len, "crc") ||
-			xcipher_fmtp_is(key, key_len, "robust-sorting") ||
-			xcipher_fmtp_is(key, key_len, "interleaving")) {
+		} else if (xcipher_fmtp_is(f.key, f.key_len, "crc") ||
+			xcipher_fmtp_is(f.key, f.key_len, "robust-sorting") ||
+			xcipher_fmtp_is(f.key, f.key_len, "interleaving")) {
 			if (n != 0)
 				return -EINVAL;
-		} else if (xcipher_fmtp_is(key, key_len, "channels") && n != 1) {
+		} else if (xcipher_fmtp_is(f.key, f.key_len, "channels") && n != 1) {
 			return -EINVAL;
 		}
 	}
@@ -182,11 +181,21 @@ static inline int amr_read(const struct amr_kind *k, bool aligned, const uint8_t
 	return n;
 }
 
-/* Writes a payload of n frames of the library. Returns its bytes, -ENOSPC, or 0 if no frame has
- * data. */
-static inline int amr_write(const struct amr_kind *k, bool aligned, unsigned request,
-	const struct amr_frame *f, size_t n, uint8_t *out, size_t cap)
+/* Content of a payload: n frames of the library, and the mode requested from the far end. */
+struct amr_payload {
+	const struct amr_frame *frame;
+	size_t n;
+	unsigned request; /* CMR, or AMR_NO_REQUEST */
+	bool aligned;     /* octet-aligned, else bandwidth-efficient */
+};
+
+/* Writes a payload. Returns its bytes, -ENOSPC, or 0 if no frame has data. */
+static inline int amr_write(
+	const struct amr_kind *k, const struct amr_payload *p, uint8_t *out, size_t cap)
 {
+	const struct amr_frame *f = p->frame;
+	const bool aligned = p->aligned;
+	const size_t n = p->n;
 	struct amr_bits b = {.out = out};
 	size_t total = aligned ? 8 + 8 * n : 4 + 6 * n, bits = 0, any = 0;
 
@@ -200,7 +209,7 @@ static inline int amr_write(const struct amr_kind *k, bool aligned, unsigned req
 	if ((total + 7) / 8 > cap)
 		return -ENOSPC;
 	memset(out, 0, (total + 7) / 8);
-	amr_put(&b, request, 4);
+	amr_put(&b, p->request, 4);
 	b.at = amr_round(b.at, aligned);
 	for (size_t i = 0; i < n; i++) {
 		amr_put(&b, (i + 1 < n ? 32U : 0U) | (f[i].bytes[0] >> 2 & 31), 6);

@@ -131,8 +131,14 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++)
 		encode_frame(e, mode, pcm + i * FRAME, frame[i].bytes);
-	return amr_write(
-		&kind, e->params.aligned, amr_request(&kind, &e->wish), frame, n, out, cap);
+	return amr_write(&kind,
+		&(struct amr_payload){
+			.frame = frame,
+			.n = n,
+			.request = amr_request(&kind, &e->wish),
+			.aligned = e->params.aligned,
+		},
+		out, cap);
 }
 
 static const struct xcipher_codec codec = {

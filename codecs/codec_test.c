@@ -70,7 +70,7 @@ static void one(struct run *r, const char *name, uint32_t codec, size_t test)
 		printf("  it does not return within %u s\n", r->seconds);
 	else if (WIFSIGNALED(status))
 		printf("  it crashed: %s%s\n", strsignal(WTERMSIG(status)),
-			WTERMSIG(status) == SIGSEGV ? ", for example behind the end of a buffer"
+			WTERMSIG(status) == SIGSEGV ? ", for example past the end of a buffer"
 						    : "");
 	printf("NOT OK %s: %s\n", name, text);
 	r->failed++;

@@ -27,13 +27,12 @@ struct encoder {
 static int fmtp_parse(void *params, const char *text, size_t len)
 {
 	struct params *p = params;
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	p->annexb = 1;
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len))
-		if (xcipher_fmtp_is(key, key_len, "annexb"))
-			p->annexb = !xcipher_fmtp_is(value, value_len, "no");
+	while (xcipher_fmtp_next(&f))
+		if (xcipher_fmtp_is(f.key, f.key_len, "annexb"))
+			p->annexb = !xcipher_fmtp_is(f.value, f.value_len, "no");
 	return 0;
 }
 
@@ -134,7 +133,7 @@ static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 	return 0;
 }
 
-/* A frame of noise can only be the last of a payload: speech behind it replaces it. */
+/* A frame of noise can only be the last of a payload: later speech replaces it. */
 static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
 {
 	uint8_t code[BYTES], len = 0;

@@ -46,12 +46,12 @@ static int take(struct params *p, const char *key, size_t key_len, int64_t n)
 /* Strange values are ignored, so that a call is not lost for a preference. */
 static int fmtp_parse(void *params, const char *text, size_t len)
 {
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	memset(params, 0, sizeof(struct params));
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len))
-		take(params, key, key_len, xcipher_fmtp_number(value, value_len, UINT32_MAX));
+	while (xcipher_fmtp_next(&f))
+		take(params, f.key, f.key_len,
+			xcipher_fmtp_number(f.value, f.value_len, UINT32_MAX));
 	return 0;
 }
 

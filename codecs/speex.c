@@ -23,22 +23,21 @@ struct state {
 static int fmtp_parse(void *params, const char *text, size_t len)
 {
 	struct params *p = params;
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	*p = (struct params){0};
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len)) {
-		if (xcipher_fmtp_is(key, key_len, "vbr"))
-			p->vbr = xcipher_fmtp_is(value, value_len, "on") ||
-				xcipher_fmtp_is(value, value_len, "vad");
-		if (!xcipher_fmtp_is(key, key_len, "mode"))
+	while (xcipher_fmtp_next(&f)) {
+		if (xcipher_fmtp_is(f.key, f.key_len, "vbr"))
+			p->vbr = xcipher_fmtp_is(f.value, f.value_len, "on") ||
+				xcipher_fmtp_is(f.value, f.value_len, "vad");
+		if (!xcipher_fmtp_is(f.key, f.key_len, "mode"))
 			continue;
-		if (value_len > 0 && value[0] == '"') {
-			value++;
-			value_len--;
+		if (f.value_len > 0 && f.value[0] == '"') {
+			f.value++;
+			f.value_len--;
 		}
-		if (value_len > 0 && value[0] >= '1' && value[0] <= '8')
-			p->mode = 1 + (uint32_t)(value[0] - '0');
+		if (f.value_len > 0 && f.value[0] >= '1' && f.value[0] <= '8')
+			p->mode = 1 + (uint32_t)(f.value[0] - '0');
 	}
 	return 0;
 }

@@ -21,14 +21,13 @@ struct params {
 static int fmtp_parse(void *params, const char *text, size_t len)
 {
 	struct params *p = params;
-	const char *key, *value;
-	size_t at = 0, key_len, value_len;
+	struct xcipher_fmtp f = {.text = text, .len = len};
 
 	*p = (struct params){0};
-	while (xcipher_fmtp_next(text, len, &at, &key, &key_len, &value, &value_len)) {
-		int64_t n = xcipher_fmtp_number(value, value_len, 1);
+	while (xcipher_fmtp_next(&f)) {
+		int64_t n = xcipher_fmtp_number(f.value, f.value_len, 1);
 
-		if (!xcipher_fmtp_is(key, key_len, "loud"))
+		if (!xcipher_fmtp_is(f.key, f.key_len, "loud"))
 			continue; /* unknown: ignored */
 		if (n < 0)
 			return -EINVAL;

@@ -104,7 +104,7 @@ struct xcipher_codec {
 	uint32_t enc_size;
 	uint32_t align; /* of parameters and states: a power of two, at most MAX_ALIGN */
 
-	/* Fills params from the value of a=fmtp behind the payload type. len 0: the defaults.
+	/* Fills params from the value of a=fmtp after the payload type. len 0: the defaults.
 	 * Ignores parameters that it does not know. -EINVAL: a value excludes the use of the codec.
 	 * params holds no pointers. May be NULL: any text is accepted. */
 	int (*fmtp_parse)(void *params, const char *text, size_t len);
@@ -175,12 +175,21 @@ const struct xcipher_codec_plugin *xcipher_codec_plugin(void);
 
 /* --- Help for plug-ins ------------------------------------------------------------------------ */
 
-/* Steps through the parameters of an fmtp text, "a=1; b = 2;c". *at starts as 0. Returns 1 and a
- * key and a value, either of which may be empty, or 0 at the end. Reads len bytes at most. */
-static inline int xcipher_fmtp_next(const char *text, size_t len, size_t *at, const char **key,
-	size_t *key_len, const char **value, size_t *value_len)
+/* A walk through an fmtp text. The caller sets text and len, and zeroes the rest. */
+struct xcipher_fmtp {
+	const char *text;
+	size_t len;
+	size_t at;               /* where the next parameter starts */
+	const char *key, *value; /* the current parameter, slices of text */
+	size_t key_len, value_len;
+};
+
+/* Steps to the next parameter of a text like "a=1; b = 2;c". Returns 1, or 0 at the end. The key
+ * or the value may be empty. Reads len bytes at most. */
+static inline int xcipher_fmtp_next(struct xcipher_fmtp *f)
 {
-	size_t i = *at, end, eq;
+	const char *text = f->text;
+	size_t len = f->len, i = f->at, end, eq;
 
 	while (i < len && (text[i] == ';' || text[i] == ' ' || text[i] == '\t'))
 		i++;
@@ -188,19 +197,19 @@ static inline int xcipher_fmtp_next(const char *text, size_t len, size_t *at, co
 		return 0;
 	for (end = i; end < len && text[end] != ';'; end++)
 		;
-	*at = end;
+	f->at = end;
 	while (text[end - 1] == ' ' || text[end - 1] == '\t')
 		end--; /* stops at i at the latest, which is neither */
 	for (eq = i; eq < end && text[eq] != '='; eq++)
 		;
-	*key = text + i;
-	*value = text + (eq < end ? eq + 1 : end);
-	while (*value < text + end && (**value == ' ' || **value == '\t'))
-		(*value)++;
-	*value_len = (size_t)(text + end - *value);
+	f->key = text + i;
+	f->value = text + (eq < end ? eq + 1 : end);
+	while (f->value < text + end && (*f->value == ' ' || *f->value == '\t'))
+		f->value++;
+	f->value_len = (size_t)(text + end - f->value);
 	while (eq > i && (text[eq - 1] == ' ' || text[eq - 1] == '\t'))
 		eq--;
-	*key_len = eq - i;
+	f->key_len = eq - i;
 	return 1;
 }
 

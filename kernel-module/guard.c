@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Streams under attack: drops packets that are not plausible before they cost a queue, a copy or a
- * wake-up. The daemon decides what is plausible, and tells it by NFX_CMD_GUARD_SET. The check is the
- * daemon's own (packet/guard.h). */
+ * wake-up. The daemon decides which are plausible, and sends its criteria by NFX_CMD_GUARD_SET. The
+ * check is the daemon's own (packet/guard.h). */
 #include <linux/ktime.h>
 #include <linux/slab.h>
 

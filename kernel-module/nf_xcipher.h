@@ -251,7 +251,7 @@ struct nfx_suspect {
 /* The statistic that counts why the target's guard refuses the packet; 0: it passes. Under RCU. */
 int nfx_guard_refuses(const struct nfx_target *t, const struct sk_buff *skb,
 		      const struct nfx_suspect *s);
-/* Under nn->lock. data NULL: the target has no guard any more. 0, -EINVAL or -ENOMEM. */
+/* Under nn->lock. data NULL: removes the target's guard. 0, -EINVAL or -ENOMEM. */
 int nfx_guard_set(struct nfx_net *nn, struct nfx_target *t, const void *data, u32 len);
 
 /* --- source.c --- */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
 # packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
-# The maintainer is whoever publishes them: DEBFULLNAME and DEBEMAIL as for Debian's tools, else the author of the commit.
+# The maintainer is the publisher: DEBFULLNAME and DEBEMAIL as for Debian's tools, else the author of the commit.
 set -eu
 # make's variables must not reach the builds of the packages.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC

@@ -130,7 +130,7 @@ int bridge_op_preauth_take(
 
 	if (!may_take_key(r, s) || !handles_take(&s->keys, &pair))
 		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
-	/* No command announces it: the context's command names it, and engines do not use it. */
+	/* It needs no command: the context's command names its slot, and engines do not use it. */
 	_Static_assert(sizeof(struct preauth_key) <= sizeof(*key), "it fits into a slot");
 	err = preauth_key_init(
 		(struct preauth_key *)&key[2 * pair], (enum preauth_scheme)(scheme - 1), m);

@@ -28,7 +28,7 @@ uint32_t law_convert(const struct leg *l, const struct leg *peer)
 {
 	if (l->rx.pass || peer->tx.pass)
 		return 0;
-	/* Early media: what the terminal was offered, for the offerer's own codecs. */
+	/* Early media: from the codecs offered to the terminal, to those of the offerer. */
 	if (!l->active)
 		return convert(l->asked.laws.told, l->asked.laws.theirs);
 	return convert(l->law, peer->law);

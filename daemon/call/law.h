@@ -7,10 +7,10 @@
 
 /* media_stream_cfg.convert of the leg's packets to its peer. 0: they leave unchanged. */
 uint32_t law_convert(const struct leg *l, const struct leg *peer);
-/* How the packets of this m-line's terminal leave now: as an index of call_codec_pair; -1: as they
- * came. */
+/* The conversion of packets from this m-line's terminal: an index of call_codec_pair, or -1: they
+ * leave unchanged. */
 int law_pair(const struct call *c, const struct side *s, uint32_t media);
-/* The same as a name; NULL: as they came. */
+/* Its name; NULL: unchanged. */
 const char *law_pair_text(const struct call *c, const struct side *s, uint32_t media);
 
 #endif

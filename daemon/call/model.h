@@ -165,7 +165,7 @@ struct leg {
 		bool shares; /* in a group with BUNDLE */
 		/* ID of the header extension for the MID, if only we offered it; 0 = not offered */
 		uint8_t mid_ext;
-		struct sdp_laws laws; /* G.711: of the offerer, and as told to the terminal */
+		struct sdp_laws laws; /* G.711 of the offerer, and as offered to the terminal */
 	} asked;
 
 	uint64_t walked; /* links.c: number of the last walk that visited it */

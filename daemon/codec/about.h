@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a host needs to know of a codec, without its functions: the same for codecs in this process
- * and in others. */
+/* The description of a codec without its functions: the same for codecs in this process and in
+ * others. */
 #ifndef CODEC_ABOUT_H
 #define CODEC_ABOUT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of a codec's behaviour: what xcipher_codec.h demands, with hostile input and guarded
- * buffers. A codec that fails may crash or hang: run them in a process of their own. */
+/* Tests whether a codec behaves as xcipher_codec.h demands, with hostile input and guarded buffers.
+ * A codec that fails may crash or hang: run them in a process of their own. */
 #ifndef CODEC_ABUSE_H
 #define CODEC_ABUSE_H
 

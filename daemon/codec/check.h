@@ -16,7 +16,7 @@ int codec_check_plugin(const struct xcipher_codec_plugin *p, char *why);
 bool codec_name_valid(const char *name);
 
 /* Loads a plug-in into this process and checks its tables. 0, or -errno and a reason. The file is
- * believed: its constructors run here. *handle is for dlclose(). */
+ * trusted: its constructors run here. *handle is for dlclose(). */
 int codec_check_open(
 	const char *path, void **handle, const struct xcipher_codec_plugin **out, char *why);
 

@@ -113,7 +113,7 @@ static void predict(struct g722_band *b, int32_t difference)
 	b->predicted = clamp16(poles + b->zeros);
 }
 
-/* What both ends do after a code of six bits: the four highest adapt the band. */
+/* Adapts the lower band after a code of six bits, at either end. The four highest bits count. */
 static void low_adapt(struct g722_band *b, uint32_t code)
 {
 	int32_t difference = b->step * low_out4[code >> 2] >> 15; /* INVQAL */

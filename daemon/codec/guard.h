@@ -17,7 +17,7 @@ struct guard {
 int guard_create(struct guard *g, size_t len);
 void guard_destroy(struct guard *g);
 /* The last len bytes, len at most what guard_create() got, aligned down to align (a power of two).
- * Fills up to 512 bytes before them, and the few behind them, with a known value. Does not touch
+ * Fills up to 512 bytes before them, and the few after them, with a known value. Does not touch
  * the bytes themselves. */
 void *guard_tail(struct guard *g, size_t len, size_t align);
 /* What the last guard_tail(len, align) filled still has that value. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* seccomp(2), landlock(7) and resource limits. Forbidden calls fail with EPERM, so that a library
- * that tries one without need goes on. */
+/* seccomp(2), landlock(7) and resource limits. Forbidden calls fail with EPERM, so a library
+ * that tries one without need continues. */
 #include "codec/helper_jail.h"
 
 #include <errno.h>

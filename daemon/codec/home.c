@@ -86,7 +86,7 @@ static void printable(char *s, size_t size)
 			*s = '?';
 }
 
-/* What a foreign process says of itself. */
+/* Checks the description that the process of a plug-in sent. */
 static int check_hello(struct codec_hello *h, char *why)
 {
 	printable(h->why, sizeof(h->why));
@@ -221,8 +221,8 @@ static long proc_number(const char *path, const char *name)
 	return n;
 }
 
-/* The host will kill what this descriptor names, and the program may be in the hands of its
- * plug-in: only its own children are accepted. */
+/* The host will kill the process of this descriptor. The plug-in may control the program that sent
+ * it, so only children of that program are accepted. */
 static bool is_child(const struct codec_home *h, int process)
 {
 	char path[64];

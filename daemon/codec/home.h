@@ -10,7 +10,7 @@
 
 #include "codec/shared.h"
 
-/* What went wrong with the streams of a plug-in, and what was done about it. */
+/* Faults of the streams of a plug-in, and their consequences. */
 #define CODEC_FAULTS(X)                                                  \
 	X(crashed, "processes of streams that ended by themselves")      \
 	X(hung, "processes that did not answer in time and were killed") \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A plug-in runs with the rights of whoever loads it. So the folder and the file must belong to
- * root or to us, and only the owner may write to them. */
+/* A plug-in runs with the rights of the process that loads it. So the folder and the file must
+ * belong to root or to us, and only the owner may write to them. */
 #include "loader.h"
 
 #include <dirent.h>
@@ -58,7 +58,7 @@ static int list(const char *folder, char ***out)
 	return n;
 }
 
-/* After the test in a process of its own, into this one. */
+/* Loads a plug-in into this process, after its test in another one. */
 static void load_here(struct codec_registry *r, struct codec_loaded *l, const char *path)
 {
 	const struct xcipher_codec_plugin *p = NULL;

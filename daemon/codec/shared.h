@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the host and the processes of a plug-in say to each other. The host believes nothing that it
- * reads here: it copies each value once, and checks it. */
+/* Messages between the host and the processes of a plug-in. The host trusts no value that it reads
+ * here: it copies each once, and checks it. */
 #ifndef CODEC_SHARED_H
 #define CODEC_SHARED_H
 

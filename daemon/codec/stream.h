@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One direction or both of one codec for one stream, in this process or isolated: what calls use.
- * One thread at a time. */
+/* A decoder, an encoder or both for one stream, in this process or isolated. One thread at a time.
+ */
 #ifndef CODEC_STREAM_H
 #define CODEC_STREAM_H
 
@@ -17,7 +17,7 @@ struct codec_stream_cfg {
 	struct xcipher_codec_wish wish;
 };
 
-/* 0 or -errno: -EINVAL if the codec refuses the fmtp, -ENOTSUP if it cannot do what can says. */
+/* 0 or -errno: -EINVAL if the codec refuses the fmtp, -ENOTSUP if it lacks a direction in can. */
 int codec_stream_open(
 	struct codec_stream **out, const struct codec_entry *e, const struct codec_stream_cfg *cfg);
 void codec_stream_close(struct codec_stream *s);

@@ -6,11 +6,11 @@
 #include "srtp/preauth.h"
 #include "srtp/suite.h"
 
-/* What becomes of SRTP+ where a request does not say it. */
+/* Use of SRTP+ for requests without the key preauth. */
 enum preauth_use { PREAUTH_USE_OFF, PREAUTH_USE_ACCEPT, PREAUTH_USE_OFFER };
 struct preauth_policy {
 	enum preauth_use use;
-	enum preauth_scheme scheme; /* that is offered */
+	enum preauth_scheme scheme; /* the one to offer */
 };
 
 /* Which suites and session parameters. A script that asks for one by name in its flags gets it

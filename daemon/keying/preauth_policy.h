@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a direction has tags of SRTP+ (srtp/preauth.h), by policy and by what a terminal says.
- * The numbers are those of srtp_params.preauth: 0 = none, else 1 + enum preauth_scheme. Pure. */
+/* Decides whether a direction has tags of SRTP+ (srtp/preauth.h), by the policy and the terminal's
+ * SDP. Schemes are numbers as in srtp_params.preauth: 0 = none, else 1 + enum preauth_scheme.
+ * Pure. */
 #ifndef KEYING_PREAUTH_POLICY_H
 #define KEYING_PREAUTH_POLICY_H
 
@@ -9,8 +10,8 @@
 
 /* What the key "preauth" of the request and the option --preauth allow. */
 bool keying_preauth_accepts(const struct keying_in *in);
-/* The scheme that is offered; 0: none. in_force: the scheme in force with the terminal, or 0. It is
- * offered again, also where the policy only accepts. */
+/* The scheme to offer; 0: none. in_force: the scheme in force with the terminal, or 0. It is offered
+ * again, also where the policy only accepts. */
 uint8_t keying_preauth_offers(const struct keying_in *in, uint8_t in_force);
 
 /* The scheme, if these keys can have it; else 0. SRTP must encrypt and authenticate. With chain,

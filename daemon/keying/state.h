@@ -23,7 +23,7 @@ struct sdes_key { /* one that a line of ours names */
 	uint32_t tag; /* 0 = gets another one when it is offered */
 	bool unencrypted_srtp, unencrypted_srtcp;
 	bool old_name;   /* as sdes.old_name */
-	uint8_t preauth; /* likewise */
+	uint8_t preauth; /* as sdes.preauth */
 };
 
 struct keying_sdes {

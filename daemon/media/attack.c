@@ -85,7 +85,7 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	tell(m, &all->of[i]);
 }
 
-/* The place is free when steering was told. */
+/* The place becomes free when steering has received the end of the guard. */
 void media_attack_end(struct media *m, uint32_t stream)
 {
 	struct media_stream *s = &m->stream[stream];
@@ -127,7 +127,7 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 		judge(m, attack_of(m, stream), in->t_ns);
 		return;
 	}
-	/* Also if the clock was set back. */
+	/* If the clock was set back, the difference wraps, and a new second starts. */
 	if (in->t_ns - c->since_ns > ATTACK_SECOND_NS) {
 		c->since_ns = in->t_ns;
 		c->forged = 0;
@@ -173,7 +173,7 @@ void media_attack_true(struct media *m, const struct arena *a, const struct note
 	if (!(j->flags & XC_JOB_RTCP))
 		move(m, a, t, in, j);
 	describe(t, &m->stream[n->stream]);
-	/* A jump is told at once: the terminal's next packets are outside the old window. */
+	/* A jump is reported at once: the terminal's next packets are outside the old window. */
 	if (++t->untold >= ATTACK_TELL || ssrc != t->window.ssrc ||
 		(uint16_t)(t->window.seq - before) > ATTACK_TELL)
 		tell(m, t);

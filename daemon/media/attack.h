@@ -24,9 +24,9 @@
 #define ATTACK_CALM      5u
 #define ATTACK_STREAMS   256u           /* of one worker; others get no guard */
 #define ATTACK_SSRCS     2u             /* changes in a period: several SSRCs at a time, no guard */
-#define ATTACK_NONE_NS   10000000000ull /* then for so long */
+#define ATTACK_NONE_NS   10000000000ull /* how long such a stream stays unguarded */
 #define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
-#define ATTACK_TELL      8u             /* steering is told after so many authentic packets */
+#define ATTACK_TELL      8u             /* authentic packets per report to steering */
 
 /* A guarded stream. */
 struct attack {
@@ -35,10 +35,10 @@ struct attack {
 	uint64_t trues, refused; /* packets, and drops by the guard, at the start of the period */
 	uint32_t stream;         /* MEDIA_NONE: the place is free */
 	uint32_t forged;         /* in this period */
-	uint32_t untold;         /* authentic packets since steering was told */
+	uint32_t untold;         /* authentic packets since the last report to steering */
 	uint32_t wild;           /* authentic packets whose timestamp jumped */
 	uint32_t ssrcs;          /* changes of the SSRC in this period */
-	struct local_port local; /* that steering was told */
+	struct local_port local; /* port of the last report to steering */
 	uint8_t calm;            /* periods in a row with few forged packets */
 	bool tell, over;
 	uint64_t types[2]; /* payload types of authentic packets */
@@ -46,7 +46,7 @@ struct attack {
 
 struct attacks {
 	struct attack of[ATTACK_STREAMS];
-	uint32_t waiting;   /* places that steering must be told about */
+	uint32_t waiting;   /* places to report to steering */
 	_Atomic uint32_t n; /* guarded streams */
 	_Atomic uint64_t begun;
 };
@@ -61,7 +61,7 @@ bool media_attack_refuses(const struct media *m, uint32_t stream, const struct p
 	const uint8_t *p, uint32_t len);
 /* Forgets the guard of a stream, if it has one. */
 void media_attack_end(struct media *m, uint32_t stream);
-/* The streams of this context have other keys: indexes begin again. */
+/* The streams of this context have new keys: indexes begin again. */
 void media_attack_new_keys(struct media *m, uint32_t ctx);
 /* NULL: out of memory. */
 struct attacks *media_attacks_alloc(void);

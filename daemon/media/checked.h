@@ -2,8 +2,8 @@
 /* The sources of authentic ICE checks at a port. The terminal may send media on each valid pair of
  * its leg, and changes between pairs as it likes (RFC 8445 12.1). It learns that a pair is valid by
  * the response to its check, so the worker notes the source as it sends that response. A check may
- * be recorded and sent again from another address, so these sources only get as far as
- * authentication: unauthenticated media need the selected pair. */
+ * be recorded and sent again from another address, so packets from these sources must be
+ * authenticated. Unauthenticated media need the selected pair. */
 #ifndef MEDIA_CHECKED_H
 #define MEDIA_CHECKED_H
 

@@ -54,7 +54,7 @@ static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t
 }
 
 /* Three copies of one function, with a constant kind each. */
-enum kind {
+enum fast_kind {
 	USUAL,
 	CONVERTED, /* of streams with media_stream_cfg.convert */
 	TAGGED,    /* of contexts with SRTP+ tags */
@@ -67,7 +67,7 @@ struct place {
 };
 
 static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
-	struct place place, struct note *note, struct xc_job *job, const enum kind kind)
+	struct place place, struct note *note, struct xc_job *job, const enum fast_kind kind)
 {
 	const struct arena *a = place.a;
 	const struct packet_in *in = &place.in[place.at];

@@ -343,12 +343,12 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 /* A stream under attack, for steering (attack.h). The times in window are of CLOCK_REALTIME. */
 struct media_guard {
 	struct local_port local;
-	bool on; /* false: the port has no guard any more */
+	bool on; /* false: remove the guard of the port */
 	struct guard guard;
 };
-/* Worker thread, between bursts. False: steering knows all guards. */
+/* The next guard to report to steering. Worker thread, between bursts. False: there are no more. */
 bool media_guard_next(struct media *m, struct media_guard *out);
-/* Whether it would return true. */
+/* Whether media_guard_next() would return true. */
 bool media_guards_wait(const struct media *m);
 /* Any thread: guards set up so far, and streams that have one now. */
 uint64_t media_attacks(const struct media *m);

@@ -64,7 +64,7 @@ static bool is_between(const struct media *m, uint32_t stream, enum pkt_kind kin
 	/* This relay is the ZRTP endpoint on that side. */
 	if (kind == PKT_ZRTP && m->stream[to].cfg.side & SIDE_BIT(SIDE_ZRTP))
 		return false;
-	/* The terminals' own keys would protect packets that change on the way. */
+	/* With DTLS or ZRTP the terminals would share keys, and nothing could be converted here. */
 	if (kind != PKT_STUN && (s->cfg.convert || m->stream[to].cfg.convert))
 		return false;
 	return rx->set && tx->set && (rx->pass || !rx->srtp) && !tx->srtp && rx->pass == tx->pass;

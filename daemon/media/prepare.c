@@ -579,7 +579,7 @@ static void prepare_slow(struct burst *b, uint32_t i, uint32_t left)
 		b->jobs += media_bundle_copies(&d, b->job, own, b->jobs, end);
 }
 
-/* The way of packets for which there is no fast path, and of converted ones. */
+/* Prepares packets of converted streams, and those without a fast path. */
 static void prepare_other(struct burst *b, uint32_t i, uint32_t left)
 {
 	if (!media_fast_convert(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
@@ -590,7 +590,7 @@ static void prepare_other(struct burst *b, uint32_t i, uint32_t left)
 	b->jobs++;
 }
 
-/* Where no context has SRTP+ tags. */
+/* For workers without SRTP+ tags. */
 static inline void prepare_one(struct burst *b, uint32_t i, uint32_t left)
 {
 	if (!media_fast(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {
@@ -601,7 +601,7 @@ static inline void prepare_one(struct burst *b, uint32_t i, uint32_t left)
 	b->jobs++;
 }
 
-/* Where some have. */
+/* For workers with SRTP+ tags in some contexts. */
 static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
 {
 	switch (media_fast_tagged(b->m, b->a, b->in, i, &b->m->note[b->jobs], &b->job[b->jobs])) {

@@ -133,7 +133,7 @@ void media_tag_fits(struct media *m, const struct arena *a, const struct note *n
 
 struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 {
-	uint8_t more = (uint8_t)(rtcp ? 0 : media_tag_len(c)); /* behind all the others */
+	uint8_t more = (uint8_t)(rtcp ? 0 : media_tag_len(c)); /* SRTP+: after all other fields */
 	const struct srtp_suite *s = srtp_suite_get(c->suite);
 	uint32_t tag = rtcp ? s->rtcp_tag_len : c->no_rtp_auth ? 0 : s->rtp_tag_len;
 	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;

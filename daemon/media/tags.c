@@ -104,14 +104,14 @@ static struct tags_window *make(struct media_tags *t, uint32_t ssrc)
 	return w;
 }
 
-/* Adds the tags that the block announces, as far as the window lacks them. */
+/* Adds the tags that the block announces and the window lacks. */
 static void announced(struct preauth_window *w, uint64_t index, const uint8_t *block)
 {
 	uint32_t tag[PREAUTH_CHAIN_NEXT];
 	uint64_t known = w->first + w->known;
 
 	preauth_chain_read(tag, block);
-	if (known < index + 1) { /* tags in between are not known */
+	if (known < index + 1) { /* a gap: tags in it were never received */
 		preauth_window_init(w, index + 1, bits_of(PREAUTH_CHAIN));
 		known = index + 1;
 	}
@@ -120,14 +120,14 @@ static void announced(struct preauth_window *w, uint64_t index, const uint8_t *b
 			(uint32_t)(index + 1 + PREAUTH_CHAIN_NEXT - known));
 }
 
-/* Steady state needs it for one packet in fill. */
+/* In the steady state, one packet in "fill" calls it. */
 static __attribute__((noinline)) void compute(
 	struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc, uint32_t fill)
 {
 	uint32_t tag[FILL_AES], n;
 	__u64 index;
 
-	/* Twice, so that a new window gets ahead of the packets. */
+	/* Twice, so that a new window has tags ahead of the packets. */
 	for (uint32_t i = 0; i < 2 && preauth_window_room(w, &index) >= fill; i++) {
 		n = fill - (uint32_t)(index % fill);
 		preauth_sequence(k, ssrc, index, tag, n);
@@ -140,7 +140,7 @@ static struct tags_window *window_for(struct media_tags *t, uint32_t ssrc, uint6
 {
 	struct tags_window *w = find(t, ssrc);
 
-	/* Beyond that, no tag would remain. */
+	/* Further ahead, the window would keep none of its tags. */
 	if (w && index < w->w.first + w->w.known + PREAUTH_BEHIND)
 		return w;
 	w = w ? w : make(t, ssrc);
@@ -170,7 +170,7 @@ void media_tag_take(
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
-/* Steady state needs it for one packet in TAGS_SENT. */
+/* In the steady state, one packet in TAGS_SENT calls it. */
 static __attribute__((noinline)) uint32_t sent_tag(
 	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SRTP+ tags of a worker's contexts (srtp/preauth.h). The tag is the last field of an RTP packet,
- * behind the whole SRTP packet, and is part of media_tail.len. RTCP has none.
+ * after the whole SRTP packet, and is part of media_tail.len. RTCP has none.
  *
  * Receiving: prepare compares the tag with the window of the packet's SSRC, before any hash.
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
- * Sending: complete writes the tag behind the packet. It computes TAGS_SENT tags at a time. */
+ * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time. */
 #ifndef MEDIA_TAGS_H
 #define MEDIA_TAGS_H
 
@@ -99,7 +99,7 @@ enum preauth_result media_tag_check(const struct media *m, const struct arena *a
 void media_tag_take(
 	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j);
 
-/* complete: writes the tag behind the SRTP packet p, whose length with tag is len. */
+/* complete: writes the tag after the SRTP packet p, whose length with tag is len. */
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
 	const struct xc_job *j, uint32_t len);
 

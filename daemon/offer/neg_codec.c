@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which codecs an answer names, where the two terminals have different ones (offer/neg_codec.h). An
+/* Codecs of an answer between terminals with different laws of G.711 (offer/neg_codec.h). An
  * offerer must find codecs of its own offer in the answer (RFC 3264 6.1), under its own payload
  * types. */
 #include "offer/neg_codec.h"
@@ -137,8 +137,8 @@ void neg_codec_offer(struct plan *plan, struct leg *to, const struct sdp_media *
 			continue;
 		plan_warn(plan, in->p,
 			plan_media_name(in->p, i,
-				law ? "PCMA not offered: there is no G.711 to transcode"
-				    : "PCMU not offered: there is no G.711 to transcode"));
+				law ? "PCMA not offered: the offer has no G.711 to transcode"
+				    : "PCMU not offered: the offer has no G.711 to transcode"));
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Codecs between an offer and its answer: a terminal that was offered the other law of G.711 may
- * answer it, and the offerer is answered its own. Pure. */
+/* Codecs of an offer and its answer: the terminal may choose the other law of G.711, and the
+ * offerer still gets its own in the answer. Pure. */
 #ifndef OFFER_NEG_CODEC_H
 #define OFFER_NEG_CODEC_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a stream under attack accepts. Media describe it, steering checks it before a packet costs
- * anything: media itself, the XDP program and the kernel module use this one check. It only reads.
+/* A guard describes which packets a stream under attack accepts. media/attack.c sets it. Media, the
+ * XDP program and the kernel module use this one check, before a packet costs anything. It only
+ * reads.
  * It is plain C without a library, loops or pointers to pointers, because of eBPF's verifier.
  *
  * A guard proves nothing. It says which packets are not worth authentication. So an error must
  * never silence a terminal: at times the guard is open (guard_open()), and all packets of the
- * believed source are authenticated by SRTP. A terminal that changes its SSRC, or jumps, is found
- * again then, and media describe the guard anew. */
+ * believed source are authenticated by SRTP. If a terminal changes its SSRC, or jumps, its first
+ * authentic packet then updates the guard. */
 #ifndef PACKET_GUARD_H
 #define PACKET_GUARD_H
 

@@ -52,7 +52,7 @@ static bool is_everything(struct str name)
 		str_eq_nocase(name, STR("any"));
 }
 
-/* "PCMA/8000/1/64000//": without what follows rate and channels. */
+/* Cuts off what follows rate and channels: "PCMA/8000/1/64000//" becomes "PCMA/8000/1". */
 static struct str without_options(struct str name)
 {
 	struct str rest = name;

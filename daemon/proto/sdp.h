@@ -153,7 +153,7 @@ struct sdp_media_edit {
 	struct str formats;  /* replaces those of the m= line; s = NULL: unchanged */
 	/* removes a=rtpmap, a=fmtp and a=rtcp-fb of these payload types, a bit each */
 	uint64_t drop_types[2];
-	bool drop_mid_ext;   /* remove the m-line's a=extmap for the MID: only we offered it */
+	bool drop_mid_ext; /* remove the m-line's a=extmap for the MID: only we offered it */
 	/* remove a=extmap and a=rtcp-fb of transport-wide congestion control */
 	bool drop_transport_cc;
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */

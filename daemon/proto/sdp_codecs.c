@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Codecs in and out of an m-line, and what may be transcoded for it (proto/sdp_filter.h). */
+/* Removes and adds codecs of an m-line, and finds those to transcode (proto/sdp_filter.h). */
 #include "proto/sdp_filter_int.h"
 
 /* The payload type in the value of rtpmap, fmtp or rtcp-fb, such as "8 ...". -1: none of these. */
@@ -65,7 +65,7 @@ int sdp_law(struct str name)
 	return -1;
 }
 
-/* What the rules of a kind say of a codec. */
+/* Which rules of one operation match a codec. */
 struct ruling {
 	bool named, all, full;
 };
@@ -123,7 +123,7 @@ static bool formats_of(struct str m, struct str *head, struct str *formats)
 	return true;
 }
 
-/* Not what accompanies a codec. */
+/* Telephone events and comfort noise only accompany a codec. */
 static bool is_voice(struct str name)
 {
 	return !same_codec(STR("telephone-event"), name) && !same_codec(STR("CN"), name);
@@ -143,7 +143,7 @@ static bool restores(const struct sdp_filter *f)
 	return all && !full;
 }
 
-/* Where the codec stands among those to be offered first; their number if it does not. */
+/* Position of the codec among those to be offered first, or their number if it is not one. */
 static uint8_t rank_of(const struct sdp_filter *f, struct str name)
 {
 	bool all = restores(f);
@@ -214,8 +214,8 @@ static int type_for(const struct sdp_section *s, int law, const bool has[SDP_TYP
 	return -1;
 }
 
-/* Which G.711 the sender has, is told to the receiver, and must be in the answer to the sender; and
- * adds what is to be transcoded, if the sender has either law. */
+/* Notes the G.711 of the sender, of the offer to the receiver, and of the answer that the sender
+ * needs. Adds codecs to transcode to, if the sender has either law. */
 static void add_laws(struct sdp_section *s, const struct sdp_filter *f, struct str formats,
 	bool stays[SDP_TYPES])
 {
@@ -256,7 +256,7 @@ static void add_laws(struct sdp_section *s, const struct sdp_filter *f, struct s
 	l->engaged |= l->accept != 0;
 }
 
-/* Marks what goes. False: then nothing would be left, or nothing goes. */
+/* Marks the codecs to remove. False: none would be left, so all stay. */
 static bool mark(
 	struct sdp_section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
 {
@@ -274,7 +274,7 @@ static bool mark(
 			s->gone[type] = true;
 			gone++;
 		} else {
-			stays[type] = true; /* and if it stands there twice it is the same codec */
+			stays[type] = true; /* a repetition is the same codec */
 			voice |= s->voice[type];
 			left++;
 		}

@@ -33,8 +33,8 @@ struct sdp_codec_rule {
 int sdp_law(struct str name);
 /* G.711 in an m-line. Payload types + 1, 0: none. */
 struct sdp_laws {
-	uint8_t theirs[SDP_LAWS]; /* of the sender: what it may be answered */
-	uint8_t told[SDP_LAWS];   /* to the receiver */
+	uint8_t theirs[SDP_LAWS]; /* of the sender: the answer may name these */
+	uint8_t told[SDP_LAWS];   /* offered to the receiver */
 	uint8_t accept;           /* bit per law: it must be in the answer to the sender */
 	bool engaged;             /* the answer may need transcoding */
 };
@@ -66,7 +66,7 @@ struct str sdp_filter_apply(
 /* Whether the rules would remove all codecs of this m-line. m is from sdp_parse(). */
 bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m);
 
-/* What the rules make of G.711 in this m-line. */
+/* Applies the rules to G.711 in this m-line. */
 void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, struct sdp_laws *out);
 /* The names of all payload types in this m-line, in the format of a=rtpmap. Empty: none. */
 void sdp_codec_names(const struct sdp_media *m, struct str name[SDP_TYPES]);

@@ -8,7 +8,7 @@
 #include "proto/sdp.h"
 #include "proto/sdp_filter.h"
 
-/* One m= section, or what is before the first. */
+/* One m= section, or the session section before the first. */
 struct sdp_section {
 	struct str text;
 	struct str kind; /* "session" or the media's */
@@ -24,7 +24,7 @@ struct sdp_section {
 	uint32_t adds;
 };
 
-/* The next line with its end; rest is what follows. */
+/* Takes the next line from rest, with its line break. */
 static inline struct str sdp_section_line(struct str *rest)
 {
 	const char *end = rest->len ? memchr(rest->s, '\n', rest->len) : NULL;
@@ -35,7 +35,7 @@ static inline struct str sdp_section_line(struct str *rest)
 	return line;
 }
 
-/* Without its end. */
+/* The line without its line break. */
 static inline struct str sdp_section_bare(struct str line)
 {
 	while (line.len && (line.s[line.len - 1] == '\n' || line.s[line.len - 1] == '\r'))
@@ -55,12 +55,12 @@ static inline struct str sdp_section_rest(struct str s, size_t from)
 
 /* Applies the rules to the codecs of the section. *emptied: see sdp_filter_apply(). */
 void sdp_codecs_look(struct sdp_section *s, const struct sdp_filter *f, uint32_t *emptied);
-/* Writes the m= line without the codecs that go, and with those that are added. */
+/* Writes the m= line without removed codecs, and with added ones. */
 void sdp_codecs_write_m(
 	struct sbuf *b, const struct sdp_section *s, const struct sdp_filter *f, struct str line);
-/* Whether the line describes a codec that goes. */
+/* Whether the line describes a removed codec. */
 bool sdp_codecs_drop_line(const struct sdp_section *s, struct str line);
-/* Writes a=rtpmap of codecs that are added. */
+/* Writes a=rtpmap of added codecs. */
 void sdp_codecs_write_added(struct sbuf *b, const struct sdp_section *s, struct str end);
 
 #endif

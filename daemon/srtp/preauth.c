@@ -99,7 +99,7 @@ __attribute__((target("aes"))) static void encrypt_by_cpu(
 }
 #endif
 
-/* Encrypts n blocks; up to three blocks behind them may change, too. */
+/* Encrypts n blocks; up to three blocks after them may change, too. */
 static void encrypt(uint8_t *block, uint32_t n, const uint8_t *rk)
 {
 #if defined(__x86_64__)

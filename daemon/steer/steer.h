@@ -66,7 +66,7 @@ struct steer_config {
 	uint32_t port_rate,
 		/* kernel: packets per second of one port, and of one source address; 0: no limit */
 		source_rate;
-	uint32_t xdp_source_rate; /* xdp: likewise of one source address */
+	uint32_t xdp_source_rate; /* xdp: packets per second of one source address; 0: no limit */
 	struct knl *knl;    /* kernel: for requests by the control thread; from open() to close() */
 	struct knl *events; /* likewise, for events; NULL: none */
 	uint32_t knl_features; /* kernel: set by open(): features of daemon and module */
@@ -242,7 +242,7 @@ struct steer_ops {
 	/* After -ENOENT: 0: it is back, call again() for all workers; -ENOENT: still gone; other
 	 * errors: it is back but unusable, with the reason in err. */
 	int (*back)(const struct steer_config *cfg, char *err, size_t err_len);
-	/* Optional, by itself. Worker thread. What this port accepts, checked before packets cost
+	/* Optional, independent of others. Worker thread. Sets the guard of this port, which is
 	 * anything; NULL: no guard. It ends with port_del(). window.at_ns: CLOCK_MONOTONIC. */
 	void (*guard)(struct steer *s, struct local_port local, const struct guard *g);
 	/* Worker thread; optional in addition to watch(). Receives all ports' packets by the

@@ -207,7 +207,7 @@ static void bursts_end(struct worker *w)
 		burst_end(w);
 }
 
-/* Tells steering which streams are under attack. Media say so rarely, see media/attack.h. */
+/* Passes new and changed guards to steering. They are rare: ATTACK_TELL in media/attack.h. */
 static void guards_out(struct worker *w)
 {
 	uint64_t mono = clock_mono_ns(), ahead = clock_real_ns() - mono;

@@ -61,7 +61,7 @@ enum nfx_cmd {
 	/* do: closes the ring of this socket's owner. Packets then go to NFX_A_QUEUE again. */
 	NFX_CMD_RING_CLOSE,
 	/* do: NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT of a target of this owner, NFX_A_GUARD: replaces
-	 * its guard. Without NFX_A_GUARD it has none any more. */
+	 * its guard. Without NFX_A_GUARD: removes it. */
 	NFX_CMD_GUARD_SET,
 	NFX_CMD_COUNT
 };

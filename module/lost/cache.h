@@ -51,7 +51,7 @@ enum cache_found {
 enum cache_found cache_find(
 	struct cache *c, const char *service, const struct spot *s, int64_t now, struct answer *a);
 
-/* Stores a mapping, without what is of one caller only (location, method). It replaces that of the
+/* Stores a mapping, without data of one caller (location, method). It replaces that of the
  * same source and source id. False: expired, too large, or out of memory. */
 bool cache_insert(struct cache *c, const struct cache_key *k, const struct answer *a,
 	const struct area *area);

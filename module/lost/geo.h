@@ -31,7 +31,7 @@ struct geo_build {
 	uint32_t points, rings, points_size, rings_size, points_max;
 };
 
-/* Reads the next number (XML double without INF and NaN) at *s, and moves *s behind it. */
+/* Reads the next number (XML double without INF and NaN) at *s, and moves *s past it. */
 bool geo_number(const char **s, double *out);
 /* Reads a latitude and a longitude; blanks precede. */
 bool geo_position(const char **s, double *lat, double *lon);

@@ -86,7 +86,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *arg)
 	return n;
 }
 
-/* What is the same for all exchanges of a handle. */
+/* Options common to all exchanges of a handle. */
 static void set_common(struct exchange *x)
 {
 	const struct http_config *c = x->h->cfg;

@@ -18,7 +18,7 @@
 #include "forks.h"
 #include "settings.h"
 
-/* A waiting worker gives the client so long beyond the deadline. */
+/* Time beyond the deadline that a waiting worker gives the client. */
 #define GRACE_MS 500
 
 extern struct tm_binds tmb;
@@ -310,7 +310,7 @@ static int start(struct sip_msg *msg, struct ask *ask, str route)
 	}
 	memcpy(j->route, route.s, (size_t)route.len);
 	if (!wait && !route_exists(j->route)) {
-		LM_ERR("there is no route[%s] to continue with\n", j->route);
+		LM_ERR("route[%s] is missing: the call cannot continue there\n", j->route);
 		job_free(j);
 		return job_result(msg, RESULT_INTERNAL);
 	}

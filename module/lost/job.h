@@ -13,7 +13,7 @@
 #define ROUTE_LEN 64
 
 struct job {
-	struct ask *ask;       /* behind the job, in the same block */
+	struct ask *ask;       /* after the job, in the same block */
 	struct answer *answer; /* a block of its own; NULL: out of memory */
 	int64_t deadline;      /* ms of now_ms() */
 	int refs;              /* of a waited-for job: the worker and the client; atomic */
@@ -49,7 +49,7 @@ bool job_cached(void *arg, const char *service, const struct spot *s, struct ans
 /* client.c: the processes that ask servers */
 int client_pipes(void); /* before Kamailio forks */
 int client_fork(void);  /* in the main process */
-/* In a client process: runs the job to its end. False: this is none. */
+/* In a client process: runs the job to its end. False: this is not a client process. */
 bool client_wait(struct job *j);
 
 #endif

@@ -3,7 +3,7 @@
 # suspension.
 
 LOST_SRC   := $(sort $(wildcard module/lost/*.c))
-# What knows nothing of Kamailio, and is fuzzed and tested as it is
+# Files that do not use Kamailio: fuzzed and tested without it
 LOST_PURE  := $(addprefix module/lost/,answer.c ask.c buf.c cache.c geo.c message.c place.c query.c sipbody.c xml.c)
 LOST_GLUE  := $(filter-out $(LOST_PURE),$(LOST_SRC)) module/forks.c
 LOST_OUT   := $(MOD_OUT)/xcipher_lost

@@ -24,7 +24,7 @@ char *lost_find_service(
 	const char *service, const struct place *p, enum boundary boundary, bool recursive);
 char *lost_list_services(const char *service, const struct place *p, bool recursive);
 char *lost_get_boundary(const char *key);
-/* response_ms: how long the server may take. identity: URI of the device; NULL: that which asks */
+/* response_ms: time that the server may take. identity: URI of the device; NULL: the asking one */
 char *held_request(const char *identity, int response_ms);
 
 enum reply {

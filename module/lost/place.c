@@ -164,7 +164,7 @@ static int rings(struct shape *w, const xmlNode *polygon)
 
 /* --- One function per kind of shape ----------------------------------------------------------- */
 
-/* Each writes what stands inside of its element, and sets the radius of the circle around it. */
+/* Each writes the content of its element, and sets the radius of the circle around the shape. */
 static int point(struct shape *w, const xmlNode *n, double *radius)
 {
 	*radius = 0;
@@ -220,7 +220,7 @@ static int prism(struct shape *w, const xmlNode *n, double *radius)
 
 static const struct kind {
 	const char *ns, *name;
-	const char *prefix, *as; /* what LoST gets */
+	const char *prefix, *as; /* namespace prefix, and name in LoST */
 	int (*write)(struct shape *w, const xmlNode *n, double *radius);
 	bool solid; /* always has altitudes */
 } KINDS[] = {

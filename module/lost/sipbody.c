@@ -130,7 +130,7 @@ static bool boundary_of(struct span type, char out[BOUNDARY_MAX + 3], size_t *le
 	return true;
 }
 
-/* Takes the next part behind a delimiter line; *rest begins behind such a line. */
+/* Takes the next part. *rest begins after a delimiter line. */
 static bool next_part(struct span *rest, const char *delimiter, size_t len, struct span *part)
 {
 	const char *begin = rest->s, *end = NULL;
@@ -208,7 +208,7 @@ static bool find(
 	}
 	if (depth >= DEPTH_MAX || !boundary_of(h->type, delimiter, &len))
 		return false;
-	/* What precedes the first delimiter is no part. */
+	/* Text before the first delimiter does not count (RFC 2046 section 5.1.1). */
 	if (!next_part(&body, delimiter, len, &part))
 		return false;
 	for (int i = 0; i < PARTS_MAX && next_part(&body, delimiter, len, &part); i++) {

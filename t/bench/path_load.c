@@ -145,7 +145,7 @@ static uint32_t slot_tx(const struct path *p, uint32_t stream)
 	return suite_of(p, stream)->id ? slot_rx(p, stream) + 2 : 0;
 }
 
-/* Slots for the keys of SRTP+, behind all others. */
+/* Slots for the keys of SRTP+, after all others. */
 static uint32_t preauth_rx(const struct path *p, uint32_t stream)
 {
 	return 2 + p->c.calls * SLOTS_PER_CALL + stream * 2 * KEYS_PER_SIDE;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench, section flood: forged packets beside running calls.
+"""make bench, section flood: forged packets during running calls.
 
 t/tool/forge sends from the address and port of one call's terminal, with its SSRC. "any": with any
 sequence numbers and timestamps; "next": with those that the terminal uses now, which only
@@ -40,7 +40,7 @@ def load(net, daemon, talk, seconds, flood=None, skip=0):
 
 
 def measure(start, rates, kind, seconds):
-    """{rate: result} of one relay. The calls go on from run to run."""
+    """{rate: result} of one relay. The calls continue from run to run."""
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
         daemon = start(net).wait_ready()
@@ -63,7 +63,7 @@ def measure(start, rates, kind, seconds):
 
 def section(starts, args, out):
     rates = (20000, 50000, 100000, 200000, 0)
-    print(f"\nforged packets beside {CALLS} calls, {2 * CALLS * RATE} packets per second; rate 0: as fast as the load can")
+    print(f"\nforged packets during {CALLS} calls, {2 * CALLS * RATE} packets per second; rate 0: as fast as the load can")
     for kind in ("any", "next"):
         print(f"\nforged sequence numbers and timestamps: {kind}\n"
               f"{'':<20} {'rate':>8} {'sent/s':>8} {'CPU us/forged':>14} {'lost':>6} {'p99 us':>8} {'calm p99':>9} {'else':>5}")

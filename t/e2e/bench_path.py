@@ -30,7 +30,7 @@ the load program
   scale     CPU per packet by number of calls at the same packet rate, with the bare loops
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and
 its floor
-  flood     forged packets beside 20 calls: the relay's CPU per forged packet, loss and p99 of the
+  flood     forged packets during 20 calls: the relay's CPU per forged packet, loss and p99 of the
 calls (bench_flood.py)
 Prints tables and targets, writes path.json and path-*.png, and reports progress on standard
 error. --full: more rounds of the main table, more variants, up to 20,000 calls over two local

@@ -351,7 +351,7 @@ class Client:
         self.replies = {}
 
     def send(self, location=None, headers="", uri=f"{SOS}", body=None, content="", geolocation="<cid:loc@test>", method="MESSAGE"):
-        """location: PIDF in a multipart body, beside a part with SDP. Returns the Call-ID."""
+        """location: PIDF in a multipart body, in addition to a part with SDP. Returns the Call-ID."""
         self.number += 1
         call_id = f"{os.getpid()}-{self.socket.getsockname()[1]}-{self.number}"
         if location is not None:

@@ -82,7 +82,7 @@ def test_a_flood_costs_no_packet_of_any_call(net, steering):
         for _ in range(20):
             flood(a, 30, **how)
             assert leaves(a, b) and leaves(c, d)
-    # A terminal that jumps is heard again, while the flood goes on.
+    # Media of a terminal that jumps pass again, while the flood continues.
     a.seq += 20000
     end = time.monotonic() + 60
     while True:

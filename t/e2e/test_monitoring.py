@@ -132,7 +132,7 @@ def test_the_dashboard_is_one(net):  # pylint: disable=unused-argument
 
 
 def lost(said, kept, at=""):
-    """What of the JSON "said" is not in "kept", or has another value there."""
+    """Members of the JSON "said" that "kept" lacks, or has with another value."""
     if isinstance(said, dict) and isinstance(kept, dict):
         return [w for k, v in said.items() for w in (lost(v, kept[k], f"{at}/{k}") if k in kept else [f"{at}/{k}"])]
     if isinstance(said, list) and isinstance(kept, list) and len(said) == len(kept):

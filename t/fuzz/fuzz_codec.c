@@ -149,7 +149,7 @@ static void run(struct rig *r, struct input *in)
 		c->enc_fini(r->enc);
 }
 
-/* Comfort noise and gaps, which are no plug-ins. */
+/* Comfort noise and gaps, which the host makes itself. */
 static void helpers(struct str s)
 {
 	int16_t pcm[320];

@@ -99,7 +99,7 @@ def uri(text):
 
 
 def said(text):
-    """Names of errors and warnings, of the first mapping's sourceId, and so on: what differs between answers."""
+    """Names of errors and warnings, of the first mapping's sourceId, and so on: the parts in which answers differ."""
     root = etree.fromstring(text.encode())
     kinds = [e.tag[len(L):] for holder in root.iter(L + "errors", L + "warnings") for e in holder]
     mapping = root.find(L + "mapping")

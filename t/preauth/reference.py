@@ -81,7 +81,7 @@ class Tags:
         return self.drawn.setdefault(index, os.urandom(1)[0] & 15)
 
     def make(self, index, header):
-        """The bytes of the tag that is sent behind the packet."""
+        """The bytes of the tag that is sent after the packet."""
         if self.scheme == "chain":
             return bytes([self._draw(index)])
         if self.scheme == "sequence-aes":

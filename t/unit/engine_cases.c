@@ -301,7 +301,7 @@ static void convert(struct engine_fixture *f, int suite, uint32_t law, uint32_t 
 		j[n].out_off = n * ARENA_SLOT_LEN + ARENA_HEADROOM;
 		j[n].convert = n % 2 ? law | 8u << 8 : 0;
 	}
-	run(f, 4); /* converted packets beside others */
+	run(f, 4); /* converted and other packets in one batch */
 	for (uint32_t n = 0; n < 4; n++) {
 		out = f->a.out + j[n].out_off;
 		assert_int_equal(f->a.status[n], XC_OK);

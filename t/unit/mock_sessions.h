@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keying threads in memory (call/session.h). A mock hands out handles, checks every use of them, and
- * remembers the settings of each session. Each test includes it once. */
+/* Keying threads in memory (call/session.h). A mock hands out handles, checks every use of them,
+ * and remembers the settings of each session. Each test includes it once. */
 #ifndef MOCK_SESSIONS_H
 #define MOCK_SESSIONS_H
 

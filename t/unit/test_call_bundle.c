@@ -38,7 +38,7 @@
 	"a=group:BUNDLE a v\r\n"                                                        \
 	"m=audio 4000 " DTLS " 111 0\r\na=mid:a\r\n" MID TRANSPORT "m=video 4000 " DTLS \
 	" 96 97\r\na=mid:v\r\n" MID TRANSPORT
-#define PLAIN    HEAD("2") "m=audio 5000 RTP/AVP 0\r\nm=video 5002 RTP/AVP 96\r\n"
+#define PLAIN HEAD("2") "m=audio 5000 RTP/AVP 0\r\nm=video 5002 RTP/AVP 96\r\n"
 
 struct rig {
 	struct talk t;

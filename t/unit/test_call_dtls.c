@@ -29,8 +29,8 @@
 	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n"      \
 	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n" \
 	"a=candidate:2 1 tcp 2130706431 198.51.100.1 9 typ host tcptype active\r\n"
-#define ICE_A2   "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
-#define MUX      "a=rtcp-mux\r\n"
+#define ICE_A2 "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
+#define MUX    "a=rtcp-mux\r\n"
 
 struct rig {
 	struct talk t;

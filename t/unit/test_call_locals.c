@@ -21,7 +21,7 @@
 #define ICE                                                        \
 	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n" \
 	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"
-#define MUX      "a=rtcp-mux\r\n"
+#define MUX "a=rtcp-mux\r\n"
 
 struct rig {
 	struct talk t;

@@ -93,7 +93,7 @@ static void only_what_is_asked_for_changes(void **state)
 		{"{'command':'offer','flags':['codec-strip-PCMU','codec-transcode-PCMU']}",
 			HEAD "m=audio 4000 RTP/AVP 8 96 101 0\r\n" MAPS
 			     "a=rtpmap:0 PCMU/8000\r\n" OTHER},
-		/* restored after "all", and first; made anew after "full" */
+		/* restored after "all", and first; added again after "full" */
 		{"{'command':'offer','codec':{'mask':['all'],'transcode':['PCMU']}}",
 			HEAD "m=audio 4000 RTP/AVP 0\r\na=ptime:20\r\n" OTHER},
 		{"{'command':'offer','codec':{'mask':['full'],'transcode':['PCMU']}}",

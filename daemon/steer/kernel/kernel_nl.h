@@ -88,7 +88,7 @@ int knl_hello(
 int knl_target_set(struct knl *k, const struct knl_target *t);
 /* 0 or -ENOENT. */
 int knl_target_del(struct knl *k, const struct endpoint *local);
-/* Replaces the guard of a target of this owner; NULL: it has none any more. 0 or the module's
+/* Replaces the guard of a target of this owner; NULL: removes it. 0 or the module's
  * error. */
 int knl_guard_set(struct knl *k, const struct endpoint *local, const struct guard *g);
 /* Reads one target. 0 or -ENOENT. */

@@ -60,7 +60,7 @@ void kring_local(const struct kring *r, uint32_t number, struct endpoint *out);
 void kring_put(
 	struct kring *r, uint32_t i, const struct endpoint *src, const struct packet_out *out);
 /* Rings for the first n descriptors, and arms if the worker sleeps between bursts. Their results
- * are in send[], also after an error: a ring that ends in between has sent some. 0 or -errno. */
+ * are in send[], also after an error: a ring that ended meanwhile has sent some. 0 or -errno. */
 int kring_bell(struct kring *r, uint32_t n);
 
 /* The oldest n packets that were taken are no longer used. Rings if many slots are free that the
