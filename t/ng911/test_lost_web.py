@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from lostrig import ROOT, Program, Skip, circle, cluster, find, load, point, polygon, said, until
-from test_lost import SMALL, SOS, feature, square
+from test_lost_answers import SMALL, SOS, feature, square
 
 TYPE = "Content-Type: application/lost+xml;charset=utf-8\r\n"
 
