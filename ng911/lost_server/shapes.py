@@ -55,10 +55,13 @@ def placed(lat, lon, offsets):
 
 
 def wrapped(corners):
-    """A ring that may cross the antimeridian or a pole, cut at them."""
+    """A ring of few corners that may cross the antimeridian or a pole, cut at them."""
     shape = Polygon(corners)
-    if not shape.is_valid:
-        shape = make_valid(shape)
+    return within_world(shape if shape.is_valid else make_valid(shape))
+
+
+def within_world(shape):
+    """A shape cut at the antimeridian and the poles."""
     low, _, high, _ = shape.bounds
     if low < -180 or high > 180:
         shape = unary_union([affinity.translate(shape, xoff=x) for x in (-360, 0, 360)])
@@ -71,7 +74,8 @@ def point(lat, lon):
 
 
 def polygon(corners):
-    """corners: (latitude, longitude), the first one repeated at the end."""
+    """corners: (latitude, longitude), the first one repeated at the end. Of a ring that crosses itself the convex hull counts: MAX_CORNERS
+    lines can meet in a million points, and to compute these takes minutes."""
     if len(corners) < 4 or corners[0] != corners[-1]:
         raise BadShape("the ring of a polygon is not closed")
     if len(corners) > MAX_CORNERS:
@@ -84,7 +88,8 @@ def polygon(corners):
     ring = [(lon, lat) for lon, (lat, _) in zip(lons, corners)]
     if ring[0] != ring[-1]:
         raise BadShape("the polygon contains a pole")
-    return wrapped(ring)
+    shape = Polygon(ring)
+    return within_world(shape if shape.is_valid else shape.convex_hull)
 
 
 def bounded(name, metres, least=0.0):

@@ -201,3 +201,15 @@ def test_shapes_have_their_area():
     assert abs(area / (3.14159e6 * 3 / 4) - 1) < 0.01, area
     west, south, e, n = shapes.ellipse(60, 10, 2000, 500, 90).bounds
     assert abs((e - west) * east - 4000) < 20 and abs((n - south) * north - 1000) < 20
+
+
+async def test_a_polygon_that_crosses_itself_costs_little():
+    """Its lines meet in half a million points. To compute these took minutes, in which the server answered nobody."""
+    chance = random.Random(7)
+    corners = [(chance.uniform(0, 10), chance.uniform(0, 8)) for _ in range(shapes.MAX_CORNERS - 1)]
+    shape = shapes.polygon([*corners[:150], corners[0]])
+    assert shape.geom_type == "Polygon" and len(shape.exterior.coords) < 100, "not the convex hull"
+
+    async def check(storage):
+        return said(await answer(storage, find(polygon(*corners, corners[0]), SOS)))
+    assert await each(check) == ("west", [])
