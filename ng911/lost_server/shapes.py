@@ -13,6 +13,7 @@ from shapely.validation import make_valid
 CORNERS = 64
 MAX_CORNERS = 2000  # of a polygon in a request
 MAX_RADIUS = 1e6  # m; beyond it the approximation at the centre is too coarse
+MAX_SPAN = 4.0  # degrees; what is larger is taken as a point in it
 SEMI_MAJOR, ECCENTRICITY2 = 6378137.0, 0.00669437999014
 WORLD = box(-180, -90, 180, 90)
 
@@ -134,10 +135,18 @@ def arc_band(lat, lon, inner, outer, start, opening):
     return placed(lat, lon, far + near)
 
 
+def span(shape):
+    """Width or height in degrees, of the largest part."""
+    return max(max(high - low, north - south) for low, south, high, north in (p.bounds for p in getattr(shape, "geoms", [shape])))
+
+
 def simplest(shape):
-    """A shape without area as a point, so that it still has an answer."""
+    """A shape without area as a point, so that it still has an answer. So is a very large one: overlaps with all boundaries that it meets
+    are computed, which took a second for the outline of a state."""
     if shape.is_empty:
         raise BadShape("the shape is empty")
+    if span(shape) > MAX_SPAN:
+        return shape.representative_point()
     if shape.geom_type != "Point" and shape.area == 0:
         return shape.interpolate(0.5, normalized=True) if isinstance(shape, LineString) else shape.representative_point()
     return shape

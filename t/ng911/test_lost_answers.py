@@ -5,6 +5,8 @@ import json
 import random
 import tempfile
 
+from shapely.geometry import box
+
 from lost_server import dataset, shapes
 from lostrig import L, answer, circle, civic, cluster, find, location, measured, point, polygon, request, said, three, uri, valid
 
@@ -213,3 +215,15 @@ async def test_a_polygon_that_crosses_itself_costs_little():
     async def check(storage):
         return said(await answer(storage, find(polygon(*corners, corners[0]), SOS)))
     assert await each(check) == ("west", [])
+
+
+async def test_a_very_large_shape_counts_as_a_point():
+    """Its overlap with each boundary that it meets would be computed."""
+    large, split = (box(1, 1, 8, 3), 3), (box(178, -1, 180, 1).union(box(-180, -1, -178, 1)), 2)
+    for shape, size in (large, split):
+        assert (shapes.simplest(shape).geom_type == "Point") == (size > 2), shape
+
+    async def check(storage):
+        return [said(await answer(storage, find(polygon(*corners), SOS))) for corners in (
+            ((1, 1), (1, 8), (3, 8), (3, 1), (1, 1)), ((-80, -170), (-80, 170), (80, 170), (80, -170), (-80, -170)))]
+    assert (await each(check))[0] == ("west", [])
