@@ -7,7 +7,7 @@ import tempfile
 
 from shapely.geometry import box
 
-from lost_server import dataset, shapes
+from lost_server import dataset, messages, shapes
 from lostrig import L, answer, circle, civic, cluster, find, location, measured, point, polygon, request, said, three, uri, valid
 
 PSAP = "urn:nena:service:sos.psap"
@@ -215,6 +215,20 @@ async def test_a_polygon_that_crosses_itself_costs_little():
     async def check(storage):
         return said(await answer(storage, find(polygon(*corners, corners[0]), SOS)))
     assert await each(check) == ("west", [])
+
+
+async def test_many_attributes_are_refused_unread():
+    """libxml2 compares each with all others: 64 KB took 0.1 s."""
+    def kind(octets):
+        try:
+            return messages.parse(octets).kind
+        except messages.LostError as why:
+            return why.message
+
+    plain = request("listServices")
+    many = plain.replace("<listServices", "<listServices" + "".join(f" a{i}='>'" for i in range(100)))
+    assert kind(plain.encode()) == "listServices" and "attributes" in kind(many.encode()), kind(many.encode())
+    assert "UTF-8" in kind(plain.replace("UTF-8", "IBM037").encode())
 
 
 async def test_a_very_large_shape_counts_as_a_point():
