@@ -117,6 +117,12 @@ static void judge(struct media *m, struct attack *t, uint64_t now_ns)
 		media_attack_end(m, t->stream);
 }
 
+/* A time that is farther away was written before the clock was set back. */
+static bool is_barred(const struct attack_count *c, uint64_t now_ns)
+{
+	return now_ns < c->not_before_ns && c->not_before_ns - now_ns <= ATTACK_NONE_NS;
+}
+
 void media_attack_forged(struct media *m, uint32_t stream, const struct packet_in *in)
 {
 	struct attack_count *c = &m->trial[stream].attack;
@@ -135,7 +141,7 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 	}
 	c->forged++;
 	if (c->forged >= ATTACK_FORGED && c->forged > (uint32_t)trues - c->trues &&
-		in->t_ns >= c->not_before_ns && can_guard(m, stream))
+		!is_barred(c, in->t_ns) && can_guard(m, stream))
 		begin(m, stream, in->t_ns);
 }
 

@@ -2,6 +2,7 @@
 #include "xml.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 /* State of one parse, in the context's _private. */
 struct guard {
-	int elements;
+	int elements, namespaces;
 	bool refused;
 };
 
@@ -33,12 +34,25 @@ static void on_element(void *ctx, const xmlChar *name, const xmlChar *prefix, co
 	int nb_ns, const xmlChar **ns, int nb_attr, int nb_defaulted, const xmlChar **attr)
 {
 	xmlParserCtxt *c = ctx;
+	struct guard *g = c->_private;
 
-	if (((struct guard *)c->_private)->elements++ >= XML_ELEMENTS_MAX)
+	g->namespaces += nb_ns;
+	if (g->elements++ >= XML_ELEMENTS_MAX || g->namespaces > XML_NAMESPACES_MAX)
 		refuse(c);
 	else
 		xmlSAX2StartElementNs(
 			ctx, name, prefix, uri, nb_ns, ns, nb_attr, nb_defaulted, attr);
+}
+
+/* libxml2 compares each attribute with all others of its element before it tells anybody of them. No
+ * start tag contains a further '<', and each attribute has a '='. */
+static bool has_many_attributes(const char *s, size_t len)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < len && n <= XML_ATTRIBUTES_MAX; i++)
+		n = s[i] == '<' ? 0 : n + (s[i] == '=');
+	return n > XML_ATTRIBUTES_MAX;
 }
 
 xmlDoc *xml_read(const char *s, size_t len)
@@ -47,7 +61,7 @@ xmlDoc *xml_read(const char *s, size_t len)
 	xmlParserCtxt *c;
 	xmlDoc *doc;
 
-	if (!s || !len || len > INT_MAX)
+	if (!s || !len || len > INT_MAX || has_many_attributes(s, len))
 		return NULL;
 	c = xmlNewParserCtxt();
 	if (!c)
@@ -55,9 +69,9 @@ xmlDoc *xml_read(const char *s, size_t len)
 	c->_private = &guard;
 	c->sax->internalSubset = on_doctype;
 	c->sax->startElementNs = on_element;
-	doc = xmlCtxtReadMemory(c, s, (int)len, NULL, NULL,
-		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
-			XML_PARSE_COMPACT);
+	doc = xmlCtxtReadMemory(c, s, (int)len, NULL, "UTF-8",
+		XML_PARSE_IGNORE_ENC | XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
+			XML_PARSE_NOCDATA | XML_PARSE_COMPACT);
 	if (doc && (guard.refused || !c->wellFormed || !xmlDocGetRootElement(doc))) {
 		xmlFreeDoc(doc);
 		doc = NULL;

@@ -18,9 +18,12 @@
 #define NS_GML   "http://www.opengis.net/gml"
 #define NS_GS    "http://www.opengis.net/pidflo/1.0"
 
-#define XML_ELEMENTS_MAX 200000 /* in one document */
+#define XML_ELEMENTS_MAX   200000 /* in one document */
+#define XML_NAMESPACES_MAX 4096   /* declarations in one document */
+#define XML_ATTRIBUTES_MAX 1024   /* '=' from one '<' to the next */
 
-/* NULL: not well-formed, a DOCTYPE, or too many elements. Free it with xmlFreeDoc(). */
+/* Reads UTF-8, whatever the document says of its encoding. NULL: not well-formed, a DOCTYPE, or too
+ * many elements, attributes or namespaces. Free it with xmlFreeDoc(). */
 xmlDoc *xml_read(const char *s, size_t len);
 
 bool xml_is(const xmlNode *n, const char *ns, const char *name);

@@ -20,6 +20,8 @@ CRS_3D = ("urn:ogc:def:crs:EPSG::4979", "EPSG:4979")
 METRE, DEGREE, RADIAN = (f"urn:ogc:def:uom:EPSG::{n}" for n in (9001, 9102, 9101))
 PROFILES = ("geodetic-2d", "civic")
 MAX_LOCATIONS, MAX_VIA, MAX_SERVICE = 8, 32, 256
+MAX_ATTRIBUTES = 64
+ENCODING = re.compile(rb"""\s*<\?xml[^>]*\sencoding\s*=\s*["']([^"']*)""")
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 DOMAIN = re.compile(r"([a-zA-Z0-9-]+\.)+[a-zA-Z0-9]+")
 SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-;=?-~]+")
@@ -74,8 +76,12 @@ def token(text):
 
 def parse(body):
     """The request in these octets, or LostError."""
-    if b"\0" in body or b"<!DOCTYPE" in body:
+    named = ENCODING.match(body)
+    if b"\0" in body or b"<!DOCTYPE" in body or (named and named[1].lower() not in (b"utf-8", b"us-ascii")):
         raise bad("a request has no DTD, and its encoding is UTF-8")
+    # libxml2 compares each attribute with all others of its element.
+    if any(tag.count(b"=") > MAX_ATTRIBUTES for tag in body.split(b"<")):
+        raise bad(f"an element has more than {MAX_ATTRIBUTES} attributes")
     try:
         root = etree.fromstring(body, PARSER)
     except (etree.XMLSyntaxError, ValueError):

@@ -13,6 +13,7 @@ from shapely.validation import make_valid
 CORNERS = 64
 MAX_CORNERS = 2000  # of a polygon in a request
 MAX_RADIUS = 1e6  # m; beyond it the approximation at the centre is too coarse
+MAX_SPAN = 4.0  # degrees; what is larger is taken as a point in it
 SEMI_MAJOR, ECCENTRICITY2 = 6378137.0, 0.00669437999014
 WORLD = box(-180, -90, 180, 90)
 
@@ -55,10 +56,13 @@ def placed(lat, lon, offsets):
 
 
 def wrapped(corners):
-    """A ring that may cross the antimeridian or a pole, cut at them."""
+    """A ring of few corners that may cross the antimeridian or a pole, cut at them."""
     shape = Polygon(corners)
-    if not shape.is_valid:
-        shape = make_valid(shape)
+    return within_world(shape if shape.is_valid else make_valid(shape))
+
+
+def within_world(shape):
+    """A shape cut at the antimeridian and the poles."""
     low, _, high, _ = shape.bounds
     if low < -180 or high > 180:
         shape = unary_union([affinity.translate(shape, xoff=x) for x in (-360, 0, 360)])
@@ -71,7 +75,8 @@ def point(lat, lon):
 
 
 def polygon(corners):
-    """corners: (latitude, longitude), the first one repeated at the end."""
+    """corners: (latitude, longitude), the first one repeated at the end. Of a ring that crosses itself the convex hull counts: MAX_CORNERS
+    lines can meet in a million points, and to compute these takes minutes."""
     if len(corners) < 4 or corners[0] != corners[-1]:
         raise BadShape("the ring of a polygon is not closed")
     if len(corners) > MAX_CORNERS:
@@ -84,7 +89,8 @@ def polygon(corners):
     ring = [(lon, lat) for lon, (lat, _) in zip(lons, corners)]
     if ring[0] != ring[-1]:
         raise BadShape("the polygon contains a pole")
-    return wrapped(ring)
+    shape = Polygon(ring)
+    return within_world(shape if shape.is_valid else shape.convex_hull)
 
 
 def bounded(name, metres, least=0.0):
@@ -129,10 +135,18 @@ def arc_band(lat, lon, inner, outer, start, opening):
     return placed(lat, lon, far + near)
 
 
+def span(shape):
+    """Width or height in degrees, of the largest part."""
+    return max(max(high - low, north - south) for low, south, high, north in (p.bounds for p in getattr(shape, "geoms", [shape])))
+
+
 def simplest(shape):
-    """A shape without area as a point, so that it still has an answer."""
+    """A shape without area as a point, so that it still has an answer. So is a very large one: overlaps with all boundaries that it meets
+    are computed, which took a second for the outline of a state."""
     if shape.is_empty:
         raise BadShape("the shape is empty")
+    if span(shape) > MAX_SPAN:
+        return shape.representative_point()
     if shape.geom_type != "Point" and shape.area == 0:
         return shape.interpolate(0.5, normalized=True) if isinstance(shape, LineString) else shape.representative_point()
     return shape

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """HTTP/1.1 for LoST (RFC 5222 14): POST of application/lost+xml, on connections that stay open.
 
-Everything that a client sends is bounded: the head, the body, the number of waiting requests, the time for a request and between two."""
+Everything that a client sends is bounded: the head, the body, the number of waiting requests, the time for a request and between two. So is
+what it does not read: no answer is computed before the earlier ones are sent, and they must be within the time for a request."""
 import asyncio
+import socket
+import struct
 import time
 
 import httptools
@@ -32,6 +35,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server):
         self.server, self.transport, self.parser, self.task = server, None, None, None
         self.waiting, self.deadline, self.ended = [], 0.0, False
+        self.writable = None  # while the client does not read: a future that it does
         self.start()
 
     def start(self):
@@ -50,6 +54,27 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _):
         self.ended = True
         self.server.open.discard(self)
+        self.resume_writing()
+
+    def pause_writing(self):
+        self.writable = asyncio.get_running_loop().create_future()
+        self.deadline = time.monotonic() + self.server.limits.request
+
+    def resume_writing(self):
+        if self.writable:
+            self.writable.set_result(None)
+            self.writable = None
+            self.deadline = time.monotonic() + self.server.limits.idle
+
+    def overdue(self, now):
+        """Also if it is closed, but the client has not read all of it."""
+        return self.deadline < now and (self.ended or self.writable or not self.task)
+
+    def end(self):
+        """No further answer. The client has the time for a request to read those that were given."""
+        self.ended = True
+        self.deadline = time.monotonic() + self.server.limits.request
+        self.transport.close()
 
     def data_received(self, data):
         if self.ended:
@@ -66,15 +91,27 @@ class Connection(asyncio.Protocol):
     def refuse(self, status):
         """Answers, and closes the connection, because the rest of the request is not read."""
         if not self.ended:
-            self.ended = True
             self.transport.write(response(status, close=True))
-            self.transport.close()
+            self.end()
+
+    def abort(self):
+        """The system, too, forgets what the client did not read."""
+        self.ended = True
+        found = self.transport.get_extra_info("socket")
+        if found:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    def extend(self, seconds):
+        """A request gives more time, but not to a client that does not read."""
+        if not self.writable and not self.ended:
+            self.deadline = time.monotonic() + seconds
 
     # --- called by the parser ---
 
     def on_message_begin(self):
         self.start()
-        self.deadline = time.monotonic() + self.server.limits.request
+        self.extend(self.server.limits.request)
 
     def on_url(self, url):
         self.count(len(url))
@@ -108,7 +145,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self):
         if self.refused or self.ended:
             return
-        self.deadline = time.monotonic() + self.server.limits.idle
+        self.extend(self.server.limits.idle)
         status = 200 if self.parser.get_method() == b"POST" else 405
         if status == 200 and self.type != TYPE:
             status = 415
@@ -133,8 +170,9 @@ class Connection(asyncio.Protocol):
                     return
                 self.transport.write(reply)
                 if not keep:
-                    self.ended = True
-                    self.transport.close()
+                    self.end()
+                if self.writable:
+                    await self.writable
         finally:
             self.task = None
 
@@ -165,11 +203,13 @@ class Server:
         while True:
             await asyncio.sleep(min(0.5, self.limits.request / 2))
             now = time.monotonic()
-            for c in [c for c in self.open if not c.task and c.deadline < now]:
-                if c.head:
+            for c in [c for c in self.open if c.overdue(now)]:
+                if c.ended or c.writable:
+                    c.abort()
+                elif c.head:
                     c.refuse(408)
                 else:
-                    c.transport.close()
+                    c.end()
 
     async def close(self):
         for listener in self.listeners:

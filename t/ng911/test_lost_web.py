@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The server as a process: HTTP, HTTPS, limits, changes of the data, a database that fails, and Kamailio's module lost as a client."""
 import json
+import math
 import os
 import re
 import socket
@@ -10,7 +11,7 @@ import tempfile
 import time
 
 from lostrig import ROOT, Program, Skip, circle, cluster, find, load, point, polygon, said, until
-from test_lost import SMALL, SOS, feature, square
+from test_lost_answers import SMALL, SOS, feature, square
 
 TYPE = "Content-Type: application/lost+xml;charset=utf-8\r\n"
 
@@ -47,6 +48,13 @@ class Client:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+def established(port):
+    """Connections that the server at this port has. Those that only the system has, with their last octets, do not count."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return sum(int(r[1].split(":")[1], 16) == port and r[3] in ("01", "08") for r in rows)
 
 
 def served(check, *options, data=None):
@@ -106,6 +114,40 @@ def test_slow_clients_lose_their_connection():
         assert kept.ask(post(find(point(5, 2), SOS)))[0] == 200
         assert kept.read()[0] == 0  # the idle time
     served(check, "--request-time=0.3", "--idle-time=0.3")
+
+
+def test_clients_that_read_nothing_lose_their_connection():
+    """Their answers would fill the memory: a hundred kilobytes for a request of 500 octets."""
+    ring = [[5 + 5 * math.cos(i / 1500 * math.pi), 5 + 5 * math.sin(i / 1500 * math.pi)] for i in range(3000)]
+    data = {"type": "FeatureCollection", "features": [feature({"type": "Polygon", "coordinates": [[*ring, ring[0]]]}, SOS, "round")]}
+    body = find(point(5, 2), SOS, serviceBoundary="value")
+
+    def ends(c):
+        """Asks four times what the system's buffers hold."""
+        for _ in range(400):
+            try:
+                c.socket.sendall(post(body))
+            except OSError:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def check(program, _):
+        greedy = Client(program.port)
+        assert len(greedy.ask(post(body))[2]) > 100000
+        assert ends(greedy), "it asks, and reads nothing"
+        # One whose connection the server closes itself does not keep it open either.
+        refused = Client(program.port)
+        refused.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        refused.socket.sendall(post(body) * 6)
+        time.sleep(0.2)
+        refused.socket.sendall(b"junk\r\n\r\n")
+        end = time.monotonic() + 60
+        while established(program.port):
+            assert time.monotonic() < end, "the connection stays"
+            time.sleep(0.05)
+        assert Client(program.port).ask(post(body))[0] == 200
+    served(check, "--request-time=0.3", "--idle-time=0.5", data=data)
 
 
 def test_a_change_of_the_data_is_seen_at_once():

@@ -251,6 +251,26 @@ static void several_ssrcs_at_a_time_get_no_guard(void **state)
 	rig_free(c.r);
 }
 
+/* CLOCK_REALTIME was an hour ahead when the guard ended. */
+static void a_clock_set_back_delays_no_guard(void **state)
+{
+	struct call c = call_new(100);
+
+	(void)state;
+	c.now += 3600000 * MS;
+	talk(&c, 4000, 40);
+	for (int i = 0; i < 200; i++) {
+		c.ssrc = 7 + (i & 1);
+		talk(&c, 20, 40);
+	}
+	assert_false(guarded(&c));
+	c.now -= 3600000 * MS;
+	c.ssrc = 7;
+	talk(&c, 4000, 40);
+	assert_true(guarded(&c));
+	rig_free(c.r);
+}
+
 /* Forged packets of this call first, then a packet of the other: the other's job goes first. */
 static void suspects_go_last(void **state)
 {
@@ -328,6 +348,7 @@ int main(void)
 		cmocka_unit_test(jumps_get_through_during_an_attack),
 		cmocka_unit_test(wild_timestamps_are_not_checked),
 		cmocka_unit_test(several_ssrcs_at_a_time_get_no_guard),
+		cmocka_unit_test(a_clock_set_back_delays_no_guard),
 		cmocka_unit_test(suspects_go_last),
 		cmocka_unit_test(steering_is_told),
 	};

@@ -2,6 +2,7 @@
 /* Flips every bit of a protected packet, one at a time: header, body, MKI, tag and SRTCP index.
  * Nothing leaves and no state changes but the counters of errors. Covers every suite, RTP and RTCP,
  * with and without MKI, on the reference, the serial and the OpenCL engine. */
+#include "media/attack.h"
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -91,7 +92,7 @@ static void flip(struct bench *b, enum srtp_suite_id suite, bool rtcp, uint8_t m
 	uint32_t len, bits;
 
 	/* No guard: each forged packet shall be authenticated. */
-	r->m->trial[A].attack.not_before_ns = UINT64_MAX;
+	r->m->trial[A].attack.not_before_ns = ATTACK_NONE_NS;
 	assert_int_equal(b->ops->queue_create(&b->q, b->e, &r->a), 0);
 	for (uint32_t slot = A_TX; slot < KEYS; slot += 2)
 		assert_int_equal(b->ops->key_changed(b->q, slot), 0);

@@ -2,6 +2,7 @@
 /* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2).
  * Session keys derived again every 2^n packets (4.3.1, 4.3.2): the terminals here derive theirs by
  * srtp_kdf() for every packet. */
+#include "media/attack.h"
 #include "media/ssrc.h"
 #include "media_rig.h"
 
@@ -557,7 +558,7 @@ static void forgeries_cannot_make_us_derive_without_bound(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	/* No guard, which would drop most of them. */
-	r->m->trial[A].attack.not_before_ns = UINT64_MAX;
+	r->m->trial[A].attack.not_before_ns = ATTACK_NONE_NS;
 	before = r->derivations;
 	for (int burst = 0; burst < 1000; burst++) { /* half a second */
 		for (uint32_t i = 0; i < SLOTS - 2; i++) {

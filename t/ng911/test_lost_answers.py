@@ -5,7 +5,9 @@ import json
 import random
 import tempfile
 
-from lost_server import dataset, shapes
+from shapely.geometry import box
+
+from lost_server import dataset, messages, shapes
 from lostrig import L, answer, circle, civic, cluster, find, location, measured, point, polygon, request, said, three, uri, valid
 
 PSAP = "urn:nena:service:sos.psap"
@@ -201,3 +203,41 @@ def test_shapes_have_their_area():
     assert abs(area / (3.14159e6 * 3 / 4) - 1) < 0.01, area
     west, south, e, n = shapes.ellipse(60, 10, 2000, 500, 90).bounds
     assert abs((e - west) * east - 4000) < 20 and abs((n - south) * north - 1000) < 20
+
+
+async def test_a_polygon_that_crosses_itself_costs_little():
+    """Its lines meet in half a million points. To compute these took minutes, in which the server answered nobody."""
+    chance = random.Random(7)
+    corners = [(chance.uniform(0, 10), chance.uniform(0, 8)) for _ in range(shapes.MAX_CORNERS - 1)]
+    shape = shapes.polygon([*corners[:150], corners[0]])
+    assert shape.geom_type == "Polygon" and len(shape.exterior.coords) < 100, "not the convex hull"
+
+    async def check(storage):
+        return said(await answer(storage, find(polygon(*corners, corners[0]), SOS)))
+    assert await each(check) == ("west", [])
+
+
+async def test_many_attributes_are_refused_unread():
+    """libxml2 compares each with all others: 64 KB took 0.1 s."""
+    def kind(octets):
+        try:
+            return messages.parse(octets).kind
+        except messages.LostError as why:
+            return why.message
+
+    plain = request("listServices")
+    many = plain.replace("<listServices", "<listServices" + "".join(f" a{i}='>'" for i in range(100)))
+    assert kind(plain.encode()) == "listServices" and "attributes" in kind(many.encode()), kind(many.encode())
+    assert "UTF-8" in kind(plain.replace("UTF-8", "IBM037").encode())
+
+
+async def test_a_very_large_shape_counts_as_a_point():
+    """Its overlap with each boundary that it meets would be computed."""
+    large, split = (box(1, 1, 8, 3), 3), (box(178, -1, 180, 1).union(box(-180, -1, -178, 1)), 2)
+    for shape, size in (large, split):
+        assert (shapes.simplest(shape).geom_type == "Point") == (size > 2), shape
+
+    async def check(storage):
+        return [said(await answer(storage, find(polygon(*corners), SOS))) for corners in (
+            ((1, 1), (1, 8), (3, 8), (3, 1), (1, 1)), ((-80, -170), (-80, 170), (80, 170), (80, -170), (-80, -170)))]
+    assert (await each(check))[0] == ("west", [])
