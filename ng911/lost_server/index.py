@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A copy of all mappings in memory, with prepared boundaries. It has the interface of a storage for reading.
 
-It answers with the same GEOS operations as the storages, so its answers are theirs. front.py decides when it may answer."""
+It answers with the same GEOS operations as the storages, so its answers are theirs. Front decides when it may answer."""
 import gc
 import warnings
 
