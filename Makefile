@@ -202,7 +202,7 @@ include kernel-module/kernel.mk
 .PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost bench-ng911 peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
-##  make               build xcipherd, xcipherctl and xcipher-web into build/
+##  make               build xcipherd, xcipherctl and xcipher-web into build/, and codec plug-ins whose libraries are installed
 ##  sudo make module   xcipher.so and xcipher_lost.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
@@ -218,6 +218,7 @@ help:
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server
+##  make bench-program   build/xcipher-bench (man/xcipher-bench.1)
 ##  make bench-lost    requests a second and delays of the LoST server
 ##  sudo make bench-ng911   set-up delay of emergency calls, by parts
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)

@@ -2,6 +2,7 @@
 /* xcipher-codec-test: tests a plug-in against the rules of xcipher_codec.h. Each test runs in a
  * process of its own, so that a crash or an endless loop is a result like any other. */
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,18 @@ static void usage(FILE *to)
 		"  --help         print this\n");
 }
 
+/* A name without a slash is a file of this folder. dlopen() would search the libraries for it. */
+static const char *with_folder(const char *name)
+{
+	static char path[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return name;
+	if ((size_t)snprintf(path, sizeof(path), "./%s", name) >= sizeof(path))
+		return NULL;
+	return path;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"builtin", no_argument, NULL, 'b'},
@@ -145,6 +158,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	r.path = builtin ? NULL : argv[optind];
+	r.path = builtin ? NULL : with_folder(argv[optind]);
+	if (!builtin && !r.path)
+		return 1;
 	return all(&r);
 }

@@ -3,7 +3,9 @@
  * It sounds as that suggests, but shows each part of the interface.
  *
  *   cc -std=c17 -O2 -Wall -fPIC -shared -fvisibility=hidden -o half.so template.c
- *   xcipher-codec-test ./half.so
+ *   xcipher-codec-test half.so
+ *
+ * In a clone, where xcipher_codec.h is not installed, add -I../include, and the program is in build/.
  *
  * Copy it, and replace one function after another. xcipher_codec.h has the rules. */
 #include "xcipher_codec.h"

@@ -222,8 +222,11 @@ static const char *set_zrtp(enum zrtp_policy *field, const char *value)
 static const char *set_preauth(struct preauth_policy *field, const char *value)
 {
 	static const char *const names[] = {"off", "accept", "offer"};
-	static const char *const right =
-		"off, accept, offer, or offer:SCHEME with a scheme of xcipherd(8)";
+	static const char *const right = "off, accept, offer, or offer:SCHEME with SCHEME one of:"
+#define X(id, name, bits) " " name
+		PREAUTH_SCHEMES(X)
+#undef X
+		;
 	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
 	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 

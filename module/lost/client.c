@@ -201,9 +201,9 @@ static void report(const struct query *q, const struct http_reply *r)
 	const char *url = q->server >= 0 || settings.log_location ? q->http.url : "a reference";
 
 	if (r->error == HTTP_STATUS)
-		LM_WARN("%s: HTTP status %d\n", url, r->status);
+		LM_WARN("%s failed: HTTP status %d\n", url, r->status);
 	else
-		LM_WARN("%s: %s\n", url, http_error_name(r->error));
+		LM_WARN("%s failed: %s\n", url, http_error_name(r->error));
 }
 
 static void on_reply(void *arg, const struct http_reply *r)

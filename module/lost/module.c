@@ -300,57 +300,6 @@ static param_export_t params[] = {
 	{0, 0, 0},
 };
 
-static int words_check(void)
-{
-	static const char *const names[] = {
-#define X(id, name) name,
-		BOUNDARIES(X)
-#undef X
-	};
-	int i = 0;
-
-	while (i < BOUNDARY_COUNT && strcmp(settings.boundary_name, names[i]))
-		i++;
-	if (i == BOUNDARY_COUNT) {
-		LM_ERR("boundary must be reference, value or none\n");
-		return -1;
-	}
-	settings.boundary = (enum boundary)i;
-	settings.prefer = strcmp(settings.prefer_name, "civic") ? PROFILE_GEODETIC : PROFILE_CIVIC;
-	if (settings.prefer == PROFILE_GEODETIC && strcmp(settings.prefer_name, "geodetic")) {
-		LM_ERR("prefer must be geodetic or civic\n");
-		return -1;
-	}
-	return 0;
-}
-
-static int settings_check(void)
-{
-	const struct settings *s = &settings;
-
-	if (s->timeout < 1 || s->connect_timeout < 1 || s->deadline < s->timeout ||
-		s->down_time < 0) {
-		LM_ERR("timeout and connect_timeout must be positive, deadline at least timeout\n");
-		return -1;
-	}
-	if (s->clients < 1 || s->clients > CLIENTS_MAX || s->queries < 1 || s->queries > 65536 ||
-		s->max_response < 1024 || s->max_redirects < 0 ||
-		s->max_redirects > REDIRECTS_MAX) {
-		LM_ERR("clients must be 1 to %d, queries 1 to 65536, max_response at least 1024, max_redirects 0 to %d\n",
-			CLIENTS_MAX, REDIRECTS_MAX);
-		return -1;
-	}
-	if (s->cache_entries < 0 || s->cache_size < 1 || s->cache_max_age < 1) {
-		LM_ERR("cache_entries, cache_size or cache_max_age makes no sense\n");
-		return -1;
-	}
-	if (!s->servers)
-		LM_WARN("no server is configured: every LoST query will fail\n");
-	if (!s->verify)
-		LM_WARN("verify is 0: anyone on the path can answer for the servers\n");
-	return words_check();
-}
-
 /* --- Variables -------------------------------------------------------------------------------- */
 
 enum { PV_RESULT = ANSWER_TEXT_COUNT, PV_CACHED, PV_TRIES, PV_COUNT };

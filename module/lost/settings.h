@@ -30,6 +30,9 @@ struct settings {
 };
 extern struct settings settings;
 
+/* Checks all parameters and resolves names. Returns 0, or -1 after an error in the log. */
+int settings_check(void);
+
 struct shared {
 	gen_lock_t lock; /* of the cache */
 	struct cache cache;

@@ -76,6 +76,8 @@ def features_of(number, item):
     p = item.get("properties") or {}
     found = polygons(item["geometry"]) if item.get("geometry") else None
     data = found.wkb if found else None
+    if "service" not in p:
+        raise BadData("the property service is missing")
     services = p["service"] if isinstance(p["service"], list) else [p["service"]]
     source_id = checked("sourceId", " ".join(str(p.get("sourceId", number)).split()), ".+")
     common = {

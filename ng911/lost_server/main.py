@@ -73,9 +73,18 @@ def tls_context(options):
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(options.certificate, options.key)
+    for path in (options.certificate, options.key, options.client_ca):
+        if path:
+            open(path, "rb").close()  # this error names the file, those of ssl do not
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+    except ssl.SSLError as why:
+        raise OSError(f"{options.certificate}: not a certificate with its private key in PEM ({why})") from None
     if options.client_ca:
-        context.load_verify_locations(options.client_ca)
+        try:
+            context.load_verify_locations(options.client_ca)
+        except ssl.SSLError as why:
+            raise OSError(f"{options.client_ca}: no certificates in PEM ({why})") from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -94,6 +103,8 @@ async def serve(options, tls):
         for host, port in listed:
             got = await server.listen(host, port, context, options.processes > 1)
             log.info("listening on %s:%d (%s), %s, index %s", host, got, "HTTPS" if context else "HTTP", storage.name, options.index)
+    if not await storage.services():
+        log.warning("the database has no mappings, so every request is answered with an error. \"xcipher-lost load\" fills it")
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)

@@ -5,6 +5,7 @@ A trigger sends a notification after every change. changed() also reports a lost
 have been lost with it."""
 import asyncio
 import re
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -35,10 +36,13 @@ class PostGIS(Storage):
 
     async def open(self):
         """The pool grows on demand, so the server starts without a database only if tables are there already."""
-        self.pool = await asyncpg.create_pool(self.url, min_size=1, max_size=self.size, command_timeout=SECONDS, statement_cache_size=64)
-        async with self.pool.acquire() as db, db.transaction():
-            if await db.fetchval("SELECT to_regclass('mapping')") is None:
-                await self.create(db)
+        try:
+            self.pool = await asyncpg.create_pool(self.url, min_size=1, max_size=self.size, command_timeout=SECONDS, statement_cache_size=64)
+            async with self.pool.acquire() as db, db.transaction():
+                if await db.fetchval("SELECT to_regclass('mapping')") is None:
+                    await self.create(db)
+        except FAULTS as why:
+            raise StorageError(f"PostgreSQL at {urlsplit(self.url).hostname}: {str(why) or type(why).__name__}") from None
         await self.listen()
 
     @staticmethod

@@ -30,9 +30,13 @@ class SpatiaLite(Storage):
         return asyncio.get_running_loop().run_in_executor(self.thread, function, *args)
 
     async def open(self):
-        await self.run(self.create)
-        # A connection of the event loop's thread, which only reads the number that SQLite changes with every commit.
-        self.watch = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            await self.run(self.create)
+            # A connection of the event loop's thread, which only reads the number that SQLite changes with every commit.
+            self.watch = sqlite3.connect(self.path, isolation_level=None)
+        except sqlite3.Error as why:
+            hint = ". Its folder must exist, and this user must be allowed to write to it" if "unable to open" in str(why) else ""
+            raise StorageError(f"{self.path}: {why}{hint}") from None
 
     def create(self):
         self.db = connect(self.path)
@@ -71,7 +75,10 @@ class SpatiaLite(Storage):
         return self.db.execute(QUERIES[name].replace("{near}", NEAR), values).fetchall()
 
     async def replace(self, features):
-        await self.run(self.write, features)
+        try:
+            await self.run(self.write, features)
+        except sqlite3.Error as why:
+            raise StorageError(f"{self.path}: {why}") from None
 
     def write(self, features):
         self.db.execute("BEGIN IMMEDIATE")

@@ -137,7 +137,10 @@ class Storage:
 def open_storage(url):
     """postgresql://... or the path of a SpatiaLite file."""
     if url.startswith(("postgresql://", "postgres://")):
-        from .postgis import PostGIS
+        try:
+            from .postgis import PostGIS
+        except ModuleNotFoundError as why:
+            raise StorageError(f"{why}. A database in PostgreSQL needs the package python3-asyncpg") from None
         return PostGIS(url)
     from .spatialite import SpatiaLite
     return SpatiaLite(url.removeprefix("sqlite:"))

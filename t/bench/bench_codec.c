@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "codec/loader.h"
@@ -168,7 +169,7 @@ static void usage(FILE *to)
 		"Microseconds per packet of each codec, and streams per core.\n"
 		"  --codec=NAME             only codecs of this name\n"
 		"  --codec-dir=DIR          folder of plug-ins (default: only built-in codecs)\n"
-		"  --codec-worker=FILE      the program xcipher-codec-worker\n"
+		"  --codec-worker=FILE      xcipher-codec-worker (default in /usr/lib/xcipher)\n"
 		"  --codec-isolation=WHICH  none or all plug-ins run in processes of their own (default none)\n"
 		"  --batch=N,...            streams in a batch (default 1,64)\n"
 		"  --seconds=S              per measurement (default 0.2)\n"
@@ -218,9 +219,15 @@ static int parse(struct options *o, int argc, char **argv)
 			o->json = true;
 		else if (c == 'h')
 			return usage(stdout), 1;
-		else
+		else {
+			if (optarg)
+				fprintf(stderr, "xcipher-bench codec: \"%s\" is wrong here:\n",
+					optarg);
 			return usage(stderr), 2;
+		}
 	}
+	if (optind < argc)
+		return usage(stderr), 2;
 	return 0;
 }
 
@@ -228,6 +235,7 @@ int bench_codec(int argc, char **argv)
 {
 	struct options o = {.batch = {1, 64}, .batches = 2, .seconds = 0.2};
 	struct codec_registry *r = NULL;
+	bool any = false;
 	int rc = 0;
 
 	codec_home_defaults(&o.loader.home);
@@ -243,12 +251,22 @@ int bench_codec(int argc, char **argv)
 	for (uint32_t i = 0; i < r->plugins; i++)
 		if (r->loaded[i].refused[0])
 			fprintf(stderr, "%s: %s\n", r->loaded[i].file, r->loaded[i].refused);
+	if (o.loader.folder && access(o.loader.home.program, X_OK) != 0)
+		fprintf(stderr,
+			"--codec-worker=FILE names the program, in a clone build/xcipher-codec-worker\n");
 	if (!o.json)
 		printf("codec           clock ch where    batch  encode us decode us  streams per core\n");
 	rc = rc < 0;
 	for (uint32_t i = 0; i < r->entries; i++)
-		if (!o.only || strcasecmp(o.only, r->entry[i].about.name) == 0)
+		if (!o.only || strcasecmp(o.only, r->entry[i].about.name) == 0) {
+			any = true;
 			rc |= one_codec(&o, &r->entry[i]);
+		}
+	if (o.only && !any) {
+		fprintf(stderr, "there is no codec %s%s\n", o.only,
+			o.loader.folder ? "" : " without a folder of plug-ins (--codec-dir)");
+		rc = 1;
+	}
 	codec_registry_destroy(r);
 	return rc;
 }

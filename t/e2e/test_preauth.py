@@ -9,6 +9,7 @@ import sys
 import calls
 import idle
 import relay
+import test_ctl
 import test_ng
 import test_record
 from baresip import wait_for
@@ -168,6 +169,7 @@ def test_two_xcipherds_in_a_row(net, scheme):
         return set(written(first)), written(back)
 
     assert invite(preauth=f"offer:{scheme}") == ({scheme}, [scheme])
+    assert f"  SRTP+: {scheme}\n" in test_ctl.said(net, "explain", "c")
     assert schemes_of(one, "c") == {"a": None, "b": scheme} and schemes_of(two, "c") == {"a": scheme, "b": None}
     for i in range(30):
         assert test_ng.leaves(a, b) and test_ng.leaves(b, a), i

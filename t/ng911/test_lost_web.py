@@ -315,6 +315,28 @@ def test_the_stock_module_of_kamailio_as_client():
     served(check)
 
 
+def test_errors_say_what_is_wrong():
+    """One line without a traceback, which names the file or the property."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
+        def file(name, text):
+            path = os.path.join(folder, name)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            return path
+        good, junk = file("good.json", json.dumps(SMALL)), file("junk", "junk\n")
+        nameless = file("nameless.json", '{"features": [{"properties": {}, "geometry": null}]}')
+        absent, base = os.path.join(folder, "absent", "file"), f"--database={folder}/lost.sqlite"
+        for words, expected in ((("load", f"--database={absent}", good), f"{absent}: unable to open database file. Its folder must exist"),
+                                (("load", f"--database={junk}", good), f"{junk}: file is not a database"),
+                                (("load", base, nameless), "feature 1: the property service is missing"),
+                                (("serve", base, f"--certificate={absent}"), absent),
+                                (("serve", base, f"--certificate={junk}"), f"{junk}: not a certificate"),
+                                (("load", "--database=postgresql://u:secret@127.0.0.1:1/x", good), "PostgreSQL at 127.0.0.1: ")):
+            done = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-lost"), *words], check=False, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 1 and expected in done.stderr, (words, done.stderr)
+            assert done.stderr.count("\n") == 1 and "secret" not in done.stderr, done.stderr
+
+
 def test_options_are_documented():
     page = os.path.join(ROOT, "man", "xcipher-lost.8")
     with open(page, encoding="utf-8") as f:
