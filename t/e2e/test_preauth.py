@@ -9,7 +9,6 @@ import sys
 import calls
 import idle
 import relay
-import srtp
 import test_ctl
 import test_ng
 import test_record
