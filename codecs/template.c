@@ -5,7 +5,8 @@
  *   cc -std=c17 -O2 -Wall -fPIC -shared -fvisibility=hidden -o half.so template.c
  *   xcipher-codec-test half.so
  *
- * In a clone, where xcipher_codec.h is not installed, add -I../include, and the program is in build/.
+ * In a clone, where xcipher_codec.h is not installed: add -I../include, and find the program in
+ * build/.
  *
  * Copy it, and replace one function after another. xcipher_codec.h has the rules. */
 #include "xcipher_codec.h"
