@@ -4,6 +4,9 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+
+#include "reach.h"
 
 #define CONNECTIONS_KEPT 64
 #define FREE_KEPT        64
@@ -24,6 +27,7 @@ struct exchange {
 	char *body;
 	size_t len, size;
 	bool too_large;
+	bool stranger, refused; /* as in http_request; its address was refused */
 };
 
 struct http *http_new(const struct http_config *cfg)
@@ -86,6 +90,19 @@ static size_t on_body(char *data, size_t one, size_t n, void *arg)
 	return n;
 }
 
+/* The name is resolved by now, so no name server can evade this. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+	struct exchange *x = arg;
+
+	(void)purpose;
+	if (x->stranger && reach_is_near(&a->addr)) {
+		x->refused = true;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
 /* Options common to all exchanges of a handle. */
 static void set_common(struct exchange *x)
 {
@@ -96,6 +113,8 @@ static void set_common(struct exchange *x)
 	curl_easy_setopt(e, CURLOPT_PRIVATE, x);
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, x);
+	curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, x);
 	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(e, CURLOPT_PROXY, "");
@@ -157,7 +176,10 @@ static bool prepare(struct exchange *x, const struct http_request *r)
 	bool ok = add_header(x, "Accept: ", r->accept) && add_header(x, "Expect:", "");
 
 	x->len = 0;
-	x->too_large = false;
+	x->too_large = x->refused = false;
+	x->stranger = r->stranger;
+	/* An open connection to one of our servers would not be judged. */
+	curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, r->stranger ? 1L : 0L);
 	if (r->body) {
 		ok = ok && add_header(x, "Content-Type: ", r->type);
 		curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body);
@@ -207,6 +229,8 @@ void http_wait(struct http *h, int fd, int ms)
 
 static enum http_error error_of(CURLcode code, const struct exchange *x)
 {
+	if (code != CURLE_OK && x->refused)
+		return HTTP_INSECURE;
 	switch (code) {
 	case CURLE_OK:
 		return HTTP_NONE;

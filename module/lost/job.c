@@ -256,13 +256,13 @@ static bool wait_for(struct job *j)
 	int64_t ms = settings.deadline + GRACE_MS;
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	t.tv_sec += ms / 1000;
 	t.tv_nsec += ms % 1000 * 1000000;
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	do
-		err = sem_timedwait(&j->done, &t);
+		err = sem_clockwait(&j->done, CLOCK_MONOTONIC, &t);
 	while (err && errno == EINTR);
 	return !err;
 }

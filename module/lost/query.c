@@ -225,7 +225,9 @@ static enum step fetch(struct query *q, const char *uri, int64_t now)
 		return q->ask->op == ASK_DEREFERENCE ? done(q, RESULT_REFERENCE)
 						     : next_place(q, now);
 	}
-	return exchange(q, uri, q->posted ? held_request(NULL, q->cfg->timeout) : NULL, false, now);
+	(void)exchange(q, uri, q->posted ? held_request(NULL, q->cfg->timeout) : NULL, false, now);
+	q->http.stranger = !q->cfg->hosts;
+	return STEP_HTTP;
 }
 
 /* The next location, of those in the message and those that a reference yielded. */

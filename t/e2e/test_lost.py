@@ -213,7 +213,7 @@ def test_locations_of_a_message(net):
         assert client.ask(both, headers=no, uri="urn:service:counseling")["result"] == "-2"
 
 
-@cases(("good",), ("good, beside tls.so",), ("wrong CA",), ("expired",), ("wrong name",), ("no client certificate",))
+@cases(("good",), ("good, beside tls.so",), ("wrong CA",), ("expired",), ("wrong name",), ("no client certificate",), ("no list of hosts",))
 def test_tls(net, kind):
     """Servers are verified, and get a certificate. A location by reference is fetched over TLS."""
     lost.needs()
@@ -231,13 +231,21 @@ def test_tls(net, kind):
         server = lost.Server(net, A, answer, cert=leaf, client_ca=ca.path)
         params = [("server", f"https://127.0.0.1:{A}/lost"), ("lis", f"https://127.0.0.1:{A}/held"), ("ca_file", ca.path), ("timeout", 20000),
                   ("connect_timeout", 20000), ("deadline", 60000), ("boundary", "value")]
+        if kind != "no list of hosts":
+            params.append(("reference_hosts", "127.0.0.1"))
         if kind != "no client certificate":
             params += [("cert_file", mine), ("key_file", mine)]
         # Kamailio's TLS module gives OpenSSL its own memory and locks.
         first = f'loadmodule "tls.so"\nmodparam("tls", "certificate", "{mine}")\nmodparam("tls", "private_key", "{mine}")' if "tls.so" in kind else ""
         kam, client = lost.Kamailio(net, folder, params, first=first), lost.Client(net)
         got = client.ask(lost.pidf(lost.point("30.1 -96.5")))
-        if kind.startswith("good"):
+        if kind == "no list of hosts":
+            # The server's own connection is open, but a caller's reference does not get to this host.
+            assert got["result"] == "1", got
+            got = client.ask(headers=f"X-Do: dereference\r\nX-Argument: https://127.0.0.1:{A}/held/5\r\n", geolocation="")
+            assert got["result"] == "-4" and got["error"] == "insecure", got
+            assert server.connections == 1 and all(r[0] == "POST" for r in server.requests), server.requests
+        elif kind.startswith("good"):
             assert got["result"] == "1", got
             got = client.ask(geolocation=f"<https://127.0.0.1:{A}/held/77>")
             assert got["result"] == "1" and got["method"] == "reference" and got["cached"] == "1", got

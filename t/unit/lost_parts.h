@@ -12,6 +12,7 @@
 #include "../../module/lost/message.c"
 #include "../../module/lost/place.c"
 #include "../../module/lost/query.c"
+#include "../../module/lost/reach.c"
 #include "../../module/lost/sipbody.c"
 #include "../../module/lost/xml.c"
 

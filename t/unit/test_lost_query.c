@@ -412,6 +412,31 @@ static void hosts_of_references(void **state)
 	}
 }
 
+static void some_addresses_are_near(void **state)
+{
+	static const struct {
+		const char *text;
+		bool near;
+	} T[] = {{"127.0.0.1", true}, {"127.255.255.255", true}, {"0.0.0.0", true},
+		{"169.254.169.254", true}, {"224.0.0.1", true}, {"255.255.255.255", true},
+		{"10.0.0.1", false}, {"126.255.255.255", false}, {"192.0.2.1", false},
+		{"::1", true}, {"::", true}, {"fe80::1", true}, {"ff02::1", true},
+		{"::ffff:127.0.0.1", true}, {"::ffff:192.0.2.1", false}, {"::127.0.0.1", true},
+		{"2001:db8::1", false}, {"fd00::1", false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(T) / sizeof(*T); i++) {
+		struct sockaddr_in four = {.sin_family = AF_INET};
+		struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+		bool is_four = inet_pton(AF_INET, T[i].text, &four.sin_addr) == 1;
+
+		assert_true(is_four || inet_pton(AF_INET6, T[i].text, &six.sin6_addr) == 1);
+		assert_int_equal(reach_is_near(is_four ? (const struct sockaddr *)&four
+						       : (const struct sockaddr *)&six),
+			T[i].near);
+	}
+}
+
 static void a_lis_is_asked(void **state)
 {
 	(void)state;
@@ -475,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapping_has_all_its_parts),
 		cmocka_unit_test(warnings_services_and_boundaries),
+		cmocka_unit_test(some_addresses_are_near),
 		cmocka_unit_test(dates),
 		TEST(the_first_server_answers),
 		TEST(failing_servers_are_asked_last),
