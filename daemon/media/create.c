@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and destroys the tables of one worker (media/media.h), and selects the lane of a burst. */
+/* Creates and destroys the tables of one worker (media/media.h), and selects a burst's lane. */
 #include "media/media.h"
 
 #include <errno.h>
