@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Codecs that are transcoded: PCMU and PCMA. What each operation of "codec" does, by SDP and by
+"""Codecs that are transcoded: PCMU and PCMA. The effect of each operation of "codec" on SDP and on
 packets."""
 import os
 import select
@@ -172,7 +172,7 @@ def test_another_codec_in_mid_call(relay):
 
 @compat("transcoding", "xcipher-ng(7), via-branch")
 def test_forks(relay):
-    """Two branches with different codecs: each is heard in the caller's."""
+    """Two branches with different codecs: the caller receives each in its own."""
     a, call = relay.phone("caller"), relay.call()
     for tag, codec in (("b1", PCMA), ("b2", PCMU)):
         b = relay.phone("callee")

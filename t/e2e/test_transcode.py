@@ -27,7 +27,7 @@ def baresip(net, folder, name, keys, **more):
 
 @cases(("SRTP", "PCMU", "SRTP", "PCMA", "opencl"), ("SRTP", "PCMA", "RTP", "PCMU", "serial"), ("RTP", "PCMU", "RTP", "PCMA", "serial"))
 def test_phones_with_different_codecs(net, caller_keys, caller_codec, callee_keys, callee_codec, engine):
-    """Each hears the other's tone: it would be noise in the wrong law."""
+    """Each receives the other's tone, which would be noise in the wrong law."""
     needs()
     if not os.access("/usr/bin/baresip", os.X_OK):
         raise Skip("baresip is not installed")

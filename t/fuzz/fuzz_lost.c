@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* What is written for a location must be well-formed, whatever it came from. */
+/* XML written for a location must be well-formed for any input. */
 static void written(char *s)
 {
 	xmlDoc *doc = s ? xml_read(s, strlen(s)) : NULL;

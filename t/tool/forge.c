@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Forged SRTP for benchmarks, from the address and port of a leg of srtpload, with its SSRC, beside
- * its true packets.
+/* Forged SRTP for benchmarks, from the address and port of a leg of srtpload, with its SSRC, while
+ * the leg sends true packets.
  *
  *   forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS SEQUENCE CALL-RATE FIRST
  *
  * RATE in packets per second; 0: as fast as it can. SEQUENCE: "any": any sequence number and
- * timestamp; "next": those that the leg uses now: FIRST, then CALL-RATE more each second, so that only
- * authentication tells them apart; "stun", "dtls": packets of these protocols instead. Prints the
+ * timestamp; "next": those that the leg uses now (FIRST, then CALL-RATE more each second), so only
+ * authentication detects them; "stun", "dtls": packets of these protocols instead. Prints the
  * number of packets sent and the seconds they took. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -76,7 +76,7 @@ static void put(int map, const void *key, const void *value)
 		die("a map");
 }
 
-/* The port is ours; guard NULL: it has none. */
+/* The port is ours; guard NULL: without a guard. */
 static void open_port(const struct guard *guard)
 {
 	uint32_t zero = 0, port = PORT, used = 1 | (guard ? XDP_PORT_GUARDED : 0);

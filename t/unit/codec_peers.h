@@ -9,7 +9,7 @@
 
 /* A deterministic random number. */
 uint32_t codec_hash(uint32_t i);
-/* Signal-to-noise ratio in dB of got, at the best of shifts 0 to max_shift behind want, and with
+/* Signal-to-noise ratio in dB of got, at the best of shifts 0 to max_shift after want, and with
  * the best gain. */
 double codec_snr(const int16_t *want, const int16_t *got, size_t n, size_t max_shift);
 

@@ -230,7 +230,7 @@ static void a_re_invite_keeps_it_and_changes_nothing(void **state)
 	offer(&t, C80A AES, "header");
 	answer(&t, C80B HDR, NULL);
 	both(&t, ID_AES, ID_HDR);
-	for (int i = 0; i < 3; i++) { /* a request without the key: what is in force stays */
+	for (int i = 0; i < 3; i++) { /* a request without the key: the scheme in force stays */
 		offer(&t, C80A AES, NULL);
 		assert_int_equal(written(&t), ID_HDR);
 		answer(&t, C80B HDR, NULL);

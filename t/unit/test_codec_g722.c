@@ -128,7 +128,7 @@ static void modes_differ(void **state)
 	assert_int_not_equal(g722_init(&g, 32000), 0);
 }
 
-/* What a terminal hears: at least 30 dB above the error for a tone in the lower band. */
+/* Quality at the terminal: at least 30 dB above the error for a tone in the lower band. */
 static void tone_survives(void **state)
 {
 	struct buffers *b = *state;

@@ -177,7 +177,7 @@ static void restarts_are_bounded(void **state)
 			codec_stream_decode(s, (const uint8_t *)"DIES", 4, pcm, N), -EPIPE);
 	assert_int_equal(h->faults.given_up, 1);
 	assert_int_equal(h->faults.restarted, h->cfg.per_stream);
-	/* the call goes on in silence */
+	/* the call continues in silence */
 	assert_int_equal(codec_stream_conceal(s, XCIPHER_CODEC_LOST, N, pcm, N), N);
 	assert_int_equal(pcm[0], 0);
 	codec_stream_close(s);

@@ -176,7 +176,7 @@ static void lost_packet_of_g711_is_concealed(void **state)
 	}
 	for (int lost = 0; lost < 5; lost++) {
 		assert_int_equal(codec_stream_conceal(s, XCIPHER_CODEC_LOST, 160, heard, 160), 160);
-		if (lost == 0) /* 480 samples are whole periods: the tone goes on */
+		if (lost == 0) /* 480 samples are whole periods: the tone continues */
 			assert_true(codec_snr(said, heard, 80, 0) > 15);
 	}
 	for (int i = 0; i < 160; i++)

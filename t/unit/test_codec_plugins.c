@@ -60,7 +60,7 @@ static void say_speech(struct call *c, uint32_t rate)
 	codec_speech(c->said, c->samples, rate);
 }
 
-/* Encodes all that was said, and decodes it. Returns the samples that were heard. */
+/* Encodes all input, and decodes it. Returns the number of decoded samples. */
 static size_t talk(struct call *c, struct codec_stream *s, size_t packet)
 {
 	size_t heard = 0;
@@ -366,7 +366,7 @@ static void fmtp_is_understood(void **state)
 	}
 }
 
-/* A lost packet is nearer to what was said with FEC than without. */
+/* With FEC, the samples of a lost packet are nearer to the input than without. */
 static void opus_recovers_lost_packets(void **state)
 {
 	struct xcipher_codec_wish wish = {.fec = 1, .loss_percent = 30, .bitrate = 24000};

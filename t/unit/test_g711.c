@@ -64,7 +64,7 @@ static void values_stay(void **state)
 	}
 }
 
-/* Larger values stay larger, and what went to the other law and back goes there again. */
+/* Larger values stay larger. A byte converted there and back converts to the same byte again. */
 static void order_stays(void **state)
 {
 	(void)state;

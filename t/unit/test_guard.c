@@ -170,7 +170,7 @@ static void opens_for_a_part_of_the_time(void **state)
 	assert_true(period > 30000000ull);
 }
 
-/* A call of hours, with silences in which only the timestamp goes on, and telephone events in which
+/* A call of hours, with silences in which only the timestamp moves, and telephone events in which
  * it stands still: no packet is refused. */
 static void a_true_stream_passes(void **state)
 {

@@ -63,7 +63,7 @@ static void only_what_is_certainly_inside_is_covered(void **state)
 	free(a);
 }
 
-/* The northern edge of a wide area is no straight line for every server. */
+/* Not all servers take the northern edge of a wide area for a straight line. */
 static void where_a_geodesic_departs_nobody_knows(void **state)
 {
 	struct area *a = square(30, -100, 10);

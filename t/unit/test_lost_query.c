@@ -373,7 +373,7 @@ static void references_are_fetched(void **state)
 	expect_end(RESULT_REFERENCE, "locationUnknown");
 }
 
-/* What a caller may make this host fetch */
+/* References that this host may fetch for a caller */
 static void hosts_of_references(void **state)
 {
 	static const struct {

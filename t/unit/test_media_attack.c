@@ -297,7 +297,7 @@ static void suspects_go_last(void **state)
 	rig_free(c.r);
 }
 
-/* What steering is told: the guard, its moves, not more often than each 8 packets, and its end. */
+/* Reports to steering: the guard, its moves at most once per 8 packets, and its end. */
 static void steering_is_told(void **state)
 {
 	struct call c = call_new(100);

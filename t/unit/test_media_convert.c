@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* G.711 of one law that leaves under the other, packet by packet: by payload type, on the short way
- * and on the long one, for SRTP and RTP on either side. */
+/* G.711 of one law that leaves under the other, packet by packet: by payload type, on the fast path
+ * and on the slow one, for SRTP and RTP on either side. */
 #include "media/fast_path.h"
 #include "media_rig.h"
 #include "srtp/g711.h"

@@ -159,7 +159,7 @@ static void few_are_remembered_and_by_one_session(void **state)
 	for (int i = 0; i <= MEDIA_CHECKED; i++) {
 		snprintf(from, sizeof(from), "198.51.100.1:%d", 4444 + i);
 		stun_to(r, A, from, true, SERIAL);
-		stun_to(r, A, "198.51.100.1:4445", true, SERIAL); /* the terminal goes on with it */
+		stun_to(r, A, "198.51.100.1:4445", true, SERIAL); /* the terminal stays with it */
 	}
 	assert_int_equal(arrive(r, 1, moved, PORT_A), PACKET_DROP_SOURCE);
 	assert_int_equal(arrive(r, 2, "198.51.100.1:4445", PORT_A), PACKET_SENT);

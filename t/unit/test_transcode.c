@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Offers and answers between terminals with different laws of G.711: the codecs that each is told,
- * and what the worker converts. */
+/* Offers and answers between terminals with different laws of G.711: the codecs that each receives
+ * in its SDP, and the conversions of the worker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -148,7 +148,7 @@ static __always_inline __u32 read_tag(struct xdp_md *ctx, __u32 end, __u8 len)
 	return bpf_xdp_load_bytes(ctx, end - 1, &one, 1) ? 0 : one;
 }
 
-/* What is known of a datagram to one of our ports. end: offset behind its payload. */
+/* A datagram to one of our ports. end: offset after its payload. */
 struct datagram {
 	struct xdp_md *ctx;
 	const struct xdp_local *from;
