@@ -10,8 +10,8 @@
 
 /* What the key "preauth" of the request and the option --preauth allow. */
 bool keying_preauth_accepts(const struct keying_in *in);
-/* The scheme to offer; 0: none. in_force: the scheme in force with the terminal, or 0. It is offered
- * again, also where the policy only accepts. */
+/* The scheme to offer; 0: none. in_force: the scheme in force with the terminal, or 0. It is
+ * offered again, also where the policy only accepts. */
 uint8_t keying_preauth_offers(const struct keying_in *in, uint8_t in_force);
 
 /* The scheme, if these keys can have it; else 0. SRTP must encrypt and authenticate. With chain,

@@ -129,8 +129,8 @@ struct worker {
 	struct coalesce pace;
 	struct overload overload;
 	struct media_guard guard; /* scratch */
-	uint64_t looked_ns; /* when the last burst was received */
-	uint64_t clock_ns;  /* the last reading of a stage's clock */
+	uint64_t looked_ns;       /* when the last burst was received */
+	uint64_t clock_ns;        /* the last reading of a stage's clock */
 	/* Written by the worker, read by any thread. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */

@@ -44,8 +44,8 @@ static void on_element(void *ctx, const xmlChar *name, const xmlChar *prefix, co
 			ctx, name, prefix, uri, nb_ns, ns, nb_attr, nb_defaulted, attr);
 }
 
-/* libxml2 compares each attribute with all others of its element before it tells anybody of them. No
- * start tag contains a further '<', and each attribute has a '='. */
+/* libxml2 compares each attribute with all others of its element before it calls back. So this
+ * counts them first: no start tag contains a further '<', and each attribute has a '='. */
 static bool has_many_attributes(const char *s, size_t len)
 {
 	uint32_t n = 0;
