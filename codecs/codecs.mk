@@ -24,10 +24,12 @@ CODEC_LDFLAGS = -shared $(filter-out -pie,$(LDFLAGS)) -Wl,--no-undefined
 ifneq ($(SAN),)
 CODEC_LDFLAGS := -shared $(filter-out -pie,$(LDFLAGS))
 endif
+# Named even by plug-ins that call nothing of it: Debian wants libraries to have the libc that they were built for.
+CODEC_LIBC := -Wl,--no-as-needed -lc
 $(CODEC_DIR)/%.so: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
 	$(call say,CODEC $@)
-	$(Q)$(CC) $(CODEC_FLAGS) $(call codec_cflags,$*) $(CODEC_LDFLAGS) -o $@ $< $(call codec_libs,$*) -lm
+	$(Q)$(CC) $(CODEC_FLAGS) $(call codec_cflags,$*) $(CODEC_LDFLAGS) -o $@ $< $(call codec_libs,$*) -lm $(CODEC_LIBC)
 
 .PHONY: codecs
 codecs: $(CODEC_PLUGINS)
