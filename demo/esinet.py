@@ -5,10 +5,11 @@ of kamailio-cfg/ng911, the LoST server, and certificates.
 caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 taker1
                                          10.200.3.1 --- 10.200.3.2 taker2
 
-The proxies and the LoST server have addresses of the gateway's loopback: VSP 10.201.0.1, ESRP .2, PSAP .3, LoST .4."""
+The servers are VSP 10.201.0.1, ESRP .2, PSAP .3, LoST .4, by default all on the gateway's loopback (esinet_places.py)."""
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -17,11 +18,12 @@ import threading
 import time
 
 import dtls
+import esinet_places
 import ng
 import relay
 from baresip import wait_for
+from esinet_places import ESRP, LOST, PSAP, VSP
 
-VSP, ESRP, PSAP, LOST = (f"10.201.0.{i}" for i in (1, 2, 3, 4))
 HOST = {"caller": "10.200.1.2", "taker1": "10.200.2.2", "taker2": "10.200.3.2"}
 PROGRAM = os.path.join(relay.ROOT, "ng911", "xcipher-lost")
 CONFIG = os.path.join(relay.ROOT, "kamailio-cfg", "ng911")
@@ -33,6 +35,14 @@ PIDF = """<?xml version="1.0" encoding="UTF-8"?>
 
 SILENT = ("v=0\r\no=- 1 1 IN IP4 {0}\r\ns=-\r\nc=IN IP4 {0}\r\nt=0 0\r\nm=audio 9000 UDP/TLS/RTP/SAVP 0\r\na=rtpmap:0 PCMU/8000\r\na=setup:passive\r\n"
           "a=fingerprint:sha-256 " + ":".join(["AB"] * 32) + "\r\na=rtcp-mux\r\n")
+
+
+PORT = {"tls": 5061, "tcp": 5060}
+
+
+def uri(user, address, sip="tls"):
+    """URI of a server of the network. sip: transport."""
+    return f"sip:{user}@{address}:{PORT[sip]};transport={sip}"
 
 
 def openssl(*args):
@@ -51,21 +61,22 @@ class Certificates:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def make(self, name, address):
-        """(certificate, key)."""
+    def make(self, name, address, days=2):
+        """(certificate, key). days < 0: it has expired."""
         cert, key, request, names = (self.path(f"{name}.{s}") for s in ("crt", "key", "csr", "san"))
         with open(names, "w", encoding="ascii") as f:
             f.write(f"subjectAltName=DNS:{name}.esinet.example,IP:{address}\n")
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}.esinet.example", "-keyout", key, "-out", request)
-        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key, "-CAcreateserial", "-days", "2", "-extfile", names, "-out", cert)
+        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key, "-CAcreateserial", "-days", str(days), "-extfile", names, "-out", cert)
         return cert, key
 
 
 class Proxy:
     """Kamailio with a configuration of kamailio-cfg/ng911, unchanged."""
 
-    def __init__(self, net, folder, name, address, certificate, **values):
-        self.net, self.name = net, name
+    def __init__(self, net, folder, name, address, certificate, place=None, before=(), **values):
+        """place: namespace. before: a command that starts others, such as taskset."""
+        self.net, self.name, self.place = net, name, place or net.gateway
         run = os.path.join(folder, name)
         os.makedirs(run)
         self.ctl = f"unix:{run}/ctl"
@@ -74,9 +85,13 @@ class Proxy:
         args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) else f"-A{k}={v}" for k, v in texts.items()]
         multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
         modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
-        self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
-                                               "-m", "64", "-M", "8", *args], stdout=self.log, stderr=self.log)
-        wait_for(f"start of the {name}", self.started)
+        self.args = [*before, "/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
+                     "-m", "64", "-M", "8", *args]
+        self.start()
+
+    def start(self):
+        self.process = self.net.spawn(self.place, self.args, stdout=self.log, stderr=self.log)
+        wait_for(f"start of the {self.name}", self.started)
 
     def started(self):
         assert self.process.poll() is None, f"{self.name} ended:\n{self.text()[-3000:]}"
@@ -93,14 +108,18 @@ class Proxy:
     def stop(self):
         return self.net.stop(self.process, 30)
 
+    def kill(self):
+        """All its processes, at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
 
 class LostServer:
     """xcipher-lost over HTTPS, which demands a certificate of its clients if they have one."""
 
-    def __init__(self, net, folder, certificate, ca, mutual=True, count=500):
-        self.net, self.database = net, os.path.join(folder, "lost.sqlite")
-        uris = [f"--esrp=sip:sos@{ESRP}:5061;transport=tls", f"--psap=sip:psap{{number}}@{PSAP}:5061;transport=tls",
-                f"--default=sip:default@{PSAP}:5061;transport=tls"]
+    def __init__(self, net, folder, certificate, ca, mutual=True, count=500, place=None, sip="tls"):
+        self.net, self.place, self.database = net, place or net.gateway, os.path.join(folder, "lost.sqlite")
+        uris = [f"--esrp={uri('sos', ESRP, sip)}", f"--psap={uri('psap{number}', PSAP, sip)}", f"--default={uri('default', PSAP, sip)}"]
         data = subprocess.run([PROGRAM, "make-data", f"--count={count}", *uris], check=True, capture_output=True).stdout
         self.features = json.loads(data)["features"]
         subprocess.run([PROGRAM, "load", f"--database={self.database}", "-"], input=data, check=True, stdout=subprocess.DEVNULL)
@@ -110,7 +129,7 @@ class LostServer:
 
     def start(self):
         self.log = tempfile.TemporaryFile("w+")
-        self.process = self.net.spawn(self.net.gateway, self.args, stdout=self.log, stderr=self.log)
+        self.process = self.net.spawn(self.place, self.args, stdout=self.log, stderr=self.log)
         wait_for("start of the LoST server", lambda: "listening" in relay.text_of(self.log))
 
     def stop(self):
@@ -176,14 +195,16 @@ class Caller:
     """A phone with a location, behind the VSP. Speaks RTP in clear."""
 
     def __init__(self, net, ca):
-        self.net, self.ca, self.number = net, ca, 0
+        self.net, self.ca, self.number, self.sip = net, ca, 0, "tls"
+        self.context = ssl.create_default_context(cafile=ca)
 
     def connect(self):
         raw = ng.socket_in(self.net.terminal["caller"], kind=socket.SOCK_STREAM)
-        raw.settimeout(20)
+        raw.settimeout(60)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         start = time.monotonic()
-        raw.connect((VSP, 5061))
-        stream = Stream(ssl.create_default_context(cafile=self.ca).wrap_socket(raw, server_hostname=VSP))
+        raw.connect((VSP, PORT[self.sip]))
+        stream = Stream(self.context.wrap_socket(raw, server_hostname=VSP) if self.sip == "tls" else raw)
         return stream, time.monotonic() - start
 
     def call(self, lat, lon, service="urn:service:sos", location=True, route=None, stream=None, more=()):
@@ -196,6 +217,7 @@ class Dialog:
 
     def __init__(self, caller, lat, lon, service, location, route, stream, more):
         caller.number += 1
+        self.caller = caller
         self.media = dtls.Plain(caller.net, "caller", HOST["caller"])
         self.start = time.monotonic()
         self.stream, handshake = (stream, 0.0) if stream else caller.connect()
@@ -203,16 +225,16 @@ class Dialog:
         self.at = {"TLS with the VSP": handshake}
         self.service, self.id, self.pidf = service, f"{os.urandom(8).hex()}@{HOST['caller']}", PIDF.format(lat, lon)
         port = self.stream.socket.getsockname()[1]
-        self.via = f"SIP/2.0/TLS {HOST['caller']}:{port};rport;branch=z9hG4bK{caller.number}x"
+        self.via = f"SIP/2.0/{caller.sip.upper()} {HOST['caller']}:{port};rport;branch=z9hG4bK{caller.number}x"
         self.fixed = [("From", "<sip:caller@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
-                      ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport=tls>")]
+                      ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport={caller.sip}>")]
         parts = [("application/sdp", "", self.media.sdp())]
         headers = list(more)
         if location:
             parts.append(("application/pidf+xml", "Content-ID: <place@vsp.example>\r\n", self.pidf.replace("\n", "\r\n")))
             headers += [("Geolocation", "<cid:place@vsp.example>"), ("Geolocation-Routing", "yes")]
         if route:
-            headers += [("Route", f"<sip:{VSP}:5061;transport=tls;lr>"), ("Route", f"<{route};lr>")]
+            headers += [("Route", f"<sip:{VSP}:{PORT[caller.sip]};transport={caller.sip};lr>"), ("Route", f"<{route};lr>")]
         body = "".join(f"--part\r\nContent-Type: {kind}\r\n{more}\r\n{text}\r\n" for kind, more, text in parts) + "--part--\r\n"
         self.sent_body = body
         self.sent = time.monotonic()
@@ -262,6 +284,10 @@ class Dialog:
             pass
         self.close()
 
+    def reconnect(self):
+        self.stream.socket.close()
+        self.stream, _ = self.caller.connect()
+
     def close(self):
         self.media.close()
         if not self.kept:
@@ -278,9 +304,9 @@ class Taker:
 
     def __init__(self, net, name, certificate, ca):
         self.net, self.name, self.address, self.busy = net, name, HOST[name], False
-        self.waits = False  # rings until the caller gives up
+        self.waits = False  # rings until the caller gives up, or pick_up()
         self.silent = False  # no handshake and no media: for measurements of signalling
-        self.invites, self.media, self.ended, self.acks, self.byes = [], [], False, 0, 0
+        self.invites, self.media, self.ended, self.acks, self.byes, self.cancels = [], [], False, 0, 0, 0
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
         self.context.load_cert_chain(*certificate)
         self.context.verify_mode = ssl.CERT_REQUIRED
@@ -321,25 +347,29 @@ class Taker:
                 stream.send("SIP/2.0 486 Busy Here", head)
                 return
             stream.send("SIP/2.0 180 Ringing", head)
-            if self.waits:
-                self.waiting = head
-                return
-            if self.silent:
-                stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], SILENT.format(self.address))
-                return
-            media = SecureMedia(self.net, self.name, self.address)
-            media.believe(m.sdp())
-            stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], media.sdp())
-            media.handshake()
-            self.media.append(media)
+            self.waiting = stream, m, head
+            if not self.waits:
+                self.pick_up()
         elif method == "ACK":
             self.acks += 1
         elif method == "CANCEL":
             stream.send("SIP/2.0 200 OK", head)
-            stream.send("SIP/2.0 487 Request Terminated", self.waiting)
+            self.cancels += 1
+            stream.send("SIP/2.0 487 Request Terminated", self.waiting[2])
         else:
             self.byes += method == "BYE"
             stream.send("SIP/2.0 200 OK", head)
+
+    def pick_up(self):
+        stream, m, head = self.waiting
+        if self.silent:
+            stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], SILENT.format(self.address))
+            return
+        media = SecureMedia(self.net, self.name, self.address)
+        media.believe(m.sdp())
+        stream.send("SIP/2.0 200 OK", [*head, ("Content-Type", "application/sdp")], media.sdp())
+        media.handshake()
+        self.media.append(media)
 
     def close(self):
         self.listener.close()
@@ -350,33 +380,39 @@ class Taker:
 class Network:
     """Everything but the calls. lost: "async" (module xcipher_lost) or "stock"."""
 
-    def __init__(self, net, folder, lost, boundaries=500, scheme="https", vsp=None):
-        """vsp: further values of vsp.cfg."""
+    def __init__(self, net, folder, lost, boundaries=500, scheme="https", **more):
+        """more: places, of esinet_places (default: together); sip: transport between the servers; vsp, esrp, psap, all: further values of their
+        configurations; ready: called with the namespaces and Certificates before the servers start; before: of Proxy, by name."""
         self.net, self.lost_client, self.folder = net, lost, folder
-        for address in (VSP, ESRP, PSAP, LOST):
-            net.run(net.gateway, "ip", "addr", "add", f"{address}/32", "dev", "lo")
+        self.places = more.get("places", esinet_places.together)(net)
         net.forward()
-        made = Certificates(folder)
+        self.sip = sip = more.get("sip", "tls")
+        self.made = made = Certificates(folder)
         self.ca = made.ca
+        self.certificates = {name: made.make(name, address) for name, address in esinet_places.ADDRESS.items()}
+        if "ready" in more:
+            more["ready"](self)
         stock = lost == "stock"
-        self.lost = LostServer(net, folder, made.make("lost", LOST), self.ca, not stock, boundaries)
+        self.lost = LostServer(net, folder, self.certificates["lost"], self.ca, not stock, boundaries, self.places["lost"], sip)
         self.border = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=("outside/10.200.1.1", "esinet/10.200.2.1")).wait_ready()
         url = {"https": f"https://{LOST}:8443/lost", "http": f"http://{LOST}:8080/lost"}[scheme]
-        client = {"XC_CA": self.ca, **({"XC_LOST_STOCK": 1, "XC_LOST_CON": f"lostsrv=>{url}"} if stock else {"XC_LOST": url})}
+        client = {"XC_LOST_STOCK": 1, "XC_LOST_CON": f"lostsrv=>{url}"} if stock else {"XC_LOST": url}
+        plain = {"XC_TCP": PORT["tcp"], "XC_TCP_FROM": "^10[.]201[.]0[.]"} if sip == "tcp" else {}
+        values = {"psap": plain, "esrp": {**plain, **client, "XC_PSAP": uri("default", PSAP, sip), "XC_KEEP": uri("keepalive", PSAP, sip)},
+                  "vsp": {**plain, **client, "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": uri("sos", ESRP, sip),
+                          "XC_KEEP": uri("keepalive", ESRP, sip)}}
         servers = {}
-        for name, address, values in (("psap", PSAP, {"XC_CA": self.ca}),
-                                      ("esrp", ESRP, {**client, "XC_PSAP": f"sip:default@{PSAP}:5061;transport=tls",
-                                                      "XC_KEEP": f"sip:keepalive@{PSAP}:5061;transport=tls"}),
-                                      ("vsp", VSP, {**client, **(vsp or {}), "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": f"sip:sos@{ESRP}:5061;transport=tls",
-                                                    "XC_KEEP": f"sip:keepalive@{ESRP}:5061;transport=tls"})):
-            servers[name] = Proxy(net, folder, name, address, made.make(name, address), **values)
+        for name, own in values.items():
+            own = {"XC_CA": self.ca, **own, **more.get("all", {}), **more.get(name, {})}
+            servers[name] = Proxy(net, folder, name, esinet_places.ADDRESS[name], self.certificates[name], self.places[name], more.get("before", {}).get(name, ()),
+                                  **{k: v for k, v in own.items() if v is not None})
         self.psap, self.esrp, self.vsp = servers["psap"], servers["esrp"], servers["vsp"]
         self.takers = [Taker(net, n, made.make(n, HOST[n]), self.ca) for n in ("taker1", "taker2")]
         self.caller = Caller(net, self.ca)
 
     def silent_server(self, port):
         """Accepts connections at the PSAP's address, and says nothing."""
-        s = ng.socket_in(self.net.gateway, kind=socket.SOCK_STREAM)
+        s = ng.socket_in(self.places["psap"], kind=socket.SOCK_STREAM)
         s.bind((PSAP, port))
         s.listen(8)
         return s

@@ -5,12 +5,12 @@ import glob
 import os
 import wave
 
-import numpy as np
-
 RATE = 8000
 
 
 def write_tone(path, hertz, seconds=60):
+    import numpy as np  # here, because it takes seconds in an emulated guest
+
     t = np.arange(RATE * seconds) / RATE
     samples = (12000 * np.sin(2 * np.pi * hertz * t)).astype("<i2")
     with wave.open(path, "wb") as w:
@@ -22,7 +22,7 @@ def write_tone(path, hertz, seconds=60):
 
 def write_config(folder, name, address, proxy, tone_file, answer):
     os.makedirs(folder, exist_ok=True)
-    modules = "".join(f"module {m}.so\n" for m in ("g711", "aufile", "sndfile", "srtp", "cons"))
+    modules = "".join(f"module {m}.so\n" for m in ("g711", "g722", "aufile", "sndfile", "srtp", "cons"))
     with open(os.path.join(folder, "config"), "w", encoding="ascii") as f:
         f.write(f"sip_listen {address}:5060\nsip_transports udp\naudio_source aufile,{tone_file}\naudio_player aufile,/dev/null\n"
                 f"audio_alert aufile,/dev/null\naudio_srate 8000\naudio_channels 1\ncall_local_timeout 60\ncall_max_calls 2\n"
@@ -54,6 +54,8 @@ def hears(path, hertz, other):
     """(share of the signal's energy at this tone, at the other, seconds recorded), measured by Fourier transform."""
     if not path:
         return 0.0, 0.0, 0.0
+    import numpy as np
+
     with wave.open(path, "rb") as w:
         rate, channels, frames = w.getframerate(), w.getnchannels(), w.getnframes()
         raw = w.readframes(frames)

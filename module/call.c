@@ -225,7 +225,7 @@ static void detect_emergency(struct context *c, struct sip_msg *msg, enum op op)
 	LM_NOTICE("emergency call %.*s\n", (int)c->call_id.len, c->call_id.s);
 }
 
-/* --- The end --------------------------------------------------------------------------------- */
+/* --- End of a call --------------------------------------------------------------------------- */
 
 static enum verdict verdict_of(const struct context *c, const struct wire_reply *reply)
 {
@@ -374,7 +374,7 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	return v;
 }
 
-/* --- The beginning ---------------------------------------------------------------------------- */
+/* --- Start of a call -------------------------------------------------------------------------- */
 
 static int run_sync(struct sip_msg *msg, struct context *c, const struct wire_request *r)
 {

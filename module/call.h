@@ -10,7 +10,7 @@
 
 #define ROUTE_LEN 64
 
-/* What a function returns: true is 1, everything negative is false. 0 stops the script: the
+/* Return code of a function: true is 1, everything negative is false. 0 stops the script: the
  * transaction is suspended. */
 enum verdict {
 	V_OK = 1,

@@ -232,7 +232,7 @@ static int settings_check(void)
 
 	if (s->timeout_ms < 10 || s->retries < 0 || s->max_nodes < 1 || s->down_time < 1 ||
 		s->affinity_timeout < 1) {
-		LM_ERR("timeout, retries, max_nodes, down_time or affinity_timeout makes no sense\n");
+		LM_ERR("timeout, retries, max_nodes, down_time or affinity_timeout is out of range\n");
 		return -1;
 	}
 	if (s->receivers < 1 || s->receivers > 16 || s->slots < s->receivers || s->slots > 65536) {

@@ -5,7 +5,7 @@
 KAM       := $(BUILD)/kamailio
 MOD_OUT   := $(BUILD)/module
 MOD_SRC   := $(sort $(wildcard module/*.c))
-# What knows nothing of Kamailio, and is fuzzed and tested as it is
+# Files without Kamailio's headers, fuzzed and tested as they are
 MOD_PURE  := module/wire.c module/policy.c
 MOD_CODEC := $(addprefix daemon/,base/bytes.c base/pool.c base/sbuf.c base/secmem.c base/secret_file.c proto/bencode.c proto/json.c proto/ng_auth.c proto/ngval.c proto/utf8.c)
 mod_obj    = $(patsubst %.c,$(MOD_OUT)/%.o,$(1))

@@ -6,7 +6,7 @@
 
 #include "wire.h"
 
-#define POLICY_LIST 1024u /* longer than all names together */
+#define POLICY_LIST 1024u /* more than the sum of all names */
 
 struct policy {
 	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */

@@ -344,7 +344,7 @@ bool sip_is_emergency(struct sip_msg *msg)
 	return policy_sos(uri) || is_number(uri) || (is_peer(req) && is_marked(req));
 }
 
-/* --- Which operation a message needs ---------------------------------------------------------- */
+/* --- Operation that a message needs ----------------------------------------------------------- */
 
 static bool manage_reply(enum op *op, struct sip_msg *msg)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a function returns and $xlost(result) shows. 0 stops the script: the transaction is
+/* Return code of a function and value of $xlost(result). 0 stops the script: the transaction is
  * suspended. */
 enum result {
 	RESULT_OK = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a function of the script wants to know. It travels from the SIP worker to the client process
- * as one block of shared memory. */
+/* A question of a script's function. It travels from the SIP worker to the client process as one
+ * block of shared memory. */
 #ifndef LOST_ASK_H
 #define LOST_ASK_H
 

@@ -103,7 +103,7 @@ const struct area *cache_area(
 
 /* --- Changes ---------------------------------------------------------------------------------- */
 
-/* What an answer says about the service, without what it says about one caller. A boundary by value
+/* The part of an answer about the service, without the part about one caller. A boundary by value
  * would double an entry, and is known as an area. */
 static struct answer impersonal(const struct answer *a)
 {

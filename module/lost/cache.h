@@ -24,9 +24,9 @@ struct cache {
 	uint64_t evicted;
 };
 
-/* What a mapping is known for. Times are seconds since 1970. */
+/* Key and lifetime of a mapping. Times are seconds since 1970. */
 struct cache_key {
-	const char *service; /* as it was asked for, not as the server named it */
+	const char *service; /* as asked, not as the server named it */
 	int64_t expires, now;
 };
 

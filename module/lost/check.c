@@ -32,6 +32,22 @@ static int words_check(void)
 	return 0;
 }
 
+/* The name of a parameter that is neither 0 nor 1, or NULL. */
+static const char *not_binary(void)
+{
+	const struct {
+		const char *name;
+		int value;
+	} binary[] = {{"verify", settings.verify},
+		{"allow_http_reference", settings.allow_http_reference},
+		{"recursive", settings.recursive}, {"log_location", settings.log_location}};
+
+	for (size_t i = 0; i < sizeof(binary) / sizeof(binary[0]); i++)
+		if (binary[i].value != 0 && binary[i].value != 1)
+			return binary[i].name;
+	return NULL;
+}
+
 /* The name of a file that cannot be read, or NULL. */
 static const char *unreadable(void)
 {
@@ -60,7 +76,11 @@ int settings_check(void)
 		return -1;
 	}
 	if (s->cache_entries < 0 || s->cache_size < 1 || s->cache_max_age < 1) {
-		LM_ERR("cache_entries, cache_size or cache_max_age makes no sense\n");
+		LM_ERR("cache_entries, cache_size or cache_max_age is out of range\n");
+		return -1;
+	}
+	if (not_binary()) {
+		LM_ERR("%s must be 0 or 1\n", not_binary());
 		return -1;
 	}
 	if (s->reference_hosts && strchr(s->reference_hosts, '*')) {

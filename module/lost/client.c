@@ -26,7 +26,7 @@ struct task {
 	struct http *http;
 	struct query query;
 	struct job *job; /* NULL: fetches a boundary for the cache */
-	/* Of a fetch: the mapping that waits for its boundary. */
+	/* For a fetch: the mapping that waits for its boundary. */
 	struct ask ask;
 	struct answer mapping;
 	struct spot spot;

@@ -164,7 +164,7 @@ static void job_free(struct job *j)
 	__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
 }
 
-/* Of two owners the last one frees it. */
+/* Script and client share a job. The last one frees it. */
 static void job_unref(struct job *j)
 {
 	if (!__atomic_sub_fetch(&j->refs, 1, __ATOMIC_ACQ_REL))

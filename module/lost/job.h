@@ -40,7 +40,8 @@ int job_run(struct sip_msg *msg, struct ask *ask, str route);
 /* Without a query. */
 int job_result(struct sip_msg *msg, enum result r);
 
-/* In the client process: hands the answer over, which stays the caller's, and gives up the job. */
+/* Gives the waiting process a copy of the answer, or resumes the transaction, and releases the job.
+ * The caller keeps *a. Client process only. */
 void job_conclude(struct job *j, const struct answer *a);
 
 /* Asks the cache. Any process. */

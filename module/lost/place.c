@@ -27,7 +27,7 @@ const char *profile_name(enum profile p)
 
 /* --- Shapes ----------------------------------------------------------------------------------- */
 
-/* What a shape's writer needs: where it writes, and the corners it found. */
+/* State of a shape's writer: its output, and the corners found. */
 struct shape {
 	struct buf out;
 	struct geo_build corners;

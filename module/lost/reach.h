@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a location may be fetched from, if the operator did not list the hosts. */
+/* Addresses from which a location may be fetched, if the operator did not list the hosts. */
 #ifndef LOST_REACH_H
 #define LOST_REACH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a SIP message has its location (RFC 6442): values of Geolocation headers, and parts of a
- * body by Content-ID (RFC 2392). Text is never copied. */
+/* Location in a SIP message (RFC 6442): values of Geolocation headers, and parts of a body by
+ * Content-ID (RFC 2392). Text is never copied. */
 #ifndef LOST_SIPBODY_H
 #define LOST_SIPBODY_H
 

@@ -4,6 +4,7 @@
 It answers with the same GEOS operations as the storages, so its answers are theirs. Front decides when it may answer."""
 import gc
 import warnings
+from collections import Counter
 
 from shapely import wkb
 from shapely.prepared import prep
@@ -61,6 +62,9 @@ class Index:
         near = self.near(self.trees.get(service), shape)
         if shape.geom_type == "Point":
             return next((self.by_id[n] for n in near if self.prepared[n].covers(shape)), None)
+        if shape.geom_type == "MultiPoint":
+            counts = Counter(n for p in shape.geoms for n in self.near(self.trees.get(service), p) if self.prepared[n].covers(p))
+            return self.by_id[max(counts, key=lambda n: (counts[n], -n))] if counts else None
         met = [n for n in near if self.prepared[n].intersects(shape)]
         if len(met) > 1:
             met.sort(key=lambda n: (-self.shapes[n].intersection(shape).area, n))

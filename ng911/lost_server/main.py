@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import pathlib
 import signal
 import ssl
 import sys
@@ -19,8 +20,17 @@ log = logging.getLogger("xcipher-lost")
 DATABASE = "/var/lib/xcipher-lost/lost.sqlite"
 
 
+def version():
+    """The text of the file VERSION: of the package, or of the clone."""
+    for folder in pathlib.Path(__file__).resolve().parents[1:3]:
+        if (folder / "VERSION").is_file():
+            return (folder / "VERSION").read_text(encoding="ascii").strip()
+    return "unknown"
+
+
 def arguments(args):
     p = argparse.ArgumentParser(prog="xcipher-lost", description="LoST server (RFC 5222): maps locations and services to URIs.")
+    p.add_argument("--version", action="version", version=f"xcipher-lost {version()}", help="print the version and exit")
     commands = p.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="answer requests")
     load = commands.add_parser("load", help="replace all mappings by those of a GeoJSON file")
@@ -125,9 +135,21 @@ def fork(count):
     return children
 
 
+def read(file):
+    """The features of a file; errors name it."""
+    try:
+        with (open(file, encoding="utf-8") if file != "-" else sys.stdin) as f:
+            return geojson.load(f.read())
+    except OSError as why:
+        raise geojson.BadData(f"{file}: {why.strerror}") from None
+    except UnicodeDecodeError:
+        raise geojson.BadData(f"{file}: it is not text in UTF-8") from None
+    except geojson.BadData as why:
+        raise geojson.BadData(f"{'standard input' if file == '-' else file}: {why}") from None
+
+
 async def load(options):
-    with (open(options.file, encoding="utf-8") if options.file != "-" else sys.stdin) as f:
-        features = geojson.load(f.read())
+    features = read(options.file)
     storage = open_storage(options.database)
     await storage.open()
     try:

@@ -6,14 +6,15 @@ storages get the same polygon, so that they agree about overlaps."""
 import math
 
 from shapely import affinity
-from shapely.geometry import LineString, Point, Polygon, box
+from shapely.geometry import LineString, MultiLineString, MultiPoint, Point, Polygon, box
 from shapely.ops import unary_union
 from shapely.validation import make_valid
 
 CORNERS = 64
 MAX_CORNERS = 2000  # of a polygon in a request
 MAX_RADIUS = 1e6  # m; beyond it the approximation at the centre is too coarse
-MAX_SPAN = 4.0  # degrees; what is larger is taken as a point in it
+MAX_SPAN = 4.0  # degrees; larger shapes are replaced by about SAMPLES points in them
+SAMPLES, LINES = 400, 40
 SEMI_MAJOR, ECCENTRICITY2 = 6378137.0, 0.00669437999014
 WORLD = box(-180, -90, 180, 90)
 
@@ -140,13 +141,41 @@ def span(shape):
     return max(max(high - low, north - south) for low, south, high, north in (p.bounds for p in getattr(shape, "geoms", [shape])))
 
 
+def samples(part, count):
+    """Points of a polygon, evenly distributed: on lines across its longer side, at equal distances along them."""
+    low, south, high, north = part.bounds
+    places = [(i + 0.5) / LINES for i in range(LINES)]
+    if high - low > north - south:
+        lines = [((low + p * (high - low), south), (low + p * (high - low), north)) for p in places]
+    else:
+        lines = [((low, south + p * (north - south)), (high, south + p * (north - south))) for p in places]
+    cuts = [c for c in getattr(part.intersection(MultiLineString(lines)), "geoms", []) if c.length]
+    step = sum(c.length for c in cuts) / count
+    found, place = [], step / 2
+    for cut in cuts:
+        while place < cut.length:
+            found.append(cut.interpolate(place))
+            place += step
+        place -= cut.length
+    return found or [part.representative_point()]
+
+
+def many_points(shape):
+    """Replaces a large shape by about SAMPLES points, spread over its parts by area."""
+    parts = sorted(getattr(shape, "geoms", [shape]), key=lambda p: -p.area)[:SAMPLES]
+    whole = sum(p.area for p in parts)
+    if not whole:
+        return shape.representative_point()
+    return MultiPoint([p for part in parts for p in samples(part, max(1, round(SAMPLES * part.area / whole)))])
+
+
 def simplest(shape):
-    """A shape without area as a point, so that it still has an answer. So is a very large one: overlaps with all boundaries that it meets
-    are computed, which took a second for the outline of a state."""
+    """Replaces a shape without area by a point, so that it still has an answer, and a very large one by many points. Overlaps with all
+    boundaries took a second for the outline of a state. The boundary with most of the points has the greatest overlap, or nearly so."""
     if shape.is_empty:
         raise BadShape("the shape is empty")
     if span(shape) > MAX_SPAN:
-        return shape.representative_point()
+        return many_points(shape)
     if shape.geom_type != "Point" and shape.area == 0:
         return shape.interpolate(0.5, normalized=True) if isinstance(shape, LineString) else shape.representative_point()
     return shape

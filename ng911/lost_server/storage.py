@@ -2,7 +2,8 @@
 """What a server knows, behind one interface: PostgreSQL with PostGIS, or SQLite with SpatiaLite.
 
 Both execute the queries of QUERIES, which differ only in the boundary's pre-filter and in the form of parameters. Both use GEOS, so
-their answers are alike. Overlaps are compared as areas in degrees: in a shape of some kilometres a degree has the same area everywhere.
+their answers are alike. Overlaps are compared as areas in degrees: in a shape of some kilometres a degree has the same area everywhere. shapes.py
+replaces a very large shape by many points, and the storages count these.
 
 class Storage:
     async open()                     creates missing tables
@@ -10,7 +11,7 @@ class Storage:
     async mappings()                 all, as Mapping
     async mapping(id)                one of them, or None
     async boundaries()               (id, WKB) of all that have a boundary
-    async covering(service, shape)   Mapping with the greatest overlap, or None; shape is a shapely geometry
+    async covering(service, shape)   Mapping with the greatest overlap, or None; shape: of shapes.simplest()
     async default(service)           Mapping, or None
     async services(shape=None)       names of all services, or of those at a shape
     async civic(service)             rows for civic.py
@@ -80,6 +81,8 @@ QUERIES = {
     "at_point": f"SELECT {MAPPING_COLUMNS} FROM mapping m WHERE service = ?2 AND {{near}} AND ST_Covers(geom, {SHAPE}) ORDER BY id LIMIT 1",
     "at_area": f"SELECT {MAPPING_COLUMNS} FROM mapping m WHERE service = ?2 AND {{near}} AND ST_Intersects(geom, {SHAPE})"
                f" ORDER BY ST_Area(ST_Intersection(geom, {SHAPE})) DESC, id LIMIT 1",
+    "at_points": f"SELECT {MAPPING_COLUMNS} FROM mapping m WHERE service = ?2 AND {{near}} AND ST_Intersects(geom, {SHAPE})"
+                 f" ORDER BY ST_NPoints(ST_Intersection(geom, {SHAPE})) DESC, id LIMIT 1",
     "default": f"SELECT {MAPPING_COLUMNS} FROM mapping WHERE service = ?1 AND is_default = 1 ORDER BY id LIMIT 1",
     "services": "SELECT DISTINCT service FROM mapping ORDER BY service",
     "services_at": f"SELECT DISTINCT service FROM mapping m WHERE {{near}} AND ST_Intersects(geom, {SHAPE}) ORDER BY service",
@@ -116,7 +119,7 @@ class Storage:
         return [(r[0], bytes(r[1])) for r in await self.fetch("boundaries")]
 
     async def covering(self, service, shape):
-        row = await self.one("at_point" if shape.geom_type == "Point" else "at_area", shape.wkb, service)
+        row = await self.one({"Point": "at_point", "MultiPoint": "at_points"}.get(shape.geom_type, "at_area"), shape.wkb, service)
         return mapping_of(row) if row else None
 
     async def default(self, service):

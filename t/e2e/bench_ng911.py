@@ -2,29 +2,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measures the set-up delay of emergency calls in the network of demo/ng911.py, from the caller's first packet to its 180.
 
-bench_ng911.py [--calls=N] [--lost=async|stock]
+bench_ng911.py [--calls=N] [--only=WORD,...] [--lost=async|stock] [--out=FOLDER]
 
-SIP uses TLS on every hop, and the servers keep their connections. The factors are those of the study that can vary here: who asks LoST
-(the caller or the VSP), by HTTP or HTTPS, and whether the caller keeps its connections or opens new ones for each call. The places are
-random, so most requests of the ESRP are not in its cache. Media are offered through xcipherd, but none flow. All runs in namespaces of
-one machine: there is no delay of a network."""
+The factors are those of the study: the caller's SIP by TCP or TLS; the servers' SIP by TCP or TLS; IPsec between the servers (in user space)
+or none; LoST asked by the caller or the VSP; LoST by HTTP or HTTPS. Each of the 32 combinations runs with kept connections and with new
+ones: after each call all connections are destroyed, also those between servers and with the LoST server, and the next call is checked to use
+others. --only: rows with all these values, such as servers=tls,ipsec,new.
+
+No LoST result is cached, so the ESRP and the VSP ask for each call. The proxies log when an INVITE comes and goes. Media are offered through
+xcipherd, but none flow. All runs in namespaces of one machine: there is no delay of a network. Writes ng911.json and ng911.png to FOLDER."""
 import argparse
 import http.client
+import itertools
+import json
 import os
 import random
 import re
 import ssl
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "t", "e2e"), os.path.join(ROOT, "demo")]
 
+import bench_ng911_show as show  # noqa: E402
 import esinet  # noqa: E402
+import esinet_places  # noqa: E402
+import ipsec  # noqa: E402
 import netns  # noqa: E402
 import ng911  # noqa: E402
+import relay  # noqa: E402
 from baresip import wait_for  # noqa: E402
 
 QUERY = ('<findService xmlns="urn:ietf:params:xml:ns:lost1"><location id="l" profile="geodetic-2d"><gml:Point xmlns:gml="http://www.opengis.net/gml"'
@@ -61,61 +69,122 @@ class LostClient:
         return re.search("<uri>(.*?)</uri>", text)[1].replace("&amp;", "&")
 
 
-def one_call(network, taker, client, by_client, kept, stream, place):
-    """(client's LoST, TLS, to the call taker, 180 back) in seconds."""
-    start = time.monotonic()
-    route = client.ask(place, kept) if by_client else None
-    asked = time.monotonic() - start
-    dialog = network.caller.call(*place, route=route, stream=stream)
-    code = dialog.answered()
-    assert code == 200, (code, dialog.reply.first)
-    rings = taker.received[-1]
-    parts = asked, dialog.at["TLS with the VSP"], rings - dialog.sent, dialog.start + dialog.at["180"] - rings
-    dialog.end()
-    wait_for("the end", lambda: not network.border.client.call("list")["calls"])
-    return parts
+class Times:
+    """When INVITEs came to a proxy and left it, by its log."""
+
+    def __init__(self, proxy):
+        self.proxy, self.place, self.at = proxy, 0, {}
+
+    def spent(self, call):
+        text = os.pread(self.proxy.log.fileno(), 1 << 24, self.place).decode("utf-8", "replace")
+        self.place += len(text.encode())
+        for m in re.finditer(r"ng911: time (\S+) (in|out) ([0-9.]+)", text):
+            self.at.setdefault((m[1], m[2]), float(m[3]))
+        return self.at.pop((call, "out")) - self.at.pop((call, "in"))
 
 
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))] * 1000
+class Bench:
+    """One network, and the calls through it."""
+
+    def __init__(self, network, calls, kept, noise):
+        self.network, self.calls, self.kept, self.noise = network, calls, kept, noise
+        self.taker = network.takers[0]
+        self.times = {p.name: Times(p) for p in network.proxies()}
+        self.used = set()
+
+    def call(self, client, by_client, stream):
+        """Seconds of each part of one call."""
+        n, place = self.network, (round(self.noise.uniform(26, 36.4), 5), round(self.noise.uniform(-106.5, -93.6), 5))
+        start = time.monotonic()
+        route = client.ask(place, self.kept) if by_client else None
+        asked = time.monotonic() - start
+        dialog = n.caller.call(*place, route=route, stream=stream)
+        code = dialog.answered()
+        assert code == 200, (code, dialog.reply.first, *(p.text()[-3000:] for p in n.proxies()))
+        parts = {"client LoST": asked, "TLS": dialog.at["TLS with the VSP"], **{name: t.spent(dialog.id) for name, t in self.times.items()}}
+        total = asked + dialog.at["180"]
+        dialog.end()
+        wait_for("the end", lambda: not n.border.client.call("list")["calls"])
+        if not self.kept:
+            self.renew()
+        return {"total": total, **parts, "rest": total - sum(parts.values())}
+
+    def renew(self):
+        """Destroys all connections of the servers, and checks that the call had ones of its own."""
+        n = self.network
+        ports = "( sport = :5060 or dport = :5060 or sport = :5061 or dport = :5061 or dport = :8443 or dport = :8080 )"
+        now = {("vsp", x.split()[3]) for x in n.net.run(n.places["vsp"], "ss", "-Htn", "state", "established", "dst", esinet.ESRP).stdout.splitlines() for x in ["- " + x]}
+        now |= {("esrp", x.split()[3]) for x in n.net.run(n.places["esrp"], "ss", "-Htn", "state", "established", "dst", esinet.PSAP).stdout.splitlines() for x in ["- " + x]}
+        assert {s for s, _ in now} == {"vsp", "esrp"} and not now & self.used, f"a call used an old connection: {now & self.used or now}"
+        self.used |= now
+        for name in ("vsp", "esrp", "psap"):
+            n.net.run(n.places[name], "ss", "-K", *ports.split())
+        wait_for("the end of all connections", lambda: all("opened_connections: 0" in p.rpc("core.tcp_info") for p in n.proxies()))
+
+    def row(self, client, by_client, sip):
+        self.network.caller.sip = sip
+        stream = self.network.caller.connect()[0] if self.kept else None
+        found = [self.call(client, by_client, stream) for _ in range(self.calls + 3)][3:]  # the first ones open the connections that are kept
+        if stream:
+            stream.socket.close()
+        return found
 
 
-def measure(network, taker, client, by_client, kept, calls, noise):
-    stream = network.caller.connect()[0] if kept else None
-    found = []
-    for i in range(calls + 3):
-        place = round(noise.uniform(26, 36.4), 5), round(noise.uniform(-106.5, -93.6), 5)
-        parts = one_call(network, taker, client, by_client, kept, stream, place)
-        if i >= 3:  # the first ones open the servers' connections
-            found.append(parts)
-    totals = [sum(p) for p in found]
-    means = [sum(p[i] for p in found) / len(found) * 1000 for i in range(4)]
-    print(f"| {'caller' if by_client else 'VSP'} | {client.scheme.upper()} | {'kept' if kept else 'new'} | {len(found)} | {sum(totals) / len(totals) * 1000:.1f} |"
-          f" {percentile(totals, .5):.1f} | {percentile(totals, .95):.1f} | " + " | ".join(f"{m:.1f}" for m in means) + " |", flush=True)
+def names(sip, servers, secure, by_client, scheme, kept):
+    return {"caller": sip, "servers": servers, "IPsec": "ipsec" if secure else "none", "LoST by": "caller" if by_client else "vsp", "LoST over": scheme,
+            "connections": "kept" if kept else "new"}
+
+
+def one_network(options, noise, servers, secure, scheme, kept):
+    """The rows that one network can give."""
+    wanted = [(sip, by) for sip, by in itertools.product(("tcp", "tls"), (True, False))
+              if set(options.only) <= {f"{k}={v}" for k, v in names(sip, servers, secure, by, scheme, kept).items()} | set(names(sip, servers, secure, by, scheme, kept).values())]
+    hosts = {}
+
+    def ready(network):
+        hosts.update(ipsec.mesh(network))
+        ipsec.open_tunnels(hosts)
+    if not wanted:
+        return
+    with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder, netns.Net(ng911.TERMINALS) as net:
+        more = {"all": {"XC_TIMES": 1, **({} if kept else {"XC_KEEP": None})}, "vsp": {"XC_TCP": 5060, "XC_TCP_FROM": "."}, **({"ready": ready} if secure else {})}
+        if options.lost == "async":
+            more["all"]["XC_LOST_CACHE"] = 0
+        network = esinet.Network(net, folder, options.lost, scheme=scheme, places=esinet_places.apart, sip=servers, **more)
+        taker = network.takers[0]
+        taker.silent = True
+        network.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        client = LostClient(net, scheme, network.ca, (os.path.join(folder, "taker1.crt"), os.path.join(folder, "taker1.key")))
+        bench = Bench(network, options.calls, kept, noise)
+        for sip, by_client in wanted:
+            yield {**names(sip, servers, secure, by_client, scheme, kept), "calls": bench.row(client, by_client, sip)}
+        network.close()
+        for h in hosts.values():
+            h.stop()
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--calls", type=int, default=50)
+    p.add_argument("--only", type=lambda s: s.split(","), default=[])
     p.add_argument("--lost", choices=("async", "stock"), default=ng911.best_client())
+    p.add_argument("--out", default=relay.BUILD)
     options = p.parse_args()
-    print(f"LoST client of the proxies: {options.lost}; load of the machine {os.getloadavg()[0]:.1f}; delays in ms\n")
-    print("| LoST by | LoST over | caller's connections | calls | mean | p50 | p95 | client LoST | client TLS | VSP, ESRP, border, PSAP | 180 back |\n|"
-          + "---|" * 11, flush=True)
-    noise = random.Random(911)
-    for scheme in ("http", "https"):
-        with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder, netns.Net(ng911.TERMINALS) as net:
-            network = esinet.Network(net, folder, options.lost, scheme=scheme)
-            taker = network.takers[0]
-            taker.silent = True
-            network.psap.rpc("htable.sets", "takers", "*", taker.uri())
-            made = os.path.join(folder, "taker1.crt"), os.path.join(folder, "taker1.key")
-            client = LostClient(net, scheme, network.ca, made)
-            for by_client in (True, False):
-                for kept in (True, False):
-                    measure(network, taker, client, by_client, kept, options.calls, noise)
-            network.close()
-    assert threading.active_count() < 200
+    if ipsec.missing():
+        sys.exit(f"{ipsec.missing()} is not installed: sudo make deps-ng911")
+    load = os.getloadavg()[0]
+    print(f"LoST client of the proxies: {options.lost}; load of the machine {load:.1f}; delays in ms; parts are means\n")
+    print(show.head(), flush=True)
+    noise, rows = random.Random(911), []
+    for kept, secure, servers, scheme in itertools.product((True, False), (False, True), ("tcp", "tls"), ("http", "https")):
+        for row in one_network(options, noise, servers, secure, scheme, kept):
+            rows.append(row)
+            print(show.line(row), flush=True)
+    print("\n" + show.bars(rows) + "\n" + show.goals(rows))
+    os.makedirs(options.out, exist_ok=True)
+    with open(os.path.join(options.out, "ng911.json"), "w", encoding="ascii") as f:
+        json.dump({"load": load, "processors": os.cpu_count(), "rows": rows}, f)
+    print(show.picture(rows, os.path.join(options.out, "ng911.png")))
 
 
 if __name__ == "__main__":

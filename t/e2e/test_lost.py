@@ -380,3 +380,17 @@ def test_kemi(net):
             got = client.ask(lost.pidf(lost.point("30.5 -96.5")))
             assert got.get("result") == "1" and got["uri"] == lost.PSAP and kam.counter("suspended") == 1, (got, kam.text())
             assert client.ask()["result"] == ""
+
+
+def test_wrong_parameters_are_refused_at_start(net):
+    for params, said in ((("verify", 7), "verify must be 0 or 1"), (("log_location", -1), "log_location must be 0 or 1"), (("boundary", "all"), "boundary must be"),
+                         (("deadline", 1), "deadline at least timeout"), (("ca_file", "/nowhere"), "cannot read /nowhere")):
+        lost.needs()
+        with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
+            try:
+                kam = lost.Kamailio(net, folder, [params])
+            except RuntimeError as why:
+                assert said in str(why), why
+                continue
+            kam.stop()
+            raise AssertionError(f"Kamailio starts with {params}")

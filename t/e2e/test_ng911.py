@@ -9,6 +9,7 @@ import ssl
 import sys
 import tempfile
 import threading
+import types
 
 import ng
 import relay
@@ -167,5 +168,17 @@ def test_a_missing_location_is_fetched(net):
         server.shutdown()
 
 
+def test_calls_at_the_same_time(net):
+    """Through the ESRP, 30 a second, from places that its LoST cache knows. bench_ng911_load.py measures more."""
+    needs()
+    if not os.path.exists(os.path.join(relay.BUILD, "xcipher_lost.so")):
+        raise Skip("xcipher_lost.so is not built")
+    import bench_ng911_load
+    with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
+        _, callers = bench_ng911_load.measure(net, folder, types.SimpleNamespace(rate=30, seconds=2, core=min(os.sched_getaffinity(0)), boundaries=60))
+    assert callers.ended == 60 + bench_ng911_load.PLACES and not callers.failed and not callers.lost, (callers.ended, callers.failed, callers.lost)
+
+
+test_calls_at_the_same_time.terminals = TERMINALS
 test_a_missing_location_is_fetched.terminals = TERMINALS
 test_emergency_calls_are_routed_and_secured.terminals = test_strangers_have_no_place_in_the_network.terminals = TERMINALS

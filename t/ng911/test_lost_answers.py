@@ -5,7 +5,8 @@ import json
 import random
 import tempfile
 
-from shapely.geometry import box
+from shapely.geometry import Polygon, box
+from shapely.ops import unary_union
 
 from lost_server import dataset, messages, shapes
 from lostrig import L, answer, circle, civic, cluster, find, location, measured, point, polygon, request, said, three, uri, valid
@@ -231,13 +232,23 @@ async def test_many_attributes_are_refused_unread():
     assert "UTF-8" in kind(plain.replace("UTF-8", "IBM037").encode())
 
 
-async def test_a_very_large_shape_counts_as_a_point():
-    """Its overlap with each boundary that it meets would be computed."""
-    large, split = (box(1, 1, 8, 3), 3), (box(178, -1, 180, 1).union(box(-180, -1, -178, 1)), 2)
-    for shape, size in (large, split):
-        assert (shapes.simplest(shape).geom_type == "Point") == (size > 2), shape
+async def test_a_very_large_shape_counts_as_many_points():
+    """Its overlap with each boundary that it meets would be computed. Of its points most lie in the boundary with the greatest overlap."""
+    large, split = (box(1, 1, 8, 3), True), (box(178, -1, 180, 1).union(box(-180, -1, -178, 1)), False)
+    for shape, many in (large, split):
+        assert (shapes.simplest(shape).geom_type == "MultiPoint") == many, shape
+    diagonal = Polygon([(0, 0), (50, 50), (50.001, 50), (0.001, 0)])
+    parts = unary_union([box(i, 0, i + 0.5, 1) for i in range(0, 178, 2)] + [box(0, 2, 9, 9)])
+    for shape in (diagonal, parts):
+        points = shapes.simplest(shape)
+        assert points.geom_type == "MultiPoint" and shapes.SAMPLES / 2 < len(points.geoms) < shapes.SAMPLES * 2, len(points.geoms)
+        assert all(p.distance(shape) < 1e-9 for p in points.geoms)
+    share = sum(p.y >= 2 for p in shapes.simplest(parts).geoms) / len(shapes.simplest(parts).geoms)
+    assert abs(share - 63 / parts.area) < 0.05, share
+    beside = (2.9, .5), (2.9, 10), (.5, 10), (.5, 13), (5.5, 13), (5.5, 10), (3.1, 10), (3.1, .5), (2.9, .5)
 
     async def check(storage):
         return [said(await answer(storage, find(polygon(*corners), SOS))) for corners in (
-            ((1, 1), (1, 8), (3, 8), (3, 1), (1, 1)), ((-80, -170), (-80, 170), (80, 170), (80, -170), (-80, -170)))]
-    assert (await each(check))[0] == ("west", [])
+            ((1, 1), (1, 8), (3, 8), (3, 1), (1, 1)), ((-80, -170), (-80, 170), (80, 170), (80, -170), (-80, -170)), beside)]
+    found = await each(check)
+    assert found[0] == ("west", []) and found[2] == ("east", []), found

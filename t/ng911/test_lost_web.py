@@ -328,7 +328,10 @@ def test_errors_say_what_is_wrong():
         absent, base = os.path.join(folder, "absent", "file"), f"--database={folder}/lost.sqlite"
         for words, expected in ((("load", f"--database={absent}", good), f"{absent}: unable to open database file. Its folder must exist"),
                                 (("load", f"--database={junk}", good), f"{junk}: file is not a database"),
-                                (("load", base, nameless), "feature 1: the property service is missing"),
+                                (("load", base, nameless), f"{nameless}: feature 1: the property service is missing"),
+                                (("load", base, junk), f"{junk}: this is not a FeatureCollection"),
+                                (("load", base, absent), f"{absent}: No such file or directory"),
+                                (("load", base, "/bin/true"), "/bin/true: it is not text in UTF-8"),
                                 (("serve", base, f"--certificate={absent}"), absent),
                                 (("serve", base, f"--certificate={junk}"), f"{junk}: not a certificate"),
                                 (("load", "--database=postgresql://u:secret@127.0.0.1:1/x", good), "PostgreSQL at 127.0.0.1: ")):
@@ -345,3 +348,10 @@ def test_options_are_documented():
         said_by = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-lost"), command, "--help"], check=True, capture_output=True, text=True).stdout
         for option in set(re.findall(r"--([a-z-]+)", said_by)) - {"help"}:
             assert f"Fl -{option}" in text, (command, option)
+
+
+def test_version():
+    with open(os.path.join(ROOT, "VERSION"), encoding="ascii") as f:
+        want = f"xcipher-lost {f.read().strip()}\n"
+    got = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-lost"), "--version"], capture_output=True, text=True, check=True).stdout
+    assert got == want, got

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Emergency calls while servers fail: no call is lost that the configurations of kamailio-cfg/ng911 could have saved."""
+import socket
+import ssl
+import threading
+
+import ng
+from baresip import wait_for
+from run import Skip
+from test_ng911 import TERMINALS, network, refused
+
+TAKERS = "sip:taker1@10.200.2.2:5061;transport=tls"
+SERVERS = "src 10.201.0.0/24 dst 10.201.0.0/24".split()
+
+
+def connected(n, taker):
+    import ng911
+    ng911.PACKETS = 5
+    return ng911.connected(n, ng911.Story(), ng911.HERE, taker)
+
+
+def hang_up(n, dialog, taker):
+    import ng911
+    ng911.hang_up(n, ng911.Story(), dialog, taker)
+
+
+def cut(n):
+    """All connections between servers: how many."""
+    return len(n.net.run(n.net.gateway, "ss", "-HK", *SERVERS).stdout.splitlines())
+
+
+def test_calls_survive_their_servers(net):
+    """Each proxy is killed and restarted in mid-call. Connections are cut between calls, while one rings, and in mid-call."""
+    with network(net, psap={"XC_TAKERS": TAKERS}) as n:
+        import ng911
+        taker = n.takers[0]
+        for proxy in (n.esrp, n.psap, n.vsp):
+            dialog, _ = connected(n, taker)
+            proxy.kill()
+            ng911.talk(dialog.media, taker.media[-1])
+            proxy.start()
+            ng911.talk(dialog.media, taker.media[-1])
+            if proxy is n.vsp:
+                dialog.reconnect()
+            hang_up(n, dialog, taker)
+        if not cut(n):
+            raise Skip("the kernel cannot destroy connections: CONFIG_INET_DIAG_DESTROY")
+        for _ in range(3):
+            dialog, _ = connected(n, taker)
+            assert cut(n)
+            ng911.talk(dialog.media, taker.media[-1])
+            hang_up(n, dialog, taker)
+            assert cut(n)
+        taker.waits = True
+        dialog = n.caller.call(*ng911.HERE)
+        dialog.ringing()
+        assert cut(n)
+        taker.pick_up()
+        assert dialog.answered() == 200, dialog.reply.first
+        taker.media[-1].keyed()
+        ng911.talk(dialog.media, taker.media[-1])
+        hang_up(n, dialog, taker)
+
+
+def test_a_psap_that_does_not_answer(net):
+    """One rings and nobody picks up; one has an expired certificate. The next one gets the call."""
+    with network(net, esrp={"XC_NO_ANSWER": 2000}, psap={"XC_TAKERS": TAKERS}) as n:
+        import esinet
+        import ng911
+        one, two = n.takers
+        near = n.lost.psap_at(*ng911.HERE)
+        n.psap.rpc("htable.sets", "takers", "default", two.uri())
+        one.waits = True
+        dialog, invite = connected(n, two)
+        assert f"{near}@" in invite.get("History-Info") and "cause%3D503" in invite.get("History-Info"), invite.headers
+        wait_for("the end at the first taker", lambda: one.cancels == 1)
+        hang_up(n, dialog, two)
+
+        expired = n.made.make("expired", esinet.PSAP, -1)
+        context = ssl.create_default_context(cafile=n.ca)
+        context.load_cert_chain(*expired)
+        assert refused(net, esinet.ESRP, context) and refused(net, esinet.PSAP, context)
+        server, tries = expired_server(net, expired, n.ca)
+        n.esrp.rpc("htable.sets", "divert", esinet.uri(near, esinet.PSAP), f"sip:expired@{esinet.PSAP}:5997;transport=tls")
+        n.esrp.rpc("htable.sets", "state", esinet.uri(near, esinet.PSAP), "closed")
+        dialog, invite = connected(n, two)
+        assert "expired@" in invite.get("History-Info") and tries and not any(tries), (invite.headers, tries)
+        hang_up(n, dialog, two)
+        server.close()
+
+
+def expired_server(net, certificate, ca):
+    """At the PSAP's address. Whether each connection brought something."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
+    context.load_cert_chain(*certificate)
+    listener, tries = ng.socket_in(net.gateway, kind=socket.SOCK_STREAM), []
+    listener.bind(("10.201.0.3", 5997))
+    listener.listen(8)
+
+    def serve():
+        while True:
+            try:
+                raw, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                with context.wrap_socket(raw, server_side=True) as s:
+                    tries.append(bool(s.recv(1000)))
+            except OSError:
+                tries.append(False)
+    threading.Thread(target=serve, daemon=True).start()
+    return listener, tries
+
+
+test_calls_survive_their_servers.terminals = test_a_psap_that_does_not_answer.terminals = TERMINALS
