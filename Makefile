@@ -20,7 +20,7 @@ PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-ng911 deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel bench-lost bench-ng911 peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher bench-kernel bench-lost bench-ng911 bench-ng911-load peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
@@ -44,7 +44,7 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base host proto srtp ice packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
-LIB_ROOMS += bridge control record side observe codec
+LIB_ROOMS += bridge control record side observe codec audio
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
 # The program that runs codec plug-ins (codecs/codecs.mk).
@@ -179,7 +179,7 @@ check-zrtp: deps-zrtp
 		../messages | target/release/zrtp-crate; else echo "no cargo: the crate zrtp was not tried"; fi
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/law.c daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) $(sort $(wildcard daemon/audio/*.c)) $(filter-out daemon/codec/helper_%,$(sort $(wildcard daemon/codec/*.c))) daemon/batch/law.c daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libssl libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -199,7 +199,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost bench-ng911 peer-libsrtp
+.PHONY: help clean $(DEPS) check kernel-tools check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-zrtp check-threads check-ng911 attack attack-peers lint demo demo-webrtc demo-ng911 run fuzz bench bench-cipher bench-kernel bench-lost bench-ng911 bench-ng911-load peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/, and codec plug-ins whose libraries are installed
@@ -220,7 +220,7 @@ help:
 ##  sudo make check-ng911   only the tests of the LoST server
 ##  make bench-program   build/xcipher-bench (man/xcipher-bench.1)
 ##  make bench-lost    requests a second and delays of the LoST server
-##  sudo make bench-ng911   set-up delay of emergency calls, by parts
+##  sudo make bench-ng911   set-up delay of emergency calls, by parts, with 32 kinds of security; bench-ng911-load: calls per second through one core
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts

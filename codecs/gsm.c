@@ -56,7 +56,7 @@ static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t
 	return (int)(frames * FRAME);
 }
 
-/* The last frame again, each time weaker by a fourth; silence after 16 frames (GSM 06.11). */
+/* Repeats the last frame, a quarter weaker each time; silence after 16 frames (GSM 06.11). */
 static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_t *pcm, size_t cap)
 {
 	struct state *s = dec;

@@ -21,7 +21,7 @@ __constant struct xc_law xc_laws[2] = {
 
 #define XC_MOST(x, c)  ((x) < (c) ? (x) : (c))
 #define XC_PAST(x, c)  ((x) > (c) ? (x) - (c) : (uchar16)(uchar)0)
-/* Half of it, rounded up; with all = 0xff, all of it. */
+/* Each byte of x halved, rounded up; unchanged where all is 0xff. */
 #define XC_HALF_OF(x, all) (((x) | ((x) & (all))) - (((x) ^ ((x) & (all))) >> (uchar16)(uchar)1))
 
 XC_INLINE uchar16 xc_ramp(uchar16 i, uint from, uint most)

@@ -31,10 +31,12 @@ install: all bench-program $(BUILD)/xcipherd.conf $(BUILD)/xcipher-web.conf
 	install -D -m 644 $(BUILD)/xcipherd.conf $(SHARE)/doc/xcipherd/examples/xcipherd.conf
 	install -D -m 644 $(BUILD)/xcipher-web.conf $(SHARE)/doc/xcipher-web/examples/xcipher-web.conf
 	install -D -m 644 -t $(DEMO)/kamailio-cfg $(wildcard kamailio-cfg/*.*)
-	install -D -m 644 -t $(DEMO)/kamailio-cfg/ng911 $(wildcard kamailio-cfg/ng911/*)
+	install -D -m 644 -t $(DEMO)/kamailio-cfg/ng911 $(wildcard kamailio-cfg/ng911/*.*)
+	install -D -m 644 -t $(DEMO)/kamailio-cfg/ng911/ipsec $(wildcard kamailio-cfg/ng911/ipsec/*)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin ng911/xcipher-lost
 	install -D -m 644 -t $(DEMO)/ng911/lost_server $(wildcard ng911/lost_server/*.py)
 	install -D -m 644 -t $(DEMO)/ng911/schema $(wildcard ng911/schema/*)
+	install -D -m 644 -t $(DEMO)/ng911 VERSION
 	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py
 	install -D -m 644 demo/phone.py $(DEMO)/demo/phone.py
 	install -D -m 644 -t $(DEMO)/t/e2e t/e2e/netns.py t/e2e/ng.py t/e2e/relay.py

@@ -124,6 +124,7 @@ check-webrtc:
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls --module=ours)
+	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/linphone.py))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) demo/webrtc_call.py && $(WEBRTC_ENV) demo/webrtc_page.py --check))
 
 # Those that need only aiortc, under sanitizers: part of check.
@@ -166,10 +167,11 @@ $(BUILD)/t/pktx: $(call obj,$(sort $(wildcard t/kernel/pktx*.c)))
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan
 check-threads:
-	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(addprefix $(TSAN_BUILD)/t/,test_worker test_side test_side_thread)
+	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(addprefix $(TSAN_BUILD)/t/,test_worker test_side test_side_thread test_bridge_audio)
 	$(TSAN_BUILD)/t/test_worker
 	$(TSAN_BUILD)/t/test_side
 	$(TSAN_BUILD)/t/test_side_thread
+	$(TSAN_BUILD)/t/test_bridge_audio
 	BUILD=$(abspath $(TSAN_BUILD)) /usr/bin/python3 t/e2e/run.py -j1 test_forty_calls
 
 demo:
@@ -197,6 +199,13 @@ bench-ng911:
 	$(MAKE) -j$(JOBS) all
 	$(MAKE) module
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_ng911.py $(BENCH_NG911)
+
+# Emergency calls per second through one core of the ESRP.
+bench-ng911-load:
+	tools/deps.sh install deps-ng911
+	$(MAKE) -j$(JOBS) all
+	$(MAKE) module
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_ng911_load.py $(BENCH_NG911_LOAD)
 
 bench:
 	tools/deps.sh install deps-test

@@ -12,7 +12,6 @@ import sys
 # Circles with a reason.
 ALLOWED = {
     "ctl/args ctl/calls ctl/main ctl/top": "--help prints the commands, which main.c has",
-    "media/copies media/prepare": "copies.c ends a job as prepare.c does, by media_leave()",
     "offer/mline_map offer/osrtp_legacy": "hidden and doubled m-lines of a side are numbered together",
     "web/client web/http web/page web/ws": "events of libwebsockets reach http, page and ws by client.c, and each may end the client",
     "steer/xdp/xdp_back steer/xdp/xdp_hub": "the hub starts the thread that tells it of interfaces",

@@ -18,9 +18,9 @@ gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice 
 webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
-# the LoST server with both storages, and its second client
+# the LoST server with both storages, and its second client; IPsec between the proxies
 ng911="python3-asyncpg python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
-kamailio kamailio-tls-modules kamailio-utils-modules"
+kamailio kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
@@ -98,11 +98,15 @@ not_installed() {
 
 policy=/usr/sbin/policy-rc.d
 
-# Newly installed packages must not start services: only their programs are needed.
+# Newly installed packages must not start services: only their programs are needed. $1: the units that the machine had before.
 quiet_services() {
-	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus postgresql; do
+	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus postgresql strongswan; do
+		case " $1 " in
+		*" $unit.service "*) continue ;;
+		esac
 		[ -e "/lib/systemd/system/$unit.service" ] || continue
-		deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
+		# It works only for a package's own scripts, so it is told a name.
+		DPKG_MAINTSCRIPT_PACKAGE=$unit deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
 	done
 }
 
@@ -142,6 +146,8 @@ install_for() {
 		chmod 755 $policy
 	fi
 	log=$(mktemp)
+	# shellcheck disable=SC2012 # names of units have no blanks
+	units=$(ls /lib/systemd/system 2>/dev/null | tr '\n' ' ')
 	export DEBIAN_FRONTEND=noninteractive
 	# shellcheck disable=SC2086
 	if ! { apt_get "$log" update && apt_get "$log" install -y --no-install-recommends $want; }; then
@@ -152,7 +158,7 @@ install_for() {
 	fi
 	rm -f "$log"
 	case " $(echo "$want" | tr '\n' ' ') " in
-	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "* | *" prometheus "* | *" postgresql-postgis "*) quiet_services ;;
+	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "* | *" prometheus "* | *" postgresql-postgis "* | *" charon-systemd "*) quiet_services "$units" ;;
 	esac
 	[ -z "$made" ] || rm -f $policy
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kamailio-fits.sh MODULE.so: fails unless the module was built for the version and with the flags of the Kamailio that is installed, and
-# finds there what it takes from the program, since that one would refuse to load it.
+# kamailio-fits.sh MODULE.so: fails unless the installed Kamailio can load the module: same version and build flags, and every
+# symbol that the module needs.
 set -eu
 
 kamailio=$(command -v kamailio || echo /usr/sbin/kamailio)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kamailio-headers.sh DIR [RELEASE]: the headers of the Kamailio that is installed, and the flags it was built with, into DIR: a tree include/ and a
-# file "flags"; with RELEASE (trixie, ...) of that Debian release's Kamailio instead. Debian has no kamailio-dev: they come from the distribution's source package, fetched from the archives this machine's apt
-# already uses and verified by apt; apt's own configuration stays as it is. When they are there already, nothing is done.
+# kamailio-headers.sh DIR [RELEASE]: writes the headers of the installed Kamailio to DIR/include, and its build flags to DIR/flags.
+# RELEASE (trixie, ...): of that Debian release's Kamailio. Debian has no kamailio-dev, so the source package is fetched from the
+# archives that apt of this machine uses. apt verifies it, and its configuration stays unchanged. Does nothing if DIR is complete.
 set -eu
 
 dir=${1:?usage: kamailio-headers.sh DIR [RELEASE]}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# unit.sh PROGRAM: runs one program of unit tests. Several run side by side, so it speaks once, at the end: all it said, if it failed.
+# unit.sh PROGRAM: runs one program of unit tests. Several run in parallel, so its output is printed at the end, and only if it failed.
 set -u
 
 name=$(basename "$1")

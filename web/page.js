@@ -279,7 +279,7 @@ function showEnded(s) {
 	$("ended-next").disabled = !endedMore;
 }
 
-// What "xcipherctl explain" says.
+// The output of "xcipherctl explain".
 function explained(e) {
 	const parts = [element("h3", "Explanation")], summary = element("ul");
 	for (const t of e.summary) summary.append(element("li", t));
@@ -311,7 +311,7 @@ function address(e) {
 	return e ? (e.family === "IPv6" ? `[${e.address}]:${e.port}` : `${e.address}:${e.port}`) : "not known yet";
 }
 
-// What protects a media, as far as the relay knows.
+// The protection of a media, as far as the relay knows.
 function security(m) {
 	if (m.keying === "SDES end-to-end") return `${m["crypto suite"]}, keys end-to-end`;
 	if (m.ZRTP) return `${m["crypto suite"]}, ZRTP SAS ${m.ZRTP.SAS}${m.ZRTP.verified === "yes" ? ", verified" : ""}`;
@@ -416,7 +416,7 @@ function openCall(id) {
 	look();
 }
 
-// What the fragment says; other fragments are places on the page.
+// The address in the fragment. Other fragments are places on the page.
 function follow() {
 	const p = new URLSearchParams(location.hash.slice(1));
 	if (!["call", "show", "sort", "filter"].some((k) => p.has(k))) return;

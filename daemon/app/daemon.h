@@ -20,6 +20,7 @@
 #include "record/record.h"
 #include "bridge/bridge.h"
 #include "bridge/rules_keep.h"
+#include "bridge/audio.h"
 #include "bridge/sessions.h"
 #include "observe/stats.h"
 #include "worker/worker.h"
@@ -44,7 +45,8 @@ struct daemon {
 	struct tap *tap[64]; /* one per worker, if anything may be recorded */
 	uint32_t taps;
 	struct record *record;
-	struct cdr *cdr; /* NULL: no records of ended calls */
+	struct audio_files *files; /* NULL: no files are played */
+	struct cdr *cdr;           /* NULL: no records of ended calls */
 	struct ended *ended;
 	struct {
 		uint64_t second;
@@ -63,6 +65,14 @@ struct daemon {
 	uint32_t legs;                    /* number of legs for which all workers have contexts */
 	struct bridge_sessions *sessions; /* NULL: no keying threads */
 	struct sessions sessions_border;
+	struct daemon_audio {
+		/* of each worker and codec thread, sorted both ways */
+		struct audio_channel **by_thread, **by_worker;
+		uint32_t channels;
+		struct bridge_audio *bridge; /* NULL: no codec threads */
+		struct audio border;
+		int event_fd;
+	} audio;
 	struct mikey_host mikey; /* config NULL: MIKEY is off */
 	struct daemon_zrtp {
 		struct zrtp_store *store; /* NULL: no cache of retained secrets */
@@ -71,6 +81,7 @@ struct daemon {
 		uint32_t wait_s; /* until the next attempt to save */
 		bool failed;     /* the last attempt to save failed, which was logged */
 	} zrtp;
+	struct codec_registry *codecs;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not saved */
 	struct handler *handler;
@@ -156,6 +167,19 @@ void daemon_keying_tick(struct daemon *d);
 void daemon_keying_stop(struct daemon *d);
 /* After the workers were destroyed. */
 void daemon_channels_destroy(struct daemon *d);
+
+/* --- daemon_audio.c --------------------------------------------------------------------------- */
+
+/* The channels of all codec threads, before the workers are created. */
+int daemon_audio_channels_create(struct daemon *d);
+/* After the workers were created. */
+int daemon_audio_create(struct daemon *d);
+/* After the calls were created, and before the first is restored. */
+int daemon_audio_start(struct daemon *d);
+/* After the calls ended and the workers stopped, before these are destroyed. */
+void daemon_audio_stop(struct daemon *d);
+/* After the workers were destroyed. */
+void daemon_audio_channels_destroy(struct daemon *d);
 
 /* --- daemon_control.c ------------------------------------------------------------------------- */
 

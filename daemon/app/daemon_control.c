@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "audio/files.h"
 #include "call/call.h"
 #include "call/closing.h"
+#include "call/play.h"
 #include "call/reach_again.h"
 #include "call/recording.h"
 #include "call/tick.h"
@@ -43,6 +45,12 @@ static int record_start(struct daemon *d)
 	d->recorder = (struct recorder){.ops = &record_ops, .arg = d->record};
 	calls_recorder(d->calls, &d->recorder);
 	return 0;
+}
+
+static int play_dir_fails(struct daemon *d, int err)
+{
+	snprintf(d->err, sizeof(d->err), "--play-dir=%s: %s", d->o.play_dir, strerror(-err));
+	return err;
 }
 
 static void statistics(void *arg, struct pool *p, struct ngval *dict)
@@ -325,7 +333,7 @@ static void reach_again_in(struct daemon *d, uint64_t ns)
 {
 	if (loop_timer_add(d->loop, &d->reach_again, ns, 0, reach_again, d)) {
 		d->reach_again = NULL;
-		log_err("out of memory; destinations of media are not judged again");
+		log_err("out of memory; destinations of media are not checked again");
 	}
 }
 
@@ -370,6 +378,7 @@ int daemon_control_start(struct daemon *d)
 		return daemon_fail(d, err, "calls");
 	calls_set_reach(d->calls, &d->reach);
 	err = daemon_keying_start(d);
+	err = err ? err : daemon_audio_start(d);
 	if (err)
 		return err;
 	host_on_change(d->host, host_changed, d);
@@ -387,6 +396,12 @@ int daemon_control_start(struct daemon *d)
 	err = o->recording_dir[0] ? record_start(d) : 0;
 	if (err)
 		return err;
+	if (o->play_dir[0]) {
+		err = audio_files_create(&d->files, o->play_dir);
+		if (err)
+			return play_dir_fails(d, err);
+		calls_files(d->calls, d->files);
+	}
 	d->limits.cfg = o->limits;
 	d->stats = (struct stats_input){
 		.worker = d->worker,
@@ -412,6 +427,7 @@ int daemon_control_start(struct daemon *d)
 	d->operate.calls = d->calls;
 	d->operate.limits = &d->limits;
 	d->operate.stats = &d->stats;
+	d->operate.codecs = d->codecs;
 	d->operate.stop = daemon_end;
 	d->operate.stop_arg = d;
 	d->operate.cdr = d->cdr;

@@ -45,8 +45,7 @@ static void steer_configure(struct daemon *d)
 		.queue_only = !o->kernel_relay,
 		.ring = o->kernel_ring,
 		.port_rate = o->kernel_port_rate,
-		.source_rate = o->kernel_source_rate,
-		.xdp_source_rate = o->xdp_source_rate,
+		.source_rate = o->source_rate,
 		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
@@ -190,6 +189,9 @@ int daemon_workers_create(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "random numbers");
 	preflight_locked((size_t)o->workers * key_slots * sizeof(struct xc_key));
+	err = daemon_audio_channels_create(d);
+	if (err)
+		return daemon_fail(d, err, "codec-threads");
 	if (o->steering->slots)
 		batch.slots = o->steering->slots(&d->steer);
 	for (; d->workers < o->workers; d->workers++) {
@@ -206,6 +208,10 @@ int daemon_workers_create(struct daemon *d)
 			.priority = o->worker_priority,
 			.ack_fd = d->ack_fd,
 			.keep_not = ~privileges_of(o->steering),
+			.audio = d->audio.by_worker
+				? d->audio.by_worker + d->workers * o->codec_threads
+				: NULL,
+			.audio_threads = o->codec_threads,
 			.host = d->host,
 		};
 
@@ -232,7 +238,8 @@ int daemon_workers_create(struct daemon *d)
 	relay.ports = d->ports;
 	d->legs = d->workers * contexts;
 	err = bridge_create(&d->relay, &relay);
-	return err ? daemon_fail(d, err, "relay") : daemon_keying_create(d);
+	err = err ? daemon_fail(d, err, "relay") : daemon_keying_create(d);
+	return err ? err : daemon_audio_create(d);
 }
 
 int daemon_workers_start(struct daemon *d)

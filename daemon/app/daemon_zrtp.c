@@ -74,7 +74,7 @@ static int save(struct daemon *d, bool sync)
 	sbuf_fini(&plain);
 	sbuf_fini(&sealed);
 	if (err && !d->zrtp.failed)
-		log_err("--zrtp-cache=%s cannot be written (%s): ZRTP calls go on, but a restart forgets their retained secrets",
+		log_err("--zrtp-cache=%s cannot be written (%s): ZRTP calls continue, but a restart forgets their retained secrets",
 			d->o.zrtp_cache, strerror(-err));
 	if (!err)
 		d->zrtp.saved = version;

@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/codecs.h"
 #include "app/daemon.h"
 #include "app/preflight.h"
 #include "app/privileges.h"
+#include "audio/files.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/call.h"
@@ -207,6 +209,14 @@ static int start_engines(void *arg)
 	return engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
 }
 
+/* Without capabilities too: plug-ins run in this process unless they are isolated. */
+static int start_codecs(void *arg)
+{
+	struct daemon *d = arg;
+
+	return app_codecs_load(&d->codecs, &d->o, d->err, sizeof(d->err));
+}
+
 static int start_steering(void *arg)
 {
 	return daemon_steering_open(arg);
@@ -231,6 +241,10 @@ static int start(struct daemon *d)
 	if (!err) {
 		err = privileges_run(0, start_engines, d);
 		err = err ? daemon_fail(d, err, "engines") : 0;
+	}
+	if (!err) {
+		err = privileges_run(0, start_codecs, d);
+		err = err ? daemon_fail(d, err, "codecs") : 0;
 	}
 	err = err ? err : privileges_run(privileges_of(d->o.steering), start_steering, d);
 	daemon_reach_init(d);
@@ -262,6 +276,7 @@ static void stop(struct daemon *d)
 		handler_destroy(d->handler);
 	if (d->calls)
 		calls_destroy(d->calls);
+	audio_files_destroy(d->files);
 	daemon_mikey_stop(d);
 	cdr_destroy(d->cdr);
 	ended_destroy(d->ended);
@@ -272,12 +287,14 @@ static void stop(struct daemon *d)
 		worker_stop(d->worker[i]);
 	/* Each wakes the other, so no descriptor is closed before both have stopped. */
 	daemon_keying_stop(d);
+	daemon_audio_stop(d);
 	daemon_zrtp_stop(d);
 	homer_destroy(d->homer);
 	record_destroy(d->record);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_destroy(d->worker[i]);
 	daemon_channels_destroy(d);
+	daemon_audio_channels_destroy(d);
 	for (uint32_t i = 0; i < d->taps; i++) {
 		tap_fini(d->tap[i]);
 		free(d->tap[i]);
@@ -289,6 +306,7 @@ static void stop(struct daemon *d)
 	if (d->ports)
 		ports_destroy(d->ports);
 	engines_stop(&d->engines);
+	codec_registry_destroy(d->codecs);
 	const int fds[] = {d->ack_fd, d->signal_fd};
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		if (fds[i] >= 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/codecs.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/call.h"
@@ -220,6 +221,9 @@ const char *operate_request(
 		return level(op, r, p, dict);
 	case NG_RELOAD:
 		return operate_reload(op, p, dict);
+	case NG_CODECS:
+		app_codecs_show(op->codecs, p, dict);
+		return NULL;
 	default:
 		return NGE_BAD_COMMAND;
 	}

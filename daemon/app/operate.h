@@ -21,6 +21,7 @@ struct operate {
 	struct calls *calls;
 	struct limits *limits;
 	struct stats_input *stats;
+	const struct codec_registry *codecs;
 	void (*stop)(void *arg); /* called when the daemon is drained */
 	void *stop_arg;
 	int (*keys)(
@@ -32,8 +33,8 @@ struct operate {
 
 /* The options that concern calls; loop_key is left empty. */
 struct call_policy operate_policy(const struct options *o);
-/* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason.
- */
+/* The commands limits, drain, log level, reload and codecs (handler_operator()). NULL, or the
+ * error-reason. */
 const char *operate_request(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
 /* Reads the options again, as at the start, and applies the live ones. NULL, or the error, with

@@ -379,16 +379,23 @@ static int check(struct options *o)
 	return 0;
 }
 
+bool options_defaults(struct options *o)
+{
+	for (size_t i = 0; i < OPTION_ROWS; i++)
+		if (option_rows[i].kind != INTERFACE &&
+			option_set(o, &option_rows[i], option_rows[i].def))
+			return false;
+	return true;
+}
+
 static enum options_result read_all(struct options *o, int argc, char **argv)
 {
 	struct source command_line = {0};
 	enum options_result res;
 	bool asked = false;
 
-	for (size_t i = 0; i < OPTION_ROWS; i++)
-		if (option_rows[i].kind != INTERFACE &&
-			option_set(o, &option_rows[i], option_rows[i].def))
-			return OPTIONS_EXIT_ERROR;
+	if (!options_defaults(o))
+		return OPTIONS_EXIT_ERROR;
 	res = read_args(o, &command_line, argc, argv, &asked);
 	if (res == OPTIONS_RUN && read_file(o, asked))
 		res = OPTIONS_EXIT_ERROR;
@@ -406,8 +413,15 @@ enum options_result options_read(struct options *o, int argc, char **argv)
 	return read_all(o, argc, argv);
 }
 
+static void warn_idle(void *arg, const char *name, const char *needs)
+{
+	(void)arg;
+	log_warn("--%s has no effect: it needs %s", name, needs);
+}
+
 void options_warn(const struct options *o)
 {
+	options_idle(o, warn_idle, NULL);
 	if (o->password_in_file && secret_file_is_open(o->config_file))
 		log_warn(
 			"%s holds the password of Redis, and other users can read or change it: use --redis-password-file, or chmod 640 it and chown it to root and xcipherd's group",

@@ -11,8 +11,13 @@
 #include "record/record_file.h"
 #include "base/endpoint.h"
 #include "call/call.h"
+#include "codec/registry.h"
 #include "persist/redis_server.h"
 #include "steer/steer.h"
+
+/* Where our packages put plug-ins, and the program that tests and isolates them. */
+#define CODEC_FOLDER "/usr/lib/xcipher/codecs"
+#define CODEC_WORKER "/usr/lib/xcipher/xcipher-codec-worker"
 
 /* X(name, when, kind, field, default, argument, help) when: LIVE: changes apply to a running daemon
  * (options_live.c); START: changes need a restart. */
@@ -56,10 +61,12 @@
 		"with --steering=kernel, packets use a ring in memory, not a netlink queue")        \
 	X("kernel-port-rate", START, UINT32, kernel_port_rate, "5000", "PACKETS",                   \
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
-	X("kernel-source-rate", START, UINT32, kernel_source_rate, "0", "PACKETS",                  \
-		"with --steering=kernel, most packets per second from one address; 0 = no limit")   \
-	X("xdp-source-rate", START, UINT32, xdp_source_rate, "0", "PACKETS",                        \
-		"with --steering=xdp, most packets per second from one address; 0 = no limit")      \
+	X("source-rate", START, UINT32, source_rate, "0", "PACKETS",                                \
+		"most packets per second from one source address; 0 = no limit; not for udp")       \
+	X("kernel-source-rate", START, UINT32, source_rate, "0", "PACKETS",                         \
+		"older name of --source-rate")                                                      \
+	X("xdp-source-rate", START, UINT32, source_rate, "0", "PACKETS",                            \
+		"older name of --source-rate")                                                      \
 	X("xdp-interface", START, NAMES, xdp_interfaces, "", "NAME[,NAME...]",                      \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", START, XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                  \
@@ -127,16 +134,24 @@
 		"SRTP+ tags, which drop forged packets early: never, if offered, or offer them")    \
 	X("keying-threads", START, UINT8, keying_threads, "1", "N",                                 \
 		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
+	X("codec-threads", START, UINT8, codec_threads, "1", "N",                                   \
+		"threads that transcode audio, 0 to 16; 0 = only G.711 is transcoded")              \
 	X("dtls-cert", START, STRING, dtls_cert, "", "FILE",                                        \
 		"PEM certificate for DTLS; default: a new one at each start")                       \
 	X("dtls-key", START, STRING, dtls_key, "", "FILE",                                          \
 		"PEM private key of --dtls-cert, mode 0640 or stricter; default: the same file")    \
 	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
+	X("codec-dir", START, NAMES, codec_dir, CODEC_FOLDER, "DIR[,DIR...]|none",                  \
+		"folders of codec plug-ins; none = only the built-in codecs")                       \
+	X("codec-isolation", START, ISOLATION, codec_isolation, "foreign", "foreign|all|none",      \
+		"plug-ins to isolate in processes; foreign = those of other folders than ours")     \
+	X("codec-worker", START, STRING, codec_worker, CODEC_WORKER, "FILE",                        \
+		"program that tests codec plug-ins, and runs those that are isolated")              \
 	X("mikey-config", START, STRING, mikey_config, "", "FILE",                                  \
 		"identities and keys for MIKEY; default: MIKEY is off")                             \
 	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
-		"MIKEY towards terminals where no flag says: only in answers, offered, demanded")   \
+		"MIKEY toward terminals, if no flag says: only in answers, offered, or required")   \
 	X("mikey-state", START, STRING, mikey_state, "", "FILE",                                    \
 		"file that keeps each peer's latest MIKEY timestamp over restarts; default: none")  \
 	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
@@ -148,7 +163,7 @@
 	X("zrtp-cache-size", START, UINT32, zrtp_cache_size, "10000", "N",                          \
 		"most terminals in --zrtp-cache, 1 to 1000000; replaces the least recently used")   \
 	X("zrtp-cache-days", START, UINT32, zrtp_cache_days, "365", "DAYS",                         \
-		"days after its last ZRTP call at which a terminal is forgotten; 0 = never")        \
+		"days without a ZRTP call after which a terminal is forgotten; 0 = never")          \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -184,6 +199,8 @@
 		"start as standby: follow another node's calls until \"xcipherctl active\"")        \
 	X("recording-dir", START, STRING, recording_dir, "", "FOLDER",                              \
 		"folder for recordings; default: no recordings")                                    \
+	X("play-dir", START, STRING, play_dir, "", "FOLDER",                                        \
+		"folder of audio files for ng's play media; default: no files are played")          \
 	X("recording-format", START, RECORDING, recording_format, "raw", "raw|eth",                 \
 		"first header of recorded packets: IP (raw) or Ethernet (eth)")                     \
 	X("recording-max-age", START, UINT32, recording_max_age, "0", "HOURS",                      \
@@ -216,7 +233,7 @@ struct options {
 	struct redis_server redis, redis_write;
 	uint32_t redis_expires;
 	bool standby;
-	const char *recording_dir, *cdr_file;
+	const char *recording_dir, *play_dir, *cdr_file;
 	enum record_format recording_format;
 	uint32_t recording_max_age, recording_max_size;
 	const char *config_file, *pidfile, *user, *group, *redis_key_file, *xdp_interfaces;
@@ -239,7 +256,7 @@ struct options {
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
 	bool kernel_relay, kernel_ring, queue_fail_open, opencl_fallback;
-	uint32_t kernel_port_rate, kernel_source_rate, xdp_source_rate;
+	uint32_t kernel_port_rate, source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
@@ -251,7 +268,10 @@ struct options {
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
 	uint8_t keying_threads;
+	uint8_t codec_threads;
 	const char *dtls_cert, *dtls_key;
+	const char *codec_dir, *codec_worker;
+	enum codec_isolation codec_isolation;
 	bool dtls_sha1;
 	enum zrtp_policy zrtp;
 	const char *zrtp_cache, *zrtp_cache_key;
@@ -268,8 +288,13 @@ enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
  * error prints one line with cause and remedy. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
-/* Logs a warning if other users of the machine can read the password of Redis. */
+/* Logs warnings: other users of the machine can read the password of Redis; an option has no
+ * effect. */
 void options_warn(const struct options *o);
+/* Calls idle() for each option that was set but has no effect; needs: the option that would give it
+ * one. */
+void options_idle(const struct options *o,
+	void (*idle)(void *arg, const char *name, const char *needs), void *arg);
 
 /* The same for a running daemon: errors go to err. Free o in any case. */
 enum options_result options_again(

@@ -30,6 +30,7 @@ enum kind {
 	ZRTP,
 	PREAUTH,
 	RECORDING,
+	ISOLATION,
 	SDES_OFFER,
 	SDES_ACCEPT,
 	NETS,
@@ -54,6 +55,11 @@ extern const struct option_row option_rows[OPTION_ROWS];
 
 /* Stores the value (options_value.c). NULL, or a constant description of valid values. */
 const char *option_set(struct options *o, const struct option_row *row, const char *value);
+
+/* Whether the option's value differs (options_live.c). */
+bool option_differs(const struct option_row *row, const struct options *a, const struct options *b);
+/* Sets all but the interfaces. False: out of memory. Call options_free() in any case. */
+bool options_defaults(struct options *o);
 
 static inline bool option_is_text(const struct option_row *row)
 {

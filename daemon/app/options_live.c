@@ -36,6 +36,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[LEVEL] = sizeof(int),
 		[REDIS] = sizeof(struct redis_server),
 		[RECORDING] = sizeof(int),
+		[ISOLATION] = sizeof(enum codec_isolation),
 		[NETS] = sizeof(struct call_nets),
 		[SOME_NETS] = sizeof(struct call_nets)};
 
@@ -58,7 +59,7 @@ static void spans(const struct option_row *row, struct span out[2])
 #undef SPAN
 }
 
-static bool differs(const struct option_row *row, const struct options *a, const struct options *b)
+bool option_differs(const struct option_row *row, const struct options *a, const struct options *b)
 {
 	const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
 	struct span at[2];
@@ -88,7 +89,7 @@ uint32_t options_take_live(struct options *now, struct options *next,
 		struct span at[2];
 
 		/* Without --workers, the steering set the number: ignore the difference. */
-		if (!differs(&option_rows[i], now, next) ||
+		if (!option_differs(&option_rows[i], now, next) ||
 			(next->workers_auto && strcmp(option_rows[i].name, "workers") == 0))
 			continue;
 		if (!option_rows[i].live) {

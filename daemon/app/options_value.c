@@ -126,6 +126,7 @@ static const struct range *range_of(const struct option_row *row)
 		{"emergency-ports", 0, 50, 1, "0 to 50 percent"},
 		{"worker-priority", 0, 99, 1, "0 to 99"},
 		{"keying-threads", 0, 16, 1, "0 to 16"},
+		{"codec-threads", 0, 16, 1, "0 to 16"},
 		{"replay-window", 64, 32768, 64, "a multiple of 64 from 64 to 32768"},
 		{"xmlrpc-format", 0, TEARDOWN_FORMATS - 1, 1, "0, 1 or 2"},
 		{"redis-expires", 1, UINT32_MAX / 1000, 1,
@@ -239,6 +240,17 @@ static const char *set_preauth(struct preauth_policy *field, const char *value)
 		return NULL;
 	}
 	return right;
+}
+
+static const char *set_isolation(enum codec_isolation *field, const char *value)
+{
+	static const char *const names[] = {"foreign", "all", "none"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "foreign, all or none";
+	*field = (enum codec_isolation)at;
+	return NULL;
 }
 
 static const char *set_recording(enum record_format *field, const char *value)
@@ -516,6 +528,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_mins(o, value);
 	case RECORDING:
 		return set_recording(field, value);
+	case ISOLATION:
+		return set_isolation(field, value);
 	case PREAUTH:
 		return set_preauth(field, value);
 	case ZRTP:

@@ -6,5 +6,7 @@
 #include "base/bytes.h"
 
 uint64_t hash_siphash(const uint8_t key[16], const void *p, size_t len);
+/* The authors' variant with a result of 128 bits, for secrets that others must not guess. */
+void hash_siphash128(uint8_t out[16], const uint8_t key[16], const void *p, size_t len);
 
 #endif

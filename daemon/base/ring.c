@@ -58,16 +58,38 @@ uint32_t ring_room(const struct ring *r)
 			atomic_load_explicit(&r->tail, memory_order_acquire));
 }
 
-bool ring_pop(struct ring *r, void *out)
+void *ring_place(struct ring *r)
+{
+	return ring_room(r) ? entry(r, atomic_load_explicit(&r->head, memory_order_relaxed)) : NULL;
+}
+
+void ring_publish(struct ring *r)
+{
+	atomic_store_explicit(&r->head, atomic_load_explicit(&r->head, memory_order_relaxed) + 1,
+		memory_order_release);
+}
+
+void *ring_oldest(struct ring *r)
+{
+	return ring_empty(r) ? NULL
+			     : entry(r, atomic_load_explicit(&r->tail, memory_order_relaxed));
+}
+
+void ring_release(struct ring *r, size_t used)
 {
 	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-	uint8_t *from;
 
-	if (tail == atomic_load_explicit(&r->head, memory_order_acquire))
-		return false;
-	from = entry(r, tail);
-	memcpy(out, from, r->entry_len);
-	secmem_wipe(from, r->entry_len);
+	secmem_wipe(entry(r, tail), used < r->entry_len ? used : r->entry_len);
 	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
+}
+
+bool ring_pop(struct ring *r, void *out)
+{
+	void *from = ring_oldest(r);
+
+	if (!from)
+		return false;
+	memcpy(out, from, r->entry_len);
+	ring_release(r, r->entry_len);
 	return true;
 }

@@ -31,4 +31,13 @@ static inline bool ring_empty(const struct ring *r)
 /* Copies one entry out and wipes it in the ring. False if the ring is empty. */
 bool ring_pop(struct ring *r, void *entry);
 
+/* The same without copies, for entries that rarely use their whole length. An unused entry is all
+ * zeroes. Producer: the entry to write next; NULL: the ring is full. ring_publish() ends it. */
+void *ring_place(struct ring *r);
+void ring_publish(struct ring *r);
+/* Consumer: the oldest entry; NULL: the ring is empty. ring_release() frees it. used: how many of
+ * its bytes were written; they are wiped. */
+void *ring_oldest(struct ring *r);
+void ring_release(struct ring *r, size_t used);
+
 #endif

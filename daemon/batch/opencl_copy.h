@@ -27,7 +27,7 @@ struct opencl_copy_config {
 	uint32_t depth;      /* batches in flight */
 };
 
-/* How a part of a batch is dispatched. */
+/* Method of dispatch for a part of a batch. */
 struct opencl_dispatch {
 	/* argument 1 is the number of jobs; global offset and size choose the part */
 	cl_kernel kernel;

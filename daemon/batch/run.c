@@ -434,6 +434,15 @@ uint32_t batch_flying(const struct batch_runner *r)
 	return r->flying;
 }
 
+uint32_t batch_run_one(struct batch_runner *r, struct xc_job *j)
+{
+	uint32_t status = XC_NOT_DONE;
+	struct batch b = {.job = j, .status = &status, .n = 1};
+
+	run_serial(r, &b);
+	return status;
+}
+
 void batch_run(struct batch_runner *r, struct batch *b)
 {
 	assert(r->flying == 0);

@@ -26,7 +26,7 @@ enum { MODE_ECB, MODE_GCM, MODES };
 struct engine {
 	EVP_CIPHER *cipher[MODES]
 			  [3]; /* by key length 16, 24, 32; fetched once: a fetch takes a lock */
-	/* How AES-CM with HMAC-SHA1 is done several packets at once; see quick.h. */
+	/* AES-CM with HMAC-SHA1 is done several packets at once, by these methods; see quick.h. */
 	bool quick;
 	struct sha1_ways ways;
 	char device[128];

@@ -227,7 +227,7 @@ static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 
 /* --- Two at a time ---------------------------------------------------------------------------- */
 
-/* Of equal lengths; a and b may be the same. */
+/* Compares two byte strings of equal length; a and b may be the same. */
 static void hmac_two(const struct sha1_way *way, struct hmac_job *a, struct hmac_job *b)
 {
 	uint32_t x[5], y[5], n;

@@ -40,7 +40,7 @@ static void flood(struct kernel_watch *w, const struct steer_event *e)
 	if (!log_limit_pass(&w->flood_log, clock_mono_ns(), FLOOD_LOG_NS, &held))
 		return;
 	log_warn(
-		"flood: packets to %s exceed --kernel-port-rate or --kernel-source-rate, the latest from %s: nf_xcipher drops the excess (%llu more reports suppressed)",
+		"flood: packets to %s exceed --kernel-port-rate or --source-rate, the latest from %s: nf_xcipher drops the excess (%llu more reports suppressed)",
 		endpoint_fmt(&e->local, to),
 		e->source.family ? endpoint_fmt(&e->source, from) : "?", (unsigned long long)held);
 }

@@ -11,7 +11,7 @@
 #define ASKED_NS \
 	(4 * NS_PER_SEC)              /* after this time, a worker that could not move the stream
 				       * has given up */
-#define BACK_OFF_NS  (1 * NS_PER_SEC) /* doubled each time a stream returns by itself */
+#define BACK_OFF_NS  (1 * NS_PER_SEC) /* doubled each time the kernel returns a stream */
 #define BACK_OFF_MAX 6u
 /* If the kernel reports silent streams, its counters are read only this often: for statistics, and
  * in case an event was lost. A sequence number must not advance by 2^15 meanwhile, so this is

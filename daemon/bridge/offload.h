@@ -25,7 +25,7 @@ struct offload_config {
 	const struct steer_ops *ops;
 	const struct steer_config *steer;
 	uint32_t workers, max_stream, max_ctx; /* the latter per worker */
-	/* What a worker was sent; stays in place as long as the offload. */
+	/* The last state sent to a worker. Valid as long as the offload. */
 	const struct bridge_sent *(*sent)(void *arg, uint32_t worker);
 	void (*look)(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);
 	/* 0 or -EAGAIN */

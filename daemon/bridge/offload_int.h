@@ -85,7 +85,7 @@ struct offload_dests {
 	uint32_t n, hearers;
 };
 
-/* What the context receives, and what it sends. */
+/* The kinds of packets that the context receives and sends. */
 enum off_kind offload_rx(const struct off_site *site, uint32_t ctx);
 enum off_kind offload_tx(const struct off_site *site, uint32_t ctx);
 /* The stream that sends packets received by this one, or MEDIA_NONE. */

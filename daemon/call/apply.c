@@ -8,6 +8,7 @@
 
 #include "call/gate.h"
 #include "call/law.h"
+#include "call/leg_audio.h"
 #include "call/leg_locals.h"
 #include "call/leg_session.h"
 #include "call/model.h"
@@ -50,6 +51,8 @@ static void release(
 		r->ops->ctx_release(r->arg, worker, leg->ctx);
 	if (leg->has_session && !(other && other->has_session))
 		r->sessions->ops->release(r->sessions->arg, leg->session);
+	if (leg->audio.has && !(other && other->audio.has))
+		r->audio->ops->release(r->audio->arg, leg->audio.handle);
 }
 
 static void release_all_but(const struct relay *r, const struct call *c, const struct call *other)
@@ -144,6 +147,8 @@ static void drop(struct leg *l, bool for_good)
 	else
 		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->has_session = l->committed = l->active = false;
+	l->audio.has = false;
+	l->audio.ssrc = 0;
 	l->via = 0;
 	memset(&l->locals, 0, sizeof(l->locals));
 	explicit_bzero(&l->ice, sizeof(l->ice));
@@ -171,6 +176,8 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 				err = take(relay, next->worker, l, next->side[s]->local);
 		}
 	}
+	if (!err)
+		err = leg_audio_take(relay, next);
 	if (err)
 		apply_undo(relay, prev, next);
 	return err;
@@ -355,7 +362,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.listener = s->listener,
 		.tos = c->tos,
 		.emergency = s->emergency,
-		.side_serial = l->side_serial};
+		.side_serial = l->side_serial,
+		.audio = l->audio.has ? l->audio.serial : 0};
 
 	copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)
@@ -380,7 +388,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	if ((joined || early) && rtp->rtp_to == peer->port.rtp_stream)
-		rtp->convert = law_convert(l, peer);
+		rtp->convert = l->audio.has ? 0 : law_convert(l, peer);
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
@@ -465,26 +473,35 @@ static int set_sessions(const struct relay *relay, struct call *next)
 	int err = 0;
 
 	for (uint32_t s = 0; s < next->sides; s++)
-		for (uint32_t i = 0; i < next->side[s]->legs && !err; i++)
-			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_session)
-				err = leg_session_set(relay, next, next->side[s]->leg[i]);
+		for (uint32_t i = 0; i < next->side[s]->legs && !err; i++) {
+			struct leg *l = next->side[s]->leg[i];
+
+			if (l && l->has_session)
+				err = leg_session_set(relay, next, l);
+			if (l && l->audio.has && !err)
+				err = leg_audio_set(relay, next, next->side[s], i);
+		}
 	return err;
+}
+
+static void end_session(const struct relay *relay, const struct leg *l, bool send)
+{
+	const struct sessions *s = relay->sessions;
+	const struct audio *a = relay->audio;
+
+	if (l->has_session)
+		(send ? s->ops->send : s->ops->undo)(s->arg, l->session);
+	if (l->audio.has)
+		(send ? a->ops->send : a->ops->undo)(a->arg, l->audio.handle);
 }
 
 /* Sessions change only after the worker's commands were accepted. */
 static void end_sessions(const struct relay *relay, const struct call *next, bool send)
 {
 	for (uint32_t s = 0; s < next->sides; s++)
-		for (uint32_t i = 0; i < next->side[s]->legs; i++) {
-			const struct leg *l = next->side[s]->leg[i];
-
-			if (!l || !l->has_session)
-				continue;
-			if (send)
-				relay->sessions->ops->send(relay->sessions->arg, l->session);
-			else
-				relay->sessions->ops->undo(relay->sessions->arg, l->session);
-		}
+		for (uint32_t i = 0; i < next->side[s]->legs; i++)
+			if (next->side[s]->leg[i])
+				end_session(relay, next->side[s]->leg[i], send);
 }
 
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,

@@ -3,6 +3,8 @@
  * commits, replaces (exchange.c, delete.c, recording.c, gates here). Control thread only; logs
  * nothing. */
 #include "call/call.h"
+
+#include <stdio.h>
 #include "call/calls.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 #include "call/apply.h"
 #include "call/closing.h"
 #include "call/gate.h"
-#include "call/law.h"
+#include "call/leg_audio.h"
 #include "call/pierce.h"
 #include "call/query.h"
 #include "call/session_places.h"
@@ -21,6 +23,19 @@
 #include "call/trace.h"
 #include "call/unsaved.h"
 #include "keying/keying.h"
+
+/* Counters of pairs stay, so that their metrics do not come and go. */
+static void count_pair(struct call_codec_pair *list, const char *name, uint64_t one)
+{
+	uint32_t i = 0;
+
+	while (i < CALL_CODEC_PAIRS - 1 && list[i].name[0] && strcmp(list[i].name, name) != 0)
+		i++;
+	if (!list[i].name[0])
+		snprintf(list[i].name, sizeof(list[i].name), "%s",
+			i < CALL_CODEC_PAIRS - 1 ? name : "others");
+	list[i].n += one;
+}
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
@@ -42,6 +57,8 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 		free(c);
 		return err;
 	}
+	for (int law = 0; law < 2; law++)
+		count_pair(c->counters.transcoded, law ? "PCMA to PCMU" : "PCMU to PCMA", 0);
 	*out = c;
 	return 0;
 }
@@ -54,6 +71,7 @@ void calls_set_reach(struct calls *c, const struct reach *r)
 /* Adds a call's resources to the counters, or subtracts them. */
 static void account(struct calls *c, const struct call *call, bool in)
 {
+	char pair[CALL_PAIR_TEXT];
 	uint64_t one = in ? 1 : UINT64_MAX;
 
 	for (uint32_t s = 0; s < call->sides; s++)
@@ -68,8 +86,8 @@ static void account(struct calls *c, const struct call *call, bool in)
 				c->counters.suite[srtp_params_suite(&l->rx)] += one;
 			if (l->active && l->rx.pass)
 				c->counters.passed += one;
-			if (law_pair(call, call->side[s], i) >= 0)
-				c->counters.transcoded[law_pair(call, call->side[s], i)] += one;
+			if (leg_audio_pair_text(call, call->side[s], i, pair))
+				count_pair(c->counters.transcoded, pair, one);
 		}
 }
 
@@ -108,6 +126,7 @@ void calls_destroy(struct calls *c)
 	call_table_fini(&c->table);
 	keystore_fini(&c->keys);
 	free(c->session_place);
+	free(c->audio_place);
 	free(c);
 }
 
@@ -210,13 +229,17 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
 		call_free(&c->keys, next);
 		return;
 	}
+	err = apply_take(c->relay, call, next);
 	held_back = order.gate == MEDIA_GATE_QUIET && order.on && gate_holds_back(next);
-	err = calls_put_in_force(c, p, call, next, now_ns);
+	if (err)
+		call_free(&c->keys, next);
+	else
+		err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
 	else if (held_back)
 		out->warning = STR(
-			"only PCMU, PCMA and G722 can be silenced: packets of other codecs are dropped");
+			"packets of codecs that xcipherd has not are dropped: they cannot be silenced");
 }
 
 /* --- Saved calls ------------------------------------------------------------------------------ */

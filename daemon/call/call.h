@@ -65,6 +65,15 @@ void calls_set_reach(struct calls *c, const struct reach *r);
 /* Sets the number of sessions in relay->sessions. Call it before the first request. 0 or
  * -ENOMEM. */
 int calls_set_sessions(struct calls *c, uint32_t max);
+/* Likewise of relay->audio. */
+int calls_set_audio(struct calls *c, uint32_t max);
+/* Whose terminal a digit is of. */
+struct call_digit {
+	struct str call_id, tag;
+};
+/* Counts a digit that an audio session heard, as a telephone event or a tone. False: it is of no
+ * call. */
+bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out);
 /* Handles an event of a leg's session. Late events of an ended session must not be passed: its
  * handle may belong to another leg. 0, or -EAGAIN: a queue is full, and nothing changed; repeat the
  * same event later. */
@@ -140,8 +149,13 @@ struct calls_ended { /* statistics of ended calls */
 	uint64_t duration_ns;
 };
 
-#define CALL_CODEC_PAIRS 2
-extern const char *const call_codec_pair[CALL_CODEC_PAIRS]; /* "PCMU to PCMA" */
+/* Transcoded m-lines of one side, by pair of codecs. */
+#define CALL_CODEC_PAIRS 32 /* the last one stands for all others */
+#define CALL_PAIR_TEXT   48
+struct call_codec_pair {
+	char name[CALL_PAIR_TEXT]; /* "PCMU to PCMA"; "": free */
+	uint64_t n;
+};
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
@@ -151,12 +165,12 @@ struct calls_counters {
 	uint64_t
 		keying_fallbacks; /* legs in clear after ZRTP or DTLS failed, as requests allowed */
 	uint64_t emergencies;     /* emergency calls in total */
+	uint64_t digits;          /* heard by audio sessions */
 	uint64_t streams;         /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
 	/* likewise, passed through under the terminals' own keys */
 	uint64_t passed;
-	/* m-lines of one side whose packets are transcoded, by pair */
-	uint64_t transcoded[CALL_CODEC_PAIRS];
+	struct call_codec_pair transcoded[CALL_CODEC_PAIRS];
 	struct calls_ended ended;
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);

@@ -42,11 +42,14 @@ struct calls {
 	void *timeout_arg;
 	struct trace trace;
 	struct session_place *session_place; /* by handle; NULL: there are no sessions */
+	struct session_place *audio_place;   /* likewise of audio sessions */
 	void (*session_notice)(void *arg, const struct call_session_notice *n);
 	void *session_notice_arg;
 	void (*handover)(void *arg, const struct call_handover *h);
 	void *handover_arg;
 	const struct recorder *rec;
+	struct audio_files *files; /* play.c; NULL: no files are played */
+	uint32_t plays;            /* number of the last play */
 	call_reply_fits *fits;
 	void *fits_arg;
 	void (*ended)(void *arg, const struct call_closing *e);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "call/call.h"
 #include "call/calls.h"
-#include "call/law.h"
+#include "call/leg_audio.h"
 #include "call/names.h"
 #include "call/sight.h"
 #include "call/summary.h"
@@ -118,8 +118,7 @@ static void add_leg(struct closing *x, struct ngval *list, const struct side *s,
 	add_int(x, d, "index", media + 1);
 	add_text(x, d, "kind", str_from(l->kind));
 	add_text(x, d, "codec", str_from(l->codec));
-	if (law_pair_text(x->call, s, media))
-		add_text(x, d, "transcoded", str_from(law_pair_text(x->call, s, media)));
+	add_text(x, d, "transcoded", leg_audio_pair(x->call, s, media, x->p));
 	add_int(x, d, "active", l->active);
 	add_text(x, d, "suite_in", in ? str_from(in) : STR_NONE);
 	add_text(x, d, "suite_out", out ? str_from(out) : STR_NONE);

@@ -91,6 +91,7 @@ void calls_unsubscribe(struct calls *c, struct pool *p, const struct ng_request 
 	}
 	if (side == SIDE_NONE || !call->side[side]->listener) {
 		out->error = NGE_DIALOG;
+		out->detail = STR("to-tag is of no subscription");
 		return;
 	}
 	err = calls_end_sides(c, p, call, 1u << side, now_ns);

@@ -7,7 +7,15 @@
 #include "call/said.h"
 #include "keying/keying.h"
 
-static const char *const unrelated = NGE_DIALOG;
+#define SAME_PARTY "from-tag and to-tag name the same party"
+#define NO_PAIR    "from-tag and to-tag are not the parties of one dialog"
+#define SETTLED    "another phone has answered finally: delete that dialog first"
+
+static const char *refuse(struct dialog *d, const char *why)
+{
+	d->why = why;
+	return NGE_DIALOG;
+}
 
 static const struct side *side_at(const struct call *c, uint8_t i)
 {
@@ -98,10 +106,12 @@ static const char *initial_offer(struct dialog *d, const struct neg_in *in)
 
 	d->to = SIDE_NONE;
 	/* A call that is being deleted has failed: its caller may try again with other media. */
-	if (s->settled ||
-		(!c->delete_ns &&
-			!(same_source(s, in->r) && (!was_answered(s) || same_media(s, in)))))
-		return unrelated;
+	if (s->settled)
+		return refuse(d, "the call is answered: add to-tag, or use another Call-ID");
+	if (!c->delete_ns && !same_source(s, in->r))
+		return refuse(d, "received-from differs from that of the first offer");
+	if (!c->delete_ns && was_answered(s) && !same_media(s, in))
+		return refuse(d, "other media than before: add to-tag, or delete the call first");
 	if (s->connected) /* its peer belongs to another dialog */
 		d->to = SIDE_NONE;
 	else if (in->r->via_branch.len)
@@ -112,22 +122,24 @@ static const char *initial_offer(struct dialog *d, const struct neg_in *in)
 }
 
 /* Both sides are known. */
-static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *in)
+static const char *offer_in_dialog(struct dialog *d, const struct neg_in *in)
 {
 	const struct side *from = in->call->side[d->from], *to = in->call->side[d->to];
 
 	if (from->connected && (to->peer == SIDE_NONE || to->peer == d->from))
 		return NULL;
 	if (!is_pair(in->call, d->from, d->to))
-		return unrelated;
+		return refuse(d, NO_PAIR);
 	if ((to->settled || to->connected) && to->peer != d->from)
-		return unrelated;
+		return refuse(d, "to-tag is in a dialog with another party: delete that first");
 	if (from->peer == d->to || !was_answered(from))
 		return NULL;
 	/* It switches to another side: after a final answer, only from the same SIP source. */
 	if (from->settled && !(from->source.family && in->r->received_from.len))
-		return unrelated;
-	return same_source(from, in->r) ? NULL : unrelated;
+		return refuse(d, "a switch to another branch needs received-from in all offers");
+	return same_source(from, in->r)
+		? NULL
+		: refuse(d, "received-from differs from that of the party's first offer");
 }
 
 bool dialog_is_new(const struct call *c, const struct ng_request *r)
@@ -146,12 +158,12 @@ static bool was_here(const struct call *c, struct str tag)
 }
 
 /* A dialog that shares only the Call-ID with the others. */
-static const char *new_dialog(const struct call *c, const struct ng_request *r)
+static const char *new_dialog(struct dialog *d, const struct call *c, const struct ng_request *r)
 {
 	if (!c->sides || c->delete_ns)
 		return NULL;
 	if (!c->side[0]->gone && c->side[0]->settled)
-		return unrelated;
+		return refuse(d, "the call is answered and has no such tags: use another Call-ID");
 	/* A caller that tries again keeps its rights after its first attempt ended. */
 	if (c->sides + 2 > CALL_MAX_SIDES / 2 && !was_here(c, r->from_tag))
 		return NGE_PARTIES;
@@ -165,22 +177,26 @@ const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 	uint8_t peer;
 
 	*d = (struct dialog){
-		call_side_by_tag(c, r->from_tag), call_side_by_tag(c, r->to_tag), false};
+		.from = call_side_by_tag(c, r->from_tag), .to = call_side_by_tag(c, r->to_tag)};
 	if (d->from == SIDE_NONE && d->to == SIDE_NONE)
-		return new_dialog(c, r);
+		return new_dialog(d, c, r);
 	if (!r->to_tag.len)
 		return initial_offer(d, in);
 	if (d->from == d->to)
-		return unrelated;
+		return refuse(d, SAME_PARTY);
 	peer = side_at(c, d->from == SIDE_NONE ? d->to : d->from)->peer;
 	if (d->from == SIDE_NONE && peer != SIDE_NONE && !has_tag(c, peer))
 		d->from = peer;
 	else if (d->to == SIDE_NONE && peer != SIDE_NONE && !has_tag(c, peer))
 		d->to = peer;
 	else if (d->from == SIDE_NONE)
-		return was_answered(c->side[d->to]) ? unrelated : NULL;
+		return was_answered(c->side[d->to])
+			? refuse(d, "the call has no such from-tag: give the tags of its answer")
+			: NULL;
 	else if (d->to == SIDE_NONE)
-		return was_answered(c->side[d->from]) ? unrelated : NULL;
+		return was_answered(c->side[d->from])
+			? refuse(d, "the call has no such to-tag: give the tags of its answer")
+			: NULL;
 	return offer_in_dialog(d, in);
 }
 
@@ -226,23 +242,26 @@ static uint8_t answering_branch(const struct call *c, uint8_t to, const struct n
 const char *dialog_answer(struct dialog *d, const struct call *c, const struct ng_request *r)
 {
 	*d = (struct dialog){
-		call_side_by_tag(c, r->to_tag), call_side_by_tag(c, r->from_tag), false};
-	if (d->to == SIDE_NONE || d->from == d->to)
-		return unrelated;
+		.from = call_side_by_tag(c, r->to_tag), .to = call_side_by_tag(c, r->from_tag)};
+	if (d->to == SIDE_NONE)
+		return refuse(d, "the call has no such from-tag: give both tags as in the offer");
+	if (d->from == d->to)
+		return refuse(d, SAME_PARTY);
 	if (d->from == SIDE_NONE)
 		d->from = answering_branch(c, d->to, r);
 	else if (!is_pair(c, d->from, d->to))
-		return unrelated;
+		return refuse(d, NO_PAIR);
 	if (d->from == SIDE_NONE || c->side[d->from]->gone)
-		return unrelated;
+		return refuse(d, "no offer waits for it: add the offer's via-branch");
 	if (!c->side[d->to]->settled)
 		return NULL;
 	/* Only from its peer, with a known tag: a new tag would belong to another phone. */
 	if (c->side[d->to]->peer == d->from)
-		return has_tag(c, d->from) && !side_has_tag(c->side[d->from], r->to_tag) ? unrelated
-											 : NULL;
+		return has_tag(c, d->from) && !side_has_tag(c->side[d->from], r->to_tag)
+			? refuse(d, SETTLED)
+			: NULL;
 	d->waits = dialog_is_final(r);
-	return d->waits ? NULL : unrelated;
+	return d->waits ? NULL : refuse(d, SETTLED);
 }
 
 void dialog_answered(struct call *c, const struct dialog *d, const struct ng_request *r)
@@ -267,7 +286,7 @@ void dialog_answered(struct call *c, const struct dialog *d, const struct ng_req
 			c->side[i]->parked = true;
 }
 
-/* --- The end ---------------------------------------------------------------------------------- */
+/* --- Deletion --------------------------------------------------------------------------------- */
 
 static bool is_branch(const struct call *c, uint32_t i, uint8_t of)
 {

@@ -53,9 +53,11 @@
 struct dialog {
 	uint8_t from, to; /* sender and receiver of this SDP; SIDE_NONE in an offer: a new side */
 	bool waits;       /* a later final answer: it has no media yet */
+	const char *why;  /* of NGE_DIALOG: cause and remedy */
 };
 
-/* NULL, or the error-reason that refuses the request; *out is then undefined. */
+/* NULL, or the error-reason that refuses the request; then only out->why is defined. NULL: the
+ * reason needs no more text. */
 const char *dialog_offer(struct dialog *out, const struct neg_in *in);
 const char *dialog_answer(struct dialog *out, const struct call *c, const struct ng_request *r);
 static inline bool dialog_is_final(const struct ng_request *r)

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "call/calls.h"
-#include "call/law.h"
+#include "call/leg_audio.h"
 #include "call/sight.h"
 #include "call/table.h"
 #include "keying/keying.h"
@@ -294,7 +294,7 @@ static void add_drops(
 		ngval_add_str(x->p, d, str_from(key), text);
 }
 
-/* What is wrong with this leg, if anything is. */
+/* The fault of this leg, if it has one. */
 static void add_trouble(struct explain *x, struct ngval *d, uint32_t side, uint32_t media,
 	const struct relay_stats *rtp, const struct relay_stats *rtcp)
 {
@@ -358,6 +358,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	const struct leg *l = s->leg[media];
 	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
 	struct relay_stats st = {0}, rtcp = {0};
+	struct str transcoded;
 
 	leg_stats(x->c->relay, x->call, l, false, &st);
 	leg_stats(x->c->relay, x->call, l, true, &rtcp);
@@ -367,8 +368,9 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add(x, d, "kind", l->kind);
 	if (l->codec[0])
 		add(x, d, "codec", l->codec);
-	if (law_pair_text(x->call, s, media))
-		add(x, d, "transcoded", law_pair_text(x->call, s, media));
+	transcoded = leg_audio_pair(x->call, s, media, x->p);
+	if (transcoded.len)
+		ngval_add_str(x->p, d, STR("transcoded"), transcoded);
 	add(x, d, "protocol",
 		sdp_proto_name(l->active          ? l->proto
 				: l->said.relayed ? l->said.proto

@@ -179,13 +179,18 @@ static bool is_quiet(const struct call *c, const struct side *s)
 	return gate & MEDIA_GATE_QUIET;
 }
 
+bool gate_needs_session(const struct call *c, const struct side *s, const struct leg *l)
+{
+	return l->active && !(l->quiet & NEG_QUIET_ONLY) && is_quiet(c, s);
+}
+
 bool gate_holds_back(const struct call *c)
 {
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; is_quiet(c, c->side[s]) && i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
-			if (l && l->active && !c->side[s]->listener &&
+			if (l && l->active && !c->side[s]->listener && !l->audio.has &&
 				(l->rx.pass || !(l->quiet & NEG_QUIET_ONLY)))
 				return true;
 		}

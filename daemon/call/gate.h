@@ -33,8 +33,12 @@ static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t t
 	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
 }
 
+/* Whether the side is silenced, and its leg may use codecs that a worker cannot silence: its
+ * packets need an audio session, or are dropped. */
+bool gate_needs_session(const struct call *c, const struct side *s, const struct leg *l);
+
 /* Whether MEDIA_GATE_QUIET blocks media of the selected sides, because they may use codecs other
- * than G.711 and G.722. */
+ * than G.711 and G.722 and have no audio session. */
 bool gate_holds_back(const struct call *c);
 
 #endif

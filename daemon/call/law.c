@@ -5,8 +5,6 @@
 
 _Static_assert(SDP_LAWS == 2 && ARRAY_LEN(((struct leg *)0)->law) == SDP_LAWS, "two laws");
 
-const char *const call_codec_pair[CALL_CODEC_PAIRS] = {"PCMU to PCMA", "PCMA to PCMU"};
-
 static uint32_t convert(const uint8_t from[SDP_LAWS], const uint8_t to[SDP_LAWS])
 {
 	uint32_t entries = 0, n = 0;
@@ -39,7 +37,7 @@ int law_pair(const struct call *c, const struct side *s, uint32_t media)
 	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);
 	uint32_t e = 0;
 
-	if (l && peer && l->active && peer->active && !s->parked && !s->echo)
+	if (l && peer && l->active && peer->active && !s->parked && !s->echo && !l->audio.has)
 		e = law_convert(l, peer);
 	for (; e; e >>= 16)
 		if (e >> 14 & 3)
@@ -51,5 +49,5 @@ const char *law_pair_text(const struct call *c, const struct side *s, uint32_t m
 {
 	int pair = law_pair(c, s, media);
 
-	return pair < 0 ? NULL : call_codec_pair[pair];
+	return pair < 0 ? NULL : pair ? "PCMA to PCMU" : "PCMU to PCMA";
 }

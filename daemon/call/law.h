@@ -7,7 +7,7 @@
 
 /* media_stream_cfg.convert of the leg's packets to its peer. 0: they leave unchanged. */
 uint32_t law_convert(const struct leg *l, const struct leg *peer);
-/* The conversion of packets from this m-line's terminal: an index of call_codec_pair, or -1: they
+/* The conversion of packets from this m-line's terminal: 0: PCMU to PCMA, 1: PCMA to PCMU, -1: they
  * leave unchanged. */
 int law_pair(const struct call *c, const struct side *s, uint32_t media);
 /* Its name; NULL: unchanged. */

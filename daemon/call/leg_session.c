@@ -100,7 +100,7 @@ static const struct leg *far_leg(const struct call *c, const struct leg *l)
 	return NULL;
 }
 
-/* Of the terminal that this one talks to. */
+/* The SAS of the terminal at the other end. */
 static void far_sas(struct session_sas *out, const struct call *c, const struct leg *l)
 {
 	const struct leg *far = far_leg(c, l);

@@ -9,7 +9,45 @@
 #include "base/secmem.h"
 #include "keying/keying.h"
 
+/* --- Texts ------------------------------------------------------------------------------------ */
+
+int str_replace(struct str *to, struct str from)
+{
+	char *copy = NULL;
+
+	if (from.len) {
+		copy = malloc(from.len + 1);
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, from.s, from.len);
+		copy[from.len] = '\0';
+	}
+	free((void *)(uintptr_t)to->s);
+	*to = (struct str){copy, from.len};
+	return 0;
+}
+
+static void str_free(struct str *s)
+{
+	free((void *)(uintptr_t)s->s);
+	*s = STR_NONE;
+}
+
 /* --- Legs ------------------------------------------------------------------------------------- */
+
+static void leg_audio_free(struct leg_audio *a)
+{
+	str_free(&a->agreed);
+	str_free(&a->theirs);
+	str_free(&a->told);
+}
+
+static int leg_audio_clone(struct leg_audio *to, const struct leg_audio *from)
+{
+	to->agreed = to->theirs = to->told = STR_NONE;
+	return str_replace(&to->agreed, from->agreed) | str_replace(&to->theirs, from->theirs) |
+		str_replace(&to->told, from->told);
+}
 
 #define LEGS_PER_CHUNK 32u
 
@@ -60,6 +98,7 @@ static void keystore_put(struct keystore *k, struct leg *leg)
 
 	if (!leg)
 		return;
+	leg_audio_free(&leg->audio);
 	secmem_wipe(leg, sizeof(*leg));
 	f->next = k->free;
 	k->free = f;
@@ -78,28 +117,6 @@ void keystore_fini(struct keystore *k)
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
-
-int str_replace(struct str *to, struct str from)
-{
-	char *copy = NULL;
-
-	if (from.len) {
-		copy = malloc(from.len + 1);
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, from.s, from.len);
-		copy[from.len] = '\0';
-	}
-	free((void *)(uintptr_t)to->s);
-	*to = (struct str){copy, from.len};
-	return 0;
-}
-
-static void str_free(struct str *s)
-{
-	free((void *)(uintptr_t)s->s);
-	*s = STR_NONE;
-}
 
 struct call *call_new(struct str id, uint64_t now_ns)
 {
@@ -150,6 +167,10 @@ static struct leg *leg_clone(struct keystore *k, const struct leg *from)
 	if (!l)
 		return NULL;
 	*l = *from;
+	if (leg_audio_clone(&l->audio, &from->audio)) {
+		keystore_put(k, l);
+		return NULL;
+	}
 	l->rx_new = l->tx_new = l->relearn = l->started = l->session_resumed = false;
 	l->ice.candidate = NULL;
 	l->ice.candidates = 0;
@@ -292,7 +313,7 @@ struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media)
 	return leg_of_kind(peer, l->kind, n);
 }
 
-/* Of a port that is not in use now. */
+/* Adds the counters of a port that is not in use now. */
 static void add_stats(const struct relay *relay, const struct call *c, const struct relay_port *p,
 	bool rtcp, struct relay_stats *out)
 {

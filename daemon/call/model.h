@@ -72,6 +72,36 @@ struct leg_locals {
 	uint8_t at[2]; /* places in port of those in use, by [rtcp]; leg.port has a copy */
 };
 
+/* Codecs of a leg, and its audio session (call/leg_audio.h). Texts are codec lists, heap. */
+struct leg_audio {
+	bool has;                /* a session */
+	uint32_t handle, serial; /* of the session */
+	/* of its packets; without a session, of the next one's. SSRC 0: a new one */
+	uint32_t ssrc;
+	uint64_t index;    /* SRTP index of the first packet */
+	struct str agreed; /* with the terminal, best first; empty: not known */
+	/* from our last offer to the terminal */
+	struct str theirs; /* of the offerer, without those that the request stripped */
+	struct str told;   /* offered to the terminal */
+	bool engaged;      /* its answer may need transcoding */
+	uint32_t bitrate;  /* of packets to the terminal, bits per second; 0: the codec's choice */
+	uint8_t ptime;     /* ms of packets to the terminal; 0: the codec's choice */
+	bool resize;       /* the request chose ptime, for all codecs */
+	/* Of the last offer; the answer puts them into force. */
+	uint8_t next_ptime;
+	bool next_resize;
+};
+
+/* The clip and the digits that play to the terminal of a leg (call/play.h). Not saved: a restart
+ * ends them. */
+struct leg_play {
+	uint32_t id;                 /* of the clip, for audio_ops.stop */
+	uint32_t rate, samples;      /* of the clip */
+	uint32_t start;              /* sample where it began */
+	uint64_t began_ns, until_ns; /* until_ns 0: no clip plays */
+	uint64_t digits_ns;          /* when the last digit ends; 0: none */
+};
+
 /* One media (m-line) of one side. Lives in the keystore: holds keys. */
 struct leg {
 	/* wanted resources, and held ones: apply makes both equal */
@@ -103,6 +133,8 @@ struct leg {
 	uint32_t settled[2];        /* the association whose keys the terminal has used, by
 				     * [rtcp] */
 	struct leg_ice ice;
+	struct leg_audio audio;
+	struct leg_play play;
 	/* BUNDLE (RFC 9143): number + 1 of the m-line whose transport this one uses; 0: its own */
 	uint32_t via;
 	/* Identifies the terminal's packets of this m-line: media_stream_cfg. */
@@ -112,7 +144,7 @@ struct leg {
 	char kind[16];  /* "audio" */
 	char codec[32]; /* the first agreed codec: "PCMA/8000"; truncated if longer */
 
-	/* Of a listener: the source side, and its m-line. */
+	/* Of a listener: its source side, and the source's m-line. */
 	bool hears;
 	uint8_t hears_side, hears_media;
 
@@ -351,6 +383,12 @@ struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
 static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
+}
+
+/* Whether its terminal hears, or is to hear, audio of ours. */
+static inline bool leg_plays(const struct leg *l)
+{
+	return l->play.until_ns || l->play.digits_ns;
 }
 
 /* Whether the leg uses ICE, or may use it once the offer is answered. */

@@ -17,6 +17,9 @@ struct neg_in {
 	const struct sdp *sdp;
 	struct keying_random random;
 	struct keying_host host;
+	/* what the codec threads transcode; NULL: there are none, so only PCMU and PCMA */
+	const struct sdp_known *known;
+	uint32_t knowns;
 	bool sessions;         /* there are keying threads, so ICE is available */
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reply tree of query and delete, under the protocol's names. Never contains key material. */
-#include "call/law.h"
+#include "call/leg_audio.h"
 #include "call/query.h"
 #include "keying/mikey.h"
 #include "base/clock.h"
@@ -331,6 +331,7 @@ static void add_media(
 		: l->said.relayed        ? l->said.proto
 					 : l->asked.proto;
 	struct relay_stats rtp, rtcp = {0};
+	struct str transcoded;
 	const char *keying;
 
 	add_int(q, d, "index", i + 1);
@@ -338,8 +339,9 @@ static void add_media(
 	add_text(q, d, "protocol", sdp_proto_name(proto));
 	if (l->codec[0])
 		ngval_add_str(q->p, d, STR("codec"), pool_strdup(q->p, str_from(l->codec)));
-	if (law_pair_text(q->c, s, i))
-		add_text(q, d, "transcoded", law_pair_text(q->c, s, i));
+	transcoded = leg_audio_pair(q->c, s, i, q->p);
+	if (transcoded.len)
+		ngval_add_str(q->p, d, STR("transcoded"), transcoded);
 	/* Directions differ in suite only after a re-keying; the terminal's direction has
 	 * precedence. */
 	if (l->rx.keys)
@@ -363,7 +365,7 @@ static void add_media(
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY, "recv");
 	add_word(q, x, l->mux, "rtcp-mux");
 	add_word(q, x, l->via, "BUNDLE");
-	add_word(q, x, law_pair(q->c, s, i) >= 0, "transcoding");
+	add_word(q, x, transcoded.len, "transcoding");
 	add_keying_words(q, x, l);
 	add_word(q, x, l->active && l->rx.pass, "passthrough");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));

@@ -42,8 +42,8 @@ static bool judge_stream(
 	c->relay->ops->stats(c->relay->arg, call->worker, stream, &st);
 	if (may_go(c, &st.remote))
 		return false;
-	/* The stream learned an address of ours, but another one was signalled: restart it with
-	 * that one. If the worker is busy, the next offer or answer does it. */
+	/* The stream learned an address of this host, but SDP named another: restart the stream
+	 * with that one. If the worker is busy, the next offer or answer does it. */
 	(void)c->relay->ops->stream_restart(c->relay->arg, call->worker, stream, now_ns);
 	return true;
 }

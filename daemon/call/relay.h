@@ -117,11 +117,13 @@ struct relay_ops {
 };
 
 struct sessions;
+struct audio;
 
 struct relay {
 	const struct relay_ops *ops;
 	void *arg;
 	const struct sessions *sessions; /* call/session.h; NULL: no keying thread */
+	const struct audio *audio;       /* call/audio.h; NULL: no codec thread */
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "call/leg_locals.h"
 #include "call/leg_zrtp.h"
 #include "keying/keying.h"
+#include "keying/preauth_policy.h"
 
 #define EVENT_POOL 65536u
 
@@ -44,6 +45,7 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 		return false;
 	if (e->rtcp)
 		return set_rtcp_keys(l, e);
+	rx.preauth = tx.preauth = keying_preauth_fits(a.preauth, &e->rx, false);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
 	l->keyed = e->association;

@@ -6,20 +6,28 @@
 
 #include "call/model.h"
 
+static void put(struct calls *c, const struct leg *l, struct session_place at)
+{
+	if (c->session_place && l->has_session)
+		c->session_place[l->session] = at;
+	if (c->audio_place && l->audio.has)
+		c->audio_place[l->audio.handle] = at;
+}
+
 void session_places_change(struct calls *c, const struct call *prev, struct call *next)
 {
 	const struct call *of[2] = {prev, next};
 
-	for (int k = 0; k < 2 && c->session_place; k++)
+	for (int k = 0; k < 2; k++)
 		for (uint32_t s = 0; of[k] && s < of[k]->sides; s++)
 			for (uint32_t i = 0; i < of[k]->side[s]->legs; i++) {
 				const struct leg *l = of[k]->side[s]->leg[i];
 
-				if (l && l->has_session)
-					c->session_place[l->session] =
+				if (l)
+					put(c, l,
 						(struct session_place){.call = k ? next : NULL,
 							.side = (uint8_t)s,
-							.media = (uint8_t)i};
+							.media = (uint8_t)i});
 			}
 }
 
@@ -27,6 +35,24 @@ int calls_set_sessions(struct calls *c, uint32_t max)
 {
 	c->session_place = calloc(max, sizeof(*c->session_place));
 	return c->session_place ? 0 : -ENOMEM;
+}
+
+int calls_set_audio(struct calls *c, uint32_t max)
+{
+	c->audio_place = calloc(max, sizeof(*c->audio_place));
+	return c->audio_place ? 0 : -ENOMEM;
+}
+
+bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out)
+{
+	struct session_place at =
+		c->audio_place ? c->audio_place[audio] : (struct session_place){0};
+
+	if (!at.call)
+		return false;
+	c->counters.digits++;
+	*out = (struct call_digit){at.call->id, at.call->side[at.side]->tag};
+	return true;
 }
 
 static void settle(const struct relay *r, const struct call *call, struct leg *l, bool rtcp)

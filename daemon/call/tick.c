@@ -13,6 +13,7 @@
 #include "call/dialog.h"
 #include "call/lifetime.h"
 #include "call/pierce.h"
+#include "call/play.h"
 #include "call/session_places.h"
 #include "call/table.h"
 #include "call/timeout_report.h"
@@ -274,6 +275,20 @@ static void move(uint64_t *t_ns, int64_t step_ns)
 		*t_ns = step_ns >= 0 || *t_ns > (uint64_t)-step_ns ? *t_ns + (uint64_t)step_ns : 1;
 }
 
+static void move_plays(struct call *call, int64_t step_ns)
+{
+	for (uint32_t s = 0; s < call->sides; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			struct leg *l = call->side[s]->leg[i];
+
+			if (!l)
+				continue;
+			move(&l->play.began_ns, step_ns);
+			move(&l->play.until_ns, step_ns);
+			move(&l->play.digits_ns, step_ns);
+		}
+}
+
 void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns)
 {
 	for (struct call *call = c->table.first; call; call = call->next) {
@@ -282,6 +297,7 @@ void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns)
 			move(&call->side[i]->signal_ns, step_ns);
 			move(&call->side[i]->created_ns, step_ns);
 		}
+		move_plays(call, step_ns);
 		move(&call->delete_ns, step_ns);
 		move(&call->traced_ns, step_ns);
 		move(&call->save.written_ns, step_ns);
@@ -307,5 +323,6 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		session_places_settle(c->relay, call);
 		handovers(c, call, now_ns);
 		trace_again(c, call, now_ns);
+		(void)play_tick(c, call, now_ns); /* last: it may replace the call */
 	}
 }

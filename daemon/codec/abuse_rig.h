@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of abuse.h share: guarded states and buffers of one codec, random numbers. */
+/* Helpers for the tests of abuse.h: guarded states and buffers of one codec, random numbers. */
 #ifndef CODEC_ABUSE_RIG_H
 #define CODEC_ABUSE_RIG_H
 

@@ -24,8 +24,8 @@ void gap_init(struct gap *g, uint32_t rate, uint32_t channels)
 	g->channels = channels;
 }
 
-/* How like the last period samples are to those one period before, from -1 to 1. Every step-th
- * sample of the first channel counts: 8 kHz are enough. */
+/* Correlation of the last period with the one before, from -1 to 1. Reads every step-th sample of
+ * the first channel: 8 kHz are enough. */
 static double likeness(const struct gap *g, uint32_t period, uint32_t step)
 {
 	double both = 0, a = 1, b = 1;

@@ -20,7 +20,7 @@ void guard_destroy(struct guard *g);
  * Fills up to 512 bytes before them, and the few after them, with a known value. Does not touch
  * the bytes themselves. */
 void *guard_tail(struct guard *g, size_t len, size_t align);
-/* What the last guard_tail(len, align) filled still has that value. */
+/* True if the bytes filled by the last guard_tail(len, align) are unchanged. */
 bool guard_intact(const struct guard *g, size_t len, size_t align);
 
 #endif

@@ -164,7 +164,7 @@ static bool limit_files(const char *plugin)
 	return done;
 }
 
-/* --- Both stages ------------------------------------------------------------------------------ */
+/* --- Common to both stages -------------------------------------------------------------------- */
 
 static void limit_resources(void)
 {

@@ -155,7 +155,8 @@ int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg,
 		close(pair[1]);
 		if (rc) {
 			h->pid = 0;
-			snprintf(why, CODEC_WHY_MAX, "%.100s cannot be started: %s", cfg->program,
+			snprintf(why, CODEC_WHY_MAX,
+				"%.100s cannot be started: %s (--codec-worker)", cfg->program,
 				strerror(-rc));
 		}
 	}

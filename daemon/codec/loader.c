@@ -62,11 +62,10 @@ static int list(const char *folder, char ***out)
 static void load_here(struct codec_registry *r, struct codec_loaded *l, const char *path)
 {
 	const struct xcipher_codec_plugin *p = NULL;
+	void *handle = NULL;
 
-	if (codec_check_open(path, &l->handle, &p, l->refused)) {
-		l->handle = NULL;
+	if (codec_check_open(path, &handle, &p, l->refused))
 		return;
-	}
 	if (p->resampler && !r->resampler)
 		r->resampler = p->resampler;
 	for (uint32_t i = 0; i < p->codecs; i++) {
@@ -77,8 +76,7 @@ static void load_here(struct codec_registry *r, struct codec_loaded *l, const ch
 	}
 	if (l->codecs == 0 && !p->resampler) {
 		snprintf(l->refused, sizeof(l->refused), "all its codecs are there already");
-		dlclose(l->handle);
-		l->handle = NULL;
+		dlclose(handle);
 	}
 }
 
@@ -94,8 +92,9 @@ static void load_isolated(struct codec_registry *r, struct codec_loaded *l, stru
 		l->home = h;
 	else
 		snprintf(l->refused, sizeof(l->refused), "%s",
-			h->hello.codecs ? "all its codecs are there already"
-					: "a resampler cannot be isolated");
+			h->hello.codecs
+				? "all its codecs are there already"
+				: "a resampler cannot be isolated: set --codec-isolation=none");
 }
 
 static void load(struct codec_registry *r, struct codec_loaded *l,

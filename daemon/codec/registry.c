@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "registry.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -48,10 +47,7 @@ void codec_registry_destroy(struct codec_registry *r)
 {
 	if (!r)
 		return;
-	for (uint32_t i = 0; i < r->plugins; i++) {
+	for (uint32_t i = 0; i < r->plugins; i++)
 		codec_home_destroy(r->loaded[i].home);
-		if (r->loaded[i].handle)
-			dlclose(r->loaded[i].handle);
-	}
 	free(r);
 }

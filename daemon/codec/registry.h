@@ -21,8 +21,7 @@ struct codec_loaded {
 	char version[CODEC_NAME_MAX], license[CODEC_NAME_MAX];
 	char refused[CODEC_WHY_MAX]; /* the reason; empty: it is loaded */
 	uint32_t codecs;             /* entries that it has */
-	void *handle;                /* in this process, */
-	struct codec_home *home;     /* or isolated */
+	struct codec_home *home;     /* isolated; NULL: in this process */
 };
 
 struct codec_entry {
@@ -43,7 +42,8 @@ struct codec_registry {
 
 /* With the built-in codecs. 0 or -ENOMEM. */
 int codec_registry_create(struct codec_registry **out);
-/* No stream may be open. */
+/* No stream may be open. Plug-ins in this process stay loaded until it ends: libraries keep memory
+ * and threads that they never give back. */
 void codec_registry_destroy(struct codec_registry *r);
 /* NULL: there is none. Names are compared without case. */
 const struct codec_entry *codec_registry_find(

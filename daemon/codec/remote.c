@@ -82,7 +82,8 @@ int codec_remote_open(
 		return -EINVAL;
 	r->wish.size = sizeof(r->wish);
 	r->frame = h->hello.about[cfg->codec].channels * (uint32_t)sizeof(int16_t);
-	memcpy(r->fmtp, cfg->fmtp, cfg->fmtp_len);
+	if (cfg->fmtp_len)
+		memcpy(r->fmtp, cfg->fmtp, cfg->fmtp_len);
 	r->fmtp_len = cfg->fmtp_len;
 	return open_codec(r);
 }

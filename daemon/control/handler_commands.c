@@ -8,6 +8,7 @@
 #include "call/call.h"
 #include "call/delete.h"
 #include "call/explain.h"
+#include "call/play.h"
 #include "call/recording.h"
 #include "call/tick.h"
 #include "control/statistics.h"
@@ -147,6 +148,21 @@ static void do_stop_recording(struct job *j)
 	record(j, ng_flag(&j->r, NG_FLAG_PAUSE) ? CALL_RECORD_PAUSE : CALL_RECORD_STOP);
 }
 
+static void do_play_media(struct job *j)
+{
+	calls_play_media(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_stop_media(struct job *j)
+{
+	calls_stop_media(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_play_dtmf(struct job *j)
+{
+	calls_play_dtmf(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
 static void do_list(struct job *j)
 {
 	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
@@ -278,6 +294,7 @@ static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_DRAIN] = {do_operate, CHANGES},
 	[NG_LOG_LEVEL] = {do_operate, CHANGES},
 	[NG_RELOAD] = {do_operate, CHANGES},
+	[NG_CODECS] = {do_operate, 0},
 	[NG_METRICS] = {do_metrics, 0},
 	[NG_PAGE] = {do_page, 0},
 	[NG_PAGE_HISTORY] = {do_page_history, 0},
@@ -295,6 +312,9 @@ static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_UNVERIFY_SAS] = {do_unverify_sas, NEED_CALL_ID | CHANGES},
 	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG | CHANGES},
 	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_PLAY_MEDIA] = {do_play_media, NEED_CALL_ID | CHANGES},
+	[NG_STOP_MEDIA] = {do_stop_media, NEED_CALL_ID | CHANGES},
+	[NG_PLAY_DTMF] = {do_play_dtmf, NEED_CALL_ID | CHANGES},
 	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID | CHANGES},
 	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID | CHANGES},
 	[NG_STOP_RECORDING] = {do_stop_recording, NEED_CALL_ID | CHANGES},
@@ -321,9 +341,6 @@ const char *handler_missing(const struct ng_request *r, uint32_t need)
 /* Commands of other relays. The error-reason distinguishes unsupported commands from misspelled
  * ones. */
 static const struct handler_refusal refusals[] = {
-	{"play media", NGE_CODEC},
-	{"stop media", NGE_CODEC},
-	{"play DTMF", NGE_CODEC},
 	{"transform", NGE_CODEC},
 	{"inject start", NGE_MIX},
 	{"inject stop", NGE_MIX},

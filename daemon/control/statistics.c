@@ -23,12 +23,22 @@ static uint64_t less(uint64_t all, uint64_t some)
 	return all > some ? all - some : 0;
 }
 
+/* Media of one side whose packets are transcoded. */
+static uint64_t transcoded(const struct calls_counters *c)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < CALL_CODEC_PAIRS; i++)
+		n += c->transcoded[i].n;
+	return n;
+}
+
 static void fill_current(const struct calls_counters *c, struct pool *p, struct ngval *d)
 {
 	add(p, d, "sessionsown", c->current);
 	add(p, d, "sessionsforeign", 0);
 	add(p, d, "sessionstotal", c->current);
-	add(p, d, "transcodedmedia", 0);
+	add(p, d, "transcodedmedia", transcoded(c));
 	add(p, d, "portsused", c->streams);
 }
 
@@ -59,6 +69,7 @@ static void fill_total(const struct statistics *s, struct pool *p, struct ngval 
 	add(p, d, "srtptortpbyflags", c->weaker_by_order);
 	add(p, d, "srtptortpbyterminal", c->weaker_by_terminal);
 	add(p, d, "keyingfallbacks", c->keying_fallbacks);
+	add(p, d, "digitsheard", c->digits);
 	add(p, d, "offers", c->offers);
 	add(p, d, "answers", c->answers);
 	add(p, d, "deletes", c->deletes);
@@ -102,10 +113,11 @@ void statistics_fill(const struct statistics *s, struct pool *p, struct ngval *d
 	for (int i = 0; i < CALL_CODEC_PAIRS; i++) {
 		struct ngval *d;
 
-		if (!s->calls->transcoded[i])
+		if (!s->calls->transcoded[i].n)
 			continue;
 		d = ngval_add_dict(p, list, STR_NONE);
-		ngval_add_str(p, d, STR("chain"), str_from(call_codec_pair[i]));
-		add(p, d, "num", s->calls->transcoded[i]);
+		ngval_add_str(
+			p, d, STR("chain"), pool_strdup(p, str_from(s->calls->transcoded[i].name)));
+		add(p, d, "num", s->calls->transcoded[i].n);
 	}
 }

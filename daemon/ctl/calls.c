@@ -143,7 +143,8 @@ static bool confirm(uint32_t n)
 	return line[0] == 'y' || line[0] == 'Y';
 }
 
-/* How many were ended; those that ended meanwhile are not counted. */
+/* Number of calls that this command ended. Calls that ended by themselves meanwhile are not
+ * counted. */
 static int end_all(uint32_t *ended, const struct args *a, const struct ngval *list)
 {
 	int err = 0;

@@ -110,7 +110,7 @@ static int write_request(struct sbuf *b, struct asked *a, const struct ngval *re
 	return err;
 }
 
-/* --- Replies too long for a datagram ---------------------------------------------------------- */
+/* --- Replies larger than a datagram ----------------------------------------------------------- */
 
 static bool is_too_long(struct pool *p, const struct ngval *reply)
 {

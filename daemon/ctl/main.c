@@ -251,6 +251,8 @@ static const struct command commands[] = {
 		"log level", fill_level, show_level},
 	{"reload", "", "read the options again; the log names those that need a restart", "",
 		"reload", NULL, show_reload},
+	{"codecs", "", "codecs of the daemon, its plug-ins, and why one was refused", "", "codecs",
+		NULL, view_codecs},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
 	{"verify", "CALL-ID [yes|no]",

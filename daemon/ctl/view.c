@@ -91,7 +91,7 @@ const char *suite_long(const char *name, char *buf, size_t len)
 	return name;
 }
 
-/* The first trouble, which matters more than the state. */
+/* The first problem, or else the state. */
 static struct str state(struct pool *p, const struct ngval *call)
 {
 	const struct ngval *trouble = get(call, "trouble");

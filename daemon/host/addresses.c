@@ -41,7 +41,7 @@ static int order(const void *a, const void *b)
 	return x->kind != y->kind ? x->kind - y->kind : x->bits - y->bits;
 }
 
-/* Of the same network, the entry that names an interface comes first, and stays. */
+/* For one network, the entry that names an interface sorts first. Duplicates are removed. */
 static int order_to_keep(const void *a, const void *b)
 {
 	const struct host_net *x = a, *y = b;

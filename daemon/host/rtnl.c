@@ -360,7 +360,7 @@ int rtnl_links(
 	return err == -EINTR ? 0 : err; /* announcements bring the rest */
 }
 
-/* --- News ------------------------------------------------------------------------------------- */
+/* --- Notifications ---------------------------------------------------------------------------- */
 
 struct event_sink {
 	void (*put)(void *arg, const struct rtnl_event *event);

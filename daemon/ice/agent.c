@@ -167,7 +167,7 @@ static bool same_remote(const struct ice_agent *a, const struct ice_remote *r)
 	return same;
 }
 
-/* Selected pairs go on under the credentials that they were made with. */
+/* Selected pairs continue under the credentials of their checks. */
 static void keep_old(struct ice_agent *a)
 {
 	bool any = false;
@@ -184,7 +184,7 @@ static void keep_old(struct ice_agent *a)
 	a->old = a->cur;
 }
 
-/* The peer of now was not told that name. */
+/* The current peer was never told that name. */
 static void forget_prev(struct ice_agent *a)
 {
 	uint8_t kept = 0;
@@ -295,7 +295,7 @@ static void keep_early(struct ice_agent *a, bool prev)
 	a->early_count = kept;
 }
 
-/* What the peer knew last stays valid as prev: an unanswered restart changes nothing about it. */
+/* The credentials that the peer knows stay valid as prev until the peer answers the restart. */
 void ice_restart(struct ice_agent *a, uint64_t now_ns)
 {
 	struct own_name prev = a->cur.has_remote ? a->cur.own : a->cur.prev;

@@ -80,7 +80,7 @@ struct ice_config {
 	uint64_t pace_ns;                   /* Ta; 0 = 50 ms (RFC 8445 14.2); at least 5 ms */
 };
 
-/* What the peer's SDP says. Slices are copied. */
+/* The peer's SDP. Slices are copied. */
 struct ice_remote {
 	struct str ufrag, pwd;
 	bool lite;
@@ -136,7 +136,7 @@ int ice_set_remote(struct ice_agent *a, const struct ice_remote *r, uint64_t now
 void ice_forget_peer(struct ice_agent *a, uint64_t now_ns);
 /* The peer agreed to rtcp-mux: component 2 ends. */
 void ice_use_one_component(struct ice_agent *a, uint64_t now_ns);
-/* New credentials of ours (RFC 8445 9). The role stays. The selected pair goes on under the old
+/* Makes new credentials (RFC 8445 9). The role stays. The selected pair continues under the old
  * credentials of both sides. */
 void ice_restart(struct ice_agent *a, uint64_t now_ns);
 
@@ -160,7 +160,7 @@ bool ice_selected(const struct ice_agent *a, uint8_t component, struct ice_pair_
 bool ice_is_valid_source(const struct ice_agent *a, uint8_t local, const struct endpoint *src);
 uint32_t ice_counter(const struct ice_agent *a, enum ice_count c);
 
-/* --- Restoring, so that a restarted gateway goes on with consent checks ----------------------- */
+/* --- Restoring, so that a restarted gateway continues with consent checks --------------------- */
 
 struct ice_saved_candidate {
 	struct endpoint addr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An agent goes on after a restart of the gateway, with the credentials, role, candidates and
- * selected pairs of before. Checks under way begin again. */
+/* Saves and restores an agent. After a restart of the gateway it continues with the same
+ * credentials, role, candidates and selected pairs. Checks in progress begin again. */
 #include "ice/agent_int.h"
 
 #include <errno.h>

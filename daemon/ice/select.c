@@ -192,7 +192,7 @@ bool ice_may_expire(const struct ice_agent *a, const struct selected *s)
 	return s->set && (!a->lite || (s->renews && !s->old));
 }
 
-/* --- Both lite -------------------------------------------------------------------------------- */
+/* --- Both agents are lite --------------------------------------------------------------------- */
 
 void ice_select_lite(struct ice_agent *a)
 {

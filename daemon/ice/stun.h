@@ -32,7 +32,7 @@ enum stun_error {
 
 enum stun_role { STUN_ROLE_NONE, STUN_ROLE_CONTROLLED, STUN_ROLE_CONTROLLING };
 
-/* Of a short-term password (RFC 8489 9.1.1). As secret as the password: wipe it. */
+/* Key of a short-term password (RFC 8489 9.1.1). As secret as the password: wipe it. */
 struct stun_key {
 	struct hmac_sha1_key hmac;
 };
@@ -61,7 +61,7 @@ bool stun_is(const uint8_t *packet, size_t len);
  * FINGERPRINT. Attributes after MESSAGE-INTEGRITY other than FINGERPRINT are ignored (RFC 8489
  * 14.5). The first of two equal attributes counts. */
 int stun_parse(struct stun_msg *out, const uint8_t *packet, size_t len);
-/* Whether MESSAGE-INTEGRITY is there and right. Takes the same time wherever the bytes differ. */
+/* Whether MESSAGE-INTEGRITY is there and right. Takes constant time. */
 bool stun_verify(const struct stun_msg *m, const uint8_t *packet, const struct stun_key *key);
 
 /* A message being written. A write that does not fit sets full, and later writes do nothing. */

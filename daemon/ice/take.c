@@ -72,8 +72,8 @@ static bool may_be_of(const struct generation *g, bool prev, struct str local, s
 		(!prev || (g->has_prev && (!g->has_remote || is_remote(g, remote))));
 }
 
-/* The generation and the name of ours. Credentials before and after a restart may differ on one
- * side only: then the other side's name decides. False: an unknown name. */
+/* Our generation and ufrag that the peer names. Credentials before and after a restart may differ
+ * on one side only: then the other side's ufrag decides. False: an unknown ufrag. */
 static bool name_of(const struct ice_agent *a, struct request *q, struct str local)
 {
 	bool found = false;
@@ -150,7 +150,7 @@ static void remember(struct ice_agent *a, const struct early *e)
 	a->early[a->early_count++] = *e;
 }
 
-/* --- What an authenticated request means for the checks (RFC 8445 7.3.1.3 to 7.3.1.5) ------- */
+/* --- Triggered checks (RFC 8445 7.3.1.3 to 7.3.1.5) ----------------------------------------- */
 
 /* The remote candidate of the source; a new one is peer-reflexive. -1: no room. */
 static int learn(struct ice_agent *a, const struct early *e)
@@ -206,7 +206,8 @@ static void checked_lite(struct ice_agent *a, struct pair *p, const struct early
 	s->renews |= a->now_ns - s->since_ns >= ICE_RENEWS_NS;
 }
 
-/* The peer refuses checks with another name of ours than it uses itself: the last one counts. */
+/* The peer refuses checks that name another ufrag of ours than its own checks: use the one of its
+ * last check. */
 static void use_name(struct ice_agent *a, struct pair *p, const struct early *e)
 {
 	struct selected *s = &a->selected[p->component - 1];

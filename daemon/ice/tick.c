@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the passing of time means for an agent: retransmissions, pacing, nomination, consent and
- * giving up. ice_deadline() mirrors ice_tick(). */
+/* Timers of an agent: retransmissions, pacing, nomination, consent and giving up. ice_deadline()
+ * mirrors ice_tick(). */
 #include "ice/agent_int.h"
 
 static void retransmit(struct ice_agent *a)

@@ -20,7 +20,7 @@ int dtls_cert_create(struct dtls_cert **out, uint64_t now_s, uint32_t life_s);
  * refused. now_s: seconds since 1970. The caller wipes the texts. 0, or an error that
  * dtls_cert_error() explains. */
 int dtls_cert_load(struct dtls_cert **out, struct str cert, struct str key, uint64_t now_s);
-/* What is wrong with the file, and what it must have. err: of dtls_cert_load(). */
+/* Why the file was refused, and the required content. err: of dtls_cert_load(). */
 const char *dtls_cert_error(int err);
 /* Whether err concerns the key, and not the certificate. */
 bool dtls_cert_error_of_key(int err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of DTLS-SRTP share with each other, and with nobody else. */
+/* Shared by the files of DTLS-SRTP only. */
 #ifndef KEYING_DTLS_INT_H
 #define KEYING_DTLS_INT_H
 

@@ -4,13 +4,14 @@
  * then the leg's parameters wait, and nothing is sent or accepted. Pure. */
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "keying/preauth_policy.h"
 #include "keying/rows.h"
 
 /* DTLS=NENA: profiles with AES-256. */
 #define NENA_SUITES  (1u << SUITE_AEAD_AES_256_GCM)
 #define TLS_ID_BYTES 20u /* 160 bits, as 40 hexadecimal digits (RFC 8842 4: at least 120) */
 
-/* --- What a terminal says --------------------------------------------------------------------- */
+/* --- The terminal's SDP ----------------------------------------------------------------------- */
 
 static uint64_t hash_of(struct str text)
 {
@@ -37,6 +38,7 @@ static bool read_said(
 	out->setup = (uint8_t)d.setup;
 	out->tls = sdp_proto_is_dtls(m->proto);
 	out->tls_id = hash_of(d.tls_id);
+	out->preauth = keying_preauth_accepts(in) ? d.preauth : 0;
 	/* c=0.0.0.0 is an old way to hold a call (RFC 2543), and says nothing of the transport. */
 	if (!m->ice && !endpoint_is_unspecified(&m->conn.addr))
 		out->transport =
@@ -68,7 +70,7 @@ static bool is_new(const struct keying_state *state, const struct keying_dtls_sa
 	return before->transport && now->transport && before->transport != now->transport;
 }
 
-/* --- What we say ------------------------------------------------------------------------------ */
+/* --- Our SDP ---------------------------------------------------------------------------------- */
 
 static bool add(struct keying_lines *to, struct str text)
 {
@@ -92,8 +94,9 @@ static bool draw_id(struct keying_dtls *s, const struct keying_in *in)
 	return true;
 }
 
+/* preauth: as sdp_dtls.preauth. */
 static bool write_lines(struct keying_lines *to, const struct keying_dtls *s, enum dtls_setup setup,
-	const struct keying_in *in)
+	uint8_t preauth, const struct keying_in *in)
 {
 	struct sbuf b;
 	bool ok;
@@ -106,6 +109,10 @@ static bool write_lines(struct keying_lines *to, const struct keying_dtls *s, en
 	ok = ok && add(to, pool_printf(in->p, "setup:%s", dtls_setup_name(setup)));
 	if (ok && !ng_flag(in->r, NG_FLAG_NO_TLS_ID))
 		ok = add(to, pool_printf(in->p, "tls-id:%.*s", KEYING_TLS_ID, s->our_id));
+	if (ok && preauth)
+		ok = add(to,
+			pool_printf(in->p, SDP_PREAUTH ":%s",
+				preauth_name((enum preauth_scheme)(preauth - 1))));
 	return ok;
 }
 
@@ -188,11 +195,13 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	}
 	s->asked_setup = (uint8_t)dtls_setup_offer((enum dtls_role)s->role, false);
 	s->asked = true;
+	s->asked_preauth = keying_preauth_offers(
+		in, o->to.state->in_force == KEYING_DTLS ? s->in_force.preauth : 0);
 	s->nena = in->r->nena || (s->nena && o->to.state->in_force == KEYING_DTLS);
 	s->suites = s->nena ? NENA_SUITES : UINT32_MAX;
 	if (o->to.state->in_force != KEYING_DTLS)
 		s->association++;
-	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, in)) {
+	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, s->asked_preauth, in)) {
 		o->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -201,7 +210,8 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* What was agreed on comes into force. Keys of an association stay until the next one has some. */
+/* Puts the agreed parameters into force. An association's keys stay in use until the next
+ * association has keys. */
 static void agree(struct keying_answer *a, const struct keying_leg *l,
 	const struct keying_dtls_said *said, enum dtls_role role, const struct keying_in *in)
 {
@@ -218,6 +228,10 @@ static void agree(struct keying_answer *a, const struct keying_leg *l,
 	if (had_one) {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
+		/* A new association brings its tags with its keys. */
+		if (!fresh)
+			a->rx.preauth = a->tx.preauth =
+				keying_preauth_fits(said->preauth, &l->rx->key[0], false);
 	} else {
 		a->rx = a->tx = (struct srtp_params){.awaited = true};
 	}
@@ -285,6 +299,9 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		s->suites = in->r->sdes.require & (s->nena ? NENA_SUITES : UINT32_MAX);
 	if (s->nena && is_too_weak(&a->answerer))
 		return refuse_weak(a);
+	/* Another scheme than ours answers nothing. */
+	if (said.preauth != s->asked_preauth)
+		said.preauth = 0;
 	agree(a, &a->answerer, &said, role, in);
 	return KEYING_AGREES;
 }
@@ -297,7 +314,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	enum dtls_role_err err;
 	bool fresh, nena = in->r->nena || s->nena;
 
-	/* Where both were offered, the profile says which is meant. */
+	/* If the offer had both, the answer's profile decides. */
 	if (!s->offered.given || is_off(in) ||
 		(a->offerer.state->sdes.lines && !nena &&
 			(in->r->sdes.flags & NG_SDES_PREFER || !s->offered.tls)))
@@ -317,7 +334,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		a->error = nomem();
 		return KEYING_REFUSES;
 	}
-	if (!write_lines(a->lines, s, setup, in)) {
+	if (!write_lines(a->lines, s, setup, s->offered.preauth, in)) {
 		a->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -386,6 +403,7 @@ static bool association(struct keying_association *out, const struct keying_stat
 		*out = (struct keying_association){.number = s->association,
 			.suites = s->suites,
 			.role = s->role,
+			.preauth = s->in_force.preauth,
 			.prints = &s->in_force.prints};
 	else if (s->asked)
 		*out = (struct keying_association){.number = s->association, .suites = s->suites};

@@ -253,7 +253,7 @@ bool keying_is_sound(const struct keying_state *s)
 	return true;
 }
 
-/* --- Keys that are not in force, and may be again --------------------------------------------- */
+/* --- Retired keys ----------------------------------------------------------------------------- */
 
 const struct keying_key *keying_our_key(const struct keying_state *s, uint32_t n)
 {

@@ -27,7 +27,7 @@ struct keying_random { /* each byte is used once and wiped */
 /* Moves len bytes to out, and wipes them where they were. False: too few are left. */
 bool keying_draw(struct keying_random *random, void *out, size_t len);
 
-/* What one m-line can need at most: a fresh key for each suite. */
+/* The most keys that one m-line needs: a fresh one for each suite. */
 #define KEYING_RANDOM_PER_MEDIA                                                           \
 	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + \
 		KEYING_ZRTP_SEED + KEYING_ZRTP_ZID + 8)
@@ -35,7 +35,7 @@ bool keying_draw(struct keying_random *random, void *out, size_t len);
 struct mikey_host;
 struct zrtp_store;
 
-/* What keyings need of this host. */
+/* Services of this host that keyings use. */
 struct keying_host {
 	bool dtls;                     /* there are keying threads, and a certificate */
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
@@ -143,8 +143,9 @@ enum keying_result {
 
 struct keying_association { /* see session_dtls */
 	uint32_t number;
-	uint32_t suites;                        /* bit per suite: profiles that may be agreed on */
-	uint8_t role;                           /* enum dtls_role; NONE: the answer decides */
+	uint32_t suites; /* bit per suite: profiles that may be agreed on */
+	uint8_t role;    /* enum dtls_role; NONE: the answer decides */
+	uint8_t preauth; /* SRTP+ of its keys: 0 = none, else 1 + enum preauth_scheme */
 	const struct dtls_fingerprints *prints; /* NULL: not known yet */
 };
 
@@ -186,13 +187,13 @@ struct keying_ops {
 	enum keying_result (*write_answer)(struct keying_answer *a, const struct keying_in *in);
 
 	/* --- State ---------------------------------------------------------------------------- */
-	/* By the terminal, and we could accept. */
+	/* The terminal offered this keying, and we could accept it. */
 	bool (*was_offered)(const struct keying_state *s);
 	/* Our last offer to it has this keying. */
 	bool (*asks)(const struct keying_state *s);
 	void (*drop_offered)(struct keying_state *s);
 	void (*drop_asked)(struct keying_state *s);
-	/* What is in force ended; what was offered and asked stays. */
+	/* Removes the keys in force; pending offers stay. */
 	void (*end)(struct keying_state *s);
 	/* The keys in force are of these suites. */
 	bool (*is_of)(const struct srtp_params *rx, uint32_t suites);
@@ -201,7 +202,7 @@ struct keying_ops {
 	/* A saved state makes sense. */
 	bool (*is_sound)(const struct keying_state *s);
 
-	/* --- What only some keyings have: NULL without ---------------------------------------- */
+	/* --- Optional operations: NULL if absent ---------------------------------------------- */
 	/* The keying draws keys for offers, and one may come into force again. */
 	const struct keying_key_ops *keys;
 	/* Called after write_offer() of all m-lines. */
@@ -254,7 +255,7 @@ void keying_drop_asked(struct keying_state *s);
 void keying_end(struct keying_state *s);
 /* "SDES", "SDES end-to-end"; "": RTP in clear. */
 const char *keying_name(const struct keying_state *s);
-/* What the terminal sends is of these suites, or its keys are not ours to choose. */
+/* True if the terminal sends with one of these suites, or if we do not choose its keys. */
 bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, uint32_t suites);
 /* The DTLS association that the leg needs; false: none. */
 bool keying_association(struct keying_association *out, const struct keying_state *s);
@@ -271,13 +272,13 @@ const struct keying_zrtp *keying_sas(const struct keying_state *s);
 void keying_share_party(struct keying_state *s, const struct keying_state *other);
 /* The terminal ended SRTP by GoClear; false: it may not. */
 bool keying_go_clear(struct keying_state *s);
-/* True: if the exchange fails, media go on in clear, because the request allows that (for emergency
- * calls). */
+/* True: if the exchange fails, media continue in clear, because the request allows that (for
+ * emergency calls). */
 bool keying_falls_back(const struct keying_state *s);
-/* The terminal does not speak ZRTP. True: its media may go on in clear. */
+/* The terminal does not speak ZRTP. True: its media may continue in clear. */
 bool keying_may_clear(const struct keying_state *s);
-/* True: after the terminal declined the DTLS handshake, its media may go on in clear. The call is
- * an emergency call, and the request allows RTP. */
+/* True: after the terminal declined the DTLS handshake, its media may continue in clear. The call
+ * is an emergency call, and the request allows RTP. */
 bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */
 bool keying_is_announced(const struct keying_state *s);
@@ -287,7 +288,7 @@ bool keying_is_sound(const struct keying_state *s);
 /* Forgets what a keying keeps outside of the call's legs. m may be NULL. */
 void keying_call_ended(struct mikey_host *m, struct str call_id);
 
-/* --- Keys that are not in force, and may be again --------------------------------------------- */
+/* --- Retired keys: not in force, but their indexes are kept ----------------------------------- */
 
 /* NULL: it is not ours, or forgotten. */
 const struct keying_key *keying_ours(const struct keying_state *s, const struct srtp_master *key);

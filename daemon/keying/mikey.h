@@ -146,14 +146,14 @@ uint64_t mikey_ntp(uint64_t unix_ns);
 /* Seconds since 1970. Takes 32-bit seconds below 0x80000000 as of the era after 2036. */
 int64_t mikey_unix_s(uint64_t ntp);
 
-/* What crypto sessions protect. One per medium: one key serves both directions. Two per medium:
+/* Crypto sessions of the exchange. One per medium: one key serves both directions. Two per medium:
  * first the initiator's stream, then the responder's. */
 struct mikey_stream {
 	uint32_t ssrc; /* 0: unknown */
 	uint32_t roc;
 };
 
-/* What we offer. */
+/* Our offer. */
 struct mikey_offer {
 	uint8_t media; /* m-lines that the message is for, 1 to MIKEY_MEDIA_MAX */
 	/* One crypto session per medium instead of two. One key then serves both directions, and
@@ -172,7 +172,7 @@ struct mikey_offer {
 	struct mikey_stream stream[MIKEY_MEDIA_MAX]; /* ours, one per medium */
 };
 
-/* What we accept as a responder. */
+/* Limits of what a responder accepts. */
 struct mikey_accept {
 	uint32_t modes; /* bit 1 << MIKEY_PSK and so on */
 	uint8_t media;  /* m-lines that the message is for */
@@ -246,7 +246,7 @@ struct mikey_keys {
 	struct mikey_medium medium[MIKEY_MEDIA_MAX];
 };
 
-/* Where a message is written. len: 0 = none. */
+/* Output buffer of a message. len: 0 = none. */
 struct mikey_out {
 	uint8_t *buf;
 	size_t cap; /* MIKEY_MESSAGE_MAX is always enough */

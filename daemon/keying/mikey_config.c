@@ -381,7 +381,7 @@ int mikey_config_find(
 		.may_respond = row->may_respond};
 	memcpy(out->mode, row->mode, sizeof(out->mode));
 	out->peer.rate = row->has_rate ? row->rate : c->limits.rates.peer;
-	/* Whoever has the key of this section can use any name that it covers. */
+	/* A peer with the key of this section can use every name that it covers. */
 	if (row->name[0] == '*' && (row->psk.len || row->cert))
 		(void)mikey_id_from_text(&out->peer.owner, str_from(row->name));
 	return 0;

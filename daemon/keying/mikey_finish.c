@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
-/* What an initiator works with: a copy of the run, which replaces it on success. */
+/* State of an initiator: a copy of the run, which replaces it on success. */
 struct work {
 	struct mikey_run run;
 	const struct mikey_end *e;

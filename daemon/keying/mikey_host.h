@@ -14,7 +14,7 @@
 #define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
 #define MIKEY_KEEP_SECONDS 180u    /* after the answer, while keys are kept for repeated answers */
 
-/* What the operator wants where a request does not say. */
+/* The operator's default, if a request names none. */
 enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQUIRE };
 
 struct mikey_talk { /* in secure memory */

@@ -26,7 +26,7 @@ static enum mikey_type type_of(enum mikey_mode m)
 	}
 }
 
-/* What the mode needs of both parties. */
+/* Checks that both parties have the credentials of the mode. */
 static enum mikey_failure check(const struct mikey_start *s)
 {
 	if (s->mode >= MIKEY_MODE_COUNT)

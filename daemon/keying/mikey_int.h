@@ -24,7 +24,7 @@ static inline struct str mikey_id_str(const struct mikey_id *id)
 	return (struct str){id->name, id->len};
 }
 
-/* What the MAC of a verification message and the signature of an RSA-R response cover: data, IDi,
+/* Input of the MAC of a verification message and of the signature of an RSA-R response: data, IDi,
  * IDr, T (RFC 3830 5.2, RFC 4738 3.6). */
 #define MIKEY_WITH_IDS_MAX (MIKEY_MESSAGE_MAX + 2 * MIKEY_ID_MAX + 8)
 struct str mikey_with_ids(
@@ -147,7 +147,7 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 struct mikey_marks;
 int mikey_marks_open(struct mikey_marks **out, const char *path); /* mikey_replay_keep() */
 void mikey_marks_close(struct mikey_marks *m);                    /* NULL is fine */
-/* As it was when the file was opened; 0: none. One that is later than limit counts as none. */
+/* The mark as it was when the file was opened; 0: none. A mark later than limit is ignored. */
 uint64_t mikey_marks_before(const struct mikey_marks *m, struct str owner, uint64_t limit);
 void mikey_marks_note(struct mikey_marks *m, struct str owner, uint64_t time, uint64_t limit);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What messages of ours have in common. */
+/* Common parts of our messages. */
 #include <errno.h>
 #include <openssl/sha.h>
 

@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
-/* What a responder works with. */
+/* State of a responder. */
 struct work {
 	struct mikey_run *run;
 	const struct mikey_answer *a;

@@ -95,7 +95,7 @@ static bool is_same_offer(
 	return line && mikey_row_hash(line->data) == s->offered_hash;
 }
 
-/* --- Keys that may return --------------------------------------------------------------------- */
+/* --- Retired keys ----------------------------------------------------------------------------- */
 
 bool mikey_row_note_key(struct keying_mikey *s, const struct srtp_master *key, uint64_t of)
 {

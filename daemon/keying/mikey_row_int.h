@@ -17,8 +17,8 @@
 
 /* --- mikey_row.c ------------------------------------------------------------------------------ */
 
-/* Notes a key of ours before its first use, so that indexes go on when it returns. A place is free
- * again when its exchange can no longer be answered. False: no place is free. */
+/* Notes a key of ours before its first use, so that indexes continue when it returns. A place is
+ * free again when its exchange can no longer be answered. False: no place is free. */
 bool mikey_row_note_key(struct keying_mikey *s, const struct srtp_master *key, uint64_t of);
 
 /* --- mikey_row_said.c ------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ struct said {
 /* False: no line of MIKEY, or media that it has no keys for. A line that is no base64 leaves the
  * message empty. */
 bool mikey_row_said(struct said *out, const struct sdp_media *m, const struct keying_in *in);
-/* Of a line, for is_same_offer() and what is saved. */
+/* Hash of an SDP line, for is_same_offer() and for saved calls. */
 uint64_t mikey_row_hash(struct str text);
 /* The number of a message's exchange. The same message in the same dialog is the same offer:
  * repeated, forked, or another of its m-lines. In another dialog it is a replay, and in the same

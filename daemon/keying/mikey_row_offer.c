@@ -8,7 +8,7 @@
 
 #include "base/secmem.h"
 
-/* What the request wants, or the operator. A leg that has MIKEY keeps it. */
+/* The use of MIKEY that the request wants, or else the operator. A leg that has MIKEY keeps it. */
 static enum mikey_use use_of(const struct keying_state *to, const struct keying_in *in)
 {
 	static const uint8_t ordered[] = {[NG_MIKEY_OFF] = MIKEY_USE_OFF,
@@ -123,7 +123,7 @@ static enum mikey_failure initiate(
 	return m->line.s ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
 }
 
-/* Where MIKEY is only wished for, a warning says why there is none. */
+/* If MIKEY is optional, a warning explains why it is missing. */
 static void no_message(struct keying_written *w, struct str why, const struct keying_in *in)
 {
 	struct keying_mikey *s = &w->to->mikey;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a terminal says of MIKEY, and the response to its message. The response waits in
- * mikey_host.h until the answer. */
+/* MIKEY in a terminal's SDP, and the response to its message. The response waits in mikey_host.h
+ * until the answer. */
 #include "keying/mikey_row_int.h"
 
 #include <errno.h>
@@ -161,8 +161,8 @@ static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
 	return !f && !list_fits(said, in->p) ? MIKEY_FAIL_SDP_IDS : f;
 }
 
-/* Where we have no key for the peer, or do not allow the mode, another keying may serve. Everything
- * else refuses the offer. */
+/* Another keying may serve if we have no key for the peer or do not allow the mode. Any other error
+ * refuses the offer. */
 static struct keying_error explained(const struct keying_error *before, enum mikey_failure f,
 	const struct mikey_run *run, const struct keying_in *in)
 {

@@ -106,7 +106,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	return KEYING_AGREES;
 }
 
-/* Of the answer's lines the first that has the tag and suite of an offered one, and which. */
+/* The first line of the answer with the tag and suite of an offered line, and that offered line. */
 static const struct sdp_line *answered(const struct keying_answer *a, const struct sdes **offered)
 {
 	const struct sdp_line *l = sdp_attr(a->media->lines, STR("crypto"));
@@ -122,8 +122,8 @@ static enum keying_result fail(struct keying_answer *a, const char *reason)
 	return KEYING_REFUSES;
 }
 
-/* Where the answerer's key is one that the offerer cannot join, that way is re-encrypted, the other
- * is passed through. */
+/* A direction is re-encrypted if the answerer's key is one that the offerer cannot join. The other
+ * direction is passed through. */
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	/* Both may send under one key: that is theirs to decide. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the operator decided about keying. */
+/* The operator's policy for keying. */
 #ifndef KEYING_POLICY_H
 #define KEYING_POLICY_H
 
@@ -13,8 +13,8 @@ struct preauth_policy {
 	enum preauth_scheme scheme; /* the one to offer */
 };
 
-/* Which suites and session parameters. A script that asks for one by name in its flags gets it
- * nevertheless: it is the operator's as well. */
+/* Allowed suites and session parameters. Flags of a script may name others, because the script
+ * belongs to the operator too. */
 struct sdes_policy {
 	uint8_t offer[SUITE_COUNT]; /* suites that we offer, in order; SUITE_PLAIN ends the list */
 	uint32_t accept;            /* bit per enum srtp_suite_id: what a terminal may offer us */
@@ -22,7 +22,7 @@ struct sdes_policy {
 	struct preauth_policy preauth;
 };
 
-/* What becomes of ZRTP where a request does not say it. */
+/* Treatment of ZRTP if a request does not say. */
 /* clang-format off */
 /* X(id, name) */
 #define ZRTP_POLICIES(X) \

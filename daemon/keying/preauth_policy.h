@@ -8,7 +8,7 @@
 #include "keying/keying.h"
 #include "srtp/preauth.h"
 
-/* What the key "preauth" of the request and the option --preauth allow. */
+/* Values of the request's key "preauth" and of the option --preauth. */
 bool keying_preauth_accepts(const struct keying_in *in);
 /* The scheme to offer; 0: none. in_force: the scheme in force with the terminal, or 0. It is
  * offered again, also where the policy only accepts. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which a=crypto lines of a terminal we could accept, and what the packet side needs of them. Pure.
- * RFC 4568 5.1, 6.3. */
+/* Selects the a=crypto lines of a terminal that we could accept, and converts them for the packet
+ * side. Pure. RFC 4568 5.1, 6.3. */
 #include "keying/sdes_lines.h"
 #include "base/secmem.h"
 

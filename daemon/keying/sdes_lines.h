@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What pass-through and SDES share: both read a=crypto lines, and both may answer with a key of
+/* Shared by pass-through and SDES: both read a=crypto lines, and both may answer with a key of
  * ours. */
 #ifndef KEYING_SDES_LINES_H
 #define KEYING_SDES_LINES_H
@@ -17,7 +17,7 @@ struct sdes_refused {    /* the first a=crypto line that was left out */
 	const char *why; /* constant */
 };
 
-/* Which of a media's a=crypto lines we could accept, in the terminal's order. */
+/* The a=crypto lines of a media that we could accept, in the terminal's order. */
 uint32_t sdes_lines(struct sdes out[SDES_MAX_LINES], struct sdes_bag *bag,
 	const struct sdp_media *m, const struct sdes_rules *rules, const struct keying_in *in,
 	struct sdes_refused *refused);
@@ -25,7 +25,7 @@ uint32_t sdes_lines(struct sdes out[SDES_MAX_LINES], struct sdes_bag *bag,
 /* NG_SDES_UN* that it has. */
 uint32_t sdes_params_of(const struct sdes *line);
 
-/* What the packet side needs of a terminal's line, or of a key of ours. */
+/* Parameters for the packet side, from a terminal's line or a key of ours. */
 void sdes_rx(struct srtp_params *out, const struct sdes *line, const struct sdes_bag *bag);
 void sdes_tx(struct srtp_params *out, const struct sdes_key *k);
 

@@ -6,7 +6,7 @@
 #include "keying/sdes_keys.h"
 #include "keying/sdes_lines.h"
 
-/* --- What terminals say ----------------------------------------------------------------------- */
+/* --- The terminal's SDP ----------------------------------------------------------------------- */
 
 static uint32_t params_of_key(const struct sdes_key *k)
 {
@@ -31,7 +31,7 @@ static uint32_t params_in_force(const struct keying_leg *l)
 		(l->rx->key[0].no_rtp_auth ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
 }
 
-/* Where the line stands that was refused, and why. */
+/* Names the refused line, and the reason. */
 static void explain(struct keying_error *e, const struct sdes_refused *r, struct pool *p)
 {
 	if (r->line)
@@ -154,15 +154,14 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 
 /* --- Answers of ours -------------------------------------------------------------------------- */
 
-/* Where the policy ranks a suite: the lower the better. */
+/* Rank of a suite in the policy, lowest first. */
 static uint32_t rank(const struct sdes_policy *policy, enum srtp_suite_id suite)
 {
 	uint32_t i = 0;
 
 	while (i < SUITE_COUNT && policy->offer[i] != SUITE_PLAIN && policy->offer[i] != suite)
 		i++;
-	/* What is not in its list comes behind that, in the order of the table, which is by
-	 * strength. */
+	/* Suites that are not in the list rank last, in the table's order, which is by strength. */
 	return i < SUITE_COUNT && policy->offer[i] == suite ? i : SUITE_COUNT + suite;
 }
 
@@ -179,7 +178,7 @@ static const struct sdes *choose_from(const struct keying_leg *l, enum srtp_suit
 
 		if (!(allowed >> s->master.suite & 1))
 			continue;
-		/* What is in force stays in force while it is offered. */
+		/* A line in force stays in force while it is offered. */
 		if (l->active && s->master.suite == srtp_params_suite(l->tx) && s->tag == o->tx_tag)
 			return s;
 		r = s->master.suite == prefer ? 0 : 1 + rank(policy, s->master.suite);
@@ -191,7 +190,7 @@ static const struct sdes *choose_from(const struct keying_leg *l, enum srtp_suit
 	return best;
 }
 
-/* Which line of the offer to answer: what is in force; else prefer, the suite that the other side
+/* The line of the offer to answer: the one in force; else prefer, the suite that the other side
  * accepted; else the first in the policy's order, which is the strongest. Flags of the answer,
  * only- and no-, choose among the lines (as long as they leave any: flags meant for the other side
  * must not end the call). NULL if there is none. */
@@ -421,7 +420,7 @@ static bool is_sound(const struct keying_state *state)
 	return sound;
 }
 
-/* --- Keys that are not in force --------------------------------------------------------------- */
+/* --- Retired keys ----------------------------------------------------------------------------- */
 
 static const struct keying_key *our_key(const struct keying_state *s, uint32_t n)
 {

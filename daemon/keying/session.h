@@ -23,8 +23,8 @@ struct session_ice {
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
 	uint8_t peer;       /* another number is another terminal: earlier pairs end */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
-	/* Of the generation before, which the terminal may still use; empty: none. Needed only by a
-	 * restored session. */
+	/* Credentials of the generation before, which the terminal may still use; empty: none.
+	 * Needed only by a restored session. */
 	char prev_ufrag[SESSION_UFRAG], prev_pwd[SESSION_PWD];
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;
@@ -96,7 +96,7 @@ struct session_cfg {
 	struct endpoint local[SESSION_LOCALS][2];
 	/* Signalled; without ICE, packets go there. */
 	struct endpoint remote[2];
-	struct endpoint selected[2]; /* restored: the pairs of before, family 0 = none */
+	struct endpoint selected[2]; /* restored: the previous process's pairs, family 0 = none */
 	uint8_t selected_at[2];      /* place in local of each pair's address */
 	struct session_ice ice;
 	struct session_dtls dtls;
@@ -112,7 +112,7 @@ enum session_event_kind {
 	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
 	SESSION_ABSENT, /* the peer does not speak ZRTP */
 	SESSION_CLEAR,  /* the peer ended SRTP by GoClear */
-	/* Set by the call model: the exchange failed, and media go on in clear, as the request
+	/* Set by the call model: the exchange failed, and media continue in clear, as the request
 	 * allows. */
 	SESSION_FALLBACK,
 };

@@ -13,7 +13,7 @@
 
 struct keying_key { /* a key of ours that a terminal knows, by which it receives */
 	struct srtp_master master;
-	/* was in force once: its packet indexes must go on, or it must never be used again */
+	/* was in force once: it continues with its packet indexes, or is never used again */
 	bool used;
 	uint32_t slot; /* where they are kept, 0 = it was never in force (call/past_keys.c) */
 };
@@ -51,6 +51,7 @@ struct keying_dtls_said { /* what a terminal says (RFC 8842) */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
+	uint8_t preauth;    /* as sdp_dtls.preauth; in force: the scheme agreed on */
 	struct dtls_fingerprints prints;
 };
 
@@ -59,6 +60,7 @@ struct keying_dtls {
 	struct keying_dtls_said in_force; /* what the association in force was agreed with */
 	bool asked;                       /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
+	uint8_t asked_preauth;            /* and this scheme of SRTP+; 0: none */
 	bool passive;                     /* we leave the terminal the client's role */
 	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association; /* counts them */
@@ -97,7 +99,7 @@ struct keying_mikey {
 	uint32_t ours_n;
 	/* In force. */
 	uint64_t used_hash; /* of the terminal's message; 0: ours */
-	uint64_t used;      /* the terminal's exchange; 0: one of ours, or of before a restart */
+	uint64_t used;      /* the terminal's exchange; 0: ours, or older than a restart */
 	uint8_t mode;       /* enum mikey_mode */
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
 };

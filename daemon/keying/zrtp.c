@@ -287,7 +287,7 @@ static int on_conf2_ack(struct zrtp *z)
 	return 0;
 }
 
-/* Anybody could have sent it: the exchange goes on, and fails when its timer ends. */
+/* An attacker could have sent it: the exchange continues, and fails when its timer ends. */
 static int on_error(struct zrtp *z, const uint8_t *m)
 {
 	zrtp_reply_empty(z, ZRTP_M_ERROR_ACK);

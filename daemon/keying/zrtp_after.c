@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an open exchange can do: further streams, GoClear, SASrelay, Ping (RFC 6189 4.7.2, 5.11 to
+/* Functions of an open exchange: further streams, GoClear, SASrelay, Ping (RFC 6189 4.7.2, 5.11 to
  * 5.16, 7.3). */
 #include "keying/zrtp_int.h"
 

@@ -27,7 +27,7 @@ static enum zrtp_agreement agreement(const struct zrtp *z)
 	return (enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT];
 }
 
-/* --- Ours ------------------------------------------------------------------------------------- */
+/* --- Our Commit ------------------------------------------------------------------------------- */
 
 static int add_proof(struct zrtp *z, struct zrtp_msg *m)
 {

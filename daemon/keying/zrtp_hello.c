@@ -55,7 +55,7 @@ int zrtp_alg_find(const struct zrtp *z, enum zrtp_kind kind, const uint8_t name[
 	return -1;
 }
 
-/* --- Ours ------------------------------------------------------------------------------------- */
+/* --- Our Hello -------------------------------------------------------------------------------- */
 
 static int images(struct zrtp *z)
 {
@@ -238,7 +238,7 @@ static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 	return false;
 }
 
-/* The agreement can be used now: Mult and Prsh need a secret of before. */
+/* The agreement can be used now: Mult and Prsh need a retained secret. */
 static bool is_possible(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 {
 	bool shared = z->has_secrets && z->secrets.has_rs1 && !z->needs_values;

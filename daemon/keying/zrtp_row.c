@@ -10,7 +10,7 @@
 #include "keying/zrtp_self.h"
 #include "keying/zrtp_store.h"
 
-/* --- What the request and the operator want --------------------------------------------------- */
+/* --- Settings of request and operator --------------------------------------------------------- */
 
 /* One of NG_ZRTP_MODES, towards the terminal of this state. A leg keeps what is in force. */
 static uint32_t mode(const struct keying_state *s, const struct keying_in *in)
@@ -150,7 +150,7 @@ static bool is_same_offer(
 	return sdp_zrtp_eq(&now, &s->zrtp.offered);
 }
 
-/* The offerer's own line goes on where nothing else is wanted. */
+/* The offerer's own line is kept if nothing else is wanted. */
 static enum keying_result pass_on(struct keying_offer *o, const struct keying_in *in)
 {
 	const struct keying_state *from = o->from.state;
@@ -267,15 +267,45 @@ static enum keying_result passed(
 	return KEYING_AGREES;
 }
 
+/* The terminal was offered RTP, and announces ZRTP on its own. The flags of an answer are about the
+ * offerer, so only the policy counts. */
+static bool announces_alone(
+	const struct keying_state *s, const struct sdp_zrtp *theirs, const struct keying_in *in)
+{
+	return theirs->given && in->host->zrtp &&
+		(s->in_force == KEYING_ZRTP || s->in_force == KEYING_NONE) &&
+		in->host->zrtp_policy == ZRTP_POLICY_TERMINATE;
+}
+
+/* Our Hello was not announced to it, which RFC 6189 8.1 leaves to each party. */
+static bool take_up(struct keying_state *s, const struct keying_in *in)
+{
+	if (s->in_force == KEYING_ZRTP)
+		return true; /* the same answer again, as in 183 and 200 */
+	if (!s->zrtp.unused) {
+		if (!draw_seed(&s->zrtp, in))
+			return false;
+		s->zrtp.exchange++;
+	}
+	s->zrtp.flags = NG_ZRTP_TERMINATE;
+	return true;
+}
+
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_state *s = a->answerer.state;
 	const struct sdp_media *m = a->media;
 	struct sdp_zrtp theirs;
 
-	if (sdp_proto_is_secure(m->proto) || !(s->zrtp.asked || s->zrtp.passed))
+	if (sdp_proto_is_secure(m->proto))
 		return KEYING_PASSES;
 	sdp_zrtp_read(&theirs, in->sdp, m);
+	if (!s->zrtp.asked && !s->zrtp.passed && !announces_alone(s, &theirs, in))
+		return KEYING_PASSES;
+	if (!s->zrtp.asked && !s->zrtp.passed && !take_up(s, in)) {
+		a->error = nomem();
+		return KEYING_REFUSES;
+	}
 	if (s->zrtp.passed)
 		return passed(a, &theirs, in);
 	if (!theirs.given && s->sdes.suites && sdp_attr(m->lines, STR("crypto")))

@@ -10,7 +10,7 @@
 #include "base/secmem.h"
 
 #define NONE UINT32_MAX
-/* Of a saved entry: ZID, expiry, and of both sets the SAS hash, the flags and the secrets. */
+/* Length of a saved entry: ZID, expiry, and both sets of SAS hash, flags and secrets. */
 #define SECRETS_LEN (ZRTP_SAS_HASH + 1u + 4u * ZRTP_SECRET)
 #define ENTRY_LEN   (ZRTP_ZID + 8u + 2u * SECRETS_LEN)
 #define HEAD_LEN    (4u + ZRTP_ZID + 4u)
@@ -22,7 +22,7 @@ struct entry {
 	uint64_t until_s;            /* UINT64_MAX: never expires */
 	struct zrtp_secrets secrets; /* no has_rs1: none yet */
 	struct zrtp_secrets aside;   /* of a mismatch; no has_rs1: none */
-	/* Of the exchanges that left them. */
+	/* SAS hashes of the exchanges that made the secrets. */
 	uint8_t sas_hash[ZRTP_SAS_HASH], aside_hash[ZRTP_SAS_HASH];
 	uint32_t chain;        /* of the same bucket, or of free entries */
 	uint32_t newer, older; /* by last use */

@@ -36,8 +36,8 @@ struct zrtp_kept { /* results of an exchange that are kept */
 	 * until zrtp_store_verify(). */
 	bool mismatched;
 };
-/* Verified secrets are replaced only by an exchange that began with them, or with those of before
- * them. Other secrets are put aside, as those of a mismatch are. */
+/* Verified secrets are replaced only by an exchange that began with them or with their
+ * predecessors. Other secrets are kept aside, like those of a mismatch. */
 void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	const struct zrtp_kept *what);
 /* This SAS was compared, or not after all. Secrets of its exchange that were put aside come into

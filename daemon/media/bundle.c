@@ -182,3 +182,16 @@ int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint
 
 	return grown == INT32_MIN ? 0 : grown;
 }
+
+bool media_bundle_is_for(
+	struct media *m, const struct arena *a, struct note *n, const struct xc_job *j)
+{
+	uint32_t port = m->in_stream[n->in], bit;
+
+	if (n->copy_of == MEDIA_NONE)
+		n->named =
+			media_bundle_named(m, port, a->out + j->out_off, j->hdr_len + j->body_len);
+	bit = media_bundle_bit(m, port, n->stream);
+	return n->copy_of == MEDIA_NONE ? !n->named || n->named & bit
+					: m->note[n->copy_of].named & bit;
+}

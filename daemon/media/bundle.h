@@ -67,5 +67,8 @@ uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line);
 
 /* Forgets all SSRCs. */
 void media_bundle_reset(struct media *m, uint32_t port);
+/* RTCP of a bundle that was received: whether it goes to this note's m-line. */
+bool media_bundle_is_for(
+	struct media *m, const struct arena *a, struct note *n, const struct xc_job *j);
 
 #endif

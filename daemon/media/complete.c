@@ -4,9 +4,9 @@
  * one burst, both authenticate, and the second is dropped here. */
 #include <assert.h>
 
-#include "batch/law.h"
 #include "layout.h"
 #include "media/again.h"
+#include "media/audio.h"
 #include "media/attack.h"
 #include "media/bundle.h"
 #include "media/jump.h"
@@ -15,13 +15,13 @@
 #include "media/prefetch.h"
 #include "media/rename.h"
 #include "media/roc.h"
+#include "media/seal.h"
 #include "media/short_tag.h"
 #include "media/source.h"
 #include "media/ssrc.h"
 #include "media/state.h"
 #include "media/tags.h"
 #include "packet/arena.h"
-#include "srtp/ref.h"
 
 static void tell_index(struct media *m, const struct note *n, const struct ssrc_state *s)
 {
@@ -85,7 +85,7 @@ static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note
 /* The sequence number is unchecked so far: for authenticated SRTP, rx_commit() checked it. */
 static inline bool tx_unproved(const struct note *n)
 {
-	return !n->rx->rx.srtp || n->rx->rx.pass;
+	return (!n->rx->rx.srtp || n->rx->rx.pass) && !n->ours;
 }
 
 /* Sends each (outbound key, SSRC, index) at most once: reused keystream reveals both packets. A
@@ -238,100 +238,6 @@ static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_
 				  : PACKET_DROP_STALE;
 }
 
-/* SRTCP after a restart: renames SSRCs in the decrypted packet in arena.out, then encrypts it.
- * Senders get new SSRCs. Reports to a source name the SSRCs it sends; copies to listeners keep the
- * new ones. The SRTCP ceiling limits how often this happens. */
-static void seal_rtcp(
-	const struct arena *a, const struct note *n, const struct xc_job *j, bool is_copy)
-{
-	uint8_t *p = a->out + j->out_off;
-	uint64_t key = n->tx->cfg->rename;
-	size_t len = (size_t)j->hdr_len + j->body_len;
-	struct xc_job seal = {.tx_index = j->tx_index,
-		.rx_key = j->tx_key, /* plain */
-		.tx_key = n->seal,
-		.hdr_len = j->hdr_len,
-		.body_len = j->body_len,
-		.rx_tag_off = (uint32_t)len,
-		.tx_tag_off = j->tx_tag_off,
-		.flags = j->flags & (XC_JOB_RTCP | XC_JOB_TX_CLEAR)};
-
-	if (key && n->rx->rx.srtp)
-		media_rename_rtcp(key, p, len, true);
-	if (key && n->rx->rx.srtp && !is_copy)
-		media_rename_rtcp(key, p, len, false);
-	seal.ssrc = be32(p + 4);
-	(void)srtp_ref_job(&seal, a->key, p, p); /* input is plain: authentication cannot fail */
-}
-
-/* Converts the decrypted packet without its padding (RFC 3550 5.1). */
-static void convert(const struct note *n, uint8_t *p, const struct xc_job *j)
-{
-	uint32_t len = j->body_len, padding = p[0] & RTP_P_BIT && len ? p[j->hdr_len + len - 1] : 0;
-
-	p[1] ^= (uint8_t)XC_FLIP(n->convert);
-	if (padding <= len)
-		law_bytes(p + j->hdr_len, len - padding, XC_LAW(n->convert));
-}
-
-/* Changes the decrypted packet in arena.out: converts it, writes the MID into it, or changes the
- * block at its end. Adapts the job, and encrypts the packet. False: encryption failed. */
-static bool seal_rtp(
-	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
-{
-	uint8_t *p = a->out + j->out_off;
-	struct xc_job seal;
-
-	if (n->block)
-		media_tag_cut(n, j);
-	if (n->convert)
-		convert(n, p, j);
-	if (n->block)
-		media_tag_append(a, n, j);
-	if (n->mid)
-		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
-	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
-	if (!n->seal)
-		return true;
-	seal = (struct xc_job){.tx_index = j->tx_index,
-		.tx_key = n->seal, /* from plain */
-		.hdr_len = j->hdr_len,
-		.body_len = j->body_len,
-		.rx_tag_off = j->hdr_len + j->body_len,
-		.tx_tag_off = j->tx_tag_off,
-		.ssrc = media_sent_ssrc(j),
-		.flags = j->flags & XC_JOB_TX_CLEAR};
-	put_be32(p + 8, seal.ssrc);
-	return srtp_ref_job(&seal, a->key, p, p) == XC_OK;
-}
-
-/* Removes feedback from the decrypted packet in arena.out, and writes the matching job. False: the
- * packet is empty now. */
-static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)
-{
-	size_t len = (size_t)j->hdr_len + j->body_len;
-
-	len = rtcp_drop_feedback(a->out + j->out_off, len);
-	if (len < j->hdr_len)
-		return false;
-	j->body_len = (uint32_t)len - j->hdr_len;
-	j->tx_tag_off = (uint32_t)len + n->tx->rtcp_tail[true].tag;
-	return true;
-}
-
-/* RTCP of a bundle that was received: whether it goes to this note's m-line. */
-static bool is_for(struct media *m, const struct arena *a, struct note *n, const struct xc_job *j)
-{
-	uint32_t port = m->in_stream[n->in], bit;
-
-	if (n->copy_of == MEDIA_NONE)
-		n->named =
-			media_bundle_named(m, port, a->out + j->out_off, j->hdr_len + j->body_len);
-	bit = media_bundle_bit(m, port, n->stream);
-	return n->copy_of == MEDIA_NONE ? !n->named || n->named & bit
-					: m->note[n->copy_of].named & bit;
-}
-
 /* What the engine made of a job. */
 struct result {
 	const struct xc_job *job;
@@ -354,7 +260,7 @@ static uint8_t destination(struct media *m, const struct note *n, uint32_t by, u
 {
 	const struct media_stream *target = &m->stream[by];
 
-	if (n->copy_of == MEDIA_NONE && m->stream[n->stream].cfg.early &&
+	if (n->copy_of == MEDIA_NONE && !n->ours && m->stream[n->stream].cfg.early &&
 		!media_early_turn(m, n->stream, n->to, now_ns))
 		return PACKET_DROP_INACTIVE;
 	if (target->look && !media_may_leave(m, by, now_ns))
@@ -362,69 +268,44 @@ static uint8_t destination(struct media *m, const struct note *n, uint32_t by, u
 	return reachable(&target->learn.remote) ? PACKET_SENT : PACKET_DROP_NO_DESTINATION;
 }
 
-static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
-	struct packet_in *in, struct result r, struct packet_out *out)
+/* Commits and finishes a packet that may be sent. came: its job as it was prepared. */
+static uint8_t leave(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, const struct xc_job *came, struct packet_out *out)
 {
-	const struct xc_job *j = r.job;
-	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE, heard = is_copy && !n->bundle;
-	uint32_t by; /* stream that provides the port and destination */
-	const struct xc_job *came;
-	struct xc_job found, changed; /* instead of *j */
-	uint8_t v;
+	uint32_t by = media_bundle_port(m, n->to); /* stream with the port and destination */
+	const struct media_stream *target = &m->stream[by];
+	const struct xc_job *j = came;
+	struct xc_job changed; /* instead of *j */
+	uint8_t v = destination(m, n, by, in->t_ns);
 
-	if (n->other)
-		return r.status == XC_OK ? complete_other(m, a, n, in, j, out)
-					 : media_drop(m, n->stream, PACKET_DROP_BAD_TAG);
-
-	if (r.status != XC_OK) {
-		found = *j;
-		if (fresh(m, n->stream) && media_roc_find(m, a, n, in, &found)) {
-			j = &found;
-			r.status = XC_OK;
-		}
-	}
-	came = j;
-	v = is_copy ? receive_copy(m, n, r.status) : receive(m, a, n, in, j, r.status);
-	if (is_copy && !m->note[n->copy_of].received)
-		return v; /* counted at the receiving stream */
-	if (n->bundle && !n->passed &&
-		m->note[is_copy ? n->copy_of : (uint32_t)(n - m->note)].received &&
-		!is_for(m, a, n, j))
-		return PACKET_JOB;
-	if (v == PACKET_JOB)
-		return v; /* only listeners get it */
 	if (v != PACKET_SENT)
-		return media_drop(m, n->stream, v);
-	by = media_bundle_port(m, n->to);
-	target = &m->stream[by];
-	v = destination(m, n, by, in->t_ns);
-	if (v != PACKET_SENT)
-		return media_drop(m, n->stream, v);
+		return v;
 	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !heard &&
 		!n->passed) {
 		changed = *j;
-		if (!cut_feedback(a, n, &changed))
-			return media_drop(m, n->stream, PACKET_DROP_FEEDBACK);
+		if (!media_cut_feedback(a, n, &changed))
+			return PACKET_DROP_FEEDBACK;
 		j = &changed;
 	}
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != PACKET_SENT)
-		return media_drop(m, n->stream, v);
+		return v;
 	if (n->mid || n->convert || n->block) {
 		changed = *j;
-		if (!seal_rtp(m, a, n, &changed))
-			return media_drop(m, n->stream, PACKET_DROP_STALE);
+		if (!media_seal_rtp(m, a, n, &changed))
+			return PACKET_DROP_STALE;
 		j = &changed;
 	} else if (n->seal) {
-		seal_rtcp(a, n, j, heard);
+		media_seal_rtcp(m, a, n, j, heard);
 	}
 	if (target->cfg.bundle && !(j->flags & XC_JOB_RTCP))
 		media_bundle_sent(m, by, n->to, media_sent_ssrc(j));
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
-	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed && !media_end_to_end(m, n->stream))
+	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed && !n->ours &&
+		!media_end_to_end(m, n->stream))
 		media_rtcp_seen(m, a, n, in, came);
-	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp)
+	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp && !n->ours)
 		media_rename_rtcp(
 			n->tx->cfg->rename, a->out + j->out_off, j->hdr_len + j->body_len, false);
 	*out = (struct packet_out){
@@ -438,6 +319,54 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	if (n->tx->tx.tagged && !(j->flags & XC_JOB_RTCP))
 		media_tag_write(m, a, n->tx, j, out->len);
 	return PACKET_SENT;
+}
+
+/* A packet of an audio session. */
+static uint8_t complete_ours(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, struct result r, struct packet_out *out)
+{
+	uint8_t v = r.status != XC_OK ? PACKET_DROP_BAD_TAG
+		: !fresh(m, n->to)    ? PACKET_DROP_STALE
+				      : leave(m, a, n, in, r.job, out);
+
+	return v == PACKET_SENT ? v : media_drop(m, n->to, v);
+}
+
+static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
+	struct packet_in *in, struct result r, struct packet_out *out)
+{
+	const struct xc_job *j = r.job;
+	bool is_copy = n->copy_of != MEDIA_NONE;
+	struct xc_job found; /* instead of *j */
+	uint8_t v;
+
+	if (n->ours)
+		return complete_ours(m, a, n, in, r, out);
+	if (n->other)
+		return r.status == XC_OK ? complete_other(m, a, n, in, j, out)
+					 : media_drop(m, n->stream, PACKET_DROP_BAD_TAG);
+
+	if (r.status != XC_OK) {
+		found = *j;
+		if (fresh(m, n->stream) && media_roc_find(m, a, n, in, &found)) {
+			j = &found;
+			r.status = XC_OK;
+		}
+	}
+	v = is_copy ? receive_copy(m, n, r.status) : receive(m, a, n, in, j, r.status);
+	if (is_copy && !m->note[n->copy_of].received)
+		return v; /* counted at the receiving stream */
+	if (n->bundle && !n->passed &&
+		m->note[is_copy ? n->copy_of : (uint32_t)(n - m->note)].received &&
+		!media_bundle_is_for(m, a, n, j))
+		return PACKET_JOB;
+	if (v == PACKET_JOB)
+		return v; /* only listeners get it */
+	if (v == PACKET_AUDIO)
+		return media_audio_give(m, a, n, in, j);
+	if (v == PACKET_SENT)
+		v = leave(m, a, n, in, j, out);
+	return v == PACKET_SENT ? v : media_drop(m, n->stream, v);
 }
 
 /* Like reachable(), inlined. */
@@ -525,6 +454,18 @@ static uint8_t complete_other_way(struct media *m, const struct arena *a, struct
 	return complete(m, a, n, in, r, out);
 }
 
+/* In two steps, because the second reads the line of the first. */
+static inline void prefetch_tags(
+	const struct media *m, const struct arena *a, const struct batch *b, uint32_t k)
+{
+	uint32_t far = k + MEDIA_PREFETCH_JOBS, near = k + MEDIA_PREFETCH_JOBS / 2;
+
+	if (far < b->n)
+		media_prefetch_tags_job(m, &m->note[far], &b->job[far]);
+	if (near < b->n)
+		media_prefetch_tags_more(m, a, &m->note[near], &b->job[near]);
+}
+
 /* tagged is constant where this is inlined: some contexts have SRTP+ tags. */
 static inline __attribute__((always_inline)) uint32_t complete_burst(struct media *m,
 	const struct arena *a, struct packet_in *in, const struct batch *b, struct packet_out *out,
@@ -542,8 +483,8 @@ static inline __attribute__((always_inline)) uint32_t complete_burst(struct medi
 
 		if (ahead < b->n)
 			media_prefetch_jobs(m, &m->note[ahead]);
-		if (tagged && ahead < b->n)
-			media_prefetch_tags_job(m, &m->note[ahead], &b->job[ahead]);
+		if (tagged)
+			prefetch_tags(m, a, b, k);
 		if (note->fast && b->status[k] == XC_OK && unchanged &&
 			fast_path(m, a, note, p, &b->job[k], &out[outs]))
 			v = PACKET_SENT;

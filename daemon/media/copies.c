@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of prepare.c: decides which gates block or silence a packet. Creates the jobs for silence
+/* Called by prepare.c: decides which gates block or silence a packet. Creates the jobs for silence
  * and for listeners, and assigns their output slots. */
 #include "media/bundle.h"
 #include "media/draft.h"
@@ -192,7 +192,8 @@ uint32_t media_bundle_copies(
 		uint32_t to = m->stream[line].cfg.rtcp_to;
 
 		if (line == d->note->stream || to == MEDIA_NONE || !m->stream[to].set ||
-			d->note->passed || !copy(&from, to, false, &m->note[at + n], &job[at + n]))
+			m->stream[line].cfg.audio || d->note->passed ||
+			!copy(&from, to, false, &m->note[at + n], &job[at + n]))
 			continue;
 		m->note[at + n].stream = line;
 		m->note[at + n].copy_of = own;

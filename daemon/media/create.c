@@ -128,16 +128,19 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->ahead = bigmem_alloc(1, sizeof(*m->ahead));
 	m->tags = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags));
+	m->tags_windows = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags_windows));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
+	m->ours = lines_alloc(1, sizeof(*m->ours));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
 		!m->key || !m->epochs || !m->again || !m->attacks || !m->watch || !m->bundle ||
-		!m->ahead || !m->tags) {
+		!m->ahead || !m->tags || !m->tags_windows || !m->ours) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < cells; i++)
 		m->by_port[i] = MEDIA_NONE;
+	m->ours->rx.set = m->ours->tx.set = true;
 	*out = m;
 	return 0;
 }
@@ -164,7 +167,9 @@ void media_destroy(struct media *m)
 	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
 	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
 	bigmem_free(m->tags, m->cfg.max_ctx, sizeof(*m->tags));
+	bigmem_free(m->tags_windows, m->cfg.max_ctx, sizeof(*m->tags_windows));
 	free(m->epochs);
+	free(m->ours);
 	free(m->attacks);
 	free(m);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A packet while prepare.c and copies.c build its jobs. */
+/* A packet while prepare.c, leave.c and copies.c build its jobs. */
 #ifndef MEDIA_DRAFT_H
 #define MEDIA_DRAFT_H
 
 #include "layout.h"
+#include "media/keys.h"
 #include "media/state.h"
 #include "packet/arena.h"
 
@@ -31,6 +32,15 @@ static inline uint8_t draft_drop(struct draft *d, enum packet_verdict why)
 	return media_drop(d->m, d->note->stream, why);
 }
 
+/* Finds the session keys for this index: with a key derivation rate they may be missing. */
+static inline uint8_t draft_slot(
+	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
+{
+	*slot = media_key_slot(
+		d->m, d->a, w, key, (struct media_key_use){index, d->in[d->at].t_ns, d->rtcp});
+	return *slot == MEDIA_NONE ? draft_drop(d, PACKET_DROP_KEY_EPOCH) : PACKET_JOB;
+}
+
 enum gate { OPEN, QUIET, SHUT };
 
 /* --- copies.c --------------------------------------------------------------------------------- */
@@ -49,10 +59,12 @@ uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t
 uint32_t media_bundle_copies(
 	struct draft *d, struct xc_job *job, uint32_t own, uint32_t at, uint32_t end);
 
-/* --- prepare.c -------------------------------------------------------------------------------- */
+/* --- leave.c ---------------------------------------------------------------------------------- */
 
 /* Fills in index, key and tag offset of the sent packet, for d.tx. Returns PACKET_JOB, or a drop
  * verdict. */
 uint8_t media_leave(struct draft *d);
+/* Before media_leave(): G.711 for a terminal that has the other law. */
+void media_leave_convert(struct draft *d);
 
 #endif

@@ -182,6 +182,9 @@
 	X(uint8_t, side, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* of the session that has them; its packets carry the same number */ \
 	X(uint32_t, side_serial, , BY_VALUE, ANY, ANY, NOT_SAVED) \
+	/* Serial of the audio session that gets its RTP and RTCP (packet/audio.h); 0 = none. Its \
+	 * sessions are made again after a restart. */ \
+	X(uint32_t, audio, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
 	/* not answered yet, see media_early_turn() */ \
 	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early))) \
 	/* BUNDLE (RFC 9143, bundle.c): handle + 1 of the stream whose port, source and destination \

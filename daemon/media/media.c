@@ -141,7 +141,7 @@ static void tags_set(struct media *m, struct media_ctx *c, const struct media_ct
 			old->tx.preauth != cfg->tx.preauth ||
 			old->rx.preauth_slot != cfg->rx.preauth_slot ||
 			old->tx.preauth_slot != cfg->tx.preauth_slot))
-		media_tags_forget(m, (uint32_t)(c - m->ctx), &cfg->rx);
+		media_tags_forget(m, (uint32_t)(c - m->ctx), cfg);
 }
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)

@@ -13,6 +13,7 @@
 #include "batch/engine.h"
 #include "media/fields.h"
 #include "packet/arena.h"
+#include "packet/audio.h"
 #include "packet/guard.h"
 #include "packet/packet.h"
 #include "packet/side.h"
@@ -268,11 +269,20 @@ struct media_config {
 	/* Side channel for packets of streams with "side". NULL: treats "side" as 0. Outlives the
 	 * media. */
 	struct side_channel *side;
+	/* Audio channels, one per codec thread: a session uses channel serial % audio_threads. They
+	 * outlive the media. NULL: streams with "audio" drop all packets. */
+	struct audio_channel *const *audio;
+	uint32_t audio_threads;
 	/* Called by complete for an authentic packet of a stream with a tap. The packet is in
 	 * arena.in, under the key that the job names. NULL: nothing is recorded. */
 	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 		const struct xc_job *j);
 	void *tap_arg;
+	/* Encrypts a packet from arena.in to arena.out, and returns the status. complete.c calls it
+	 * for packets that it changed after decryption. NULL: the reference cipher, which is slow.
+	 */
+	uint32_t (*seal)(void *arg, struct xc_job *j);
+	void *seal_arg;
 };
 
 /* Usage of one master key; relaxed, any thread. */
@@ -329,6 +339,20 @@ enum media_side_result {
 };
 enum media_side_result media_side_out(struct media *m, const struct arena *a, uint32_t slot,
 	const struct side_packet *p, struct packet_out *out);
+/* Worker thread, between bursts. Takes up to max packets of audio sessions from the codec threads'
+ * channels, and moves them to in[] and to the arena's slots from "first" on. Drops packets of ended
+ * sessions. Returns the number of packets, a burst for media_audio_prepare(). Steering gets no
+ * verdicts for them. */
+uint32_t media_audio_take(
+	struct media *m, const struct arena *a, uint32_t first, struct packet_in *in, uint32_t max);
+/* Does for these packets what media_prepare() does for others. */
+uint32_t media_audio_prepare(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, struct xc_job *job);
+/* Worker thread: whether a codec thread has packets to send. */
+bool media_audio_waits(const struct media *m);
+/* Worker thread, after media_complete(): wakes codec threads that received packets. */
+void media_audio_flush(struct media *m);
+
 /* Any thread: packets given to the keying thread, of all streams. */
 uint64_t media_side_count(const struct media *m, enum side_kind k);
 

@@ -106,8 +106,7 @@ void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uin
 	take_step(m, in, n, at + 4 * d, PORTS);
 }
 
-void media_prefetch_tags(const struct media *m, const struct arena *a, const struct packet_in *in,
-	uint32_t n, uint32_t at)
+void media_prefetch_tags(const struct media *m, uint32_t n, uint32_t at)
 {
 	uint32_t i = at + MEDIA_PREFETCH, stream;
 	const struct media_ctx *c;
@@ -115,20 +114,59 @@ void media_prefetch_tags(const struct media *m, const struct arena *a, const str
 	if (i >= n || (stream = m->in_stream[i]) == MEDIA_NONE)
 		return;
 	c = ctx_of(m, stream);
-	if (!c->rx.tagged)
-		return;
-	ask_write(media_line_tags(m, (uint32_t)(c - m->ctx)));
-	ask(media_line_tag(m, (uint32_t)(c - m->ctx), be16(a->in + in[i].in_off + 2)));
+	if (c->rx.tagged)
+		ask_write(media_line_tags(m, (uint32_t)(c - m->ctx)));
 }
 
 void media_prefetch_tags_job(const struct media *m, const struct note *n, const struct xc_job *j)
 {
 	if (!n->fast_tagged)
 		return;
-	if (n->rx->rx.tagged) {
+	if (n->rx->rx.tagged)
 		ask_write(media_line_tags(m, (uint32_t)(n->rx - m->ctx)));
-		ask_write((uint8_t *)media_line_tags(m, (uint32_t)(n->rx - m->ctx)) + 64);
-	}
 	if (n->tx->tx.tagged)
 		ask_write(media_line_sent(m, (uint32_t)(n->tx - m->ctx), media_sent_ssrc(j)));
+}
+
+/* The lines of the key that the scheme needs. */
+ASK ask_key(const struct arena *a, uint32_t slot, uint32_t scheme)
+{
+	const uint8_t *p = (const uint8_t *)&a->key[slot];
+
+	ask(p);
+	for (uint32_t at = 64; at < sizeof(struct preauth_key); at += 64)
+		if (scheme != PREAUTH_HEADER_SIPHASH)
+			ask(p + at);
+}
+
+/* One packet in PREAUTH_GROUP: its window, and the tags of the next group. */
+ASK ask_window(const struct media *m, const struct arena *a, uint32_t ctx, const struct xc_job *j)
+{
+	const struct tags_next *t = &m->tags[ctx].rx;
+	struct tags_window *w = m->tags_windows[ctx].of;
+
+	ask_write(w);
+	ask_write((uint8_t *)w + 64);
+	ask(&w->w.tag[(j->rx_index + 1) % PREAUTH_WINDOW]);
+	if (j->rx_index % 32 == PREAUTH_GROUP - 1) /* tags will be computed */
+		ask_key(a, t->slot, t->scheme);
+}
+
+void media_prefetch_tags_more(
+	const struct media *m, const struct arena *a, const struct note *n, const struct xc_job *j)
+{
+	const struct tags_sent *t;
+	uint32_t rx, tx;
+
+	if (!n->fast_tagged)
+		return;
+	rx = (uint32_t)(n->rx - m->ctx);
+	tx = (uint32_t)(n->tx - m->ctx);
+	if (n->rx->rx.tagged && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
+		ask_window(m, a, rx, j);
+	if (!n->tx->tx.tagged)
+		return;
+	t = media_line_sent(m, tx, media_sent_ssrc(j));
+	if (!media_tag_is_ready(t, j))
+		ask_key(a, t->slot, t->scheme);
 }

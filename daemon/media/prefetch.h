@@ -16,16 +16,13 @@ void media_prefetch_begin(struct media *m, const struct packet_in *in, uint32_t 
 void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uint32_t at);
 
 /* Prefetches what complete needs of a job: the tables of a large burst exceed the L1 cache. */
-/* The same for the lines of SRTP+ tags: call it in addition, where contexts have tags. */
-void media_prefetch_tags(const struct media *m, const struct arena *a, const struct packet_in *in,
-	uint32_t n, uint32_t at);
-void media_prefetch_tags_jobs(const struct media *m, const struct note *n, const struct xc_job *j);
 void media_prefetch_jobs(const struct media *m, const struct note *n);
 
-/* The lines of SRTP+ tags. Call them in addition, before each packet and each job, in workers that
- * have contexts with tags. */
-void media_prefetch_tags(const struct media *m, const struct arena *a, const struct packet_in *in,
-	uint32_t n, uint32_t at);
+/* The lines of SRTP+ tags, in workers that have contexts with tags. Call the first before each of
+ * the n packets of a burst, and the others before each job. "more" reads what "job" prefetched. */
+void media_prefetch_tags(const struct media *m, uint32_t n, uint32_t at);
 void media_prefetch_tags_job(const struct media *m, const struct note *n, const struct xc_job *j);
+void media_prefetch_tags_more(
+	const struct media *m, const struct arena *a, const struct note *n, const struct xc_job *j);
 
 #endif

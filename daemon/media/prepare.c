@@ -22,9 +22,7 @@
 #include "media/tags.h"
 #include "packet/arena.h"
 
-enum { PLAIN_RTCP = 1 }; /* key slot */
-
-/* --- Which way? ------------------------------------------------------------------------------- */
+/* --- Route ------------------------------------------------------------------------------------ */
 
 /* Receives a packet that cannot be forwarded. A terminal may send while on hold, and its index must
  * be tracked: three minutes of G.711 are half a cycle of sequence numbers. Its source is learned
@@ -130,6 +128,11 @@ static uint8_t route(struct draft *d)
 		d->note->bundle = d->rtcp;
 		s = &m->stream[line];
 	}
+	/* Its session applies the gates. */
+	if (s->cfg.audio && d->rx->rx.set && !d->rx->rx.pass) {
+		d->copies = m->doublers && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
+		return receive_only(d, PACKET_AUDIO);
+	}
 	/* Plain RTP is also received, so that a call with blocked media does not look silent. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (media_gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
@@ -157,7 +160,7 @@ static uint8_t route(struct draft *d)
 	return gate == QUIET ? quieten(d) : PACKET_JOB;
 }
 
-/* --- What came in ----------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
 /* Finds the master key by the MKI (RFC 3711 8.1). The MKI is public, so the comparison need not
  * take constant time. */
@@ -242,15 +245,6 @@ static uint8_t received(struct draft *d)
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
-/* Finds the session keys for this index: with a key derivation rate they may be missing. */
-static uint8_t slot_for(
-	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
-{
-	*slot = media_key_slot(
-		d->m, d->a, w, key, (struct media_key_use){index, d->in[d->at].t_ns, d->rtcp});
-	return *slot == MEDIA_NONE ? draft_drop(d, PACKET_DROP_KEY_EPOCH) : PACKET_JOB;
-}
-
 /* A packet that is too old for the window may be more than half a cycle ahead instead. */
 static bool is_a_cycle_ahead(struct draft *d, const struct ssrc_state *s)
 {
@@ -287,7 +281,7 @@ static uint8_t rx_index(struct draft *d)
 	       : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index)) &&
 		!is_a_cycle_ahead(d, s))
 		return draft_drop(d, PACKET_DROP_REPLAY);
-	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
+	return draft_slot(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
 /* Forwards the packet unchanged. Also works out how to decrypt it: re-encryption can then start at
@@ -327,175 +321,6 @@ static void open_keys(struct draft *d)
 			(struct media_key_use){open->rx_index, d->in[d->at].t_ns, d->rtcp});
 }
 
-/* --- What leaves ------------------------------------------------------------------------------ */
-
-/* Each terminal has its own roll-over counter, which continues when the other side changes its
- * key. */
-static uint8_t tx_rtp_index(struct draft *d)
-{
-	uint32_t ssrc = media_sent_ssrc(d->job);
-	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, ssrc);
-	const struct packet_in *in = &d->in[d->at];
-	struct media *m = d->m;
-
-	if (!s &&
-		media_ssrc_refused(m, d->tx, ssrc,
-			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
-		return draft_drop(d, PACKET_DROP_SSRC_LIMIT);
-	d->job->tx_index = media_ssrc_index(
-		m, d->tx, TX_RTP, s, &(struct media_arrival){ssrc, d->seq, &d->in[d->at].src});
-	if (d->job->tx_index > SRTP_INDEX_MAX)
-		return draft_drop(d, PACKET_DROP_INDEX_END);
-	if (s ? !media_ssrc_new(s, d->job->tx_index)
-	      : media_ssrc_past_has(m, d->tx, TX_RTP, ssrc, d->job->tx_index))
-		return draft_drop(d, PACKET_DROP_NONCE);
-	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
-}
-
-/* Gives each RTCP job of a context a different index, across this burst and those in flight. Writes
- * scratch only. An unused index is free again once nothing of the context is in flight, or when too
- * many are taken (forgeries). In the worst case complete finds the index already used. */
-static uint8_t tx_rtcp_index(struct draft *d)
-{
-	const struct media *m = d->m;
-	struct media_ctx *scratch = &d->m->ctx[d->tx - m->ctx];
-	uint64_t next = d->tx->tx_rtcp_next;
-	bool valid = scratch->scratch_burst > m->done && scratch->scratch_burst > d->tx->changed &&
-		scratch->scratch_rtcp > next &&
-		scratch->scratch_rtcp - next < (uint64_t)m->bursts * m->cfg.burst_max;
-	uint8_t v;
-
-	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
-	if (d->job->tx_index > SRTCP_INDEX_MAX)
-		return draft_drop(d, PACKET_DROP_INDEX_END);
-	if (d->tx->cfg->rtcp_from_ns &&
-		d->job->tx_index > media_rtcp_ceiling(d->tx->cfg->rtcp_from_ns, d->in[d->at].t_ns))
-		return draft_drop(d, PACKET_DROP_RTCP_RATE);
-	v = slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
-	if (v == PACKET_JOB) {
-		scratch->scratch_burst = m->burst;
-		scratch->scratch_rtcp = d->job->tx_index + 1;
-	}
-	return v;
-}
-
-/* After a restart, SRTP is sent under new SSRCs only. rename_source() did this for plain
- * sources. */
-static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
-{
-	uint32_t ssrc = d->job->ssrc;
-	struct media_ctx *c;
-
-	if (!tx->tx.srtp || !tx->tx.rename || !d->rx->rx.srtp || d->rtcp)
-		return 0;
-	c = &d->m->ctx[tx - d->m->ctx];
-	if (c->scratch_name.ssrc != ssrc || !c->scratch_name.change) {
-		c->scratch_name.ssrc = ssrc;
-		c->scratch_name.change = ssrc ^ media_rename(tx->cfg->rename, ssrc);
-	}
-	return c->scratch_name.change;
-}
-
-/* SRTCP whose encrypted body must be read or changed: renamed SSRCs, feedback to remove, SSRCs to
- * read. The engine only decrypts; complete.c encrypts. */
-static uint8_t leave_rtcp(struct draft *d)
-{
-	uint8_t v = tx_rtcp_index(d);
-	bool renames = d->tx->tx.rename && d->rx->rx.srtp;
-
-	if (v == PACKET_JOB &&
-		(renames || d->note->bundle || d->m->stream[d->note->stream].cfg.no_feedback)) {
-		d->note->seal = d->job->tx_key;
-		d->job->tx_key = PLAIN_RTCP;
-	}
-	return v;
-}
-
-static bool has_block(const struct draft *d)
-{
-	return (d->rx->rx.tagged && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx)) ||
-		(d->tx && d->tx->tx.tagged && media_tag_chains(&d->tx->tx, &d->tx->cfg->tx));
-}
-
-/* G.711 for a terminal that has the other law. The engine converts between its two ciphers. It does
- * not know how much of an encrypted packet is padding or a block of SRTP+, and applies F8 last. Of
- * such packets it only decrypts. */
-static void convert(struct draft *d)
-{
-	const struct media_stream_cfg *cfg = &d->m->stream[d->note->stream].cfg;
-	uint32_t how = d->rtcp ? 0 : media_convert(cfg->convert, d->p[1] & 0x7f);
-
-	if (d->p[0] & RTP_P_BIT || d->rx->rx.f8 || has_block(d))
-		d->note->convert = how;
-	else
-		d->job->convert = how;
-}
-
-/* RTP to a bundle, whose MID must be written. The header must not change before it is
- * authenticated, so the engine only decrypts. A packet without room for the MID is sent without
- * it. */
-static void leave_with_mid(struct draft *d, uint32_t end)
-{
-	struct xc_job *j = d->job;
-	const uint8_t *p = d->a->in + j->in_off;
-
-	if (end + MEDIA_MID_GROWTH > ARENA_MAX_PACKET ||
-		!media_bundle_wants_mid(
-			d->m, d->note, media_sent_ssrc(j), p, j->hdr_len + j->body_len))
-		return;
-	d->note->mid = true;
-	d->note->seal = j->tx_key;
-	j->tx_key = 0;
-}
-
-/* SRTP+ chain: a block is removed from the end of the payload, or appended, so the engine only
- * decrypts. */
-static uint8_t leave_with_block(struct draft *d, uint32_t end)
-{
-	struct xc_job *j = d->job;
-
-	if (end + PREAUTH_CHAIN_LEN > ARENA_MAX_PACKET)
-		return draft_drop(d, PACKET_DROP_TOO_LONG);
-	d->note->block = true;
-	if (!d->note->seal) {
-		d->note->seal = j->tx_key;
-		j->tx_key = 0;
-	}
-	return PACKET_JOB;
-}
-
-uint8_t media_leave(struct draft *d)
-{
-	static const struct media_ctx plain;
-	const struct media_ctx *tx = d->tx ? d->tx : &plain;
-	struct media_tail t = d->rtcp ? tx->rtcp_tail[true] : tx->tx.tail;
-	struct xc_job *j = d->job;
-	uint32_t end = j->hdr_len + j->body_len;
-	uint8_t v = PACKET_JOB;
-
-	if (end + t.len > ARENA_MAX_PACKET)
-		return draft_drop(d, PACKET_DROP_TOO_LONG);
-	j->tx_tag_off = end + t.tag;
-	j->tx_key = d->rtcp;
-	d->note->seal = 0;
-	d->note->block = false;
-	j->ssrc_change = ssrc_change(d, tx);
-	if (tx->tx.srtp) {
-		if (tx->tx.clear >> d->rtcp & 1)
-			j->flags |= XC_JOB_TX_CLEAR;
-		v = d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
-	}
-	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
-		leave_with_mid(d, end + t.len);
-	if (d->note->convert && !d->note->mid) {
-		d->note->seal = j->tx_key;
-		j->tx_key = 0;
-	}
-	if (v == PACKET_JOB && !d->rtcp && has_block(d))
-		v = leave_with_block(d, end + t.len);
-	return v;
-}
-
 /* A plain source after a restart: renames the SSRC in the packet before anything reads it. */
 static void rename_source(struct draft *d)
 {
@@ -532,7 +357,7 @@ static uint8_t prepare(struct draft *d)
 			rename_source(d);
 		v = v == PACKET_JOB ? rx_index(d) : v;
 		if (v == PACKET_JOB && d->m->stream[d->note->stream].cfg.convert)
-			convert(d);
+			media_leave_convert(d);
 	}
 	return v == PACKET_JOB ? media_leave(d) : v;
 }
@@ -655,7 +480,7 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 	}
 	for (uint32_t i = 0; i < n && m->taggers; i++) {
 		media_prefetch(m, in, n, i);
-		media_prefetch_tags(m, a, in, n, i);
+		media_prefetch_tags(m, n, i);
 		prepare_tagged(&b, i, n - i - 1);
 	}
 	for (uint32_t i = 0; i < n && !m->taggers; i++) {

@@ -57,7 +57,7 @@ static void put64(_Atomic uint64_t *v, uint64_t to)
 	atomic_store_explicit(v, to, memory_order_relaxed);
 }
 
-/* --- In the clear ----------------------------------------------------------------------------- */
+/* --- Parsing ---------------------------------------------------------------------------------- */
 
 /* RFC 3711 4.1.1 with SRTCP's index (3.4); RFC 7714 9.1, whose counter mode starts at 2. */
 static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct xc_job *j,
@@ -98,7 +98,7 @@ static uint32_t clear_text(
 	return decrypt(r, k, j, in + j->hdr_len, out + j->hdr_len, len - j->hdr_len) ? len : 0;
 }
 
-/* --- What it says ----------------------------------------------------------------------------- */
+/* --- Reports ---------------------------------------------------------------------------------- */
 
 /* Finds the rate of a terminal's timestamps from two sender reports: the nearest known rate, if
  * near enough. */
@@ -202,7 +202,7 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 		ring_push(tap, &report, 1);
 }
 
-/* --- What others may read --------------------------------------------------------------------- */
+/* --- Reading from other threads --------------------------------------------------------------- */
 
 void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out)
 {

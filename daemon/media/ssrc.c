@@ -148,7 +148,7 @@ void media_ssrc_trust(struct media_ctx *c)
 	}
 }
 
-/* --- Places that change hands ----------------------------------------------------------------- */
+/* --- Reuse of entries ------------------------------------------------------------------------- */
 
 /* Newcomers that may take a place now: a token bucket. */
 static uint32_t turns_left(const struct past *p, uint64_t now_ns)
@@ -214,7 +214,7 @@ static void past_resume(struct past *p, const struct media_mark *mark)
 	e->roc_only = mark->roc_only;
 }
 
-/* --- What outlives us ------------------------------------------------------------------------- */
+/* --- State that outlives the stream ----------------------------------------------------------- */
 
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark)
 {

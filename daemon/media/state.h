@@ -13,6 +13,7 @@
 
 struct media_way;
 struct media_tags;
+struct tags_windows;
 
 /* Per context and direction. A terminal uses one or two; more are a conference or an attack. */
 #define MEDIA_SSRCS 16
@@ -237,7 +238,8 @@ struct media_trial {
 	uint8_t roc_at;
 	uint16_t roc_used; /* tests in the second roc_second */
 	uint64_t roc_second;
-	struct side_share side; /* side.c, in prepare */
+	struct side_share side;   /* side.c, in prepare */
+	struct audio_share audio; /* audio.c, in complete */
 	struct media_checked checked;
 	struct attack_count attack;
 };
@@ -261,6 +263,7 @@ struct note {
 	bool mid : 1;         /* complete.c writes the m-line's MID into it */
 	bool block : 1;       /* complete.c removes or appends the block of SRTP+ chain */
 	bool fast_tagged : 1; /* prepared by media_fast_tagged() */
+	bool ours : 1;        /* of an audio session: prepared by media_audio_prepare() */
 	bool fast;            /* prepared by media_fast() */
 	bool other;           /* prepared by media_other(): not RTP */
 	bool bundle;          /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
@@ -296,11 +299,12 @@ struct media {
 	uint64_t shed_before_ns[2]; /* [emergency]: packets received before are too old */
 	/* number of streams that are listeners or need silence: a packet may make several jobs */
 	uint32_t doublers;
-	uint32_t bundlers;           /* number of streams with bundle: likewise */
-	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
-	struct media_ahead *ahead;   /* packets that wait for keys */
-	struct media_tags *tags;     /* [max_ctx]: touched only where one has tags */
-	uint32_t taggers;            /* number of contexts with tags */
+	uint32_t bundlers;                 /* number of streams with bundle: likewise */
+	struct media_bundle *bundle;       /* [max_stream]: touched only where one has bundle */
+	struct media_ahead *ahead;         /* packets that wait for keys */
+	struct media_tags *tags;           /* [max_ctx]: touched only where one has tags */
+	struct tags_windows *tags_windows; /* likewise */
+	uint32_t taggers;                  /* number of contexts with tags */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
 	/* [burst_max]: the burst's own arena slots in use; checked for copies only */
@@ -347,8 +351,9 @@ struct media {
 		bool found;        /* a packet repeated */
 	} * watch;                 /* [max_stream]: touched only where one is watched */
 	struct past (*past)
-		[SSRC_TABLES]; /* [max_ctx]: touched only where there are more SSRCs than places */
-	struct ledger *ledger; /* [key_slots / 2]: touched only when a key leaves use */
+		[SSRC_TABLES];  /* [max_ctx]: touched only where there are more SSRCs than places */
+	struct ledger *ledger;  /* [key_slots / 2]: touched only when a key leaves use */
+	struct media_ctx *ours; /* receives packets of audio sessions: plain, constant */
 };
 
 static inline struct xc_job *media_open(const struct media *m, const struct note *n)

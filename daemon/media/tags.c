@@ -17,11 +17,6 @@ static const struct preauth_key *key_at(const struct arena *a, uint32_t slot)
 	return (const struct preauth_key *)&a->key[slot];
 }
 
-static const struct preauth_key *key_of(const struct arena *a, const struct media_crypto *c)
-{
-	return key_at(a, c->preauth_slot);
-}
-
 static uint32_t bits_of(enum preauth_scheme s)
 {
 	return 8 * preauth_tag_len(s); /* bits that are not used are zero in the packet, too */
@@ -36,16 +31,18 @@ bool media_tags_are_sound(const struct media *m, const struct media_crypto *c)
 		!c->pass && !(c->clear_rtp && media_tag_scheme(c) == PREAUTH_CHAIN);
 }
 
-void media_tags_forget(struct media *m, uint32_t ctx, const struct media_crypto *rx)
+void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg *cfg)
 {
+	const struct media_crypto *rx = &cfg->rx, *tx = &cfg->tx;
 	struct media_tags *t = &m->tags[ctx];
 
-	t->way = (struct tags_way){.slot = rx->preauth_slot,
+	t->rx = (struct tags_next){.slot = rx->preauth_slot,
 		.scheme = rx->preauth ? (uint8_t)media_tag_scheme(rx) : 0,
 		.len = (uint8_t)media_tag_len(rx)};
 	for (uint32_t i = 0; i < TAGS_SSRCS; i++) {
-		t->rx[i].touched = 0;
-		t->tx[i].n = 0;
+		t->tx[i] = (struct tags_sent){.slot = tx->preauth_slot,
+			.scheme = tx->preauth ? (uint8_t)media_tag_scheme(tx) : 0};
+		m->tags_windows[ctx].of[i].touched = 0;
 	}
 }
 
@@ -54,52 +51,67 @@ static struct media_tags *tags_of(const struct media *m, const struct media_ctx 
 	return &m->tags[c - m->ctx];
 }
 
+static struct tags_windows *windows_of(const struct media *m, const struct media_ctx *c)
+{
+	return &m->tags_windows[c - m->ctx];
+}
+
 /* --- Receiving -------------------------------------------------------------------------------- */
 
-static struct tags_window *find(struct media_tags *t, uint32_t ssrc)
+static struct tags_window *find(struct tags_windows *t, uint32_t ssrc)
 {
 	for (uint32_t i = 0; i < TAGS_SSRCS; i++)
-		if (t->rx[i].ssrc == ssrc && t->rx[i].touched)
-			return &t->rx[i];
+		if (t->of[i].ssrc == ssrc && t->of[i].touched)
+			return &t->of[i];
 	return NULL;
 }
 
 const struct preauth_window *media_preauth_window(
 	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len)
 {
-	struct media_tags *t = tags_of(m, c);
-	const struct tags_window *w = c->rx.tagged ? find(t, ssrc) : NULL;
+	const struct tags_window *w = c->rx.tagged ? find(windows_of(m, c), ssrc) : NULL;
 
-	*tag_len = w ? t->way.len : 0;
+	*tag_len = w ? tags_of(m, c)->rx.len : 0;
 	return w ? &w->w : NULL;
+}
+
+/* Of schemes that compute the tag, and of packets out of order. */
+static __attribute__((noinline)) enum preauth_result check_other(const struct media *m,
+	const struct arena *a, const struct media_ctx *rx, const uint8_t *p, uint32_t tag)
+{
+	const struct tags_next *t = &tags_of(m, rx)->rx;
+	const struct tags_window *w;
+
+	if (preauth_is_header((enum preauth_scheme)t->scheme))
+		return preauth_header(key_at(a, t->slot), p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+	w = find(windows_of(m, rx), be32(p + 8));
+	return w ? preauth_window_check(&w->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
 }
 
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,
 	const struct media_ctx *rx, const uint8_t *p, uint32_t len)
 {
-	struct media_tags *t = tags_of(m, rx);
-	const struct tags_way way = t->way;
-	const struct tags_window *w;
+	const struct tags_next *t = &tags_of(m, rx)->rx;
+	uint16_t at;
 	uint32_t tag;
 
-	if (len < (uint32_t)RTP_FIXED_LEN + way.len)
+	if (len < (uint32_t)RTP_FIXED_LEN + t->len)
 		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
-	tag = way.len == 1 ? p[len - 1] : be32(p + len - 4);
-	if (preauth_is_header((enum preauth_scheme)way.scheme))
-		return preauth_header(key_at(a, way.slot), p) == tag ? PREAUTH_TRUE
-								     : PREAUTH_FORGED;
-	w = find(t, be32(p + 8));
-	return w ? preauth_window_check(&w->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
+	tag = t->len == 1 ? p[len - 1] : be32(p + len - 4);
+	at = (uint16_t)(be16(p + 2) - (uint16_t)t->first);
+	if (at < t->n && t->ssrc == be32(p + 8))
+		return t->tag[at] == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+	return check_other(m, a, rx, p, tag);
 }
 
 /* The least recently used window gives way. */
-static struct tags_window *make(struct media_tags *t, uint32_t ssrc)
+static struct tags_window *make(struct tags_windows *t, uint32_t ssrc)
 {
-	struct tags_window *w = &t->rx[0];
+	struct tags_window *w = &t->of[0];
 
 	for (uint32_t i = 1; i < TAGS_SSRCS; i++)
-		if (t->rx[i].touched < w->touched)
-			w = &t->rx[i];
+		if (t->of[i].touched < w->touched)
+			w = &t->of[i];
 	w->ssrc = ssrc;
 	return w;
 }
@@ -136,7 +148,8 @@ static __attribute__((noinline)) void compute(
 }
 
 /* The window of an authentic packet's SSRC. */
-static struct tags_window *window_for(struct media_tags *t, uint32_t ssrc, uint64_t index)
+static struct tags_window *window_for(
+	struct tags_windows *t, uint32_t ssrc, uint64_t index, uint8_t tag_len)
 {
 	struct tags_window *w = find(t, ssrc);
 
@@ -144,28 +157,72 @@ static struct tags_window *window_for(struct media_tags *t, uint32_t ssrc, uint6
 	if (w && index < w->w.first + w->w.known + PREAUTH_BEHIND)
 		return w;
 	w = w ? w : make(t, ssrc);
-	preauth_window_init(&w->w, index, 8 * t->way.len);
+	preauth_window_init(&w->w, index, 8u * tag_len);
 	return w;
+}
+
+/* Marks the packets that only struct tags_next knows. */
+static void mark(struct tags_next *t, struct tags_windows *all)
+{
+	struct tags_window *w = t->taken ? find(all, t->ssrc) : NULL;
+
+	if (w)
+		preauth_window_take_group(&w->w, t->first, t->taken);
+	t->taken = 0;
+}
+
+/* Takes the tags after this index from the window. An index that is not the newest changes
+ * nothing. */
+static void advance(struct tags_next *t, const struct tags_window *w, uint64_t index)
+{
+	uint64_t first = (index + 1) & ~(uint64_t)(PREAUTH_GROUP - 1);
+	const uint32_t *tag = preauth_window_group(&w->w, first);
+
+	if (t->n && t->ssrc == w->ssrc && first <= t->first && w->w.first <= t->first)
+		return;
+	t->n = 0;
+	if (!tag)
+		return;
+	memcpy(t->tag, tag, sizeof(t->tag));
+	t->first = first;
+	t->ssrc = w->ssrc;
+	t->n = PREAUTH_GROUP;
+}
+
+/* The last packet of a group, and packets out of order. */
+static __attribute__((noinline)) void take_other(
+	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
+{
+	struct tags_next *t = &tags_of(m, rx)->rx;
+	uint32_t fill = t->scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
+	struct tags_windows *all = windows_of(m, rx);
+	struct tags_window *w;
+
+	if (preauth_is_header((enum preauth_scheme)t->scheme))
+		return;
+	mark(t, all);
+	w = window_for(all, j->ssrc, j->rx_index, t->len);
+	w->touched = ++m->clock;
+	preauth_window_take(&w->w, j->rx_index);
+	if (t->scheme == PREAUTH_CHAIN) {
+		announced(&w->w, j->rx_index,
+			a->out + j->out_off + j->hdr_len + j->body_len - PREAUTH_CHAIN_LEN);
+		return;
+	}
+	if (PREAUTH_WINDOW - w->w.known >= fill)
+		compute(&w->w, key_at(a, t->slot), j->ssrc, fill);
+	advance(t, w, j->rx_index);
 }
 
 void media_tag_take(
 	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
 {
-	struct media_tags *t = tags_of(m, rx);
-	const struct tags_way way = t->way;
-	uint32_t fill = way.scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
-	struct tags_window *w;
+	struct tags_next *t = &tags_of(m, rx)->rx;
 
-	if (preauth_is_header((enum preauth_scheme)way.scheme))
-		return;
-	w = window_for(t, j->ssrc, j->rx_index);
-	w->touched = ++m->clock;
-	preauth_window_take(&w->w, j->rx_index);
-	if (way.scheme == PREAUTH_CHAIN)
-		announced(&w->w, j->rx_index,
-			a->out + j->out_off + j->hdr_len + j->body_len - PREAUTH_CHAIN_LEN);
-	else if (PREAUTH_WINDOW - w->w.known >= fill)
-		compute(&w->w, key_at(a, way.slot), j->ssrc, fill);
+	if (media_tag_is_marked(t, j))
+		t->taken |= (uint8_t)(1u << (j->rx_index - t->first));
+	else
+		take_other(m, a, rx, j);
 }
 
 /* --- Sending ---------------------------------------------------------------------------------- */
@@ -174,7 +231,7 @@ void media_tag_take(
 static __attribute__((noinline)) uint32_t sent_tag(
 	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {
-	t->n = k->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
+	t->n = t->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
 	t->first = index - index % t->n;
 	t->ssrc = ssrc;
 	preauth_sequence(k, ssrc, t->first, t->tag, t->n);
@@ -199,16 +256,16 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	const struct xc_job *j, uint32_t len)
 {
 	uint32_t ssrc = media_sent_ssrc(j);
-	struct tags_sent *t = &tags_of(m, tx)->tx[ssrc % TAGS_SSRCS];
+	struct tags_sent *t = media_line_sent(m, (uint32_t)(tx - m->ctx), ssrc);
 	uint8_t *p = a->out + j->out_off;
 	const struct preauth_key *k;
 
-	if (t->ssrc == ssrc && j->tx_index - t->first < t->n) {
+	if (media_tag_is_ready(t, j)) {
 		put_be32(p + len - 4, t->tag[j->tx_index - t->first]);
 		return;
 	}
-	k = key_of(a, &tx->cfg->tx);
-	if (k->scheme == PREAUTH_SEQUENCE_AES || k->scheme == PREAUTH_SEQUENCE_FIPS)
+	k = key_at(a, t->slot);
+	if (t->scheme == PREAUTH_SEQUENCE_AES || t->scheme == PREAUTH_SEQUENCE_FIPS)
 		put_be32(p + len - 4, sent_tag(t, k, ssrc, j->tx_index));
 	else
 		write_one(k, p, len, ssrc, j->tx_index);
@@ -226,8 +283,8 @@ void media_tag_append(const struct arena *a, const struct note *n, struct xc_job
 
 	if (!media_tag_chains(&n->tx->tx, &n->tx->cfg->tx))
 		return;
-	preauth_sequence(key_of(a, &n->tx->cfg->tx), media_sent_ssrc(j), j->tx_index + 1, tag,
-		PREAUTH_CHAIN_NEXT);
+	preauth_sequence(key_at(a, n->tx->cfg->tx.preauth_slot), media_sent_ssrc(j),
+		j->tx_index + 1, tag, PREAUTH_CHAIN_NEXT);
 	preauth_chain_write(a->out + j->out_off + j->hdr_len + j->body_len, tag);
 	j->body_len += PREAUTH_CHAIN_LEN;
 }

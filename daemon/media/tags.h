@@ -5,7 +5,12 @@
  * Receiving: prepare compares the tag with the window of the packet's SSRC, before any hash.
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
- * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time. */
+ * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time.
+ *
+ * With many calls, a packet costs as much as the cache lines it needs. A received packet usually
+ * needs one line, struct tags_next, and a sent packet one struct tags_sent. media.tags has these
+ * lines of all contexts, and media.tags_windows has the windows. One packet in PREAUTH_GROUP needs
+ * a window, and packets out of order do. */
 #ifndef MEDIA_TAGS_H
 #define MEDIA_TAGS_H
 
@@ -17,33 +22,43 @@
 #define TAGS_SENT    12u
 #define TAGS_AT_ONCE 64u
 
-/* Tags of the packets [first, first + n) that are sent next: a cache. One cache line. */
-struct tags_sent {
-	uint64_t first;
+/* Received: the tags of the packets [first, first + n) of one SSRC. */
+struct tags_next {
+	uint64_t first; /* multiple of PREAUTH_GROUP */
 	uint32_t ssrc;
-	uint32_t n;
+	uint32_t slot; /* of the key */
+	uint32_t tag[PREAUTH_GROUP];
+	uint8_t scheme;
+	uint8_t len;   /* bytes of a tag; 0 = no tags */
+	uint8_t n;     /* PREAUTH_GROUP, or 0: look into the window */
+	uint8_t taken; /* bit i: SRTP authenticated packet first + i; the window lacks it so far */
+	uint32_t reserved[3];
+};
+_Static_assert(sizeof(struct tags_next) == 64, "one cache line");
+
+/* Tags of the packets [first, first + n) that are sent next: a cache. */
+struct tags_sent {
+	uint64_t first : 48;
+	uint64_t n : 8, scheme : 8;
+	uint32_t ssrc;
+	uint32_t slot; /* of the key */
 	uint32_t tag[TAGS_SENT];
 };
 _Static_assert(sizeof(struct tags_sent) == 64, "one cache line");
 
-struct tags_window {
-	uint64_t touched; /* as ssrc_state.touched; 0 = free */
-	uint32_t ssrc;
-	struct preauth_window w;
-};
-
-struct tags_way {
-	uint32_t slot; /* of the key */
-	uint8_t scheme;
-	uint8_t len; /* bytes of a tag; 0 = no tags */
-};
-
-/* Of a context. Written by complete.c and commands only. A packet needs the first line and one of
- * the tags to be received, and one line to be sent. */
+/* Of a context. Written by complete.c and commands only. */
 struct media_tags {
-	_Alignas(64) struct tags_way way; /* received */
-	struct tags_window rx[TAGS_SSRCS];
-	_Alignas(64) struct tags_sent tx[TAGS_SSRCS];
+	_Alignas(64) struct tags_next rx;
+	struct tags_sent tx[TAGS_SSRCS];
+};
+
+/* Of a context, likewise. */
+struct tags_windows {
+	struct tags_window {
+		uint64_t touched; /* as ssrc_state.touched; 0 = free */
+		uint32_t ssrc;
+		struct preauth_window w;
+	} of[TAGS_SSRCS];
 };
 
 static inline enum preauth_scheme media_tag_scheme(const struct media_crypto *c)
@@ -67,26 +82,35 @@ static inline bool media_tag_chains(const struct media_way *w, const struct medi
 bool media_tags_are_sound(const struct media *m, const struct media_crypto *c);
 
 /* The context's keys or indexes changed: forgets tags. */
-void media_tags_forget(struct media *m, uint32_t ctx, const struct media_crypto *rx);
+void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg *cfg);
 
-/* Lines that a packet of this context needs: to prefetch them. seq: its sequence number. */
+/* Lines that a packet of this context needs: to prefetch them. */
 static inline void *media_line_tags(const struct media *m, uint32_t ctx)
 {
-	return &m->tags[ctx].way;
+	return &m->tags[ctx].rx;
 }
 
-static inline void *media_line_tag(const struct media *m, uint32_t ctx, uint16_t seq)
-{
-	return &m->tags[ctx].rx[0].w.tag[seq % PREAUTH_WINDOW];
-}
-
-static inline void *media_line_sent(const struct media *m, uint32_t ctx, uint32_t ssrc)
+static inline struct tags_sent *media_line_sent(const struct media *m, uint32_t ctx, uint32_t ssrc)
 {
 	return &m->tags[ctx].tx[ssrc % TAGS_SSRCS];
 }
 
+/* complete only has to mark the received packet. Otherwise it needs the window. */
+static inline bool media_tag_is_marked(const struct tags_next *t, const struct xc_job *j)
+{
+	uint64_t at = j->rx_index - t->first;
+
+	return at < t->n && at < PREAUTH_GROUP - 1 && t->ssrc == j->ssrc;
+}
+
+/* The tag to be sent is in t. Otherwise complete needs the key. */
+static inline bool media_tag_is_ready(const struct tags_sent *t, const struct xc_job *j)
+{
+	return j->tx_index - t->first < t->n && t->ssrc == media_sent_ssrc(j);
+}
+
 /* The window of an SSRC that this context receives, for steering (packet/guard.h), and the bytes of
- * its tags. NULL: none. */
+ * its tags. NULL: none. The newest group of packets may not be marked as used. */
 const struct preauth_window *media_preauth_window(
 	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len);
 

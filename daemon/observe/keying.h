@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the keying threads count: DTLS handshakes, and ICE. */
+/* Counters of the keying threads: DTLS handshakes, and ICE. */
 #ifndef OBSERVE_KEYING_H
 #define OBSERVE_KEYING_H
 

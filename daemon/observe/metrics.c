@@ -65,6 +65,9 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "keying_fallbacks_total", COUNTER,
 		"Streams in clear because ZRTP or DTLS failed, as the request allows.",
 		c.keying_fallbacks);
+	metrics_one(b, "digits_heard_total", COUNTER,
+		"Digits that transcoded terminals sent, as telephone events or as tones for a party with events.",
+		c.digits);
 	metrics_one(b, "emergency_sessions_total", COUNTER, "Calls marked as emergencies.",
 		c.emergencies);
 	metrics_family(b, "media", GAUGE, "Streams of calls, by side and crypto suite.");
@@ -77,8 +80,9 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_family(b, "media_transcoded", GAUGE,
 		"Streams whose packets are transcoded, by side and pair of codecs.");
 	for (int i = 0; i < CALL_CODEC_PAIRS; i++)
-		metrics_u64(b, "media_transcoded", label(text, "codecs", call_codec_pair[i]),
-			c.transcoded[i]);
+		if (c.transcoded[i].name[0])
+			metrics_u64(b, "media_transcoded",
+				label(text, "codecs", c.transcoded[i].name), c.transcoded[i].n);
 	metrics_one(b, "streams", GAUGE, "Local ports used by calls.", c.streams);
 }
 

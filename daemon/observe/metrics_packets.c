@@ -320,7 +320,7 @@ static void write_device_counters(const struct stats_input *in, struct sbuf *b)
 	}
 }
 
-/* What the calibration at start measured, for a few sizes, and what follows from it. */
+/* Results of the calibration at start, for a few sizes, and the choice that follows. */
 static void write_calibration(const struct stats_input *in, struct sbuf *b)
 {
 	static const uint32_t sizes[] = {0, 4, 6, 8}; /* 2^n packets */

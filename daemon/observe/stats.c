@@ -58,7 +58,7 @@ static void fill_batches(const struct stats_input *in, struct pool *p, struct ng
 	add(p, dict, "engine ns per packet", sum.jobs ? sum.engine_ns / sum.jobs : 0);
 }
 
-/* Where a device is used, and what was measured: one for each class of batches. */
+/* For each class of batches: the smallest batch the device is used for, and the measurements. */
 static void fill_classes(const struct batch_device *d, struct pool *p, struct ngval *dict)
 {
 	for (int kind = 0; kind < BATCH_CLASSES; kind++) {

@@ -130,7 +130,7 @@ static bool is_open(
 		sdp_proto_is_rtp(lt->said.proto) && sdp_proto_is_rtp(answer->media[i].proto);
 }
 
-/* Of the offerer's group: the tagged m-line, or the first that the answerer accepts (RFC 9143
+/* The tagged m-line of the offerer's group, or else the first that the answerer accepts (RFC 9143
  * 7.3.1). */
 static uint32_t accepted_owner(
 	const struct sdp *answer, const struct side *from, const struct side *to)
@@ -184,7 +184,7 @@ static void remember(struct leg *l, uint8_t ext, struct str mid, const uint64_t 
 	memcpy(l->types, types, sizeof(l->types));
 }
 
-/* What either terminal may send as this m-line: its own payload types and the other's. */
+/* Payload types that either terminal may send as this m-line: its own and the other's. */
 static void remember_both(
 	struct leg *lf, struct leg *lt, const struct neg_in *in, const struct sdp_media *m)
 {
@@ -236,7 +236,7 @@ void bundle_in_force(struct plan *plan, struct side *from, struct side *to, cons
 	share(plan, to, plan->accepted, members[1], true);
 }
 
-/* --- What is written -------------------------------------------------------------------------- */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 uint32_t bundle_owner(const struct side *to, uint32_t i, const struct plan *plan,
 	const struct neg_in *in, bool is_answer)

@@ -9,7 +9,7 @@
 /* The offerer's group, if it may be accepted: fills plan->bundle, and completes its m-lines in
  * in->sdp. False: out of memory. */
 bool bundle_offered(struct plan *plan, const struct side *from, struct neg_in *in);
-/* What the offerer says of m-line i is stored: so is whether the group names it. */
+/* Stores the offerer's data of m-line i, and whether the group names it. */
 void bundle_said(struct leg *from, uint32_t i, const struct plan *plan);
 /* All m-lines of the offer are decided: which of them we offer as a group. */
 void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in);

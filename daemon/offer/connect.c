@@ -96,6 +96,8 @@ void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, 
 	next->signal_ns = now_ns;
 	out->error = join(next, r);
 	if (out->error) {
+		if (strcmp(out->error, NGE_DIALOG) == 0)
+			out->detail = STR("from-tag and to-tag must name two parties with media");
 		call_free(&c->keys, next);
 		return;
 	}

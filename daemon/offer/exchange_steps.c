@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/secmem.h"
 #include "call/apply.h"
+#include "call/audio.h"
 #include "call/calls.h"
 #include "call/dialog.h"
 #include "call/explain.h"
@@ -15,6 +16,7 @@
 #include "keying/zrtp_store.h"
 #include "offer/edit.h"
 #include "offer/neg_answer.h"
+#include "offer/neg_codec.h"
 #include "offer/neg_ice.h"
 #include "offer/neg_offer.h"
 #include "offer/sources.h"
@@ -83,6 +85,8 @@ static void look_at_host(struct exchange *x)
 	struct dtls_fingerprint sha256;
 
 	in->sessions = s;
+	if (x->c->relay->audio)
+		neg_codec_known(in, x->c->relay->audio->ops->codecs(x->c->relay->audio->arg));
 	in->host.mikey = x->c->policy.mikey;
 	in->host.zrtp_policy = x->c->policy.zrtp;
 	in->host.zid = x->c->policy.zrtp_store ? zrtp_store_zid(x->c->policy.zrtp_store) : NULL;

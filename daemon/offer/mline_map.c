@@ -66,7 +66,7 @@ static bool stand_in(struct sdp_media *out, struct pool *p, const struct sdp_med
 		STR_ARG(out->proto_text), STR_ARG(str_trim(out->formats)));
 	if (!l->text.s)
 		return false;
-	/* Where the writer searches for replaced text. */
+	/* The position where the writer searches for replaced text. */
 	l->value = (struct str){l->text.s + 2, l->text.len - 2};
 	out->kind.s = l->value.s;
 	out->proto_text.s = out->kind.s + out->kind.len + 3;

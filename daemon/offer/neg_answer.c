@@ -184,7 +184,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	error = dialog_answer(&d, c, in->r);
 	if (error) {
-		plan_fail(plan, error, STR_NONE);
+		plan_fail(plan, error, str_from(d.why));
 		return;
 	}
 	plan->from = d.from;

@@ -1,159 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Codecs of an answer between terminals with different laws of G.711 (offer/neg_codec.h). An
- * offerer must find codecs of its own offer in the answer (RFC 3264 6.1), under its own payload
- * types. */
+/* Codecs of an offer (offer/neg_codec.h). */
 #include "offer/neg_codec.h"
 
-#include <stdio.h>
+#include <strings.h>
 
-enum { TYPES = SDP_TYPES, FORMAT_MAX = 5 }; /* " 127" */
+#include "call/codec_list.h"
+#include "codec/registry.h"
 
-/* The codecs of an answer, as the offerer gets them. */
-struct answer {
-	struct str name[SDP_TYPES]; /* of each payload type */
-	char text[TYPES * FORMAT_MAX];
-	size_t len;
-	bool has[TYPES];
-	uint8_t law[SDP_LAWS]; /* payload type + 1 */
-	struct str first;      /* name of the first codec of a law that was replaced or added */
-	bool any;              /* the first codec is known */
-};
+enum { TELEPHONE_RATE = 8000 };
 
-static const struct str law_name[SDP_LAWS] = {{"PCMU/8000", 9}, {"PCMA/8000", 9}};
+/* --- Codecs that can be transcoded ------------------------------------------------------------ */
 
-static void put(struct answer *a, uint32_t type)
+/* The fmtp to offer a codec with. Without it Opus has no FEC, and AMR is bandwidth-efficient, which
+ * some terminals do not support. */
+static struct str usual_fmtp(const char *name)
 {
-	a->has[type] = true;
-	a->len += (size_t)snprintf(
-		a->text + a->len, sizeof(a->text) - a->len, "%s%u", a->len ? " " : "", type);
+	if (strcasecmp(name, "opus") == 0)
+		return STR("useinbandfec=1");
+	if (strcasecmp(name, "AMR") == 0 || strcasecmp(name, "AMR-WB") == 0)
+		return STR("octet-align=1;mode-change-capability=2");
+	return STR_NONE;
 }
 
-/* The payload type of the offerer for this law, or for the other one. -1: it has neither. */
-static int type_of(const struct sdp_laws *l, int law, int *is)
+/* Opus always has two channels in SDP, however many are coded (RFC 7587 7). */
+static bool is_mono_opus(const struct codec_about *a)
 {
-	for (int k = 0; k < SDP_LAWS; k++) {
-		*is = law ^ k;
-		if (l->theirs[*is])
-			return l->theirs[*is] - 1;
-	}
-	return -1;
+	return strcasecmp(a->name, "opus") == 0 && a->channels == 1;
 }
 
-static bool is_codec(struct str name)
+void neg_codec_known(struct neg_in *in, const struct codec_registry *r)
 {
-	struct str base = str_cut(&name, '/');
+	struct sdp_known *k = pool_alloc(in->p, (r->entries + 1) * sizeof(*k));
+	uint32_t n = 0;
 
-	return !str_eq_nocase(base, STR("telephone-event")) && !str_eq_nocase(base, STR("CN"));
-}
+	for (uint32_t i = 0; k && i < r->entries; i++) {
+		const struct codec_about *a = &r->entry[i].about;
+		const char *channels = a->channels > 1 ? "/2" : "";
 
-static void add_line(struct plan_media *pm, const struct neg_in *in, int law, uint32_t type)
-{
-	pm->type_lines =
-		pool_printf(in->p, STR_FMT "a=rtpmap:%u " STR_FMT "%s", STR_ARG(pm->type_lines),
-			type, STR_ARG(law_name[law]), in->sdp->crlf ? "\r\n" : "\n");
-	pm->drop_types[type / 64] |= 1ull << type % 64; /* the answerer's own line */
-}
-
-/* One codec of the answer. */
-static void take(struct answer *a, struct plan_media *pm, struct leg *lf, uint32_t type,
-	const struct neg_in *in)
-{
-	struct str name = a->name[type];
-	int law = sdp_law(name), is = law, to = (int)type;
-
-	if (law >= 0 && !lf->law[law])
-		lf->law[law] = (uint8_t)(type + 1);
-	if (law >= 0 && lf->asked.laws.engaged)
-		to = type_of(&lf->asked.laws, law, &is);
-	if (to < 0) {
-		to = (int)type;
-		is = law;
-	}
-	if (is != law || to != (int)type)
-		pm->drop_types[type / 64] |= 1ull << type % 64;
-	if (a->has[to])
-		return;
-	if (!a->any && is_codec(name)) {
-		a->any = true;
-		a->first = is == law ? name : law_name[is];
-	}
-	if (is >= 0)
-		a->law[is] = (uint8_t)(to + 1);
-	if (is != law || to != (int)type)
-		add_line(pm, in, is, (uint32_t)to);
-	put(a, (uint32_t)to);
-}
-
-void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
-	const struct sdp_media *m, const struct neg_in *in)
-{
-	const struct sdp_laws *l = &lf->asked.laws;
-	struct str rest = m->formats;
-	struct answer a = {.len = 0};
-
-	memset(lf->law, 0, sizeof(lf->law));
-	memset(lt->law, 0, sizeof(lt->law));
-	if (!str_eq_nocase(m->kind, STR("audio")))
-		return;
-	sdp_codec_names(m, a.name);
-	while (rest.len) {
-		uint64_t type;
-
-		if (str_to_u64(&type, str_trim(str_cut(&rest, ' ')), TYPES - 1) == 0)
-			take(&a, pm, lf, (uint32_t)type, in);
-	}
-	for (int law = 0; law < SDP_LAWS && (lf->law[0] || lf->law[1]); law++) {
-		uint32_t type = l->theirs[law] - 1u;
-
-		if (!(l->accept >> law & 1) || a.law[law] || a.has[type])
+		if ((a->can & (CODEC_DECODES | CODEC_ENCODES)) != (CODEC_DECODES | CODEC_ENCODES) ||
+			is_mono_opus(a) || (!r->resampler && a->rate != TELEPHONE_RATE))
 			continue;
-		a.law[law] = (uint8_t)(type + 1);
-		add_line(pm, in, law, type);
-		put(&a, type);
+		k[n] = (struct sdp_known){.type = a->static_pt, .fmtp = usual_fmtp(a->name)};
+		k[n].name = pool_printf(in->p, "%s/%u%s", a->name, a->clock, channels);
+		n += k[n].name.s != NULL;
 	}
-	memcpy(lt->law, a.law, sizeof(lt->law));
-	if (!(pm->drop_types[0] | pm->drop_types[1]))
-		return;
-	pm->formats = pool_strdup(in->p, (struct str){a.text, a.len});
-	memset(lt->codec, 0, sizeof(lt->codec));
-	if (a.first.len && a.first.len < sizeof(lt->codec))
-		memcpy(lt->codec, a.first.s, a.first.len);
-}
-
-void neg_codec_offer(struct plan *plan, struct leg *to, const struct sdp_media *m, uint32_t i,
-	const struct neg_in *in)
-{
-	const struct sdp_filter *f = &in->r->filter;
-	struct sdp_laws *l = &to->asked.laws;
-
-	*l = (struct sdp_laws){.engaged = false};
-	if (!str_eq_nocase(m->kind, STR("audio")))
-		return;
-	sdp_filter_laws(f, m, l);
-	for (uint32_t k = 0; k < f->codecs; k++) {
-		int law = sdp_law(f->codec[k].name);
-
-		if (f->codec[k].op != SDP_CODEC_TRANSCODE || law < 0 || l->told[law])
-			continue;
-		plan_warn(plan, in->p,
-			plan_media_name(in->p, i,
-				law ? "PCMA not offered: the offer has no G.711 to transcode"
-				    : "PCMU not offered: the offer has no G.711 to transcode"));
-	}
+	in->known = k;
+	in->knowns = n;
 }
 
 /* With reuse-codecs the codecs in force stay the preferred ones. */
-const struct sdp_filter *neg_codec_filter(const struct neg_in *in)
+static void put_used_first(struct sdp_filter *f, const struct neg_in *in)
 {
-	struct sdp_filter *f;
-
 	if (!ng_flag(in->r, NG_FLAG_REUSE_CODECS) || in->r->command != NG_OFFER ||
 		in->other == SIDE_NONE)
-		return &in->r->filter;
-	f = pool_alloc(in->p, sizeof(*f));
-	if (!f)
-		return &in->r->filter;
-	*f = in->r->filter;
+		return;
 	for (uint32_t i = 0; i < in->call->side[in->other]->legs; i++) {
 		const struct leg *l = in->call->side[in->other]->leg[i];
 
@@ -161,5 +61,178 @@ const struct sdp_filter *neg_codec_filter(const struct neg_in *in)
 			f->codec[f->codecs++] = (struct sdp_codec_rule){
 				.op = SDP_CODEC_FIRST, .name = str_from(l->codec)};
 	}
+}
+
+/* The ptime that the request chose for the receiver of this SDP; 0: none. */
+static uint8_t chosen_ptime(const struct neg_in *in)
+{
+	const struct side *to = in->other == SIDE_NONE ? NULL : in->call->side[in->other];
+
+	if (!in->known)
+		return 0;
+	if (in->r->command == NG_OFFER)
+		return in->r->ptime;
+	for (uint32_t i = 0; to && in->r->command == NG_ANSWER && i < to->legs; i++)
+		if (to->leg[i] && to->leg[i]->audio.resize)
+			return to->leg[i]->audio.ptime;
+	return 0;
+}
+
+static void write_ptime(struct sdp_filter *f, const struct neg_in *in)
+{
+	uint8_t ms = chosen_ptime(in);
+	struct sdp_attr_rule rule = {.op = SDP_ATTR_ADD, .section = STR("audio")};
+
+	for (uint32_t i = 0; i < in->sdp->media_count; i++)
+		if (neg_codec_ptime(&in->sdp->media[i])) {
+			rule.op = SDP_ATTR_SUBSTITUTE;
+			rule.attr = STR("ptime");
+		}
+	if (!ms || f->attrs == SDP_RULES_MAX)
+		return;
+	rule.with = pool_printf(in->p, "ptime:%u", ms);
+	if (rule.op == SDP_ATTR_ADD)
+		rule.attr = rule.with;
+	if (rule.with.s)
+		f->attr[f->attrs++] = rule;
+}
+
+const struct sdp_filter *neg_codec_filter(const struct neg_in *in)
+{
+	struct sdp_filter *f = pool_alloc(in->p, sizeof(*f));
+
+	if (!f)
+		return &in->r->filter;
+	*f = in->r->filter;
+	f->known = in->known;
+	f->knowns = in->knowns;
+	put_used_first(f, in);
+	write_ptime(f, in);
 	return f;
+}
+
+/* --- Offer ------------------------------------------------------------------------------------ */
+
+static bool is_everything(struct str name)
+{
+	return str_eq_nocase(name, STR("all")) || str_eq_nocase(name, STR("full")) ||
+		str_eq_nocase(name, STR("any"));
+}
+
+static bool has(const struct sdp_formats *l, struct str name)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (sdp_codec_is(name, l->at[i].name))
+			return true;
+	return false;
+}
+
+/* Why a codec that the request names is not transcoded; NULL: it is. */
+static const char *why_not(
+	const struct sdp_codecs *c, const struct sdp_filter *f, const struct sdp_codec_rule *r)
+{
+	bool named = !is_everything(r->name) && sdp_codec_is_voice(r->name);
+
+	if (r->op == SDP_CODEC_TRANSCODE && sdp_codec_is(r->name, STR("telephone-event")) &&
+		!has(&c->told, r->name))
+		return "not added: the offerer has none, and tones do not become telephone events";
+	if (!named ||
+		(r->op != SDP_CODEC_TRANSCODE && r->op != SDP_CODEC_ACCEPT &&
+			r->op != SDP_CODEC_SET))
+		return NULL;
+	if (!sdp_filter_knows(f, r->name) && !f->known)
+		return "only PCMU and PCMA are transcoded (--codec-threads=0)";
+	if (!sdp_filter_knows(f, r->name))
+		return "no such codec here, so it is not transcoded: see xcipherctl codecs";
+	if (r->op == SDP_CODEC_TRANSCODE && !has(&c->told, r->name))
+		return f->known ? "not offered: the offer has no codec to transcode from"
+				: "not offered: the offer has no G.711 to transcode";
+	return NULL;
+}
+
+static void warn(struct plan *plan, const struct sdp_codecs *c, const struct sdp_filter *f,
+	uint32_t i, const struct neg_in *in)
+{
+	for (uint32_t k = 0; k < f->codecs; k++) {
+		const char *why = why_not(c, f, &f->codec[k]);
+		struct str text;
+
+		if (!why)
+			continue;
+		text = pool_printf(in->p, "codec " STR_FMT ": %s", STR_ARG(f->codec[k].name), why);
+		if (text.s)
+			plan_warn(plan, in->p, plan_media_name(in->p, i, text.s));
+	}
+}
+
+/* Stores a list in the leg. If memory runs out, the leg is not transcoded. */
+static void keep(struct str *to, const struct sdp_formats *from, const struct neg_in *in)
+{
+	struct codec_list l = {.n = 0};
+	struct str text = STR_NONE;
+
+	for (uint32_t i = 0; from && i < from->n; i++)
+		codec_list_add(&l,
+			&(struct codec_item){.type = from->at[i].type,
+				.accept = from->at[i].accept,
+				.name = from->at[i].name,
+				.fmtp = from->at[i].fmtp});
+	if (l.n)
+		text = codec_list_write(&l, in->p);
+	(void)str_replace(to, text);
+}
+
+/* Stores the request's codec options in the leg. The answer puts them into force. */
+static void options(const struct neg_codec_pair *pair, const struct sdp_filter *f,
+	const struct sdp_media *m, const struct neg_in *in)
+{
+	struct leg_audio *to = &pair->to->audio, *from = &pair->from->audio;
+
+	to->bitrate = 0;
+	to->next_ptime = in->r->ptime;
+	to->next_resize = in->known && in->r->ptime;
+	from->next_ptime = in->r->ptime_reverse ? in->r->ptime_reverse : neg_codec_ptime(m);
+	from->next_resize = in->known && in->r->ptime_reverse;
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		const struct sdp_codec_rule *r = &f->codec[i];
+
+		if (r->op == SDP_CODEC_ACCEPT)
+			continue;
+		to->bitrate = r->bitrate ? r->bitrate : to->bitrate;
+		to->next_ptime = r->ptime && !in->r->ptime ? r->ptime : to->next_ptime;
+	}
+}
+
+uint8_t neg_codec_ptime(const struct sdp_media *m)
+{
+	const struct sdp_line *l = sdp_attr(m->lines, STR("ptime"));
+	uint64_t ms;
+
+	return l && str_to_u64(&ms, str_trim(l->arg), NG_PTIME_MAX) == 0 ? (uint8_t)ms : 0;
+}
+
+void neg_codec_offer(struct plan *plan, const struct neg_codec_pair *pair,
+	const struct sdp_media *m, uint32_t i, const struct neg_in *in)
+{
+	const struct sdp_filter *f = neg_codec_filter(in);
+	bool audio = str_eq_nocase(m->kind, STR("audio"));
+	struct sdp_codecs c = {.engaged = false};
+	struct leg *to = pair->to;
+	bool kept;
+
+	if (audio)
+		sdp_filter_codecs(f, m, &c);
+	kept = c.engaged || (audio && in->known);
+	to->asked.laws = c.laws;
+	to->audio.engaged = c.engaged;
+	keep(&to->audio.theirs, kept ? &c.theirs : NULL, in);
+	keep(&to->audio.told, kept ? &c.told : NULL, in);
+	if (!audio)
+		return;
+	options(pair, f, m, in);
+	warn(plan, &c, f, i, in);
+	if ((in->r->ptime || in->r->ptime_reverse) && !in->known)
+		plan_warn(plan, in->p,
+			plan_media_name(
+				in->p, i, "ptime: packets are not resized (--codec-threads=0)"));
 }

@@ -28,7 +28,7 @@ static bool draw(struct leg_ice *ice, struct neg_in *in)
 		draw_text(ice->pwd, sizeof(ice->pwd), &in->random);
 }
 
-/* --- What a terminal says --------------------------------------------------------------------- */
+/* --- The terminal's SDP ----------------------------------------------------------------------- */
 
 static void set_text(char out[LEG_ICE_TEXT], struct str text)
 {
@@ -71,7 +71,7 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	return true;
 }
 
-/* What is in force goes on until the answer: the offer may be refused. */
+/* The parameters in force stay until the answer, because the offer may be refused. */
 static void delay(struct leg_ice *ice, const struct leg_ice *before)
 {
 	ice->next_lite = ice->remote_lite;
@@ -202,7 +202,7 @@ void neg_ice_remotes(struct leg *l)
 	l->rtcp_remote = l->ice.pair[!l->mux];
 }
 
-/* --- What we write ---------------------------------------------------------------------------- */
+/* --- Our SDP ---------------------------------------------------------------------------------- */
 
 /* Writes host candidates on all addresses of the leg by priority, each with one or two components.
  * Returns their number. */

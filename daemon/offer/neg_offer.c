@@ -145,7 +145,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 			mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
-	neg_codec_offer(plan, to, m, i, in);
+	neg_codec_offer(plan, &(struct neg_codec_pair){from, to}, m, i, in);
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
 	if (!neg_ice_offer(from, to, in)) {
@@ -187,7 +187,8 @@ static void tell_unusable(struct plan *plan, const struct neg_in *in)
 static bool loses_codecs(
 	struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in)
 {
-	if (ng_flag(in->r, NG_FLAG_ALLOW_NO_CODEC_MEDIA) || !sdp_filter_empties(&in->r->filter, m))
+	if (ng_flag(in->r, NG_FLAG_ALLOW_NO_CODEC_MEDIA) ||
+		!sdp_filter_empties(neg_codec_filter(in), m))
 		return false;
 	plan_warn(plan, in->p, plan_media_name(in->p, i, "rejected: no codec would be left"));
 	return true;
@@ -203,7 +204,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	error = dialog_offer(&d, in);
 	if (error) {
-		plan_fail(plan, error, STR_NONE);
+		plan_fail(plan, error, str_from(d.why));
 		return;
 	}
 	if (c->delete_ns &&

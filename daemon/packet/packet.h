@@ -40,6 +40,7 @@
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")          \
 	X(BUNDLE, "bundle", "no m-line of the BUNDLE group takes it")                    \
 	X(SIDE_FULL, "side-full", "the keying thread has too many packets already")      \
+	X(AUDIO_FULL, "audio-full", "the codec thread has too many packets already")     \
 	X(STALE, "stale", "stream was removed while its packet was processed")           \
 	X(SEND, "send", "the kernel refused to send the packet")
 
@@ -49,10 +50,11 @@
 #define PACKET_BLOCK_LEN 16u
 
 enum packet_verdict {
-	PACKET_JOB,  /* goes into the batch */
-	PACKET_SENT, /* after complete: given to steering to send */
-	PACKET_SIDE, /* kept by the keying thread (packet/side.h), or until keys arrive */
-	PACKET_PASS, /* not media: passed to the ordinary socket, or to the control thread */
+	PACKET_JOB,   /* goes into the batch */
+	PACKET_SENT,  /* after complete: given to steering to send */
+	PACKET_SIDE,  /* kept by the keying thread (packet/side.h), or until keys arrive */
+	PACKET_AUDIO, /* authentic, given to a codec thread (packet/audio.h) */
+	PACKET_PASS,  /* not media: passed to the ordinary socket, or to the control thread */
 #define X(id, name, text) PACKET_DROP_##id,
 	PACKET_DROPS(X)
 #undef X

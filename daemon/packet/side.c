@@ -50,6 +50,17 @@ static void count(_Atomic uint64_t *c)
 		c, atomic_load_explicit(c, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+static bool take(struct ring *r, struct side_packet *out)
+{
+	const struct side_packet *p = ring_oldest(r);
+
+	if (!p)
+		return false;
+	side_packet_copy(out, p);
+	ring_release(r, offsetof(struct side_packet, bytes) + p->len);
+	return true;
+}
+
 /* --- Worker ----------------------------------------------------------------------------------- */
 
 int side_take(struct side_channel *c, struct side_share *share, const struct side_packet *head,
@@ -57,7 +68,7 @@ int side_take(struct side_channel *c, struct side_share *share, const struct sid
 {
 	uint32_t room = ring_room(&c->in), at,
 		 left = (head->emergency ? 0 : SIDE_RESERVE) + (head->believed ? 0 : SIDE_BELIEVED);
-	struct side_packet *p = &c->packet;
+	struct side_packet *p;
 
 	if (len > SIDE_PACKET_MAX)
 		return -EMSGSIZE;
@@ -69,11 +80,11 @@ int side_take(struct side_channel *c, struct side_share *share, const struct sid
 			(head->believed ? SIDE_SHARE_BELIEVED : SIDE_SHARE_STRANGER) ||
 		room <= left)
 		return -ENOSPC;
+	p = ring_place(&c->in);
 	memcpy(p, head, offsetof(struct side_packet, bytes));
 	memcpy(p->bytes, bytes, len);
 	p->len = (uint16_t)len;
-	if (ring_push(&c->in, p, 1))
-		return -ENOSPC;
+	ring_publish(&c->in);
 	share->n[head->believed]++;
 	share->until = at + 1;
 	c->pushed++;
@@ -93,14 +104,14 @@ void side_flush(struct side_channel *c)
 
 bool side_next(struct side_channel *c, struct side_packet *out)
 {
-	return ring_pop(&c->out, out);
+	return take(&c->out, out);
 }
 
 /* --- Keying thread ---------------------------------------------------------------------------- */
 
 bool side_read(struct side_channel *c, struct side_packet *out)
 {
-	return ring_pop(&c->in, out);
+	return take(&c->in, out);
 }
 
 bool side_sleep(struct side_channel *c)
@@ -111,10 +122,16 @@ bool side_sleep(struct side_channel *c)
 
 int side_give(struct side_channel *c, const struct side_packet *p)
 {
-	if (ring_push(&c->out, p, 1)) {
+	struct side_packet *place = ring_place(&c->out);
+
+	if (p->len > SIDE_PACKET_MAX)
+		return -EMSGSIZE;
+	if (!place) {
 		count(&c->back_full);
 		return -ENOSPC;
 	}
+	side_packet_copy(place, p);
+	ring_publish(&c->out);
 	c->given++;
 	return 0;
 }

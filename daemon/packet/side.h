@@ -46,9 +46,15 @@ struct side_packet {
 	uint8_t bytes[SIDE_PACKET_MAX];
 };
 
-/* What one stream has in the ring. Written by the worker only. All zeroes at first. Needs no clock
- * and no answer of the other thread: the counts end when the ring's reader has passed the last of
- * these packets. So a stream never has more in the ring than its share. */
+/* Copies the head and the bytes in use. len is at most SIDE_PACKET_MAX. */
+static inline void side_packet_copy(struct side_packet *to, const struct side_packet *from)
+{
+	memcpy(to, from, offsetof(struct side_packet, bytes) + from->len);
+}
+
+/* A stream's share of the ring. Written by the worker only. All zeroes at first. Needs no clock and
+ * no answer of the other thread: the counts end when the ring's reader has passed the last of these
+ * packets. */
 struct side_share {
 	uint32_t until; /* position in the ring behind its last packet */
 	uint8_t n[2];   /* [believed] */
@@ -67,9 +73,8 @@ struct side_channel {
 	_Atomic uint64_t refused; /* packets not sent: no such destination, or the kernel refused */
 	/* Written by the keying thread, read by any thread. */
 	_Atomic uint64_t back_full; /* its packets that found the ring full */
-	/* Worker only: packets since the last side_flush(), and a buffer to assemble an entry. */
+	/* Worker only: packets since the last side_flush(). */
 	uint32_t pushed;
-	struct side_packet packet;
 	/* Keying thread only: likewise. */
 	uint32_t given;
 };
@@ -97,7 +102,7 @@ static inline bool side_waits(const struct side_channel *c)
 bool side_read(struct side_channel *c, struct side_packet *out);
 /* Keying thread. Before it sleeps. False: packets wait, so it must not sleep. */
 bool side_sleep(struct side_channel *c);
-/* Keying thread. Queues a packet to send with the worker's next burst. 0 or -ENOSPC. */
+/* Keying thread. Queues a packet to send with the worker's next burst. 0, -ENOSPC or -EMSGSIZE. */
 int side_give(struct side_channel *c, const struct side_packet *p);
 /* Keying thread, after any number of side_give(): wakes the worker. */
 void side_give_end(struct side_channel *c);

@@ -35,7 +35,7 @@ enum redis_mode {
 struct redis_scan { /* one walk through all stored calls */
 	bool running, failed, asked,
 		again; /* asked: a page is requested; again: restart after it arrives */
-	uint32_t gets; /* on their way */
+	uint32_t gets; /* requests without a reply yet */
 	uint32_t walk; /* counts */
 	uint32_t pages;
 	char cursor[24];
@@ -85,7 +85,7 @@ struct redis {
 	} clock;
 	uint64_t pumped_ns; /* CLOCK_MONOTONIC of the last run of on_pump() */
 	char channel[32], owners[32];
-	/* Who is active (redis_owner.c). */
+	/* Ownership: which node is active (redis_owner.c). */
 	uint8_t id[REDIS_ID_LEN];
 	uint64_t number; /* number of our claim, or the highest known */
 	uint64_t renew_ns;

@@ -150,7 +150,7 @@ bool redis_restore_some(struct redis *r)
 	return !r->first && !r->scan.running && r->scanned;
 }
 
-/* --- All of them ------------------------------------------------------------------------------ */
+/* --- All calls -------------------------------------------------------------------------------- */
 
 static void scan_page(struct redis *r);
 

@@ -40,7 +40,7 @@ struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct st
 	return (struct str){out, at + 2};
 }
 
-/* --- Trouble ---------------------------------------------------------------------------------- */
+/* --- Failures --------------------------------------------------------------------------------- */
 
 const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN])
 {

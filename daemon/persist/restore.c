@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call comes back after a restart, or on the machine that takes over: the very ports, the same
- * keys, and no index is sent twice for two different packets. The record may be old, rolled back to
- * an earlier one, or restored for the second time, and Redis may take no other: nothing here relies
- * on how old it is, nor on what Redis acknowledged. An acknowledged ceiling would not be enough: it
- * is lost with what is rolled back, and the next life would begin below it.
+/* Restores a call after a restart, or on the machine that takes over: the same ports and keys, and
+ * no index is sent with two different packets. The record may be old, rolled back to an earlier
+ * one, or restored for the second time, and Redis may refuse to store another. So nothing here
+ * relies on the record's age or on what Redis acknowledged. An acknowledged ceiling would not be
+ * enough: a rollback loses it, and the next process would begin below it.
  *
- * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next
- *   packet's index is estimated by. The estimate bears half a cycle, 2^15 packets. After longer
- *   outages later ROCs are tried, and an authentic packet proves one (media/roc.c). Where nothing
- *   authenticates, the rate and the record's age say how far to go on. Nothing up to the saved
- *   index counts as new. Packets received between the record and a crash can be replayed once.
+ * - Received indexes (RFC 3711 3.3.1): the highest saved one, with its ROC, is the base for
+ *   estimating the next packet's. The estimate covers half a cycle, 2^15 packets. After longer
+ *   outages later ROCs are tried, and an authentic packet proves one (media/roc.c). Without
+ *   authentication, the rate and the record's age give the number of lost packets. Nothing up to
+ *   the saved index counts as new. Packets received between the record and a crash can be replayed
+ *   once.
  * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The
  *   record's times are converted to this node's clock, so the clocks of two nodes need not agree.
  * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing
@@ -21,7 +22,7 @@
  * - Keys of ours that are known to a terminal, but not in force: those that were used are
  *   forgotten, because the record does not have their lifetimes. All are when the record is older
  *   than OFFER_NS. An answer that chooses one is refused.
- * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
+ * - Learned addresses stay learned; key lifetimes and counters of streams continue.
  * - Recording continues in a new file: the old one may be on another machine, and its last packet
  *   is unknown. */
 #include "persist/restore.h"

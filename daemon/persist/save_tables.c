@@ -92,6 +92,7 @@ static const struct field dtls_said_fields[] = {
 	NUM("s", keying_dtls_said, setup, DTLS_SETUP_HOLDCONN),
 	NUM("i", keying_dtls_said, tls_id, ANY),
 	NUM("t", keying_dtls_said, transport, ANY),
+	NUM("q", keying_dtls_said, preauth, PREAUTH_SCHEMES_COUNT),
 	{"f", LIST, ONE(keying_dtls_said, prints.f), .max = DTLS_FINGERPRINTS,
 		.record = &print_record, N(keying_dtls_said, prints.count)},
 };
@@ -102,6 +103,7 @@ static const struct field keying_dtls_fields[] = {
 	RECORD_ROW("f", keying_dtls, in_force, dtls_said_record),
 	FLAG("a", keying_dtls, asked),
 	NUM("s", keying_dtls, asked_setup, DTLS_SETUP_HOLDCONN),
+	NUM("q", keying_dtls, asked_preauth, PREAUTH_SCHEMES_COUNT),
 	FLAG("p", keying_dtls, passive),
 	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
 	NUM("n", keying_dtls, association, UINT32_MAX),
@@ -220,6 +222,19 @@ static const struct field asked_fields[] = {
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
+static const struct field audio_fields[] = {
+	{"a", TEXT, AT(leg_audio, agreed)},
+	{"w", TEXT, AT(leg_audio, theirs)},
+	{"v", TEXT, AT(leg_audio, told)},
+	FLAG("e", leg_audio, engaged),
+	NUM("b", leg_audio, bitrate, 1000000),
+	NUM("p", leg_audio, ptime, NG_PTIME_MAX),
+	FLAG("r", leg_audio, resize),
+	NUM("np", leg_audio, next_ptime, NG_PTIME_MAX),
+	FLAG("nr", leg_audio, next_resize),
+};
+static const struct record audio_record = RECORD_OF(audio_fields);
+
 static const struct field local_fields[] = {
 	LOCAL_ROW("a", relay_port, rtp.addr),
 	NUM("p", relay_port, rtp.port, 65534),
@@ -237,6 +252,7 @@ static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, a
 	{"lo", LIST, ONE(leg, locals.port), .max = LEG_LOCALS, .record = &local_record,
 		N(leg, locals.n)},
 	NUM("l0", leg, locals.at[0], LEG_LOCALS - 1), NUM("l1", leg, locals.at[1], LEG_LOCALS - 1),
+	{"au", RECORD, AT(leg, audio), .record = &audio_record},
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is inside of payloads: key data of a KEMAC, parameters of a policy. And names of numbers. */
+/* Contents of payloads: key data of a KEMAC, parameters of a policy; and names of numbers. */
 #include <errno.h>
 
 #include "proto/mikey_int.h"

@@ -109,7 +109,15 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 {
 	struct ng_parser x = {.r = out, .p = p, .templates = templates};
 
-	*out = (struct ng_request){.tos = NG_TOS_DEFAULT, .delete_delay = -1, .limit = -1};
+	*out = (struct ng_request){.tos = NG_TOS_DEFAULT,
+		.delete_delay = -1,
+		.limit = -1,
+		.play = {.repeat_times = -1,
+			.start_pos = -1,
+			.repeat_ms = -1,
+			.duration = -1,
+			.pause = -1,
+			.volume = -1}};
 	if (msg->type != NGVAL_DICT)
 		return -ENOKEY;
 	if (!ng_set_message(&x, msg))

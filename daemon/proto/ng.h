@@ -74,9 +74,13 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(DRAIN, "drain") \
 	X(LOG_LEVEL, "log level") \
 	X(RELOAD, "reload") \
+	X(CODECS, "codecs") \
 	X(METRICS, "metrics") \
 	X(PAGE, "page") \
-	X(PAGE_HISTORY, "page history")
+	X(PAGE_HISTORY, "page history") \
+	X(PLAY_MEDIA, "play media") \
+	X(STOP_MEDIA, "stop media") \
+	X(PLAY_DTMF, "play DTMF")
 /* clang-format on */
 
 enum ng_command {
@@ -86,6 +90,8 @@ enum ng_command {
 #undef X
 		NG_COMMAND_COUNT
 };
+
+#define NG_PTIME_MAX 120 /* ms */
 
 /* Flags that change our behaviour. X(id, name). A table in ng_values.c has those that are accepted
  * without effect. */
@@ -122,6 +128,7 @@ enum ng_command {
 	X(ALLOW_NO_CODEC_MEDIA, "allow-no-codec-media") \
 	X(ALWAYS_TRANSCODE, "always-transcode") \
 	X(REUSE_CODECS, "reuse-codecs") \
+	X(ASYMMETRIC_CODECS, "asymmetric-codecs") \
 	X(BLOCK_DTMF, "block-DTMF") \
 	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \
@@ -134,7 +141,8 @@ enum ng_command {
 	X(SRTCP_TAG_32, "SRTCP-tag-32") \
 	X(TRICKLE_ICE, "trickle-ICE") \
 	X(REJECT_ICE, "reject-ICE") \
-	X(NO_TLS_ID, "no-tls-id")
+	X(NO_TLS_ID, "no-tls-id") \
+	X(BLOCK_EGRESS, "block-egress")
 /* clang-format on */
 
 enum ng_flag {
@@ -254,6 +262,15 @@ struct ng_sdes {
 #define NG_FROM_TAGS_MAX    16u
 #define NG_MEDIA_REMOVE_MAX 8u
 
+/* play media, play DTMF. Numbers: -1 = not given. */
+struct ng_play {
+	struct str file, blob, blob64, db_id, code;
+	int64_t repeat_times, start_pos; /* start_pos in samples */
+	int64_t repeat_ms;               /* repeat-duration */
+	int64_t duration, pause;         /* ms */
+	int64_t volume;                  /* dB below full scale, whatever its sign was */
+};
+
 struct ng_request {
 	enum ng_command command;
 	struct str command_text;
@@ -311,7 +328,10 @@ struct ng_request {
 		[NG_FROM_TAGS_MAX]; /* subscribe request: the sources, in addition to from_tag */
 	uint32_t from_tags_n;
 	bool supports_load_limit;
+	struct ng_play play;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
+	/* ms of packets to the receiver of an offer, and to its sender; 0: not given */
+	uint8_t ptime, ptime_reverse;
 	/* Unknown flags and values, comma-separated, in the pool. The reply repeats them as a
 	 * warning. */
 	struct str warning;

@@ -19,7 +19,7 @@
 	X(PORTS, "Ran out of ports", \
 		"Ports, key slots or descriptors ran out, and the log names which: widen port-min to port-max.") \
 	X(NO_PAYLOAD, "Invalid data (no payload)", \
-		"The message is a cookie alone: send a dictionary behind it.") \
+		"The message is a cookie alone: send a dictionary after it.") \
 	X(BAD_FRAME, "Invalid NG data format", \
 		"Begin the message with a cookie and a space.") \
 	X(BAD_JSON, "Could not decode JSON dictionary", \
@@ -45,13 +45,13 @@
 	X(NOTHING_DELETED, "Call-ID not found or tags didn't match", \
 		"The call has ended already; a warning without the flag fatal.") \
 	X(DIALOG, "Invalid dialogue association", \
-		"The tags do not fit the call, see DIALOGS.") \
+		"The text names the cause and the remedy, see DIALOGS.") \
 	X(PARTIES, "Too many parties", \
 		"A call has up to 16 parties: delete branches that ended.") \
 	X(PARTICIPANT, "No matching participant in the call", \
 		"No party has the tag, label or address of the request.") \
 	X(ADDRESS, "Malformed address in message", \
-		"The key address has an IPv4 or IPv6 address.") \
+		"Give an IPv4 or IPv6 address in the key address.") \
 	X(MEDIA_ADDRESS, "Media address is not allowed", \
 		"The SDP names an address that media may not be sent to: allow it with --media-allow.") \
 	X(SDP, "Failed to parse SDP", \
@@ -65,7 +65,7 @@
 	X(HIDDEN, "Too many m= lines, including those hidden from the sender", \
 		"The dialog has used up its m-lines: begin another.") \
 	X(INTERFACE, "No interface", \
-		"The request names no interface of the option interface.") \
+		"The option interface has no interface of that name.") \
 	X(SUITE, "No common crypto suite", \
 		"See sdes-accept, and the flags SDES; the text names the reason.") \
 	X(DTLS, "DTLS-SRTP is not available", \
@@ -101,7 +101,7 @@
 	X(RECORDING_NAME, "Recording file is not a plain file name", \
 		"Leave out folders and leading dots.") \
 	X(RECORDINGS, "Too many recordings", \
-		"As many calls are recorded as can be: stop others.") \
+		"The limit of parallel recordings is reached: stop others.") \
 	X(RECORDER, "Recorder is busy", \
 		"The disk does not keep up: send the request again later.") \
 	X(RECORDING, "Recording cannot be started", \
@@ -116,10 +116,26 @@
 		"This daemon has no such function.") \
 	X(NO_WEB, "Not supported here: set --listen-ng-unix", \
 		"The request is one of xcipher-web, and the daemon has no socket for it.") \
-	X(CODEC, "Not supported: needs an audio codec, and this relay has none", \
+	X(CODEC, "Not supported: this relay transcodes only between parties of a call", \
 		"Use another relay for it.") \
-	X(MIX, "Not supported: needs an audio codec to mix, and this relay has none", \
-		"Use another relay for it.") \
+	X(NO_AUDIO, "There are no codec threads: set --codec-threads", \
+		"Set codec-threads.") \
+	X(NO_PARTY, "No participant party specified", \
+		"Add from-tag, label, address or the flag all.") \
+	X(NO_MEDIA, "No media file specified", \
+		"Add file, blob or blob64.") \
+	X(DB, "Not supported: db-id, because there is no database", \
+		"Use file or blob.") \
+	X(PLAY_OFF, "Playing files is off: xcipherd was started without --play-dir", \
+		"Set play-dir.") \
+	X(PLAY_FILE, "Media file cannot be played", \
+		"The text says why.") \
+	X(PLAY_LEG, "No audio of the participant can be played to", \
+		"Both parties need an answered audio m-line with keys and codecs that xcipherd has.") \
+	X(DIGIT, "Invalid DTMF code: 0 to 15, or one of 0-9 * # A-D", \
+		"Set code.") \
+	X(MIX, "Not supported: this relay does not inject, use play media", \
+		"Send play media without block-egress: the file is mixed with the other party.") \
 	X(START_FORWARDING, "Not supported: use start recording", \
 		"Send start recording.") \
 	X(STOP_FORWARDING, "Not supported: use stop recording", \
@@ -137,9 +153,9 @@
 	X(LEVEL, "level is a number from 0 to 7: 3 errors, 4 warnings, 6 information, 7 debugging", \
 		"Give a number.") \
 	X(ACTIVE, "This node is active already", \
-		"Nothing is to be done.") \
+		"No action is needed.") \
 	X(STANDBY_ALREADY, "This node is on standby already", \
-		"Nothing is to be done.") \
+		"No action is needed.") \
 	X(DEBUG, "debug is on or off", \
 		"Give on or off.")
 /* clang-format on */

@@ -3,8 +3,8 @@
  * ("codec-strip-PCMA", "sdp-attr-remove-audio-ptime"). Pure. */
 #include "proto/ng_int.h"
 
-/* "consume" is "mask" and "accept". "set" has options of codecs, and G.711 has none. */
-enum { CODEC_CONSUME = -1, CODEC_SET = -2 };
+/* "consume" is "mask" and "accept". */
+enum { CODEC_CONSUME = -1 };
 
 static bool codec_op(int *op, struct str name)
 {
@@ -20,7 +20,7 @@ static bool codec_op(int *op, struct str name)
 		{"offer", SDP_CODEC_OFFER},
 		{"accept", SDP_CODEC_ACCEPT},
 		{"transcode", SDP_CODEC_TRANSCODE},
-		{"set", CODEC_SET},
+		{"set", SDP_CODEC_SET},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
@@ -36,58 +36,73 @@ static bool line_safe(struct str s)
 	return s.len && !str_has_control(s);
 }
 
-static bool add_rule(struct ng_parser *x, enum sdp_codec_op op, struct str name)
+/* In a word, ".." is a blank and "--" is "=". */
+static struct str unescape(struct ng_parser *x, struct str s)
+{
+	char *out = pool_alloc(x->p, s.len + 1);
+	size_t n = 0;
+
+	if (!out)
+		return STR_NONE;
+	for (size_t i = 0; i < s.len; i++) {
+		bool twice = i + 1 < s.len && s.s[i] == s.s[i + 1];
+
+		out[n] = s.s[i];
+		if (twice && (s.s[i] == '.' || s.s[i] == '-'))
+			out[n] = s.s[i++] == '.' ? ' ' : '=';
+		n++;
+	}
+	return (struct str){out, n};
+}
+
+static bool add_rule(struct ng_parser *x, const struct sdp_codec_rule *rule, enum sdp_codec_op op)
 {
 	struct sdp_filter *f = &x->r->filter;
 
 	if (f->codecs == SDP_RULES_MAX)
 		return false;
-	f->codec[f->codecs++] = (struct sdp_codec_rule){.op = op, .name = name};
+	f->codec[f->codecs] = *rule;
+	f->codec[f->codecs++].op = op;
 	return true;
 }
 
-static bool is_everything(struct str name)
+/* NAME/CLOCK/CHANNELS/BITRATE/PTIME/FMTP, of which all but the name may be missing or empty. */
+static struct sdp_codec_rule rule_of(struct ng_parser *x, struct str text)
 {
-	return str_eq_nocase(name, STR("all")) || str_eq_nocase(name, STR("full")) ||
-		str_eq_nocase(name, STR("any"));
-}
-
-/* Cuts off what follows rate and channels: "PCMA/8000/1/64000//" becomes "PCMA/8000/1". */
-static struct str without_options(struct str name)
-{
-	struct str rest = name;
+	struct str rest = text, fmtp, bits, ms;
+	struct sdp_codec_rule r = {.name = text};
+	uint64_t n;
 
 	for (int i = 0; i < 3; i++)
 		(void)str_cut(&rest, '/');
 	if (rest.s)
-		name.len = (size_t)(rest.s - name.s) - 1;
-	while (name.len && name.s[name.len - 1] == '/')
-		name.len--;
-	return name;
+		r.name.len = (size_t)(rest.s - text.s) - 1;
+	while (r.name.len && r.name.s[r.name.len - 1] == '/')
+		r.name.len--;
+	bits = str_cut(&rest, '/');
+	ms = str_cut(&rest, '/');
+	if (bits.len && str_to_u64(&n, bits, 1000000) == 0)
+		r.bitrate = (uint32_t)n;
+	if (ms.len && str_to_u64(&n, ms, 120) == 0)
+		r.ptime = (uint8_t)n;
+	fmtp = unescape(x, rest);
+	if (line_safe(fmtp))
+		r.fmtp = fmtp;
+	return r;
 }
 
 static bool add_codec(struct ng_parser *x, int op, struct str name)
 {
-	bool needs = op == SDP_CODEC_TRANSCODE || op == CODEC_CONSUME || op == CODEC_SET ||
-		op == SDP_CODEC_ACCEPT;
+	struct sdp_codec_rule r = {.name = str_trim(name)};
 
-	name = str_trim(name);
-	if (!name.len)
+	if (!r.name.len)
 		return true;
-	if (needs) {
-		name = without_options(name);
-		if (sdp_law(name) < 0 && !is_everything(name)) {
-			ng_note(x, pool_printf(x->p, "codec " STR_FMT, STR_ARG(name)),
-				"only PCMU and PCMA are transcoded");
-			if (op != CODEC_CONSUME)
-				return true;
-		}
-	}
-	if (op == CODEC_SET)
-		return true;
+	if (op == SDP_CODEC_TRANSCODE || op == CODEC_CONSUME || op == SDP_CODEC_SET ||
+		op == SDP_CODEC_ACCEPT)
+		r = rule_of(x, r.name);
 	if (op == CODEC_CONSUME)
-		return add_rule(x, SDP_CODEC_MASK, name) && add_rule(x, SDP_CODEC_ACCEPT, name);
-	return add_rule(x, (enum sdp_codec_op)op, name);
+		return add_rule(x, &r, SDP_CODEC_MASK) && add_rule(x, &r, SDP_CODEC_ACCEPT);
+	return add_rule(x, &r, (enum sdp_codec_op)op);
 }
 
 void ng_filter_finish(struct ng_parser *x)
@@ -99,10 +114,11 @@ void ng_filter_finish(struct ng_parser *x)
 
 	f->single = ng_flag(x->r, NG_FLAG_SINGLE_CODEC) && x->r->command == NG_ANSWER;
 	if (ng_flag(x->r, NG_FLAG_ALWAYS_TRANSCODE))
-		(void)add_rule(x, SDP_CODEC_ACCEPT, STR("all"));
+		(void)add_rule(x, &(struct sdp_codec_rule){.name = STR("all")}, SDP_CODEC_ACCEPT);
 	for (uint32_t i = 0; i < f->codecs; i++) {
 		enum sdp_codec_op op = f->codec[i].op;
-		bool adds = op == SDP_CODEC_TRANSCODE || op == SDP_CODEC_ACCEPT;
+		bool adds =
+			op == SDP_CODEC_TRANSCODE || op == SDP_CODEC_ACCEPT || op == SDP_CODEC_SET;
 
 		dropped |= adds && pass && x->r->command == NG_OFFER;
 		if ((adds && (pass || x->r->command != NG_OFFER)) ||
@@ -197,25 +213,6 @@ void ng_strip_attr(struct ng_parser *x, struct str attr)
 {
 	if (!add_attr(x, (struct attr_place){.op = SDP_ATTR_REMOVE}, attr, STR_NONE))
 		ng_unknown(x, attr);
-}
-
-/* In a word, ".." is a blank and "--" is "=". */
-static struct str unescape(struct ng_parser *x, struct str s)
-{
-	char *out = pool_alloc(x->p, s.len + 1);
-	size_t n = 0;
-
-	if (!out)
-		return STR_NONE;
-	for (size_t i = 0; i < s.len; i++) {
-		bool twice = i + 1 < s.len && s.s[i] == s.s[i + 1];
-
-		out[n] = s.s[i];
-		if (twice && (s.s[i] == '.' || s.s[i] == '-'))
-			out[n] = s.s[i++] == '.' ? ' ' : '=';
-		n++;
-	}
-	return (struct str){out, n};
 }
 
 /* substitute has pairs, as a list of two or as "from>to". */

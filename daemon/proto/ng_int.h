@@ -36,7 +36,7 @@ ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_bundle, ng_set_re
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
 ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
 ng_value_fn ng_set_dtls_fingerprint, ng_set_generate_rtcp, ng_set_dtmf_security, ng_set_player,
-	ng_set_alias_key;
+	ng_set_ptime, ng_set_ptime_reverse, ng_set_alias_key;
 ng_value_fn ng_set_zrtp;    /* ng_zrtp.c */
 ng_value_fn ng_set_preauth; /* ng_preauth.c */
 /* A word without a value: flags, transport words, words without effect. */

@@ -85,6 +85,40 @@ static bool set_pause(struct ng_parser *x, struct str value)
 {
 	if (ng_spelled_like(value, STR("yes")) || ng_spelled_like(value, STR("on")))
 		x->r->flags |= 1ull << NG_FLAG_PAUSE;
+	else
+		x->r->play.pause = number(value, -1); /* play DTMF */
+	return true;
+}
+
+static bool set_duration(struct ng_parser *x, struct str value)
+{
+	x->r->play.duration = number(value, -1);
+	return true;
+}
+
+static bool set_volume(struct ng_parser *x, struct str value)
+{
+	int64_t n = number(value, -1);
+
+	x->r->play.volume = n == INT64_MIN ? INT64_MAX : n < 0 ? -n : n;
+	return true;
+}
+
+static bool set_repeat_times(struct ng_parser *x, struct str value)
+{
+	x->r->play.repeat_times = number(value, -1);
+	return true;
+}
+
+static bool set_repeat_duration(struct ng_parser *x, struct str value)
+{
+	x->r->play.repeat_ms = number(value, -1);
+	return true;
+}
+
+static bool set_start_pos(struct ng_parser *x, struct str value)
+{
+	x->r->play.start_pos = number(value, -1);
 	return true;
 }
 
@@ -177,6 +211,17 @@ static const struct key keys[] = {
 	TEXT("recording-file", KEY_TEXT, recording_file),
 	TEXT("recording-pattern", KEY_TEXT, recording_pattern),
 	TEXT("metadata", KEY_TEXT, metadata),
+	TEXT("file", KEY_TEXT, play.file),
+	TEXT("blob", KEY_BODY, play.blob),
+	TEXT("blob64", KEY_TEXT, play.blob64),
+	TEXT("db-id", KEY_TEXT, play.db_id),
+	TEXT("code", KEY_TEXT, play.code),
+	TEXT("digit", KEY_TEXT, play.code),
+	{"duration", KEY_NUMBER, 0, set_duration},
+	{"volume", KEY_NUMBER, 0, set_volume},
+	{"repeat-times", KEY_NUMBER, 0, set_repeat_times},
+	{"repeat-duration", KEY_NUMBER, 0, set_repeat_duration},
+	{"start-pos", KEY_NUMBER, 0, set_start_pos},
 	TEXT("max-sessions", KEY_BODY, max[0]),
 	TEXT("max-cpu", KEY_BODY, max[1]),
 	TEXT("max-load", KEY_BODY, max[2]),
@@ -229,6 +274,8 @@ static const struct key keys[] = {
 	{"generate-RTCP", KEY_ITEMS, 0, ng_set_generate_rtcp},
 	{"DTMF-security", KEY_ITEMS, 0, ng_set_dtmf_security},
 	{"audio-player", KEY_ITEMS, 0, ng_set_player},
+	{"ptime-reverse", KEY_ITEMS, 0, ng_set_ptime_reverse}, /* the longer name first */
+	{"ptime", KEY_ITEMS, 0, ng_set_ptime},
 	{"alias-key", KEY_ITEMS, 0, ng_set_alias_key},
 	TEXT("set-label", KEY_TEXT, set_label),
 };
@@ -244,6 +291,7 @@ const char *ng_request_control(const struct ng_request *r)
 		bool text = keys[i].kind == KEY_TEXT || keys[i].kind == KEY_BODY;
 
 		if (text && keys[i].off != offsetof(struct ng_request, sdp) &&
+			keys[i].off != offsetof(struct ng_request, play.blob) &&
 			str_has_control(*(const struct str *)((const char *)r + keys[i].off)))
 			return keys[i].name;
 	}

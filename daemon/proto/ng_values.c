@@ -421,10 +421,30 @@ bool ng_set_dtmf_security(struct ng_parser *x, struct str value)
 	return true;
 }
 
+static bool set_ptime(uint8_t *field, struct str value)
+{
+	uint64_t ms;
+
+	if (str_to_u64(&ms, value, NG_PTIME_MAX))
+		return false;
+	*field = (uint8_t)ms;
+	return true;
+}
+
+bool ng_set_ptime(struct ng_parser *x, struct str value)
+{
+	return set_ptime(&x->r->ptime, value);
+}
+
+bool ng_set_ptime_reverse(struct ng_parser *x, struct str value)
+{
+	return set_ptime(&x->r->ptime_reverse, value);
+}
+
 bool ng_set_player(struct ng_parser *x, struct str value)
 {
 	if (!is_off(value) && !ng_spelled_like(value, STR("default")))
-		ng_note(x, STR("audio-player"), "there are no audio codecs");
+		ng_note(x, STR("audio-player"), "media use it only while something plays");
 	return true;
 }
 
@@ -500,7 +520,7 @@ static const struct ng_known words[] = {
 	{"unidirectional", NULL},
 	{"original-sendrecv", NULL},
 	{"bidirectional", NULL},
-	{"generate-RTCP", "RTCP is relayed, not generated"},
+	{"generate-RTCP", "RTCP is generated for transcoded calls only"},
 	{"new-branch", NULL},
 	{"provisional", NULL},
 	{"egress", NULL},
@@ -510,18 +530,15 @@ static const struct ng_known words[] = {
 	{"block-short-packets", "short packets are relayed"},
 	{"force", NULL},
 	{"force-answer", NULL},
-	{"block-egress", "only media that a party sends can be blocked"},
 	{"force-transcoding", "terminals with a common codec use it"},
 	{"allow-transcoding", NULL},
-	{"allow-asymmetric-codecs", NULL},
-	{"asymmetric-codecs", NULL},
 	{"symmetric-codecs", NULL},
 	{"static-codecs", NULL},
 	{"no-reuse-codecs", NULL},
 	{"no-jitter-buffer", NULL},
 	{"skip-recording-db", NULL},
 	{"recording-announcement", "announcements are not supported"},
-	{"inject-DTMF", "DTMF is not injected"},
+	{"inject-DTMF", NULL}, /* play DTMF works without it */
 	{"detect-DTMF", "DTMF is not detected"},
 	{"early-media", NULL},
 };
@@ -530,11 +547,8 @@ static const struct ng_known words[] = {
 static const struct ng_known ignored_keys[] = {
 	{"sip-message-type", NULL},
 	{"rtpp-flags", NULL}, /* read on its own */
-	{"ptime", "packets are not resized"},
-	{"ptime-reverse", "packets are not resized"},
 	{"T.38", "there is no fax gateway"},
 	{"extmap", "header extensions are relayed"},
-	{"volume", NULL},
 	{"repacketize", NULL},
 	{"peer", "interfaces are chosen by name"},
 	{"inbound-peer", "interfaces are chosen by name"},
@@ -551,8 +565,6 @@ static const struct ng_known ignored_keys[] = {
 	{"delay-buffer", "media are never delayed"},
 	{"frequency", NULL},
 	{"frequencies", NULL},
-	{"digit", NULL},
-	{"code", NULL},
 	{"trigger", NULL},
 	{"trigger-end", NULL},
 	{"end-trigger", NULL},
@@ -564,7 +576,6 @@ static const struct ng_known prefixes[] = {
 	{"T.38-", "there is no fax gateway"},
 	{"T38-", "there is no fax gateway"},
 	{"extmap-", "header extensions are relayed"},
-	{"ptime-", "packets are not resized"},
 	{"DTMF-", "DTMF is relayed unchanged"},
 	{"moh-", "there is no music on hold"},
 	{"recording-", NULL},
@@ -667,6 +678,8 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		return ng_set_word(x, STR("always-transcode"));
 	if (ng_spelled_like(word, STR("no-codec-renegotiation")))
 		return ng_set_word(x, STR("reuse-codecs"));
+	if (ng_spelled_like(word, STR("allow-asymmetric-codecs")))
+		return ng_set_word(x, STR("asymmetric-codecs"));
 	if (ng_spelled_like(word, STR("mirror-RTCP")))
 		return ng_set_word(x, STR("rtcp-mirror"));
 	if (ng_spelled_like(word, STR("WebRTC"))) {

@@ -23,7 +23,7 @@ struct rtp_ext_edit {
 	struct rtp_ext value; /* at least one byte */
 };
 
-/* How many bytes a value of this length may add to a packet. */
+/* The most bytes that a value of this length may add to a packet. */
 #define RTP_EXT_GROWTH(len) (4u + 2u + (len) + 3u)
 
 /* Writes an element into the extension of a plain packet, which has len bytes at p and room for

@@ -171,7 +171,7 @@ struct sdp_edit {
 	struct str session_name;   /* likewise */
 	bool keep_zero_conn;       /* write hold by address (sdp_media.hold) as 0.0.0.0 or :: */
 	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
-	bool remove_dtls;          /* a=fingerprint, setup, tls-id, connection, dtls-id */
+	bool remove_dtls;          /* a=fingerprint, setup, tls-id, dtls-id, SDP_PREAUTH... */
 	bool remove_bundle;        /* a=group:BUNDLE, bundle-only */
 	struct str keying;         /* adds this attribute at session level, s = NULL: none */
 	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proto/sdp_bundle.h"
+#include "proto/sdp_dtls.h"
 
 #include <errno.h>
 
@@ -58,7 +59,7 @@ bool sdp_bundle_read(struct sdp_bundle *out, const struct sdp *s)
 	return false;
 }
 
-/* --- One transport for all -------------------------------------------------------------------- */
+/* --- Common transport ------------------------------------------------------------------------- */
 
 /* Attributes of the categories TRANSPORT and IDENTICAL (RFC 8859) that this relay reads. */
 static bool is_transport(const struct sdp_line *l)
@@ -66,7 +67,8 @@ static bool is_transport(const struct sdp_line *l)
 	static const struct str names[] = {{"candidate", 9}, {"remote-candidates", 17},
 		{"end-of-candidates", 17}, {"ice-ufrag", 9}, {"ice-pwd", 7}, {"ice-options", 11},
 		{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6}, {"connection", 10}, {"crypto", 6},
-		{"rtcp", 4}, {"rtcp-mux", 8}, {"rtcp-mux-only", 13}};
+		{"rtcp", 4}, {"rtcp-mux", 8}, {"rtcp-mux-only", 13},
+		{SDP_PREAUTH, sizeof(SDP_PREAUTH) - 1}};
 
 	for (size_t i = 0; l->type == 'a' && i < ARRAY_LEN(names); i++)
 		if (str_eq_nocase(l->name, names[i]))
@@ -138,7 +140,7 @@ int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
 	return 0;
 }
 
-/* --- What tells packets apart ----------------------------------------------------------------- */
+/* --- Assignment of packets to m-lines --------------------------------------------------------- */
 
 /* Reads an a=extmap with an ID from 1 to 255. False: another line. */
 static bool read_ext(const struct sdp_line *l, uint8_t *id, struct str *uri)

@@ -35,8 +35,7 @@ static struct str without_one_channel(struct str name)
 	return name;
 }
 
-/* "PCMA" is any PCMA, "PCMA/8000" that one. */
-static bool same_codec(struct str rule, struct str name)
+bool sdp_codec_is(struct str rule, struct str name)
 {
 	rule = without_one_channel(rule);
 	if (str_eq_nocase(rule, without_one_channel(name)))
@@ -51,7 +50,6 @@ static bool everything(struct str rule)
 
 /* PCMU and PCMA with 8,000 Hz and one channel (RFC 3551 6), also without these. */
 static const struct str law_name[SDP_LAWS] = {{"PCMU", 4}, {"PCMA", 4}};
-static const uint8_t law_type[SDP_LAWS] = {0, 8};
 
 int sdp_law(struct str name)
 {
@@ -77,7 +75,7 @@ static void rule_on(struct ruling *r, struct str rule, struct str name)
 	else if (everything(rule))
 		r->all = true;
 	else
-		r->named |= name.len && same_codec(rule, name);
+		r->named |= name.len && sdp_codec_is(rule, name);
 }
 
 /* A codec that "all" removed, and transcode names, is only restored. Not if it was removed by its
@@ -90,7 +88,7 @@ static void judge_one(struct sdp_section *s, const struct sdp_filter *f, int typ
 
 	for (uint32_t i = 0; i < f->codecs; i++) {
 		const struct sdp_codec_rule *r = &f->codec[i];
-		bool same = name.len && same_codec(r->name, name);
+		bool same = name.len && sdp_codec_is(r->name, name);
 
 		if (r->op == SDP_CODEC_STRIP || r->op == SDP_CODEC_IGNORE)
 			rule_on(&strip, r->name, name);
@@ -123,10 +121,9 @@ static bool formats_of(struct str m, struct str *head, struct str *formats)
 	return true;
 }
 
-/* Telephone events and comfort noise only accompany a codec. */
-static bool is_voice(struct str name)
+bool sdp_codec_is_voice(struct str name)
 {
-	return !same_codec(STR("telephone-event"), name) && !same_codec(STR("CN"), name);
+	return !sdp_codec_is(STR("telephone-event"), name) && !sdp_codec_is(STR("CN"), name);
 }
 
 /* Whether transcode restores codecs instead of adding them: see judge_one(). */
@@ -155,7 +152,7 @@ static uint8_t rank_of(const struct sdp_filter *f, struct str name)
 		if (op != SDP_CODEC_OFFER && op != SDP_CODEC_FIRST &&
 			!(op == SDP_CODEC_TRANSCODE && all))
 			continue;
-		if (name.len && same_codec(f->codec[i].name, name))
+		if (name.len && sdp_codec_is(f->codec[i].name, name))
 			return rank;
 		rank++;
 	}
@@ -166,12 +163,12 @@ static void judge(struct sdp_section *s, const struct sdp_filter *f)
 {
 	for (int type = 0; type < SDP_TYPES; type++) {
 		judge_one(s, f, type);
-		s->voice[type] = is_voice(s->name[type]);
+		s->voice[type] = sdp_codec_is_voice(s->name[type]);
 		s->rank[type] = rank_of(f, s->name[type]);
 	}
 }
 
-static struct str rate_of(struct str name)
+struct str sdp_codec_rate(struct str name)
 {
 	(void)str_cut(&name, '/');
 	return str_cut(&name, '/');
@@ -180,79 +177,174 @@ static struct str rate_of(struct str name)
 static bool has_rate(const struct sdp_section *s, const bool types[SDP_TYPES], struct str rate)
 {
 	for (int type = 0; type < SDP_TYPES; type++)
-		if (types[type] && s->voice[type] && str_eq(rate_of(s->name[type]), rate))
+		if (types[type] && s->voice[type] && str_eq(sdp_codec_rate(s->name[type]), rate))
 			return true;
 	return false;
 }
 
 /* Telephone events have the clock rate of an audio codec (RFC 4733 2.1). They go with the last
  * codec of their rate, if an audio codec of another rate stays. */
-static void drop_orphans(struct sdp_section *s, const bool stays[SDP_TYPES])
+static void drop_orphans(struct sdp_section *s)
 {
 	bool voice = false;
 
 	for (int type = 0; type < SDP_TYPES; type++)
-		voice |= stays[type] && s->voice[type];
+		voice |= s->stays[type] && s->voice[type];
 	for (int type = 0; voice && type < SDP_TYPES; type++) {
-		struct str rate = rate_of(s->name[type]);
+		struct str rate = sdp_codec_rate(s->name[type]);
 
-		if (stays[type] && same_codec(STR("telephone-event"), s->name[type]) &&
-			has_rate(s, s->gone, rate) && !has_rate(s, stays, rate))
+		if (s->stays[type] && sdp_codec_is(STR("telephone-event"), s->name[type]) &&
+			has_rate(s, s->gone, rate) && !has_rate(s, s->stays, rate)) {
 			s->gone[type] = true;
+			s->stays[type] = false;
+		}
 	}
+}
+
+/* --- Codecs that are added -------------------------------------------------------------------- */
+
+static const struct sdp_known laws[SDP_LAWS] = {
+	{.name = {"PCMU/8000", 9}, .type = 0}, {.name = {"PCMA/8000", 9}, .type = 8}};
+
+/* The codec of this name, or NULL. */
+static const struct sdp_known *known(const struct sdp_filter *f, struct str name)
+{
+	const struct sdp_known *k = f->known ? f->known : laws;
+	uint32_t n = f->known ? f->knowns : SDP_LAWS;
+
+	if (sdp_law(name) >= 0)
+		name.len = law_name[0].len;
+	for (uint32_t i = 0; i < n && name.len; i++)
+		if (sdp_codec_is(name, k[i].name))
+			return &k[i];
+	return NULL;
+}
+
+bool sdp_filter_knows(const struct sdp_filter *f, struct str name)
+{
+	return known(f, name);
 }
 
 /* A payload type for a codec that is added: its own, or one that the m-line does not have. -1:
  * none is left. */
-static int type_for(const struct sdp_section *s, int law, const bool has[SDP_TYPES])
+static int type_for(
+	const struct sdp_section *s, const struct sdp_known *k, const bool has[SDP_TYPES])
 {
-	if (!has[law_type[law]] || sdp_law(s->name[law_type[law]]) == law)
-		return law_type[law];
+	if (k->type >= 0 && (!has[k->type] || sdp_codec_is(k->name, s->name[k->type])))
+		return k->type;
 	for (int type = 96; type < SDP_TYPES; type++)
 		if (!has[type])
 			return type;
 	return -1;
 }
 
-/* Notes the G.711 of the sender, of the offer to the receiver, and of the answer that the sender
- * needs. Adds codecs to transcode to, if the sender has either law. */
-static void add_laws(struct sdp_section *s, const struct sdp_filter *f, struct str formats,
-	bool stays[SDP_TYPES])
+/* Returns the payload type, or -1. */
+static int add(struct sdp_section *s, const struct sdp_known *k, bool has[SDP_TYPES])
+{
+	int type = s->adds < SDP_ADDS ? type_for(s, k, has) : -1;
+
+	if (type < 0)
+		return -1;
+	has[type] = s->stays[type] = true;
+	s->name[type] = k->name;
+	s->fmtp[type] = k->fmtp;
+	s->voice[type] = sdp_codec_is_voice(k->name);
+	s->added[s->adds++] = (uint8_t)type;
+	return type;
+}
+
+/* Notes the payload types of the sender: those of G.711, and those to be accepted. Whether it has a
+ * codec that can be transcoded. */
+static bool look_at_sender(
+	struct sdp_section *s, const struct sdp_filter *f, struct str formats, bool has[SDP_TYPES])
 {
 	struct sdp_laws *l = &s->laws;
-	bool has[SDP_TYPES] = {false};
+	bool can = false;
 
 	while (formats.len) {
 		struct str none;
 		int type = type_of(str_cut(&formats, ' '), &none);
 		int law = type < 0 ? -1 : sdp_law(s->name[type]);
 
-		if (type >= 0)
-			has[type] = true;
-		if (law >= 0 && !s->lost[type] && !l->theirs[law])
-			l->theirs[law] = (uint8_t)(type + 1);
-		if (law >= 0 && stays[type] && !l->told[law])
-			l->told[law] = (uint8_t)(type + 1);
-	}
-	for (uint32_t i = 0; i < f->codecs; i++) {
-		const struct sdp_codec_rule *r = &f->codec[i];
-		int law = sdp_law(r->name), type;
-
-		for (int k = 0; k < SDP_LAWS && r->op == SDP_CODEC_ACCEPT; k++)
-			if ((law == k || everything(r->name)) && l->theirs[k])
-				l->accept |= (uint8_t)(1u << k);
-		if (r->op != SDP_CODEC_TRANSCODE || law < 0 || l->told[law] ||
-			!(l->theirs[0] || l->theirs[1]))
-			continue;
-		type = type_for(s, law, has);
 		if (type < 0)
 			continue;
-		has[type] = stays[type] = s->voice[type] = true;
-		s->name[type] = law == 0 ? STR("PCMU/8000") : STR("PCMA/8000");
-		l->told[law] = s->added[s->adds++] = (uint8_t)(type + 1);
+		has[type] = true;
+		if (law >= 0 && !s->lost[type] && !l->theirs[law])
+			l->theirs[law] = (uint8_t)(type + 1);
+		if (law >= 0 && s->stays[type] && !l->told[law])
+			l->told[law] = (uint8_t)(type + 1);
+		if (s->lost[type] || !s->voice[type] || !known(f, s->name[type]))
+			continue;
+		can = true;
+		for (uint32_t i = 0; i < f->codecs; i++)
+			s->accept[type] |= f->codec[i].op == SDP_CODEC_ACCEPT &&
+				(everything(f->codec[i].name) ||
+					sdp_codec_is(f->codec[i].name, s->name[type]));
 	}
-	for (int k = 0; k < SDP_LAWS; k++)
+	return can;
+}
+
+/* Whether the receiver is offered it. */
+static bool is_told(const struct sdp_section *s, struct str name)
+{
+	for (int type = 0; type < SDP_TYPES; type++)
+		if (s->stays[type] && s->name[type].len && sdp_codec_is(name, s->name[type]))
+			return true;
+	return false;
+}
+
+/* Telephone events at the clock rates of the codecs that were added (RFC 4733 2.1), if the sender
+ * has any. */
+static void add_events(struct sdp_section *s, bool has[SDP_TYPES])
+{
+	uint32_t adds = s->adds;
+	int of = -1;
+
+	for (int type = 0; type < SDP_TYPES; type++)
+		if (s->stays[type] && sdp_codec_is(STR("telephone-event"), s->name[type]))
+			of = type;
+	for (uint32_t i = 0; i < adds && of >= 0; i++) {
+		static const struct sdp_known at[] = {
+			{{"telephone-event/8000", 20}, -1, {"0-15", 4}},
+			{{"telephone-event/16000", 21}, -1, {"0-15", 4}},
+			{{"telephone-event/32000", 21}, -1, {"0-15", 4}},
+			{{"telephone-event/48000", 21}, -1, {"0-15", 4}}};
+		struct str rate = sdp_codec_rate(s->name[s->added[i]]);
+
+		for (size_t k = 0; k < ARRAY_LEN(at); k++)
+			if (str_eq(sdp_codec_rate(at[k].name), rate) && !is_told(s, at[k].name))
+				(void)add(s, &at[k], has);
+	}
+}
+
+/* Adds the codecs to transcode to, if the sender has one to transcode from. */
+static void add_codecs(struct sdp_section *s, const struct sdp_filter *f, struct str formats)
+{
+	struct sdp_laws *l = &s->laws;
+	bool has[SDP_TYPES] = {false};
+	bool can = look_at_sender(s, f, formats, has);
+
+	for (uint32_t i = 0; i < f->codecs && can; i++) {
+		const struct sdp_codec_rule *r = &f->codec[i];
+		const struct sdp_known *k = r->op == SDP_CODEC_TRANSCODE ? known(f, r->name) : NULL;
+		struct sdp_known named;
+		int type;
+
+		if (!k || is_told(s, k->name))
+			continue;
+		named = *k;
+		named.fmtp = r->fmtp.s ? r->fmtp : k->fmtp;
+		type = add(s, &named, has);
+		if (type >= 0 && sdp_law(k->name) >= 0)
+			l->told[sdp_law(k->name)] = (uint8_t)(type + 1);
+	}
+	if (f->known)
+		add_events(s, has);
+	for (int k = 0; k < SDP_LAWS; k++) {
 		l->engaged |= l->told[k] != l->theirs[k] && l->told[k];
+		if (l->theirs[k] && s->accept[l->theirs[k] - 1])
+			l->accept |= (uint8_t)(1u << k);
+	}
 	l->engaged |= l->accept != 0;
 }
 
@@ -261,27 +353,27 @@ static bool mark(
 	struct sdp_section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
 {
 	uint32_t left = 0, gone = 0;
-	bool stays[SDP_TYPES] = {false}, voice = false;
 	struct str all = formats;
+	bool voice = false;
 
 	while (formats.len) {
 		struct str one = str_cut(&formats, ' '), none;
 		int type = type_of(one, &none);
 
-		if (type < 0 || stays[type]) {
+		if (type < 0 || s->stays[type]) {
 			left += one.len > 0;
 		} else if (s->strip[type] || (f->single && voice && s->voice[type])) {
 			s->gone[type] = true;
 			gone++;
 		} else {
-			stays[type] = true; /* a repetition is the same codec */
+			s->stays[type] = true; /* a repetition is the same codec */
 			voice |= s->voice[type];
 			left++;
 		}
 	}
-	add_laws(s, f, all, stays);
+	add_codecs(s, f, all);
 	if (left || s->adds) {
-		drop_orphans(s, stays);
+		drop_orphans(s);
 		return true;
 	}
 	memset(s->gone, 0, sizeof(s->gone));
@@ -326,7 +418,7 @@ void sdp_codecs_write_m(
 	sbuf_str(b, (struct str){head.s, head.len - 1});
 	write_formats(b, s, formats, rank_of(f, STR_NONE));
 	for (uint32_t i = 0; i < s->adds; i++)
-		sbuf_printf(b, " %u", s->added[i] - 1u);
+		sbuf_printf(b, " %u", s->added[i]);
 	sbuf_str(b, sdp_section_rest(line, m.len));
 }
 
@@ -348,11 +440,12 @@ void sdp_codecs_look(struct sdp_section *s, const struct sdp_filter *f, uint32_t
 		s->name[i] = sdp_static_codec(i);
 	while (rest.len) {
 		struct str line = sdp_section_bare(sdp_section_line(&rest));
-		int type =
-			sdp_section_starts(line, STR("a=rtpmap:")) ? type_line(line, &value) : -1;
+		bool map = sdp_section_starts(line, STR("a=rtpmap:"));
+		int type = map || sdp_section_starts(line, STR("a=fmtp:")) ? type_line(line, &value)
+									   : -1;
 
 		if (type >= 0)
-			s->name[type] = str_trim(value);
+			*(map ? &s->name[type] : &s->fmtp[type]) = str_trim(value);
 	}
 	judge(s, f);
 	(void)mark(s, f, formats, emptied);
@@ -369,13 +462,16 @@ bool sdp_codecs_drop_line(const struct sdp_section *s, struct str line)
 void sdp_codecs_write_added(struct sbuf *b, const struct sdp_section *s, struct str end)
 {
 	for (uint32_t i = 0; i < s->adds; i++) {
-		uint32_t type = s->added[i] - 1u;
+		uint32_t type = s->added[i];
 
 		/* The last line of a body may lack its end. */
 		if (b->len && b->p[b->len - 1] != '\n')
 			sbuf_str(b, end);
-		sbuf_printf(b, "a=rtpmap:%u " STR_FMT, type, STR_ARG(s->name[type]));
-		sbuf_str(b, end);
+		sbuf_printf(b, "a=rtpmap:%u " STR_FMT STR_FMT, type, STR_ARG(s->name[type]),
+			STR_ARG(end));
+		if (s->fmtp[type].len)
+			sbuf_printf(b, "a=fmtp:%u " STR_FMT STR_FMT, type, STR_ARG(s->fmtp[type]),
+				STR_ARG(end));
 	}
 }
 
@@ -389,13 +485,41 @@ static struct sdp_section section_of(const struct sdp_media *m)
 	return s;
 }
 
-void sdp_filter_laws(const struct sdp_filter *f, const struct sdp_media *m, struct sdp_laws *out)
+static void list(struct sdp_formats *out, const struct sdp_section *s, int type)
+{
+	if (out->n < SDP_FORMATS && s->name[type].len)
+		out->at[out->n++] = (struct sdp_format){.type = (uint8_t)type,
+			.accept = s->accept[type],
+			.name = s->name[type],
+			.fmtp = s->fmtp[type]};
+}
+
+void sdp_filter_codecs(
+	const struct sdp_filter *f, const struct sdp_media *m, struct sdp_codecs *out)
 {
 	struct sdp_section s = section_of(m);
+	struct str rest = m->formats, none;
+	bool seen[SDP_TYPES] = {false};
 	uint32_t emptied = 0;
 
+	memset(out, 0, sizeof(*out));
 	sdp_codecs_look(&s, f, &emptied);
-	*out = s.laws;
+	out->laws = s.laws;
+	out->engaged = s.laws.engaged || s.adds;
+	while (rest.len) {
+		int type = type_of(str_cut(&rest, ' '), &none);
+
+		if (type < 0 || seen[type])
+			continue;
+		seen[type] = true;
+		if (!s.lost[type])
+			list(&out->theirs, &s, type);
+		out->engaged |= s.accept[type];
+		if (s.stays[type] && !memchr(s.added, type, s.adds))
+			list(&out->told, &s, type);
+	}
+	for (uint32_t i = 0; i < s.adds; i++)
+		list(&out->told, &s, s.added[i]);
 }
 
 void sdp_codec_names(const struct sdp_media *m, struct str name[SDP_TYPES])

@@ -8,6 +8,8 @@
 #include "proto/sdp.h"
 #include "proto/sdp_filter.h"
 
+#define SDP_ADDS 16u
+
 /* One m= section, or the session section before the first. */
 struct sdp_section {
 	struct str text;
@@ -20,7 +22,9 @@ struct sdp_section {
 	uint8_t rank[SDP_TYPES];
 	bool gone[SDP_TYPES];
 	struct sdp_laws laws;
-	uint8_t added[SDP_LAWS]; /* payload types to add, + 1, in their order */
+	struct str fmtp[SDP_TYPES]; /* of each payload type; s = NULL: none */
+	bool stays[SDP_TYPES], accept[SDP_TYPES];
+	uint8_t added[SDP_ADDS]; /* payload types to add, in their order */
 	uint32_t adds;
 };
 

@@ -50,7 +50,7 @@ int ice_candidate_parse(struct ice_candidate *out, struct str text);
  * :: with port 9: we do not reveal them. */
 void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c);
 
-/* What an m-line says about ICE, session level included. */
+/* ICE attributes of an m-line, session level included. */
 struct sdp_ice {
 	struct str ufrag, pwd; /* slices of the body; s = NULL: absent or malformed */
 	bool lite, trickle, renomination, end_of_candidates;
@@ -73,7 +73,7 @@ static inline bool sdp_ice_used(const struct sdp_ice *i)
  * credentials nor absent ones are a restart. */
 bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufrag, struct str pwd);
 
-/* What to write about ICE. */
+/* ICE attributes to write. */
 struct sdp_ice_write {
 	struct str ufrag, pwd; /* s = NULL: none of both */
 	bool lite;             /* a=ice-lite: only at session level */

@@ -9,7 +9,7 @@
 
 #define SDP_KEYMGMT_MAX 8u  /* lines of an m-line; further ones are ignored */
 #define SDP_KEYMGMT_ID  32u /* characters of a protocol's name */
-/* Of the list of protocols: names, and ";" between them. */
+/* Length of the list of protocols: names, and ";" between them. */
 #define SDP_KEYMGMT_IDS_MAX (SDP_KEYMGMT_MAX * (SDP_KEYMGMT_ID + 1))
 
 struct sdp_keymgmt {

@@ -4,6 +4,7 @@
  * are kept must not lose what they had from session level, so they get their own copy of what
  * changes there. */
 #include "proto/sdp_bundle.h"
+#include "proto/sdp_dtls.h"
 
 /* Limit of removed session-level lines that are copied to media which keep them. ICE and DTLS have
  * a dozen (RFC 8839, RFC 8842). */
@@ -121,7 +122,7 @@ static bool is_ice(const struct sdp_line *l)
 static bool is_dtls(const struct sdp_line *l)
 {
 	static const struct str names[] = {{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6},
-		{"connection", 10}, {"dtls-id", 7}};
+		{"connection", 10}, {"dtls-id", 7}, {SDP_PREAUTH, sizeof(SDP_PREAUTH) - 1}};
 
 	return name_in(l, names, ARRAY_LEN(names));
 }

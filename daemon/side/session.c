@@ -160,7 +160,7 @@ static void begin_rtcp(struct session *s, uint64_t now_ns)
 		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
 }
 
-/* Where the component's DTLS goes to. */
+/* Destination of the component's DTLS. */
 static void aim(struct session *s, uint32_t k)
 {
 	struct component *c = &s->part[k];
@@ -192,7 +192,7 @@ static void retry(struct session *s, uint32_t k, uint64_t now_ns)
 	renew(s, k, now_ns);
 }
 
-/* What may begin, begins. */
+/* Starts each part whose conditions are met. */
 static void proceed(struct session *s, uint64_t now_ns)
 {
 	begin_rtcp(s, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of a session share. */
+/* Shared by the files of a session. */
 #ifndef SIDE_SESSION_INT_H
 #define SIDE_SESSION_INT_H
 
@@ -66,7 +66,7 @@ struct session {
 	uint32_t zrtp_over;         /* number of a restored exchange */
 	bool broken, broken_told;   /* no memory for a part */
 	struct session *party_next; /* next in its bucket of session_env.party */
-	struct session **party;     /* that bucket; NULL: in none */
+	struct session **party;     /* head of that bucket; NULL: in none */
 };
 
 static inline uint32_t session_components(const struct session *s)

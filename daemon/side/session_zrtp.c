@@ -129,7 +129,7 @@ static void relay_sas(struct session *s, uint64_t now_ns)
 	memcpy(x->relayed, far->hash, sizeof(x->relayed));
 }
 
-/* What may begin, begins. */
+/* Starts the exchange if its conditions are met. */
 void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;

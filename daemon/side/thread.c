@@ -14,7 +14,7 @@
 #include "base/caps.h"
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "side/deadlines.h"
+#include "base/deadlines.h"
 
 #define CMD_RING   256u
 #define EVENT_RING 256u
@@ -51,7 +51,7 @@ static void count(_Atomic uint64_t *c)
 	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 
-/* --- What sessions have to say ---------------------------------------------------------------- */
+/* --- Events of sessions ----------------------------------------------------------------------- */
 
 static void send_answers(struct side_thread *t, struct slot *s)
 {
@@ -221,7 +221,7 @@ static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
 		return;
 	}
 	s->waits[p->believed]++;
-	t->waiting[(t->waiting_first + t->waiting_n++) % SIDE_WAITING] = *p;
+	side_packet_copy(&t->waiting[(t->waiting_first + t->waiting_n++) % SIDE_WAITING], p);
 }
 
 static bool channels(struct side_thread *t, uint64_t now_ns)

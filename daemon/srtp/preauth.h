@@ -46,9 +46,9 @@ enum preauth_scheme {
  * secmem_wipe(). */
 struct preauth_key {
 	enum preauth_scheme scheme;
-	uint32_t inner[5], outer[5]; /* HMAC-SHA1 states after the key blocks */
 	uint8_t seed[PREAUTH_SEED_MAX];
-	uint8_t rk[176]; /* AES-128 round keys of sequence-aes and chain */
+	uint8_t rk[176];             /* AES-128 round keys of sequence-aes and chain */
+	uint32_t inner[5], outer[5]; /* HMAC-SHA1 states after the key blocks */
 };
 
 /* State of the generator of sequence-fips: FIPS 186-2 appendix 3.1 with SHA-1 as G, and no

@@ -36,19 +36,34 @@ static __u64 *word_of(struct preauth_window *w, __u64 index)
 /* Later packets take the places of removed ones, and are marked unused. */
 static void drop_before(struct preauth_window *w, __u64 first)
 {
-	__u64 n = first - w->first;
+	__u64 n = first - w->first, end = n < PREAUTH_WINDOW ? first : w->first + PREAUTH_WINDOW;
 
-	for (__u64 i = 0; i < n && i < PREAUTH_WINDOW; i++)
-		*word_of(w, w->first + i) &= ~bit_of(w->first + i);
+	for (__u64 at = w->first, next; at < end; at = next) {
+		next = (at | 63) + 1; /* of the next word */
+		*word_of(w, at) &= (bit_of(at) - 1) | (next > end ? ~(bit_of(end) - 1) : 0);
+	}
 	w->known = n < w->known ? w->known - (__u32)n : 0;
 	w->first = first;
+}
+
+static void move(struct preauth_window *w, __u64 newest)
+{
+	if (newest >= w->first + PREAUTH_BEHIND)
+		drop_before(w, newest - PREAUTH_BEHIND);
 }
 
 void preauth_window_take(struct preauth_window *w, __u64 index)
 {
 	if (index < w->first)
 		return; /* older than the window: only SRTP's replay window knows it */
-	if (index >= w->first + PREAUTH_BEHIND)
-		drop_before(w, index - PREAUTH_BEHIND);
+	move(w, index);
 	*word_of(w, index) |= bit_of(index);
+}
+
+void preauth_window_take_group(struct preauth_window *w, __u64 first, __u32 taken)
+{
+	if (!taken || first < w->first)
+		return;
+	move(w, first + 31 - (__u32)__builtin_clz(taken));
+	*word_of(w, first) |= (__u64)taken << (first % 64);
 }

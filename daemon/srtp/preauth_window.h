@@ -52,4 +52,17 @@ void preauth_window_add(struct preauth_window *w, const __u32 *tag, __u32 n);
  * tags, until the caller adds those that preauth_window_room() asks for. */
 void preauth_window_take(struct preauth_window *w, __u64 index);
 
+/* The same for up to PREAUTH_GROUP packets. Bit i of taken: packet first + i. first: a multiple of
+ * PREAUTH_GROUP. */
+#define PREAUTH_GROUP 8u
+void preauth_window_take_group(struct preauth_window *w, __u64 first, __u32 taken);
+
+/* The tags of the group with this first index. NULL: some of them are not known. */
+static inline const __u32 *preauth_window_group(const struct preauth_window *w, __u64 first)
+{
+	return first >= w->first && first + PREAUTH_GROUP <= w->first + w->known
+		? &w->tag[first % PREAUTH_WINDOW]
+		: (const __u32 *)0;
+}
+
 #endif

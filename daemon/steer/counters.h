@@ -60,7 +60,7 @@
 	X(guard_time, "guard: timestamp", false, \
 		"guard_drops_total", "reason=\"time\"", STEER_GUARD_HELP) \
 	X(guard_tag, "guard: tag", false, "guard_drops_total", "reason=\"tag\"", STEER_GUARD_HELP) \
-	/* xdp, kernel: dropped before the daemon, over the limit per source address */ \
+	/* all but udp: dropped before the daemon, over the limit per source address */ \
 	X(source_limit, "over source rate", false, \
 		"source_limit_drops_total", "", \
 		"Packets dropped before xcipherd, over the limit per source address.") \

@@ -63,10 +63,9 @@ struct steer_config {
 	/* xdp: interface names, separated by ','; "" or NULL: those with the local addresses */
 	const char *xdp_interfaces;
 	enum steer_xdp_mode xdp_mode;
-	uint32_t port_rate,
-		/* kernel: packets per second of one port, and of one source address; 0: no limit */
-		source_rate;
-	uint32_t xdp_source_rate; /* xdp: packets per second of one source address; 0: no limit */
+	uint32_t port_rate;   /* kernel: packets per second of one port; 0: no limit */
+	uint32_t source_rate; /* all but udp: packets per second of one source address; 0: no
+			       * limit */
 	struct knl *knl;    /* kernel: for requests by the control thread; from open() to close() */
 	struct knl *events; /* likewise, for events; NULL: none */
 	uint32_t knl_features; /* kernel: set by open(): features of daemon and module */

@@ -76,7 +76,7 @@ void web_client_kill(struct web_client *c)
 	lws_set_timeout(c->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC);
 }
 
-/* --- Too many --------------------------------------------------------------------------------- */
+/* --- Limits ----------------------------------------------------------------------------------- */
 
 static uint32_t clients_from(const struct web *w, const struct endpoint *from)
 {

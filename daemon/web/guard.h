@@ -16,7 +16,7 @@ struct http_token {
 /* Sets the token: printable, without blanks. 0, or -EINVAL if it is too short, too long or has
  * other characters. */
 int http_token_set(struct http_token *t, struct str text);
-/* Takes the same time wherever they differ. False if no token is set. */
+/* Takes constant time. False if no token is set. */
 bool http_token_is(const struct http_token *t, struct str text);
 /* Whether the field is "Bearer TOKEN" (RFC 6750 2.1), or no token is set. */
 bool http_authorized(const struct http_token *t, struct str authorization);

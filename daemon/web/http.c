@@ -195,7 +195,7 @@ static void refuse_later(struct web_client *c, int status, const char *why)
 	reply_later(c, status, TEXT, str_from(why));
 }
 
-/* --- What the daemon answers ------------------------------------------------------------------ */
+/* --- Replies of the daemon -------------------------------------------------------------------- */
 
 static void reply_metrics(struct web_client *c, struct str reply)
 {

@@ -54,15 +54,16 @@ static void count_bytes(_Atomic uint64_t *counter, uint64_t bytes)
 
 /* Bytes of a complete burst that were relayed. Junk must not count towards --max-bandwidth, or a
  * flood could block new calls. */
-static void record_bytes(struct worker *w, const struct packet_in *in, uint32_t n)
+static void record_bytes(struct worker *w, const struct worker_burst *b)
 {
 	uint64_t bytes = 0, relayed = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		bytes += in[i].len;
-		relayed += in[i].verdict == PACKET_SENT ? in[i].len : 0;
+	for (uint32_t i = 0; i < b->n; i++) {
+		bytes += b->in[i].len;
+		relayed += b->in[i].verdict == PACKET_SENT ? b->in[i].len : 0;
 	}
-	count_bytes(&w->bytes_in, bytes);
+	if (b->source != OF_AUDIO) /* those were not received */
+		count_bytes(&w->bytes_in, bytes);
 	count_bytes(&w->bytes_relayed, relayed);
 }
 
@@ -127,19 +128,26 @@ static struct batch batch_of(const struct worker *w, const struct worker_burst *
 		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
 }
 
-/* Packets that waited for keys go first, because they are older than those from steering. */
+/* Packets that waited for keys, and those of audio sessions, go first, because they are older than
+ * those from steering. Each kind is a burst of its own. */
 static void burst_receive(struct worker *w, struct worker_burst *b)
 {
 	struct arena *a = batch_runner_arena(w->runner);
 	uint32_t max = media_burst_max(w->media);
 
 	b->first = media_first_slot(w->media);
+	b->source = OF_AHEAD;
 	b->n = media_ahead_waits(w->media)
 		? media_ahead_take(w->media, a, b->first, b->in, max, clock_real_ns())
 		: 0;
-	b->waited = b->n != 0;
-	if (b->waited)
+	if (!b->n && w->cfg.audio_threads && !w->audio_last) {
+		b->source = OF_AUDIO;
+		b->n = media_audio_take(w->media, a, b->first, b->in, w->cfg.batch_max);
+	}
+	w->audio_last = b->n && b->source == OF_AUDIO;
+	if (b->n)
 		return;
+	b->source = OF_STEERING;
 	b->n = w->steer_ops->recv(w->steer, a, b->first, b->in, max);
 	if (b->n)
 		record_queue(w, b->in, b->n);
@@ -157,7 +165,9 @@ static uint32_t burst_begin(struct worker *w)
 	if (b->n == 0)
 		return 0;
 	at = w->looked_ns = clock_mono_ns();
-	b->jobs = media_prepare(w->media, a, b->in, b->n, a->job + b->first);
+	b->jobs = b->source == OF_AUDIO
+		? media_audio_prepare(w->media, a, b->in, b->n, a->job + b->first)
+		: media_prepare(w->media, a, b->in, b->n, a->job + b->first);
 	if (w->cfg.side)
 		side_flush(w->cfg.side);
 	b->engine_ns = stage(w, WORKER_STAGE_PREPARE, at);
@@ -165,6 +175,19 @@ static uint32_t burst_begin(struct worker *w)
 	batch_submit(w->runner, &batch);
 	w->flying++;
 	return b->n;
+}
+
+/* A steering may send a result in place of the packet that it received, which it finds by out.in,
+ * the number in the burst. Packets of other sources get numbers beyond any burst. */
+static void steer_out(struct worker *w, const struct worker_burst *b, uint32_t outs)
+{
+	uint32_t none = b->source == OF_STEERING ? 0 : w->cfg.batch_max;
+
+	for (uint32_t i = 0; none && i < outs; i++)
+		w->out[i].in += none;
+	w->steer_ops->send(w->steer, batch_runner_arena(w->runner), w->out, outs);
+	for (uint32_t i = 0; none && i < outs; i++)
+		w->out[i].in -= none;
 }
 
 /* Completes the oldest burst, and sends its packets. */
@@ -180,13 +203,15 @@ static void burst_end(struct worker *w)
 	at = stage(w, WORKER_STAGE_ENGINE, b->engine_ns);
 	outs = media_complete(w->media, a, b->in, &batch, w->out);
 	at = stage(w, WORKER_STAGE_COMPLETE, at);
+	if (w->cfg.audio_threads)
+		media_audio_flush(w->media);
 	if (outs) {
-		w->steer_ops->send(w->steer, a, w->out, outs);
+		steer_out(w, b, outs);
 		media_sent(w->media, b->in, w->out, outs);
 		record_delay(w, b->in, outs);
 	}
-	record_bytes(w, b->in, b->n);
-	if (!b->waited) /* steering already got their verdicts */
+	record_bytes(w, b);
+	if (b->source == OF_STEERING)
 		w->steer_ops->verdict(w->steer, b->in, b->n);
 	stage(w, WORKER_STAGE_SEND, at);
 	hist_add(&w->batch, b->n);
@@ -239,7 +264,7 @@ uint32_t worker_round(struct worker *w)
 	return n;
 }
 
-/* --- When to receive again -------------------------------------------------------------------- */
+/* --- Wait for the next burst ------------------------------------------------------------------ */
 
 static void wait_for_packet(struct worker *w)
 {
@@ -303,7 +328,8 @@ void *worker_loop(void *arg)
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
 		 * returns at once if there are packets: an extra receive would usually find
 		 * none. */
-		if (n < media_burst_max(w->media) && !w->cfg.busy_poll)
+		if (n < media_burst_max(w->media) && !w->cfg.busy_poll &&
+			!media_audio_waits(w->media))
 			rest(w, wait);
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);

@@ -85,6 +85,9 @@ struct worker_config {
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
 	/* to the keying thread; NULL: there is none. Outlives the worker. */
 	struct side_channel *side;
+	/* channels to the codec threads, one each; they outlive the worker */
+	struct audio_channel *const *audio;
+	uint32_t audio_threads;  /* 0: there are none */
 	const struct host *host; /* NULL: every source is accepted (tests); outlives the worker */
 };
 
@@ -122,9 +125,11 @@ struct worker {
 		struct packet_in *in;    /* [batch_max] */
 		uint32_t n, jobs, first; /* packets, jobs, first arena slot */
 		uint64_t engine_ns;      /* when it was given to the engine */
-		bool waited;             /* its packets had waited for keys (media/ahead.h) */
+		/* Source of its packets: steering gets verdicts only for its own. */
+		enum worker_source { OF_STEERING, OF_AHEAD, OF_AUDIO } source;
 	} burst[ENGINE_DEPTH_MAX];
 	uint32_t depth, oldest, flying;
+	bool audio_last;        /* the last burst came from audio sessions: steering is next */
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce pace;
 	struct overload overload;

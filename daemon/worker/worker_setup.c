@@ -80,6 +80,13 @@ static enum packet_verdict believe(void *arg, const struct packet_in *in, bool e
 	return PACKET_DROP_MARTIAN;
 }
 
+static uint32_t seal(void *arg, struct xc_job *j)
+{
+	struct worker *w = arg;
+
+	return batch_run_one(w->runner, j);
+}
+
 /* Sending by verdict needs accept_local for results that the host forwards. Packets from the
  * network with our addresses as source must still be refused. */
 static int judge_create(struct worker *w)
@@ -104,7 +111,11 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_changed_arg = w;
 	media.tap = cfg->tap ? tap_packet : NULL;
 	media.tap_arg = cfg->tap;
+	media.seal = seal;
+	media.seal_arg = w;
 	media.side = cfg->side;
+	media.audio = cfg->audio;
+	media.audio_threads = cfg->audio_threads;
 	media.believe = cfg->host ? believe : NULL;
 	media.believe_arg = w;
 	memset(w, 0, sizeof(*w));
@@ -134,6 +145,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	res = res ? res : poll_create(w);
 	if (!res && cfg->side)
 		cfg->side->worker_fd = w->wake_fd;
+	for (uint32_t i = 0; !res && i < cfg->audio_threads; i++)
+		cfg->audio[i]->worker_fd = w->wake_fd;
 	if (res) {
 		worker_destroy(w);
 		return res;

@@ -139,7 +139,7 @@ struct quartiles {
 struct quartiles bench_quartiles(double *v, unsigned n);
 void bench_measure_free(struct contender *c);
 
-/* --- Telling (bench_report.c) ----------------------------------------------------------------- */
+/* --- Output (bench_report.c) ------------------------------------------------------------------ */
 
 void report_head(const struct load *l, bool json);
 void report(const struct contender *c, bool json);

@@ -23,7 +23,7 @@ struct sides {
 static struct dtls_cert *cert;
 static struct dtls_fingerprints prints;
 
-/* --- Ours ------------------------------------------------------------------------------------- */
+/* --- xcipherd --------------------------------------------------------------------------------- */
 
 static struct dtls *create(enum dtls_role role)
 {

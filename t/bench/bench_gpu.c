@@ -156,7 +156,7 @@ static double spread(const struct run *r, enum what what)
 		r->ns[what][r->rounds / 2];
 }
 
-/* --- Telling ---------------------------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------------------- */
 
 static void row(
 	const struct options *o, const struct run *r, const char *name, double ns, double part)

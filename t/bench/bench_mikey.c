@@ -157,7 +157,7 @@ static bool primitive(enum primitive p)
 	}
 }
 
-/* How many of each the initiator and the responder need. */
+/* Number of primitives that the initiator and the responder need. */
 static const uint8_t needs[MIKEY_MODE_COUNT][2][PRIMITIVES] = {
 	[MIKEY_PKE] = {{[SIGN] = 1, [ENCRYPT] = 1}, {[VERIFY] = 1, [DECRYPT] = 1}},
 	[MIKEY_DH] = {{[SIGN] = 1, [VERIFY] = 1, [POWER] = 2},

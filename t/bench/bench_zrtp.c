@@ -141,7 +141,7 @@ static bool agreements(unsigned count)
 	return ok;
 }
 
-/* --- Strangers -------------------------------------------------------------------------------- */
+/* --- Packets of strangers --------------------------------------------------------------------- */
 
 enum forged { HELLO, BOUND_HELLO, CHECKSUM, COMMIT, FORGED };
 

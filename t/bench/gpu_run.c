@@ -295,7 +295,7 @@ size_t gpu_bytes_down(const struct gpu *g)
 	return g->len[OUT] + g->len[STATUS];
 }
 
-/* --- What is timed ---------------------------------------------------------------------------- */
+/* --- Timed parts ------------------------------------------------------------------------------ */
 
 static cl_int dispatch(struct gpu *g, struct set *s, cl_event *after, cl_event *done)
 {

@@ -64,7 +64,7 @@ __attribute__((constructor)) static void forge(void)
 }
 #endif
 
-/* How many things worked that a plug-in must not do. */
+/* Number of forbidden actions that succeeded. */
 static int escapes(void)
 {
 	int n = 0;

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		if (b.err == 0 && !str_eq(sbuf_view(&b), msg))
 			abort();
 		sbuf_fini(&b);
-		/* Whatever it holds is valid JSON when written as such. */
+		/* Every parsed value is valid JSON when written as such. */
 		json_write(&b, v, len & 1);
 		if (b.err == 0 && json_parse(&again, p, sbuf_view(&b), &pos) && !pool_failed(p))
 			abort();

@@ -49,10 +49,15 @@ static void try_filter(struct str written, uint32_t media, struct pool *p, uint8
 		{"all", 3}, {"PCMA", 4}, {"opus", 4}, {"telephone-event", 15}};
 	static struct sdp again;
 	struct sdp_filter f = {.codecs = how & 0x20 ? 4 : 2, .attrs = 2};
-	struct sdp_laws laws;
+	static const struct sdp_known known[] = {{{"PCMU/8000", 9}, 0, STR_NONE},
+		{{"PCMA/8000", 9}, 8, STR_NONE}, {{"G722/8000", 9}, 9, STR_NONE},
+		{{"opus/48000/2", 12}, -1, {"useinbandfec=1", 14}}};
+	static struct sdp_codecs codecs;
 	uint32_t emptied;
 	struct str body;
 
+	f.known = how & 0x80 ? known : NULL;
+	f.knowns = how & 0x80 ? ARRAY_LEN(known) : 0;
 	f.codec[0] = (struct sdp_codec_rule){
 		how & 0x40 ? SDP_CODEC_MASK : SDP_CODEC_STRIP, names[how & 3]};
 	f.codec[1] = (struct sdp_codec_rule){
@@ -68,8 +73,9 @@ static void try_filter(struct str written, uint32_t media, struct pool *p, uint8
 		pool_failed(p));
 	must(body.len > SDP_MAX_LEN || pool_failed(p) || again.media_count == media);
 	for (uint32_t i = 0; i < again.media_count && body.len <= SDP_MAX_LEN; i++) {
-		sdp_filter_laws(&f, &again.media[i], &laws);
-		must(laws.theirs[0] <= 128 && laws.told[1] <= 128);
+		sdp_filter_codecs(&f, &again.media[i], &codecs);
+		must(codecs.laws.theirs[0] <= 128 && codecs.laws.told[1] <= 128);
+		must(codecs.theirs.n <= SDP_FORMATS && codecs.told.n <= SDP_FORMATS);
 	}
 }
 

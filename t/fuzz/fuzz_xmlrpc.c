@@ -31,7 +31,7 @@ static void read_reply(struct str reply)
 	must(!memchr(fault.s, '<', fault.len) && str_eq(fault, str_trim(fault)));
 }
 
-/* What XML makes of this text again. */
+/* Decodes the text as an XML parser does. */
 static void unescape(struct sbuf *b, struct str text)
 {
 	static const struct {

@@ -99,7 +99,7 @@ class Tags:
         return self.make(index, header) == tag
 
     def block(self, index):
-        """What a sender of "chain" appends to the payload of this packet before it is encrypted."""
+        """The tag that "chain" appends to the payload of this packet before encryption."""
         tags = [self._draw(index + 1 + i) for i in range(CHAIN_NEXT)]
         return bytes(tags[i] << 4 | tags[i + 1] for i in range(0, CHAIN_NEXT, 2))
 

@@ -6,8 +6,8 @@
  *
  * RATE in packets per second; 0: as fast as it can. SEQUENCE: "any": any sequence number and
  * timestamp; "next": those that the leg uses now (FIRST, then CALL-RATE more each second), so only
- * authentication detects them; "stun", "dtls": packets of these protocols instead. Prints the
- * number of packets sent and the seconds they took. */
+ * authentication detects them; "stun", "dtls", "rtcp": packets of these protocols instead. Prints
+ * the number of packets sent and the seconds they took. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -67,6 +67,12 @@ static void fill(uint8_t *p, const char *kind, uint32_t ssrc, uint64_t index)
 		return;
 	}
 	p[0] = 0x80;
+	if (strcmp(kind, "rtcp") == 0) { /* a receiver report */
+		p[1] = 201;
+		put_be16(p + 2, 1);
+		put_be32(p + 4, ssrc);
+		return;
+	}
 	p[1] = 0;
 	put_be32(p + 8, ssrc);
 	if (strcmp(kind, "next") == 0) {
@@ -89,7 +95,7 @@ int main(int argc, char **argv)
 	if (argc != 10) {
 		fprintf(stderr,
 			"usage: forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS "
-			"any|next|stun|dtls CALL-RATE FIRST\n");
+			"any|next|stun|dtls|rtcp CALL-RATE FIRST\n");
 		return 2;
 	}
 	from = address(argv[1], argv[2]);

@@ -132,7 +132,7 @@ static void read_key(uint8_t *key, int len, const char *hex)
 	}
 }
 
-/* What stands behind the suite's name, with ',' between. */
+/* Applies the session parameters after the suite's name, with "," between them. */
 static void apply_params(srtp_policy_t *policy, struct keying *k, char *text)
 {
 	char *save = NULL;

@@ -513,7 +513,7 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 		return;
 	}
 	at = (size_t)number * leg_count + (k ^ 1);
-	if (seen[at]) { /* not among those received: it would hide another's loss */
+	if (seen[at]) { /* not counted as received: a copy would hide another packet's loss */
 		total.duplicates++;
 		return;
 	}

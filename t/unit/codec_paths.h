@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the tests of codecs find what make built. */
+/* Paths of the files that make built, for the tests of codecs. */
 #ifndef CODEC_PATHS_H
 #define CODEC_PATHS_H
 

@@ -24,7 +24,7 @@ struct dtls_rig {
 	struct dtls *a[2];
 	struct dtls_rig_packet sent[RIG_PACKETS]; /* everything that was ever sent, in order */
 	size_t n, at;
-	/* How often packet number i arrives; 0 = lost. NULL: once. */
+	/* Copies of packet number i that arrive; 0 = lost. NULL: one copy of each. */
 	unsigned (*fate)(struct dtls_rig *r, size_t i);
 	bool backwards; /* waiting packets arrive in reverse order */
 	unsigned seed, percent;

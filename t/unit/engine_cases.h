@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What every engine must do, as cmocka tests over `const struct engine_ops *`. A test program opens
- * its engine in a group setup with engine_setup(), closes it with engine_teardown(), and lists
- * ENGINE_CASES in its table. */
+/* Tests that every engine must pass, as cmocka tests over `const struct engine_ops *`. A test
+ * program opens its engine in a group setup with engine_setup(), closes it with engine_teardown(),
+ * and lists ENGINE_CASES in its table. */
 #ifndef UNIT_ENGINE_CASES_H
 #define UNIT_ENGINE_CASES_H
 

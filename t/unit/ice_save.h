@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a restarted gateway knows of an agent, for ice_restore(): the daemon saves it with the call
+/* Saves the state of an agent that ice_restore() needs. The daemon saves it with the call
  * (persist/). */
 #ifndef ICE_SAVE_H
 #define ICE_SAVE_H

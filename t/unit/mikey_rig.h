@@ -20,7 +20,7 @@ struct rig_ca {
 	struct mikey_trust *trust; /* without revocation lists */
 };
 
-/* What a certificate is like. uri, email, dns: NULL = no such name. */
+/* Contents of a certificate. uri, email, dns: NULL = no such name. */
 struct rig_subject {
 	const char *uri, *email, *dns, *cn;
 	long serial;
@@ -68,7 +68,7 @@ enum mikey_failure mikey_rig_respond(struct mikey_rig *g, struct str message);
 enum mikey_failure mikey_rig_finish(struct mikey_rig *g, struct str message);
 /* All three. Fails the test if one of them fails, or if both sides do not have the same keys. */
 void mikey_rig_exchange(struct mikey_rig *g, enum mikey_mode m);
-/* What one sends is what the other receives, for all media. */
+/* Whether each party receives by the parameters that the other sends with, for all media. */
 bool mikey_rig_agree(const struct mikey_rig *g);
 struct str mikey_rig_sent(const struct mikey_out *o);
 

@@ -44,7 +44,7 @@ int off_setup(void **state);
 /* Setup with a kernel that reports events such as silence. */
 int off_setup_told(void **state);
 int off_teardown(void **state);
-/* How many of the streams A and B the kernel relays now. */
+/* Number of the streams A and B that the kernel relays now. */
 uint32_t off_in_kernel(void);
 
 #endif

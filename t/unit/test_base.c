@@ -8,6 +8,10 @@
 
 #include <malloc.h>
 
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/hash.h"
@@ -187,6 +191,64 @@ static void ring_takes_a_group_whole_or_not_at_all(void **state)
 	ring_fini(&r);
 }
 
+/* Entries that are written and read in place, of different lengths. */
+static void a_ring_lends_its_entries(void **state)
+{
+	enum { LEN = 100 };
+	uint8_t *place;
+	struct ring r;
+
+	(void)state;
+	assert_int_equal(ring_init(&r, 4, LEN), 0);
+	assert_null(ring_oldest(&r));
+	for (uint32_t i = 1; i <= 40; i++) {
+		for (uint32_t k = 0; k < 4; k++) {
+			place = ring_place(&r);
+			assert_non_null(place);
+			for (uint32_t b = 0; b < LEN; b++)
+				assert_int_equal(place[b], 0);
+			memset(place, (int)i, i + k);
+			ring_publish(&r);
+		}
+		assert_null(ring_place(&r));
+		for (uint32_t k = 0; k < 4; k++) {
+			place = ring_oldest(&r);
+			assert_non_null(place);
+			assert_int_equal(place[i + k - 1], i);
+			assert_int_equal(place[i + k], 0);
+			ring_release(&r, i + k);
+		}
+		assert_null(ring_oldest(&r));
+	}
+	ring_fini(&r);
+}
+
+/* SipHash with 128 bits, beside OpenSSL's. */
+static void wide_siphash_is_openssls(void **state)
+{
+	uint8_t key[16], msg[100], got[16], want[16];
+	size_t size = sizeof(want), len = 0;
+	EVP_MAC *mac = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+	EVP_MAC_CTX *c = EVP_MAC_CTX_new(mac);
+	const OSSL_PARAM param[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
+		OSSL_PARAM_construct_end()};
+
+	(void)state;
+	for (uint8_t i = 0; i < sizeof(msg); i++)
+		msg[i] = (uint8_t)(i * 7);
+	memcpy(key, msg + 3, sizeof(key));
+	for (size_t n = 0; n <= sizeof(msg); n++) {
+		hash_siphash128(got, key, msg, n);
+		assert_int_equal(EVP_MAC_init(c, key, sizeof(key), param), 1);
+		assert_int_equal(EVP_MAC_update(c, msg, n), 1);
+		assert_int_equal(EVP_MAC_final(c, want, &len, sizeof(want)), 1);
+		assert_int_equal(len, sizeof(want));
+		assert_memory_equal(got, want, sizeof(want));
+	}
+	EVP_MAC_CTX_free(c);
+	EVP_MAC_free(mac);
+}
+
 static void siphash_is_the_published_one(void **state)
 {
 	uint8_t key[16], msg[15];
@@ -315,7 +377,9 @@ int main(void)
 		cmocka_unit_test(pool_refuses_beyond_its_limit),
 		cmocka_unit_test(sbuf_keeps_its_first_error),
 		cmocka_unit_test(ring_takes_a_group_whole_or_not_at_all),
+		cmocka_unit_test(a_ring_lends_its_entries),
 		cmocka_unit_test(siphash_is_the_published_one),
+		cmocka_unit_test(wide_siphash_is_openssls),
 		cmocka_unit_test(repeated_causes_are_counted_not_written),
 		cmocka_unit_test(comparison_sees_every_byte),
 		cmocka_unit_test(memory_for_keys_is_there_only_where_it_is_used),

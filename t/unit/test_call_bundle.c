@@ -310,7 +310,7 @@ static void a_group_without_its_first_m_line(void **state)
 	assert_int_equal(port(&r, 0), 0);
 	assert_true(port(&r, 1) && port(&r, 1) == port(&r, 2));
 	assert_int_equal(shared(&r, &text), 1);
-	/* What one branch refused keeps its sessions for the next. */
+	/* A group that one branch refused keeps its sessions for the next branch. */
 	assert_int_equal(sessions(&r), 1 + 2);
 	end(&r);
 }

@@ -18,6 +18,7 @@
 #include "call_talk.h"
 #include "mock_sessions.h"
 #include "offer/trickle.h"
+#include "srtp/preauth.h"
 
 #define PRINT_A                                                                                    \
 	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
@@ -140,6 +141,125 @@ static void a_plain_terminal_speaks_with_one_of_dtls(void **state)
 	keys(&r, b, 1, true, 20);
 	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, b)->rx.key[0].slot)->key[0], 9);
 	end(&r);
+}
+
+/* --- SRTP+ ------------------------------------------------------------------------------------ */
+
+#define PLUS     "a=xcipher-preauth:"
+#define PLUS_AES PLUS "sequence-aes\r\n"
+enum { ID_AES = 1 + PREAUTH_SEQUENCE_AES };
+
+static void plus_start(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	talk_start(&r->t);
+	calls_destroy(r->t.c);
+	r->t.policy.sdes.preauth =
+		(struct preauth_policy){.use = PREAUTH_USE_ACCEPT, .scheme = PREAUTH_SEQUENCE_AES};
+	assert_int_equal(calls_create(&r->t.c, &r->t.policy, &r->t.m->relay), 0);
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
+}
+
+static void plus_offer(struct rig *r, enum ng_preauth use)
+{
+	struct ng_request q = talk_request(
+		"a", r->answered ? "b" : "", talk_body(&r->t, "198.51.100.1", 4000, "RTP/AVP", ""));
+
+	q.transport = STR("UDP/TLS/RTP/SAVP");
+	q.preauth = use;
+	talk_send(&r->t, &q, false);
+	assert_null(r->t.reply.error);
+}
+
+static void tags_are(struct rig *r, uint16_t port, uint8_t scheme)
+{
+	const struct media_ctx_cfg *ctx = mock_ctx(r->t.m, port);
+
+	assert_int_equal(ctx->rx.preauth, scheme);
+	assert_int_equal(ctx->tx.preauth, scheme);
+	assert_int_equal(ctx->rx.preauth_slot != 0, scheme != 0);
+	if (scheme)
+		assert_memory_equal(&r->t.m->master[ctx->tx.preauth_slot / 2].key,
+			&mock_master(r->t.m, ctx->tx.key[0].slot)->key, SUITE_MAX_KEY_LEN);
+}
+
+/* Only the same scheme answers the offer. Tags begin with the keys, and stay at a re-INVITE. */
+static void an_offer_of_tags_needs_the_same_in_the_answer(void **state)
+{
+	static const struct {
+		const char *answer;
+		uint8_t scheme;
+	} T[] = {{PLUS_AES, ID_AES}, {"", 0}, {PLUS "header-siphash\r\n", 0},
+		{PLUS "none-such\r\n", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		char attrs[600];
+		struct rig r;
+		uint16_t b;
+
+		plus_start(&r);
+		plus_offer(&r, NG_PREAUTH_OFFER);
+		assert_true(says(&r, PLUS_AES));
+		b = r.t.sdp->media[0].port;
+		snprintf(attrs, sizeof(attrs), "a=setup:active\r\n" PRINT_B "%s", T[i].answer);
+		answer(&r, "UDP/TLS/RTP/SAVP", attrs);
+		assert_null(r.t.reply.error);
+		assert_false(says(&r, PLUS));
+		tags_are(&r, b, 0);
+		keys(&r, b, 1, false, 9);
+		tags_are(&r, b, T[i].scheme);
+		plus_offer(&r, NG_PREAUTH_DEFAULT);
+		assert_int_equal(says(&r, PLUS_AES), T[i].scheme != 0);
+		answer(&r, "UDP/TLS/RTP/SAVP", attrs);
+		tags_are(&r, b, T[i].scheme);
+		plus_offer(&r, NG_PREAUTH_OFF);
+		assert_false(says(&r, PLUS));
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		tags_are(&r, b, 0);
+		end(&r);
+	}
+}
+
+/* A terminal offers tags. We accept unless it is forbidden, and the other terminal does not see
+ * it. */
+static void a_terminal_that_offers_tags_gets_them(void **state)
+{
+	static const struct {
+		const char *scheme;
+		enum ng_preauth use;
+		bool agrees;
+	} T[] = {{"sequence-aes", NG_PREAUTH_DEFAULT, true}, {"chain", NG_PREAUTH_ACCEPT, true},
+		{"sequence-aes", NG_PREAUTH_OFF, false}, {"x", NG_PREAUTH_DEFAULT, false}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
+		struct ng_request q;
+		char attrs[600];
+		struct rig r;
+		uint16_t a;
+
+		plus_start(&r);
+		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n" PRINT_A PLUS "%s\r\n",
+			T[i].scheme);
+		q = talk_request(
+			"a", "", talk_body(&r.t, "198.51.100.1", 4000, "UDP/TLS/RTP/SAVPF", attrs));
+		q.transport = STR("UDP/TLS/RTP/SAVP");
+		q.preauth = T[i].use;
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		assert_false(says(&r, PLUS));
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		assert_int_equal(says(&r, PLUS), T[i].agrees);
+		assert_int_equal(says(&r, T[i].scheme), T[i].agrees);
+		a = r.t.sdp->media[0].port;
+		keys(&r, a, 1, false, 9);
+		tags_are(&r, a,
+			T[i].agrees && preauth_find(&s, str_from(T[i].scheme)) ? (uint8_t)(1 + s)
+									       : 0);
+		end(&r);
+	}
 }
 
 /* A packet under the new key proves that the terminal finished the handshake: its memory is freed
@@ -924,6 +1044,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
+		cmocka_unit_test(an_offer_of_tags_needs_the_same_in_the_answer),
+		cmocka_unit_test(a_terminal_that_offers_tags_gets_them),
 		cmocka_unit_test(media_under_the_keys_settle_the_association),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),

@@ -70,7 +70,7 @@ static uint8_t written(struct talk *t)
 	return s.preauth;
 }
 
-/* What the packets of this terminal have, by the port toward it. */
+/* SRTP+ parameters of this terminal's packets, by the port toward it. */
 static void has(struct talk *t, uint32_t commit, uint8_t rx, uint8_t tx)
 {
 	const struct media_ctx_cfg *c = &t->m->ctx_cfg[commit];

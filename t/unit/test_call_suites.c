@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which suites and session parameters are offered, accepted and chosen, and why others are not. */
+/* Suites and session parameters that are offered, accepted and chosen, and reasons why not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long a batch collects packets (worker/coalesce.h). */
+/* Time for which a batch collects packets (worker/coalesce.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which files of a folder become codecs, and why others do not; gaps and comfort noise. */
+/* Files of a folder that become codecs, and reasons against others; gaps and comfort noise. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -151,11 +151,11 @@ static void without_its_program_nothing_is_loaded(void **state)
 	g.cfg.home.program = "/nonexistent/worker";
 	assert_int_equal(codec_loader_run(g.r, &g.cfg), 0);
 	assert_string_equal(g.r->loaded[0].refused,
-		"/nonexistent/worker cannot be started: No such file or directory");
+		"/nonexistent/worker cannot be started: No such file or directory (--codec-worker)");
 	rig_close(&g);
 }
 
-/* --- What hosts add --------------------------------------------------------------------------- */
+/* --- Parts added by the host ------------------------------------------------------------------ */
 
 static void lost_packet_of_g711_is_concealed(void **state)
 {

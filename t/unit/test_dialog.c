@@ -114,6 +114,8 @@ static void play(const char *why, const struct row *row, size_t n)
 		if (good != row[i].good)
 			fail_msg(
 				"%s, row %zu: %s", why, i, t.reply.error ? t.reply.error : "taken");
+		if (t.reply.error && strcmp(t.reply.error, NGE_DIALOG) == 0 && !t.reply.detail.len)
+			fail_msg("%s, row %zu: no remedy", why, i);
 		if (!*row[i].hear != !c.current)
 			fail_msg("%s, row %zu: %d calls", why, i, (int)c.current);
 		if (*row[i].hear && strcmp(row[i].hear, hearing(&t)) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which clients may use the HTTP server. */
+/* Clients that may use the HTTP server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

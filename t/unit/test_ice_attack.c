@@ -58,7 +58,7 @@ static unsigned drain(struct ice_agent *a)
 	return n;
 }
 
-/* What an attacker may not change: all but counters, the budget of errors and the clock. */
+/* The state that no attacker may change: all but counters, the budget of errors and the clock. */
 static struct ice_agent essence(const struct ice_agent *a)
 {
 	struct ice_agent e = *a;

@@ -71,7 +71,7 @@ static void respond(struct chromium *c, const struct stun_msg *m)
 	ice_take(&N.a, 0, &c->at, p, len, N.now_ns);
 }
 
-/* What we sent to Chromium; what we sent elsewhere is lost. */
+/* Delivers our packets to Chromium. Packets to other addresses are lost. */
 static void receive(struct chromium *c)
 {
 	struct ice_out o;

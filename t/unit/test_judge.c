@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which sources are possible at an interface, as the kernel decides it in a network namespace of
- * this test. */
+/* Source addresses that the kernel accepts at an interface, in a network namespace of this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +134,7 @@ static void accept_local_holds_unless_it_is_for_our_own_sake(void **state)
 	}
 }
 
-/* How many of n new sources are accepted at this time. */
+/* Number of n new sources that are accepted at this time. */
 static uint32_t flood(struct rig *r, uint32_t n, uint32_t from, bool expected)
 {
 	struct host_claim c = {.dev = r->dev, .src = {.family = AF_INET}, .expected = expected};

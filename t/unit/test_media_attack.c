@@ -164,8 +164,8 @@ static void some_forged_packets_are_no_attack(void **state)
 	rig_free(c.r);
 }
 
-/* What a terminal may do while it is attacked, and the most packets that it may lose: those until
- * the guard is open again. */
+/* Jumps that a terminal may make while it is attacked. At most, it loses the packets until the
+ * guard is open again. */
 static void jumps_get_through_during_an_attack(void **state)
 {
 	(void)state;

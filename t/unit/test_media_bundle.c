@@ -108,7 +108,7 @@ static void packets_find_their_m_line(void **state)
 	assert_int_equal(goes(r, 3, 2, BOTH, "video"), PORT_C);
 	assert_int_equal(goes(r, 3, 3, BOTH, NULL), PORT_C);
 	assert_int_equal(goes(r, 1, 3, AUDIO_TYPE, "video"), PORT_C);
-	/* An SSRC says nothing of a type that its m-line does not have. */
+	/* A known SSRC does not admit a payload type that its m-line lacks. */
 	assert_int_equal(goes(r, 1, 4, AUDIO_TYPE, NULL), PORT_B);
 	assert_int_equal(goes(r, 4, 1, NOBODY, NULL), 0);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BUNDLE), 2);
@@ -450,7 +450,7 @@ static void a_right_mid_stays_and_a_wrong_one_is_replaced(void **state)
 	for (int reported = 0; reported < 2; reported++) {
 		uint16_t seq = (uint16_t)(1 + 20 * reported);
 
-		/* As it is: the engine encrypts it. */
+		/* Unchanged: the engine encrypts it. */
 		h = b_sends(r, seq, EXT, "a");
 		assert_string_equal(h.mid, "a");
 		assert_int_equal(h.len, 48);

@@ -94,7 +94,7 @@ static void packets_are_converted_by_payload_type(void **state)
 		}
 }
 
-/* Where the body is encrypted, the engine cannot know the length of its padding. */
+/* The engine cannot know the padding of an encrypted body. */
 static void padding_stays(void **state)
 {
 	struct rig *r = rig_of(

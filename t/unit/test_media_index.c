@@ -23,7 +23,7 @@ static struct media_cmd ctx_cmd(const struct rig *r, bool a)
 			.tx_new = true}};
 }
 
-/* --- Where it begins -------------------------------------------------------------------------- */
+/* --- Initial index ---------------------------------------------------------------------------- */
 
 static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 {
@@ -58,7 +58,7 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	assert_int_equal(r->in[3].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->in[4].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->in[5].verdict, PACKET_DROP_BAD_TAG);
-	/* Where indexes are in force already, start values are ignored. */
+	/* Start values are ignored once indexes are in force. */
 	a.ctx.rx_new = a.ctx.tx_new = b.ctx.rx_new = b.ctx.tx_new = false;
 	a.ctx.rx_roc = b.ctx.tx_roc = 100;
 	a.ctx.rx_starts = b.ctx.tx_starts = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How far the index of a plain terminal's stream may jump toward an SRTP side (media/jump.c). The
+/* The largest jump of a plain terminal's sequence numbers toward an SRTP side (media/jump.c). The
  * forger sends from the terminal's own address, because no other proof is required. */
 #include "media_rig.h"
 

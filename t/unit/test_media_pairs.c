@@ -131,7 +131,8 @@ static void it_has_to_authenticate(void **state)
 	assert_int_equal(endpoint_parse(&r->in[0].src, str_from(moved)), 0);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_BAD_TAG);
-	/* The index was not used up, and is received once on all pairs together. */
+	/* The failed packet did not use up the index: the true packet is accepted, once on all
+	 * pairs together. */
 	assert_int_equal(arrive(r, 1, moved, PORT_OTHER), PACKET_SENT);
 	assert_int_equal(arrive(r, 1, "192.0.2.1:4000", PORT_A), PACKET_DROP_REPLAY);
 	rig_free(r);

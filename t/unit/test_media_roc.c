@@ -81,7 +81,7 @@ static void jumps_within_one_burst_lose_nothing_for_good(void **state)
 	rig_run(r);
 	for (uint32_t k = 0; k < 6; k++)
 		assert_int_equal(r->in[k].verdict, k ? r->in[k].verdict : PACKET_SENT);
-	/* Whatever happened to those packets, RTP is received again. */
+	/* RTP is received again, whether or not those packets were. */
 	assert_int_equal(one(r, index + 1), PACKET_SENT);
 	assert_int_equal(one(r, index + 2), PACKET_SENT);
 	rig_free(r);

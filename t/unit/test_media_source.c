@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which sources a stream relays. test_learn.c tests the rules of learn.c; this file tests their
+/* Sources that a stream relays. test_learn.c tests the rules of learn.c; this file tests their
  * effect on packets. */
 #include "media/ssrc.h"
 #include "media_rig.h"

@@ -59,7 +59,7 @@ static void only_the_terminal_takes_places_that_are_taken(void **state)
 	rig_free(r);
 }
 
-/* Where packets are authentic it does not matter where they come from. */
+/* The source of authentic packets does not matter. */
 static void authentic_packets_take_places(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);

@@ -197,6 +197,42 @@ static void every_pair_of_schemes_and_suites_relays(void **state)
 			}
 }
 
+/* Stands for an engine: it reads arena.in and writes arena.out. */
+static uint32_t seals;
+static uint32_t seal_by_engine(void *arg, struct xc_job *j)
+{
+	struct rig *r = arg;
+
+	seals++;
+	memset(r->a.out + j->out_off, 0xee, 8); /* only arena.in has the packet */
+	return srtp_ref_job(j, r->a.key, r->a.in, r->a.out);
+}
+
+/* With a block, an engine encrypts the packet again. What was received stays in arena.in. */
+static void packets_with_a_block_are_encrypted_by_the_engine(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
+		struct talk t = talk_of(of(PREAUTH_CHAIN), of(PREAUTH_CHAIN), suites[s], 4);
+		uint8_t before[ARENA_SLOT_LEN];
+
+		t.r->m->cfg.seal = seal_by_engine;
+		t.r->m->cfg.seal_arg = t.r;
+		seals = 0;
+		for (uint64_t i = 65530; i < 65560; i++) {
+			speak(&t, SSRC, i, 0);
+			memcpy(before, t.r->a.in + t.r->in[0].slot * ARENA_SLOT_LEN,
+				sizeof(before));
+			rig_run(t.r);
+			assert_memory_equal(before, t.r->a.in + t.r->in[0].slot * ARENA_SLOT_LEN,
+				sizeof(before));
+			got(&t, 0, SSRC, i);
+		}
+		assert_int_equal(seals, 30);
+		end(&t);
+	}
+}
+
 static void plain_rtp_gets_tags_and_loses_them(void **state)
 {
 	(void)state;
@@ -382,8 +418,8 @@ static void jumps_and_restarts_cost_no_true_packet(void **state)
 		speak(&t, SSRC, at + 1, 1);
 		refused(&t, PACKET_DROP_FORGED);
 		/* Restart of the relay: indexes are restored, tags are computed again. */
-		media_tags_forget(t.r->m, 0, &t.r->m->ctx_cfg[0].rx);
-		media_tags_forget(t.r->m, 1, &t.r->m->ctx_cfg[1].rx);
+		media_tags_forget(t.r->m, 0, &t.r->m->ctx_cfg[0]);
+		media_tags_forget(t.r->m, 1, &t.r->m->ctx_cfg[1]);
 		relayed(&t, SSRC, at + 1);
 		relayed(&t, SSRC, at + 2);
 		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_BAD_TAG), 0);
@@ -579,6 +615,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_schemes_and_suites_relays),
+		cmocka_unit_test(packets_with_a_block_are_encrypted_by_the_engine),
 		cmocka_unit_test(plain_rtp_gets_tags_and_loses_them),
 		cmocka_unit_test(rtcp_has_no_tag),
 		cmocka_unit_test(usual_packets_take_a_fast_path),

@@ -308,7 +308,7 @@ static enum srtp_suite_id suite_of(const char *p, size_t len)
 
 #define SUITE_OF(params) suite_of(params, sizeof(params) - 1)
 
-/* What is not one of our suites, and what switches protection off. */
+/* Refuses suites that we do not have, and policies that switch protection off. */
 static void test_policies(void **state)
 {
 	(void)state;

@@ -185,7 +185,7 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'flags':['frobnicate']", "W(unknown flag: frobnicate)"},
 		{"'flags':['a\\u0007b','x']", "W(unknown flag: a?b, x)"},
 		{"'unheard of':'value','codec':{'strip':['all']},'ptime':20",
-			"W(unknown flag: unheard of; ptime: packets are not resized)"},
+			"W(unknown flag: unheard of)"},
 		{"'sip-message-type':'sip_request','from-tags':['a','b']", ""},
 		{"'replace':['origin','session-connection']", "replace:1"},
 		{"'replace':'origin,session_name'", "replace:5"},
@@ -212,7 +212,7 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'DTLS':'off','DTLS-fingerprint':'SHA-256'", "dtls:1 hash:sha-256"},
 		{"'generate RTCP':'off','audio player':'off','DTMF-security':'drop'", ""},
 		{"'generate RTCP':'on','audio player':'always','DTMF-security':'tone'",
-			"W(generate-RTCP: RTCP is relayed, not generated; audio-player: there are no audio codecs; "
+			"W(generate-RTCP: RTCP is generated for transcoded calls only; audio-player: media use it only while something plays; "
 			"DTMF-security: block DTMF drops telephone events, unblock DTMF does not)"},
 		{"'pause':'yes'", "pause"},
 		{"'pause':'no'", ""},
@@ -272,8 +272,7 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"codec-strip=PCMA codec-offer=opus codec-except=GSM force force-answer", ""},
 		{"codec-frob=PCMA", "W(unknown flag: codec-frob)"},
 		{"codec-transcode=PCMA transcode=GSM T.38-force=x",
-			"W(codec GSM: only PCMU and PCMA are transcoded; "
-			"T.38: there is no fax gateway)"},
+			"W(T.38: there is no fax gateway)"},
 		{"DTLS-passive", "dtls:2"},
 		{"ZRTP-terminate ZRTP=hold", "zrtp:14"},
 		{"ZRTP=off", "zrtp:1"},
@@ -292,7 +291,7 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"internal external", "dir:internal,external"},
 		{"label=caller to-tag", "to-tag label:caller"},
 		{"codec-strip-all codec-mask-opus T.38-decode ptime=20",
-			"W(T.38: there is no fax gateway; ptime: packets are not resized)"},
+			"W(T.38: there is no fax gateway)"},
 		{"always-transcode transcode-PCMA", "always-transcode"},
 		{"no-codec-renegotiation", "reuse-codecs"},
 		{"codec-except-GSM codec-offer-opus", ""},
@@ -383,8 +382,7 @@ static void raw_strings_have_lists_and_dictionaries(void **state)
 		{"SDES=[order=AES_CM_128_HMAC_SHA1_32;AEAD_AES_256_GCM]", "order:8 order:1"},
 		{"direction=[a b] direction=c", "dir:a,b"},
 		{"codec=[strip=[PCMA all] mask=opus] fast", "fast"},
-		{"codec=[set=[opus/48000/2/32000 AMR] transcode=PCMU accept=x]",
-			"W(codec opus/48000/2: only PCMU and PCMA are transcoded; codec AMR: only PCMU and PCMA are transcoded; codec x: only PCMU and PCMA are transcoded)"},
+		{"codec=[set=[opus/48000/2/32000 AMR] transcode=PCMU accept=x]", ""},
 		{"SDES=[require:AES_256_CM_HMAC_SHA1_80;AEAD_AES_256_GCM;]", "require:a"},
 		{"drop-traffic=start debugging", "debug traffic:1"},
 		{"media-echo=blackhole", "traffic:1"},
@@ -485,7 +483,7 @@ static void a_command_must_be_there_and_known(void **state)
 	assert_int_equal(parse("{}", &c), -ENOKEY);
 	assert_int_equal(parse("{\"command\":[]}", &c), -ENOKEY);
 	assert_int_equal(parse("[]", &c), -ENOKEY);
-	assert_int_equal(parse("{\"command\":\"play media\"}", &c), -EOPNOTSUPP);
+	assert_int_equal(parse("{\"command\":\"inject start\"}", &c), -EOPNOTSUPP);
 	assert_int_equal(parse("{\"command\":\"none\"}", &c), -EOPNOTSUPP);
 #define X(id, name)                                                   \
 	assert_int_equal(parse("{\"command\":\"" name "\"}", &c), 0); \

@@ -289,8 +289,8 @@ static void a_request_is_new_once_as_long_as_its_time_is_accepted(void **state)
 	once_destroy(NULL);
 }
 
-/* Whatever the clock is set to, copies are not executed. New requests are executed once they can be
- * told from copies. */
+/* No setting of the clock makes a copy execute. New requests are executed once they can be
+ * distinguished from copies. */
 static void a_clock_that_is_set_executes_no_copy(void **state)
 {
 	enum { W = NG_AUTH_WINDOW_S };

@@ -19,7 +19,7 @@
 #define PING "d7:command4:pinge"
 #define PONG "d6:result4:ponge"
 
-/* --- Where messages end -------------------------------------------------------------------- */
+/* --- Ends of messages ---------------------------------------------------------------------- */
 
 static void messages_end_where_their_dictionary_does(void **state)
 {

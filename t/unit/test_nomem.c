@@ -75,7 +75,7 @@ void __wrap_free(void *p)
 	__real_free(p);
 }
 
-/* --- What is said ----------------------------------------------------------------------------- */
+/* --- Replies and logs ------------------------------------------------------------------------- */
 
 #define HEAD  "v=0\r\no=- 42 7 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
 #define AUDIO "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 PCMU/8000\r\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media may stay in the kernel, when it must come back, and whose packets count. */
+/* Media that may stay in the kernel, reasons for their return, and whose packets count. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -206,7 +206,7 @@ static void both_parts_are_counted(void **state)
 	offload_stats(rig.o, 0, B, rig.now_ns, &st);
 	assert_int_equal(st.packets_out, 107);
 	assert_int_equal(st.packets, 0);
-	/* Packets count until the stream is back. */
+	/* The worker's packets count until the kernel has the stream again. */
 	rig.kernel[A].packets = 1150;
 	off_commit(&a, 1);
 	st = (struct relay_stats){0};

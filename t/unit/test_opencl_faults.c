@@ -262,7 +262,7 @@ static void flights_are_right(struct rig *t, uint32_t depth, uint32_t rounds)
 	assert_int_equal(batch_flying(t->r), 0);
 }
 
-/* --- What it must do -------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 static const uint32_t paths[] = {0, ENGINE_OWN_MEMORY, ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS};
 

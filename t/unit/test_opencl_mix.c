@@ -129,7 +129,7 @@ static void a_long_packet_among_tiny_ones_is_right(void **state)
 	}
 }
 
-/* --- What they cost --------------------------------------------------------------------------- */
+/* --- Cost ------------------------------------------------------------------------------------- */
 
 /* The device computes in the calling thread, so other programs do not add to its processor time. */
 static uint64_t thread_cpu_ns(void)

@@ -50,6 +50,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--workers=64", "--port-min=30000", "--port-max=30019"}, "too small"},
 		{{"--steering=tcp"}, "udp, nfqueue, kernel or xdp"},
 		{{"--engine=cuda"}, "auto, opencl or serial"},
+		{{"--codec-isolation=some"}, "foreign, all or none"},
 		{{"--opencl-device=gpu:0"}, "weights from 1 to 1000"},
 		{{"--opencl-device=gpu:x"}, "weights from 1 to 1000"},
 		{{"--opencl-device=gpu,,cpu"}, "DEVICE[:WEIGHT],..."},
@@ -514,9 +515,65 @@ static void each_option_is_taken_or_named_as_its_row_says(void **state)
 	options_free(&now);
 }
 
+static void note_needs(void *arg, const char *name, const char *needs)
+{
+	char *said = arg;
+
+	strcat(said, name);
+	strcat(said, ": ");
+	strcat(said, needs);
+	strcat(said, "; ");
+}
+
+static void options_without_effect_are_named(void **state)
+{
+	static const struct {
+		const char *args[4];
+		const char *said;
+	} T[] = {
+		{{"--timeout=9"}, ""},
+		{{"--source-rate=100"}, "source-rate: --steering=nfqueue, kernel or xdp; "},
+		{{"--xdp-source-rate=100"}, "source-rate: --steering=nfqueue, kernel or xdp; "},
+		{{"--source-rate=100", "--steering=nfqueue"}, ""},
+		{{"--xdp-source-rate=100", "--steering=xdp"}, ""},
+		{{"--xdp-source-rate=0", "--xdp-mode=auto"}, ""},
+		{{"--xdp-interface=eth0", "--steering=kernel"}, "xdp-interface: --steering=xdp; "},
+		{{"--udp-io=plain"}, ""},
+		{{"--udp-io=plain", "--steering=nfqueue"}, "udp-io: --steering=udp; "},
+		{{"--nfqueue-num=9"}, "nfqueue-num: --steering=nfqueue or kernel; "},
+		{{"--nfqueue-num=9", "--steering=kernel"}, ""},
+		{{"--kernel-relay=no", "--steering=nfqueue"}, "kernel-relay: --steering=kernel; "},
+		{{"--opencl-device=gpu", "--engine=serial"},
+			"opencl-device: --engine=auto or opencl; "},
+		{{"--recording-max-age=5"}, "recording-max-age: --recording-dir; "},
+		{{"--recording-max-age=5", "--recording-dir=/x"}, ""},
+		{{"--redis-expires=5"}, "redis-expires: --redis; "},
+		{{"--redis=127.0.0.1:1", "--redis-key-file=none", "--redis-expires=5"}, ""},
+		{{"--homer-id=5"}, "homer-id: --homer; "},
+		{{"--dtls-sha1=yes", "--keying-threads=0"},
+			"dtls-sha1: --keying-threads=1 or more; "},
+		{{"--mikey-state=/x", "--zrtp-cache-days=1"},
+			"mikey-state: --mikey-config; zrtp-cache-days: --zrtp-cache; "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const char *args[6] = {"--config-file=none"};
+		char said[300] = "", err[300];
+		struct options o;
+
+		memcpy(args + 1, T[i].args, sizeof(T[i].args));
+		assert_int_equal(read_with(&o, args, err, sizeof(err)), OPTIONS_RUN);
+		options_idle(&o, note_needs, said);
+		assert_string_equal(said, T[i].said);
+		options_free(&o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_without_effect_are_named),
 		cmocka_unit_test(each_option_is_taken_or_named_as_its_row_says),
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),

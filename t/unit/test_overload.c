@@ -71,7 +71,7 @@ static void the_machine_is_measured(void **state)
 	assert_true(b.all >= a.all && b.mono_ns >= a.mono_ns && b.load >= 0);
 }
 
-/* --- When a worker sheds ---------------------------------------------------------------------- */
+/* --- Conditions for shedding ------------------------------------------------------------------ */
 
 static void only_a_queue_that_stands_is_shed(void **state)
 {
@@ -116,7 +116,7 @@ static void only_a_queue_that_stands_is_shed(void **state)
 	}
 }
 
-/* --- What is shed ----------------------------------------------------------------------------- */
+/* --- Choice of calls to shed ------------------------------------------------------------------ */
 
 static void mark_emergency(struct rig *r, bool emergency)
 {

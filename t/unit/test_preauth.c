@@ -188,7 +188,7 @@ static bool was_taken(const struct model *m, uint64_t index)
 	return m->taken[index % PREAUTH_WINDOW] == index + 1;
 }
 
-/* What the model says of the true packet of this index. */
+/* The model's result for the true packet of this index. */
 static enum preauth_result expected(const struct model *m, uint64_t index)
 {
 	uint64_t first = m->newest < PREAUTH_BEHIND ? 0 : m->newest - PREAUTH_BEHIND;
@@ -240,6 +240,38 @@ static void the_window_follows_loss_reordering_and_jumps(void **state)
 	secmem_wipe(&m.k, sizeof(m.k));
 }
 
+/* Two windows: one takes packet by packet, the other in groups. */
+static void a_group_moves_the_window_as_its_packets_do(void **state)
+{
+	struct model one = {.k = key_of(PREAUTH_SEQUENCE_AES), .rng = 88172645463325252ull}, all;
+	uint64_t next = 65000 / PREAUTH_GROUP * PREAUTH_GROUP;
+
+	(void)state;
+	preauth_window_init(&one.w, 64000, preauth_bits(PREAUTH_SEQUENCE_AES));
+	fill(&one);
+	all = one;
+	for (unsigned i = 0; i < 20000; i++) {
+		uint32_t taken = draw(&one, 256);
+		const uint32_t *tag = preauth_window_group(&all.w, next);
+		uint32_t want[PREAUTH_GROUP];
+
+		preauth_sequence(&one.k, SSRC, next, want, PREAUTH_GROUP);
+		assert_true(!tag || memcmp(tag, want, sizeof(want)) == 0);
+		assert_int_equal(!tag,
+			next < all.w.first || next + PREAUTH_GROUP > all.w.first + all.w.known);
+		for (uint32_t k = 0; k < PREAUTH_GROUP; k++)
+			if (taken >> k & 1)
+				preauth_window_take(&one.w, next + k);
+		preauth_window_take_group(&all.w, next, taken);
+		assert_memory_equal(&one.w, &all.w, sizeof(all.w));
+		fill(&one);
+		fill(&all);
+		next += PREAUTH_GROUP * (uint64_t)(draw(&one, 50) ? 1 : draw(&one, 100));
+	}
+	secmem_wipe(&one.k, sizeof(one.k));
+	secmem_wipe(&all.k, sizeof(all.k));
+}
+
 static void forged_tags_pass_as_often_as_their_width_says(void **state)
 {
 	enum { TRIES = 1 << 20 };
@@ -283,6 +315,7 @@ int main(void)
 		cmocka_unit_test(a_chain_block_holds_32_tags),
 		cmocka_unit_test(a_suite_without_encryption_has_no_key),
 		cmocka_unit_test(the_window_follows_loss_reordering_and_jumps),
+		cmocka_unit_test(a_group_moves_the_window_as_its_packets_do),
 		cmocka_unit_test(forged_tags_pass_as_often_as_their_width_says),
 		cmocka_unit_test(tags_that_are_not_known_yet_are_outside),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which notifications of nftables mean that our rules were removed. */
+/* Notifications of nftables that mean that our rules were removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -138,7 +138,7 @@ static struct call *first_call(struct talk *t)
 	return calls_saver(t->c)->table->first;
 }
 
-/* What later offers, early media and SRTCP need to know. Each value differs from its default. */
+/* State that later offers, early media and SRTCP need. Each value differs from its default. */
 static void flags_in_force_come_back(void **state)
 {
 	struct talk t;

@@ -117,7 +117,7 @@ static void indexes_go_on_behind_what_was_used(void **state)
 	}
 }
 
-/* --- What was sent --- */
+/* --- Sent indexes ---- */
 
 static void all_media(struct call *c, uint32_t side, enum srtp_suite_id suite, bool no_auth)
 {

@@ -113,7 +113,7 @@ static void set(int who)
 	assert_int_equal(session_set(rig.e[who].s, o, now_ns), 0);
 }
 
-/* What the other one's SDP says. */
+/* The other terminal's SDP. */
 static void hear_ice(int who)
 {
 	struct session_ice *ice = &rig.e[who].order.cfg.ice;
@@ -906,7 +906,7 @@ static void strangers_are_not_believed(void **state)
 	end();
 }
 
-/* Who was first keeps its place; the other one's cookie is worth nothing. */
+/* The first terminal keeps its place; the second one's cookie is refused. */
 static void without_ice_the_first_keeps_its_place(void **state)
 {
 	struct endpoint stranger = net_at("203.0.113.9:9999");

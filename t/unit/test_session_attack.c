@@ -189,7 +189,7 @@ static void talk(struct rig *r, bool terminal, bool stranger)
 	}
 }
 
-/* What the terminal has sent so far was lost: it sends a new ClientHello. */
+/* The terminal's first flight was lost: it sends a new ClientHello. */
 static void again(struct rig *r, uint64_t after_ns)
 {
 	r->now += after_ns;
@@ -320,7 +320,7 @@ static void strangers_begin_few_handshakes(void **state)
 	end(&r);
 }
 
-/* Who can forge the terminal's address sends alerts in clear into the handshake. */
+/* An attacker who can forge the terminal's address sends plain alerts into the handshake. */
 static void a_forged_alert_ends_nothing(void **state)
 {
 	static const uint8_t fatal[] = {21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40};

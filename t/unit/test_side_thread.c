@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/secmem.h"
-#include "side/deadlines.h"
+#include "base/deadlines.h"
 #include "side/thread.h"
 
 enum { MAX = 16, CHANNELS = 2 };

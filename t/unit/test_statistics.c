@@ -95,7 +95,7 @@ static void a_minute_in_which_nobody_asked_is_empty(void **state)
 	pool_destroy(p);
 }
 
-/* How calls ended. Totals count a call once it has ended. */
+/* Reasons for which calls ended. Totals count a call once it has ended. */
 static void ends_of_calls_are_told_apart(void **state)
 {
 	static const struct {

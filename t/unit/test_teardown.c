@@ -34,7 +34,7 @@
 	"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%u/elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 #define MAX_SEEN 32
 
-/* --- What calls would say --------------------------------------------------------------------- */
+/* --- Events of calls -------------------------------------------------------------------------- */
 
 struct calls {
 	void (*timeout)(void *arg, const struct call_timeout *t);

@@ -16,13 +16,10 @@
 #define CALLEE "198.51.100.2"
 #define NONE   ""
 
-/* What the names of the operations mean is tested in test_sdp_filter.c and test_ng.c. */
-#define RULE(o, n)                       \
-	{                                \
-		SDP_CODEC_##o,           \
-		{                        \
-			n, sizeof(n) - 1 \
-		}                        \
+/* test_sdp_filter.c and test_ng.c test the meaning of each operation. */
+#define RULE(o, n)                                                \
+	{                                                         \
+		.op = SDP_CODEC_##o, .name = { n, sizeof(n) - 1 } \
 	}
 
 static const char *body(struct talk *t, const char *addr, const char *formats)

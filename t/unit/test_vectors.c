@@ -431,7 +431,7 @@ static void hmac_vectors(void **state)
 	published_free(&set);
 }
 
-/* --- What needs no engine --------------------------------------------------------------------- */
+/* --- Without an engine ------------------------------------------------------------------------ */
 
 static void session_keys_are_derived(void **state)
 {

@@ -376,7 +376,7 @@ static void rtp(struct wire *w, uint16_t seq)
 	memset(w->bytes + 12, (uint8_t)seq, 160);
 }
 
-/* --- What it must do -------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 static void a_stream_is_re_encrypted_in_order_over_the_wrap(void **state)
 {

@@ -34,7 +34,7 @@ static bool changes_a_byte(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 	return true;
 }
 
-/* Whatever is changed: never keys that differ, and never an open side with a forged peer. */
+/* A changed byte never leads to keys that differ, or to an open side with a forged peer. */
 static void no_changed_byte_leads_to_other_keys(void **state)
 {
 	static const char *const type[] = {
@@ -137,7 +137,7 @@ static void forged_messages_end_nothing(void **state)
 	zrtp_rig_end(&r);
 }
 
-/* A stranger's Hello comes first, and again and again: the true peer's chain wins. */
+/* A stranger's Hello arrives first, and often; the true peer's hash chain wins. */
 static uint8_t strangers[ZRTP_PACKET_MAX];
 static int strangers_len;
 
@@ -282,7 +282,8 @@ static void bad_public_values_are_refused(void **state)
 			zrtp_rig_begin(&r);
 			zrtp_rig_run(&r, 5000);
 			assert_false(zrtp_rig_open(&r));
-			/* On X25519 other values are points, too: then the hash chain ends it. */
+			/* On X25519 other values are points too. The hash chain then ends the
+			 * exchange. */
 			assert_true(
 				zrtp_failure(r.z[US]) || zrtp_failure(r.z[THEM]) || a == ZRTP_X255);
 			zrtp_rig_end(&r);

@@ -153,9 +153,9 @@ static void what_is_verified_is_the_exchange_whose_sas_was_compared(void **state
 	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
 	assert_int_equal(x.rs1[0], 1);
 	assert_true(x.verified);
-	/* Nor are the terminal's secrets verified by an SAS of before them, or of nobody. */
+	/* An older SAS, or one of an unknown terminal, does not verify the terminal's secrets. */
 	assert_false(zrtp_store_verify(s, zid(1), sas(9), true));
-	/* The stranger's SAS is none that the terminal shows: that says nothing of the terminal. */
+	/* The terminal does not show the stranger's SAS: the terminal stays verified. */
 	assert_true(zrtp_store_verify(s, zid(1), sas(66), false));
 	assert_true(zrtp_store_get(s, zid(1), at(30), &x));
 	assert_true(x.verified);
@@ -170,8 +170,8 @@ static void what_is_verified_is_the_exchange_whose_sas_was_compared(void **state
 	zrtp_store_destroy(t);
 }
 
-/* A stranger begins an exchange with the terminal's ZID while the cache does not know it, and ends
- * the exchange when the terminal is verified. */
+/* A stranger begins an exchange with the terminal's ZID while the cache does not know it. The
+ * exchange ends after the terminal was verified. */
 static void an_old_exchange_does_not_replace_verified_secrets(void **state)
 {
 	struct zrtp_store *s = make(8, 0);
@@ -192,7 +192,7 @@ static void an_old_exchange_does_not_replace_verified_secrets(void **state)
 	assert_true(zrtp_store_get(s, zid(1), at(50), &x));
 	assert_int_equal(x.rs1[0], 3);
 	assert_true(x.verified);
-	/* What the operator took back during an exchange stays so. */
+	/* A removal by the operator during an exchange stays in force. */
 	assert_true(zrtp_store_verify(s, zid(1), sas(3), false));
 	next = kept(4, 3);
 	next.secrets.verified = true;

@@ -28,10 +28,9 @@ static uint32_t oldest_burst(const struct steer *s)
 	return s->waiting ? s->burst[s->oldest] : OF_QUEUE;
 }
 
-/* --- In --------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
-/* Of equal local addresses, the one that has the port. Port 0, which no stream has, if there is
- * none. */
+/* Among equal local addresses, the one that has the port; else port 0, which no stream has. */
 static struct local_port find_local(const struct steer *s, const struct endpoint *e)
 {
 	struct local_port first = {0};
@@ -178,7 +177,7 @@ enum steer_gather kernel_gather(struct steer *s, uint64_t wait_ns)
 	return STEER_GATHER_NOT;
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 /* Sends s->rest[0 .. n) by raw sockets. Not as verdicts: the packets that they are results of are
  * not in the queue. */

@@ -26,7 +26,7 @@ void kring_init(struct kring *r, void *control, uint32_t slots, uint32_t sends,
 	};
 }
 
-/* --- In --------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
 static uint32_t load(const uint32_t *at, memory_order order)
 {
@@ -94,7 +94,7 @@ void kring_local(const struct kring *r, uint32_t number, struct endpoint *out)
 	out->pad = 0;
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 void kring_put(
 	struct kring *r, uint32_t i, const struct endpoint *src, const struct packet_out *out)

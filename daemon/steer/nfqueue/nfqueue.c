@@ -21,6 +21,7 @@
 #include "packet/arena.h"
 #include "steer/dgram.h"
 #include "steer/nfqueue/forward.h"
+#include "steer/nfqueue/limit.h"
 #include "steer/nfqueue/queue.h"
 #include "steer/raw.h"
 #include "steer/nfqueue/rules.h"
@@ -40,7 +41,7 @@
 /* Drop verdicts may be late: they are sent together, after this many packets or this time. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
-#define COUNT_EVERY   100000000ull /* ns between counts of the losses of a closed queue */
+#define COUNT_EVERY   100000000ull /* ns between two reads of the kernel's counters */
 /* Offset of a message in its slot, and its maximum length: COPY and about 200 bytes of
  * attributes. */
 #define MSG_OFF ARENA_HEADROOM
@@ -70,8 +71,8 @@ struct steer {
 	uint32_t undecided;          /* packets up to last_id without verdict yet */
 	uint64_t flushed_ns, now_ns; /* time of the last verdicts; time of the burst */
 	bool silent;                 /* the last receive found nothing */
-	uint64_t counted_ns;         /* when losses of the queue were last counted */
-	uint32_t lost;               /* so far */
+	uint64_t counted_ns;         /* when the kernel's counters were last read */
+	uint32_t lost;               /* by a closed queue so far */
 	uint32_t bursts_seen;        /* counted to interleave the sockets */
 	uint32_t turns;              /* bursts for which the sockets come first */
 	uint64_t both_ns;            /* monotonic; until then each burst uses both; 0: unused */
@@ -83,6 +84,7 @@ struct steer {
 	uint32_t *replace_of;  /* [burst]: packet that the result replaces */
 	uint32_t replaced;
 	uint16_t ip_id;
+	struct limit limit;
 	struct mmsghdr msg[QUEUE_RECV_MAX];
 	struct iovec iov[QUEUE_RECV_MAX];
 };
@@ -95,6 +97,7 @@ static void destroy(struct steer *s)
 		return;
 	if (s->queue >= 0)
 		close(s->queue);
+	limit_close(&s->limit);
 	raw_destroy(s->raw);
 	sockets_destroy(s->sockets);
 	free(s->verdicts.buf);
@@ -146,7 +149,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	if (!s)
 		goto fail;
 	s->cfg = *cfg;
-	s->queue = -1;
+	s->queue = s->limit.fd = -1;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	s->left = lines_alloc(s->burst, sizeof(*s->left));
 	s->bursts = cfg->bursts ? cfg->bursts : 1;
@@ -164,6 +167,8 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	res = res ? res : queue_start(s, worker);
 	if (res)
 		goto fail;
+	if (!cfg->knl) /* under "kernel", nf_xcipher limits sources */
+		limit_open(&s->limit, cfg, worker);
 	*out = s;
 	return 0;
 fail:
@@ -228,9 +233,9 @@ void nfqueue_mark(struct steer *s, uint32_t mark)
 		s->cfg.queue_mark = mark;
 }
 
-/* --- In --------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
-/* Which of our ports this is. A wildcard address is whatever no other entry is. */
+/* Finds our port of this packet. A wildcard entry matches any address no other entry does. */
 static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
 {
 	for (int wildcard = 0; wildcard < 2; wildcard++) {
@@ -418,6 +423,14 @@ static bool both_now(struct steer *s)
 	return s->both_ns;
 }
 
+static void count_dropped(struct steer *s)
+{
+	if (s->cfg.queue_closed)
+		sockets_lost(s->queue, &s->lost, &s->counters);
+	limit_count(&s->limit, &s->cfg, &s->counters);
+	s->counted_ns = s->now_ns;
+}
+
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct packet_in *in, uint32_t max)
 {
@@ -447,10 +460,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	s->silent = n == 0;
-	if (s->cfg.queue_closed && s->now_ns - s->counted_ns > COUNT_EVERY) {
-		sockets_lost(s->queue, &s->lost, &s->counters);
-		s->counted_ns = s->now_ns;
-	}
+	if (s->now_ns - s->counted_ns > COUNT_EVERY)
+		count_dropped(s);
 	for (uint32_t i = 0; i < n; i++) {
 		w->family[i] = in[i].src.family;
 		w->token[i] =
@@ -492,7 +503,7 @@ static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 	flush(s);
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 _Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
 	"room for headers before a result");

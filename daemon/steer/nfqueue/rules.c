@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/sbuf.h"
+#include "steer/nfqueue/limit.h"
 #include "steer/nfqueue/tool.h"
 
 /* The same programs under two names; the administrator chooses what iptables is (nft or legacy). */
@@ -72,8 +73,7 @@ static bool before_routing(const struct steer_config *cfg)
 
 /* --- nftables --------------------------------------------------------------------------------- */
 
-static void nft_rule(struct sbuf *b, const struct steer_config *cfg, const struct endpoint *local,
-	uint32_t worker, uint16_t min, uint16_t max)
+static void nft_match(struct sbuf *b, const struct endpoint *local, uint16_t min, uint16_t max)
 {
 	char addr[ENDPOINT_STRLEN];
 	bool v6 = local->family == AF_INET6;
@@ -82,7 +82,18 @@ static void nft_rule(struct sbuf *b, const struct steer_config *cfg, const struc
 		sbuf_printf(b, "meta nfproto %s", v6 ? "ipv6" : "ipv4");
 	else
 		sbuf_printf(b, "%s daddr %s", v6 ? "ip6" : "ip", endpoint_fmt_addr(local, addr));
-	sbuf_printf(b, " udp dport %u-%u queue num %u bypass\n", min, max, cfg->queue_num + worker);
+	sbuf_printf(b, " udp dport %u-%u", min, max);
+}
+
+static void nft_rule(struct sbuf *b, const struct steer_config *cfg, const struct endpoint *local,
+	uint32_t worker, uint16_t min, uint16_t max)
+{
+	if (cfg->source_rate) {
+		nft_match(b, local, min, max);
+		limit_rule(b, cfg, local->family == AF_INET6, worker);
+	}
+	nft_match(b, local, min, max);
+	sbuf_printf(b, " queue num %u bypass\n", cfg->queue_num + worker);
 }
 
 static int nft_setup(const struct steer_config *cfg, char *err, size_t err_len)
@@ -95,9 +106,10 @@ static int nft_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	/* Replaces rules left by another instance or damaged by another program. */
 	sbuf_printf(&b,
 		"add table inet xcipher_q%u\ndelete table inet xcipher_q%u\n"
-		"table inet xcipher_q%u {\nchain input {\n"
-		"type filter hook %s priority -150; policy accept;\n",
-		cfg->queue_num, cfg->queue_num, cfg->queue_num,
+		"table inet xcipher_q%u {\n",
+		cfg->queue_num, cfg->queue_num, cfg->queue_num);
+	limit_sets(&b, cfg);
+	sbuf_printf(&b, "chain input {\ntype filter hook %s priority -150; policy accept;\n",
 		before_routing(cfg) ? "prerouting" : "input");
 	each_rule(&b, cfg, 0, nft_rule);
 	sbuf_printf(&b, "}\n}\n");
@@ -129,6 +141,16 @@ static void iptables_rule(struct sbuf *b, const struct steer_config *cfg,
 		cfg->queue_num + worker);
 }
 
+static void iptables_limit(struct sbuf *b, const struct steer_config *cfg)
+{
+	if (!cfg->source_rate)
+		return;
+	sbuf_printf(b, "-A XCIPHER_%u -p udp --dport %u:%u", cfg->queue_num, cfg->port_min,
+		cfg->port_max);
+	limit_iptables(b, cfg);
+	sbuf_printf(b, " -j DROP\n");
+}
+
 static int iptables_setup(const struct steer_config *cfg, size_t which, char *err, size_t err_len)
 {
 	const char *const argv[] = {IPTABLES[which].restore, "--noflush", "-w", "5", NULL};
@@ -139,6 +161,7 @@ static int iptables_setup(const struct steer_config *cfg, size_t which, char *er
 		return 0;
 	sbuf_init(&b, 0);
 	sbuf_printf(&b, "*mangle\n:XCIPHER_%u - [0:0]\n", cfg->queue_num);
+	iptables_limit(&b, cfg);
 	each_rule(&b, cfg, IPTABLES[which].family, iptables_rule);
 	sbuf_printf(&b, "-I %s -p udp -j XCIPHER_%u\nCOMMIT\n",
 		before_routing(cfg) ? "PREROUTING" : "INPUT", cfg->queue_num);
@@ -176,7 +199,7 @@ static void iptables_teardown(const struct steer_config *cfg, size_t which)
 		log_warn("nfqueue: cannot remove chain %s: %s", chain, err);
 }
 
-/* --- Both ------------------------------------------------------------------------------------- */
+/* --- Choice between nftables and iptables ----------------------------------------------------- */
 
 int rules_setup(const struct steer_config *cfg, char *err, size_t err_len)
 {

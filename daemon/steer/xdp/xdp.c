@@ -36,8 +36,8 @@
 /* Bursts from the queues between two looks at sockets, kernel announcements and counters. */
 #define OTHERS_EVERY 8u
 #define NEWS_EVERY   1000000ull
-/* How long a port's socket may still receive packets after the queues took over; and the limit if
- * packets keep arriving. */
+/* How long a port's socket may still receive packets after the queues took over, and the limit
+ * while packets keep arriving. */
 #define TAKE_OVER_NS     20000000ull
 #define TAKE_OVER_MAX_NS (10 * TAKE_OVER_NS)
 #define COUNT_EVERY      (100 * 1000000ull)
@@ -232,7 +232,7 @@ static const struct steer_counters *counters(const struct steer *s)
 	return &s->counters;
 }
 
-/* --- In --------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
 static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
 {
@@ -245,7 +245,7 @@ static bool find_local(const struct steer *s, const struct endpoint *dst, struct
 	return false;
 }
 
-/* Of equal local addresses, the one that has the port. */
+/* Among equal local addresses, returns the one that has the port. */
 static void which_of_the_same(const struct steer *s, struct local_port *local)
 {
 	struct local_port other = *local;
@@ -507,7 +507,7 @@ static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 	}
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 static struct umem_sock *way_out(const struct steer *s, int ifindex)
 {

@@ -92,7 +92,7 @@ static uint32_t find(const struct place *p, uint32_t share, struct local_port lo
 	return found;
 }
 
-/* Of two local addresses with the same port number, the other may still have a guard. */
+/* If two local addresses have the same port number, the other may still have a guard. */
 static bool port_has_one(const struct place *p, uint32_t share, uint16_t port)
 {
 	for (uint32_t i = 0; i < share; i++)

@@ -297,7 +297,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 	}
 	if (!res) {
 		res = put_locals(h, cfg);
-		res = res ? res : xdp_guards_limit(h->guards, cfg->xdp_source_rate);
+		res = res ? res : xdp_guards_limit(h->guards, cfg->source_rate);
 		res = res ? res : hand_create(&h->hand, cfg->workers);
 		res = res ? res : back_create(&h->back, h);
 		if (res)

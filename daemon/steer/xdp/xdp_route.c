@@ -317,7 +317,7 @@ const struct route_hop *routes_find(
 	return &h->out;
 }
 
-/* --- News ------------------------------------------------------------------------------------- */
+/* --- Notifications ---------------------------------------------------------------------------- */
 
 static void news(void *arg, const struct rtnl_event *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the XDP program and the daemon share: the shape of its maps. */
+/* Shared by the XDP program and the daemon: the shape of its maps. */
 #ifndef STEER_XDP_BPF_XDP_ABI_H
 #define STEER_XDP_BPF_XDP_ABI_H
 

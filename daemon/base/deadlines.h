@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Deadlines of a keying thread's sessions: a binary heap, the earliest first. */
-#ifndef SIDE_DEADLINES_H
-#define SIDE_DEADLINES_H
+/* Deadlines of the sessions of a keying or codec thread: a binary heap, the earliest first. */
+#ifndef BASE_DEADLINES_H
+#define BASE_DEADLINES_H
 
 #include "base/bytes.h"
 

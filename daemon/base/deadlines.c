@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A binary heap that knows where each id is, so that a deadline can move. */
-#include "side/deadlines.h"
+#include "base/deadlines.h"
 
 #include <errno.h>
 #include <stdlib.h>

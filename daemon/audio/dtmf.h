@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Digits of a terminal whose other party has no telephone events, and the reverse: events become
+ * tones in the audio, and tones become events. A session's parts, as hear.c. */
+#ifndef AUDIO_DTMF_H
+#define AUDIO_DTMF_H
+
+#include "audio/session_int.h"
+
+/* A telephone event of the terminal's, as the packet has it. */
+struct audio_dtmf_event {
+	uint8_t event, volume;
+	uint32_t done,
+		lasts; /* units of clock: of which the tone was given, and as the packet says */
+	uint32_t clock;
+};
+
+/* Whether the other terminal gets tones in place of events. */
+bool audio_dtmf_makes_tones(const struct audio_session *to);
+/* Gives the other terminal the part of the tone that is new. Returns how many units were given. */
+uint32_t audio_dtmf_tone(
+	struct audio_session *s, struct audio_session *to, const struct audio_dtmf_event *e);
+
+/* Whether the terminal's tones become events of the other one. */
+bool audio_dtmf_makes_events(const struct audio_session *s, const struct audio_session *to);
+/* Detects digits in the terminal's audio and sends them on as events. Silences the audio while a
+ * digit is heard. */
+void audio_dtmf_listen(struct audio_session *s, struct audio_session *to, int16_t *pcm, uint32_t n,
+	uint32_t rate, uint64_t now_ns);
+
+/* A digit of the terminal's has begun: it is counted and reported. */
+void audio_dtmf_heard(struct audio_session *s, uint8_t event);
+
+#endif

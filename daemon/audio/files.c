@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads audio files on a thread. The mutex protects the table; it is held for short times only,
+ * never while a file is read. */
+#include "audio/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audio/clip.h"
+#include "audio/wav.h"
+#include "base/caps.h"
+
+enum { WAIT_MS = 20, RAW_RATE = 8000, HEADER_MAX = 1 << 20 };
+
+enum state { UNUSED, ASKED, READING, DONE };
+
+struct entry {
+	char name[AUDIO_FILE_NAME];
+	enum state state;
+	int err;    /* DONE: 0, or why there is no clip */
+	bool taken; /* DONE: its result was given out; the next request checks the file */
+	struct audio_clip *clip; /* a reference, or NULL */
+	struct stat was;         /* the file that clip was read from */
+	uint64_t used;           /* count of requests when it was last asked for */
+};
+
+struct audio_files {
+	char *folder;
+	int dir;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work, done;
+	/* under the lock */
+	struct entry entry[AUDIO_FILES];
+	uint64_t requests;
+	bool stop, slow; /* slow: the last wait timed out, so the next request does not wait */
+};
+
+/* --- One file --------------------------------------------------------------------------------- */
+
+static bool ends_with(struct str name, const char *end)
+{
+	struct str e = str_from(end);
+
+	return name.len >= e.len &&
+		str_eq_nocase((struct str){name.s + name.len - e.len, e.len}, e);
+}
+
+int audio_files_decode(struct str name, const uint8_t *bytes, size_t len, struct audio_clip **out)
+{
+	struct wav w;
+	int err = wav_parse(&w, bytes, len);
+
+	if (err == -ENOMSG && (ends_with(name, ".ul") || ends_with(name, ".ulaw")))
+		err = wav_raw(&w, WAV_ULAW, RAW_RATE, bytes, len);
+	else if (err == -ENOMSG && (ends_with(name, ".al") || ends_with(name, ".alaw")))
+		err = wav_raw(&w, WAV_ALAW, RAW_RATE, bytes, len);
+	else if (err == -ENOMSG && (ends_with(name, ".sw") || ends_with(name, ".raw")))
+		err = wav_raw(&w, WAV_PCM, RAW_RATE, bytes, len);
+	if (err)
+		return err;
+	if (!w.frames)
+		return -EBADMSG;
+	if ((uint64_t)w.frames * sizeof(int16_t) > AUDIO_CLIP_MAX)
+		return -EFBIG;
+	*out = wav_clip(&w);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* Opens part by part, so that no link anywhere below the folder is followed. */
+static int open_below(int dir, const char *name)
+{
+	char part[AUDIO_FILE_NAME];
+	int at = dir, next;
+
+	for (;;) {
+		const char *slash = strchr(name, '/');
+		size_t len = slash ? (size_t)(slash - name) : strlen(name);
+
+		memcpy(part, name, len);
+		part[len] = 0;
+		next = openat(at, part,
+			slash ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+			      : O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+		if (next < 0)
+			next = errno == ENOENT                                          ? -ENOENT
+				: errno == ELOOP || errno == ENOTDIR || errno == EACCES ? -EACCES
+											: -EIO;
+		if (at != dir)
+			close(at);
+		if (next < 0 || !slash)
+			return next;
+		at = next;
+		name = slash + 1;
+	}
+}
+
+static int read_all(int fd, size_t size, uint8_t **out)
+{
+	uint8_t *bytes = malloc(size ? size : 1);
+	size_t at = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	while (at < size) {
+		ssize_t n = read(fd, bytes + at, size - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(bytes);
+			return -EIO; /* the file was truncated while it was read */
+		}
+		at += (size_t)n;
+	}
+	*out = bytes;
+	return 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+		a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* *clip is replaced unless the file is the same as before. */
+static int read_file(int dir, const char *name, struct stat *was, struct audio_clip **clip)
+{
+	int fd = open_below(dir, name), err = 0;
+	uint8_t *bytes = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		err = -EIO;
+	else if (!S_ISREG(st.st_mode))
+		err = -EACCES;
+	else if (st.st_size > (off_t)AUDIO_CLIP_MAX + HEADER_MAX)
+		err = -EFBIG;
+	else if (*clip && is_same(&st, was))
+		goto out;
+	audio_clip_unref(*clip);
+	*clip = NULL;
+	if (!err)
+		err = read_all(fd, (size_t)st.st_size, &bytes);
+	if (!err)
+		err = audio_files_decode(str_from(name), bytes, (size_t)st.st_size, clip);
+	free(bytes);
+	*was = st;
+out:
+	close(fd);
+	return err;
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+static struct entry *first_asked(struct audio_files *f)
+{
+	struct entry *first = NULL;
+
+	for (uint32_t i = 0; i < AUDIO_FILES; i++)
+		if (f->entry[i].state == ASKED && (!first || f->entry[i].used < first->used))
+			first = &f->entry[i];
+	return first;
+}
+
+static void *run(void *arg)
+{
+	struct audio_files *f = arg;
+	struct entry *e;
+
+	(void)caps_limit(0);
+	pthread_mutex_lock(&f->lock);
+	while (!f->stop) {
+		struct audio_clip *clip;
+		int err;
+
+		e = first_asked(f);
+		if (!e) {
+			pthread_cond_wait(&f->work, &f->lock);
+			continue;
+		}
+		/* While it is READING, nobody else changes the entry. */
+		e->state = READING;
+		clip = e->clip;
+		pthread_mutex_unlock(&f->lock);
+		err = read_file(f->dir, e->name, &e->was, &clip);
+		pthread_mutex_lock(&f->lock);
+		e->clip = clip;
+		e->err = err;
+		if (err) {
+			audio_clip_unref(e->clip);
+			e->clip = NULL;
+		}
+		e->taken = false;
+		e->state = DONE;
+		f->slow = false;
+		pthread_cond_broadcast(&f->done);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+static int start_thread(struct audio_files *f)
+{
+	sigset_t all, was;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	err = pthread_create(&f->thread, NULL, run, f);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	if (!err)
+		pthread_setname_np(f->thread, "play-files");
+	return -err;
+}
+
+static void init_waiting(struct audio_files *f)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->work, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->done, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int audio_files_create(struct audio_files **out, const char *folder)
+{
+	struct audio_files *f = calloc(1, sizeof(*f));
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	f->folder = strdup(folder);
+	f->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	err = !f->folder ? -ENOMEM : f->dir < 0 ? -errno : 0;
+	if (err)
+		goto free_files;
+	init_waiting(f);
+	err = start_thread(f);
+	if (err)
+		goto free_files;
+	*out = f;
+	return 0;
+free_files:
+	if (f->dir >= 0)
+		close(f->dir);
+	free(f->folder);
+	free(f);
+	return err;
+}
+
+void audio_files_destroy(struct audio_files *f)
+{
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	f->stop = true;
+	pthread_cond_signal(&f->work);
+	pthread_mutex_unlock(&f->lock);
+	pthread_join(f->thread, NULL);
+	for (uint32_t i = 0; i < AUDIO_FILES; i++)
+		audio_clip_unref(f->entry[i].clip);
+	pthread_cond_destroy(&f->done);
+	pthread_cond_destroy(&f->work);
+	pthread_mutex_destroy(&f->lock);
+	close(f->dir);
+	free(f->folder);
+	free(f);
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+/* Makes an absolute name relative to the folder. Parts that are empty, "." or ".." are refused. */
+static int below(const char *folder, struct str name, char out[AUDIO_FILE_NAME])
+{
+	size_t len = strlen(folder);
+	struct str rest;
+
+	while (len > 1 && folder[len - 1] == '/')
+		len--;
+	if (name.len && name.s[0] == '/') {
+		if (name.len <= len || memcmp(name.s, folder, len) ||
+			(name.s[len] != '/' && folder[len - 1] != '/'))
+			return -EACCES;
+		name = (struct str){name.s + len, name.len - len};
+		while (name.len && name.s[0] == '/')
+			name = (struct str){name.s + 1, name.len - 1};
+	}
+	if (!name.len || name.len >= AUDIO_FILE_NAME || memchr(name.s, 0, name.len))
+		return -EACCES;
+	rest = name;
+	do {
+		struct str part = str_cut(&rest, '/');
+
+		if (!part.len || str_eq(part, STR(".")) || str_eq(part, STR("..")))
+			return -EACCES;
+	} while (rest.s);
+	memcpy(out, name.s, name.len);
+	out[name.len] = 0;
+	return 0;
+}
+
+/* The entry of this name, else an unused one, else the one that was used least recently. */
+static struct entry *find(struct audio_files *f, const char *name)
+{
+	struct entry *best = NULL;
+
+	for (uint32_t i = 0; i < AUDIO_FILES; i++) {
+		struct entry *e = &f->entry[i];
+
+		if (e->state != UNUSED && !strcmp(e->name, name))
+			return e;
+		if (e->state == ASKED || e->state == READING)
+			continue;
+		if (!best || (e->state == UNUSED && best->state != UNUSED) ||
+			(e->state == best->state && e->used < best->used))
+			best = e;
+	}
+	if (best) {
+		audio_clip_unref(best->clip);
+		*best = (struct entry){.state = DONE, .taken = true};
+		memcpy(best->name, name, strlen(name) + 1);
+	}
+	return best;
+}
+
+static void wait_for(struct audio_files *f, const struct entry *e)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += WAIT_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	while (e->state != DONE)
+		if (pthread_cond_timedwait(&f->done, &f->lock, &until)) {
+			f->slow = true;
+			break;
+		}
+}
+
+int audio_files_get(struct audio_files *f, struct str name, struct audio_clip **out)
+{
+	char text[AUDIO_FILE_NAME];
+	int err = below(f->folder, name, text);
+	struct entry *e;
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&f->lock);
+	e = find(f, text);
+	if (!e) {
+		pthread_mutex_unlock(&f->lock);
+		return -EBUSY;
+	}
+	e->used = ++f->requests;
+	if (e->state == DONE && e->taken) {
+		e->state = ASKED;
+		pthread_cond_signal(&f->work);
+	}
+	if (e->state != DONE && !f->slow)
+		wait_for(f, e);
+	err = e->state != DONE ? -EAGAIN : e->err;
+	if (e->state == DONE) {
+		e->taken = true;
+		if (e->clip)
+			*out = audio_clip_ref(e->clip);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return err;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When a codec thread naps, so that one wake-up serves many packets. A wake-up of this thread and
+ * one of the worker cost more than most codecs. With few packets it never naps, and each is
+ * transcoded at once. */
+#ifndef AUDIO_PACE_H
+#define AUDIO_PACE_H
+
+#include <stdint.h>
+
+#define AUDIO_NAP_NS 2000000u /* longest time that a packet waits for it */
+
+struct audio_pace {
+	uint64_t heard_ns; /* start of the last round with packets; 0: none */
+};
+
+/* After a round that began at now_ns (CLOCK_MONOTONIC). Returns when the next one may begin,
+ * without anyone who wakes the thread; 0: it sleeps until it is woken. Packets that come at least
+ * every two naps are frequent enough. */
+static inline uint64_t audio_pace_nap(struct audio_pace *p, uint32_t packets, uint64_t now_ns)
+{
+	uint64_t before = p->heard_ns;
+
+	if (!packets)
+		return 0;
+	p->heard_ns = now_ns;
+	return before && now_ns - before < 2 * AUDIO_NAP_NS ? now_ns + AUDIO_NAP_NS : 0;
+}
+
+#endif

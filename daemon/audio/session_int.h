@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of an audio session: session.c has its life and RTCP, hear.c the terminal's packets. */
+#ifndef AUDIO_SESSION_INT_H
+#define AUDIO_SESSION_INT_H
+
+#include "audio/player.h"
+#include "audio/rate.h"
+#include "audio/reorder.h"
+#include "audio/tx.h"
+#include "codec/noise.h"
+#include "proto/rtp.h"
+
+/* The terminal's audio. */
+struct audio_rx {
+	struct codec_stream *decoder[AUDIO_TYPES];
+	struct reorder order;
+	bool heard;        /* ssrc is valid */
+	bool placed;       /* expected is valid */
+	bool cn;           /* the terminal sent CN: noise is generated for the other one */
+	uint32_t ssrc;     /* its own */
+	uint32_t lost;     /* lost packets that were not concealed yet */
+	uint32_t expected; /* timestamp of the next packet, */
+	uint32_t clock;    /* in units of this clock, in Hz */
+	uint32_t step;     /* timestamp units of the last packet */
+	uint64_t last_ns;  /* when it was heard */
+	uint64_t noise_ns; /* when the next noise is due */
+	uint64_t until_ns; /* what was heard lasts until then, as time passes */
+	struct {
+		bool known;
+		uint32_t ts;    /* of the terminal's event, */
+		uint32_t to_ts; /* and as it is sent on */
+		bool as_tone;   /* it is sent on as a tone, */
+		uint32_t done;  /* of which so many units of its clock were given */
+	} event;
+	struct tone_out tone;  /* of that event */
+	struct tones_in tones; /* listens for digits, */
+	uint32_t tones_rate;   /* at this rate; 0: it does not */
+	struct noise noise;
+	struct audio_rate rate;
+};
+
+struct audio_session {
+	struct audio_env *env;
+	uint32_t id;
+	uint32_t random;
+	bool set; /* cfg is valid */
+	bool broke, told;
+	struct audio_cfg cfg;
+	struct audio_stats stats;
+	struct audio_rtcp_rx report;
+	uint64_t report_ns; /* time of the next RTCP */
+	struct audio_rx rx;
+	struct audio_tx tx;
+	struct audio_player player;
+	struct audio_heard heard;
+};
+
+static inline uint64_t audio_real(const struct audio_session *s, uint64_t mono_ns)
+{
+	return mono_ns + s->env->real_ahead_ns;
+}
+
+/* Processes the packet that is due; lost: missing packets before it. */
+void audio_hear(struct audio_session *s, struct audio_session *to, const struct audio_packet *p,
+	uint32_t lost, uint64_t now_ns);
+/* The terminal's source has started or restarted. */
+void audio_hear_start(struct audio_session *s);
+/* Generates comfort noise for the other terminal, if it is due. */
+void audio_hear_noise(struct audio_session *s, struct audio_session *to, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "audio/tx.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "proto/rtp.h"
+
+static const struct codec_about *about(const struct audio_tx *t)
+{
+	return &t->env->codecs->entry[t->cfg->codec.entry].about;
+}
+
+/* Samples of a packet: the ptime in whole frames of the codec, at least one frame, at most 120
+ * ms. */
+static uint32_t frame_of(const struct codec_about *a, uint32_t ptime)
+{
+	uint32_t samples = a->rate * (ptime ? ptime : a->ptime) / 1000;
+	uint32_t most = a->rate * 120 / 1000;
+
+	samples = samples < most ? samples : most;
+	samples -= samples % a->frame_samples;
+	return samples ? samples : a->frame_samples;
+}
+
+void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
+	struct codec_stream *encoder, uint32_t seed)
+{
+	bool anew = !before || before->ssrc != cfg->ssrc;
+
+	t->encoder = encoder;
+	t->cfg = cfg;
+	if (anew) {
+		t->sent = (struct audio_rtcp_tx){0};
+		t->index = cfg->index;
+		t->ts = seed;
+		t->n = 0;
+	}
+	t->sent.clock = cfg->codec.clock;
+	if (!encoder) {
+		t->n = 0;
+		return;
+	}
+	if (anew || about(t)->rate != t->rate || before->codec.type != cfg->codec.type)
+		t->marker = true;
+	if (about(t)->rate != t->rate)
+		t->n = 0;
+	t->rate = about(t)->rate;
+	t->channels = about(t)->channels;
+	t->frame = frame_of(about(t), cfg->ptime);
+	if (t->n >= t->frame)
+		t->n = 0;
+}
+
+uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples)
+{
+	return t->rate ? (uint32_t)((uint64_t)samples * t->cfg->codec.clock / t->rate) : 0;
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+/* Gets a place for a packet and writes its RTP header. NULL: no room; no sequence number is
+ * used. */
+static struct audio_packet *begin(struct audio_tx *t, uint8_t type, bool marker, uint32_t ts)
+{
+	struct audio_packet *p = t->env->place(t->env->arg, t->id, false);
+
+	if (!p) {
+		t->stats->unsent++;
+		return NULL;
+	}
+	p->rtcp = false;
+	p->t_ns = t->t_ns;
+	p->bytes[0] = RTP_VERSION << 6;
+	p->bytes[1] = (uint8_t)(marker << 7 | type);
+	put_be16(p->bytes + 2, (uint16_t)t->index);
+	put_be32(p->bytes + 4, ts);
+	put_be32(p->bytes + 8, t->cfg->ssrc);
+	return p;
+}
+
+static void end(struct audio_tx *t, struct audio_packet *p, uint32_t len, uint32_t ts)
+{
+	p->len = (uint16_t)(RTP_FIXED_LEN + len);
+	t->env->placed(t->env->arg, t->id);
+	t->index++;
+	t->sent.packets++;
+	t->stats->sent++;
+	t->sent.octets += len;
+	t->sent.ts = ts;
+	t->sent.ns = t->t_ns;
+}
+
+void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
+{
+	struct audio_packet *p;
+
+	if (d->len > AUDIO_PACKET_MAX - RTP_FIXED_LEN)
+		return;
+	p = begin(t, d->type, d->marker, d->ts);
+	if (!p)
+		return;
+	memcpy(p->bytes + RTP_FIXED_LEN, d->payload, d->len);
+	end(t, p, d->len, d->ts);
+}
+
+/* --- Encoding --------------------------------------------------------------------------------- */
+
+static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
+{
+	uint64_t from = t->env->cpu_ns ? t->env->cpu_ns() : 0;
+	const int16_t *pcm = mono;
+	int len;
+
+	if (t->channels == 2) {
+		int16_t *both = t->env->other;
+
+		for (uint32_t i = 0; i < t->frame; i++)
+			both[2 * i] = both[2 * i + 1] = mono[i];
+		pcm = both;
+	}
+	len = codec_stream_encode(t->encoder, pcm, t->frame, out, AUDIO_PACKET_MAX - RTP_FIXED_LEN);
+	if (from)
+		t->stats->cpu_ns += t->env->cpu_ns() - from;
+	return len;
+}
+
+/* Encodes and sends one packet. After an error it sends nothing, and the timestamp advances. */
+static void packet(struct audio_tx *t, const int16_t *pcm)
+{
+	struct audio_packet *p = begin(t, t->cfg->codec.type, t->marker, t->ts);
+	int len;
+
+	if (p) {
+		len = encode(t, pcm, p->bytes + RTP_FIXED_LEN);
+		t->broke |= len == -EPIPE;
+		t->stats->broken += len < 0;
+		t->stats->encoded += len > 0;
+		if (len > 0)
+			end(t, p, (uint32_t)len, t->ts);
+		t->marker = len <= 0; /* after silence or an error a talkspurt begins */
+	}
+	t->ts += audio_tx_units(t, t->frame);
+}
+
+static void whole_packets(struct audio_tx *t)
+{
+	uint32_t at = 0;
+
+	for (; t->n - at >= t->frame; at += t->frame)
+		packet(t, t->fifo + at);
+	if (at)
+		memmove(t->fifo, t->fifo + at, (t->n - at) * sizeof(*t->fifo));
+	t->n -= at;
+}
+
+void audio_tx_pcm(struct audio_tx *t, const int16_t *pcm, uint32_t n)
+{
+	if (!t->encoder)
+		return;
+	n = min_u32(n, TX_FIFO - t->n);
+	memcpy(t->fifo + t->n, pcm, n * sizeof(*pcm));
+	t->n += n;
+	whole_packets(t);
+}
+
+void audio_tx_flush(struct audio_tx *t)
+{
+	if (!t->encoder || !t->n)
+		return;
+	memset(t->fifo + t->n, 0, (t->frame - t->n) * sizeof(*t->fifo));
+	t->n = t->frame;
+	whole_packets(t);
+}
+
+void audio_tx_gap(struct audio_tx *t, uint32_t samples)
+{
+	uint32_t fill;
+
+	if (!t->encoder)
+		return;
+	fill = t->n ? min_u32(t->frame - t->n, samples) : 0;
+	memset(t->fifo + t->n, 0, fill * sizeof(*t->fifo));
+	t->n += fill;
+	whole_packets(t);
+	if (samples == fill)
+		return;
+	t->ts += audio_tx_units(t, samples - fill);
+	t->marker = true;
+}

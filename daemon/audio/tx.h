@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sending half of an audio session: PCM and payloads in, RTP packets to the terminal out, with
+ * an SSRC, sequence numbers and timestamps of the relay. */
+#ifndef AUDIO_TX_H
+#define AUDIO_TX_H
+
+#include "audio/rtcp.h"
+#include "audio/session.h"
+
+/* Less than one packet that is left over, and one call's samples. */
+#define TX_FIFO (2 * AUDIO_PCM + 64)
+
+struct audio_tx {
+	struct audio_env *env;
+	const struct audio_cfg *cfg;
+	struct audio_stats *stats;
+	uint32_t id;
+	struct codec_stream *encoder; /* NULL: nothing is encoded */
+	uint32_t rate, channels;      /* of the encoder's PCM */
+	uint32_t frame;               /* samples of a packet */
+	uint32_t ts;                  /* of the first sample in fifo */
+	uint64_t index;               /* of the next packet */
+	uint64_t t_ns;                /* arrival of the packet that causes the next ones */
+	bool marker;                  /* the next packet of audio begins a talkspurt */
+	bool broke;                   /* the encoder's process failed too often */
+	struct audio_rtcp_tx sent;
+	uint32_t n; /* samples in fifo, mono */
+	int16_t fifo[TX_FIFO];
+};
+
+/* Puts the codec, packet time and SSRC of cfg into force. The caller still owns encoder. seed:
+ * first timestamp, if the SSRC is new. */
+void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
+	struct codec_stream *encoder, uint32_t seed);
+/* Adds n mono samples at tx.rate, at most AUDIO_PCM, and sends all complete packets. */
+void audio_tx_pcm(struct audio_tx *t, const int16_t *pcm, uint32_t n);
+/* Skips samples of silence: completes the packet in progress and advances the timestamp. */
+void audio_tx_gap(struct audio_tx *t, uint32_t samples);
+/* Sends the packet in progress, filled up with silence. */
+void audio_tx_flush(struct audio_tx *t);
+struct audio_tx_packet {
+	uint8_t type;
+	bool marker;
+	uint32_t ts;
+	const uint8_t *payload;
+	uint32_t len;
+};
+/* Sends a payload unchanged. */
+void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *p);
+
+/* Converts samples at tx.rate to units of the codec's RTP clock. */
+uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples);
+
+#endif

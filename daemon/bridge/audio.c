@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Handles of audio sessions, and commands to the codec threads. handle % threads is the number of
+ * its thread; the same holds for its serial. Each use of a handle gets a new serial, by which late
+ * packets and events of earlier uses are recognised. */
+#include "bridge/audio.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/secmem.h"
+
+struct place {
+	uint32_t serial; /* handle + a multiple of max; below max: never used */
+	bool taken, open;
+	struct audio_cfg cfg; /* the settings in force, if open */
+	/* Prepared settings; order NULL: none. */
+	struct audio_order *order;
+	struct audio_session *session;
+	uint32_t worker, rtp_stream, rtcp_stream;
+};
+
+struct bridge_audio {
+	struct bridge_audio_config cfg;
+	struct audio_thread *thread[AUDIO_THREADS_MAX];
+	/* Room reserved in the thread's ring: the end of each open session, and prepared
+	 * settings. */
+	uint32_t promised[AUDIO_THREADS_MAX];
+	uint32_t *free_place[AUDIO_THREADS_MAX], free_n[AUDIO_THREADS_MAX]; /* stacks */
+	struct place *place;                                                /* [max] */
+};
+
+static uint32_t thread_of(const struct bridge_audio *b, uint32_t audio)
+{
+	return audio % b->cfg.threads;
+}
+
+static const struct codec_registry *op_codecs(void *arg)
+{
+	return ((struct bridge_audio *)arg)->cfg.codecs;
+}
+
+/* --- Handles ---------------------------------------------------------------------------------- */
+
+/* The thread with the most free handles. No name of a call decides, so no caller can choose the
+ * thread and use up its handles. */
+static uint32_t freest(const struct bridge_audio *b)
+{
+	uint32_t best = 0;
+
+	for (uint32_t t = 1; t < b->cfg.threads; t++)
+		if (b->free_n[t] > b->free_n[best])
+			best = t;
+	return best;
+}
+
+static int op_take(void *arg, uint32_t near, uint32_t *audio, uint32_t *serial)
+{
+	struct bridge_audio *b = arg;
+	uint32_t t = near == AUDIO_NONE ? freest(b) : thread_of(b, near);
+	struct place *p;
+
+	if (!b->free_n[t])
+		return -ENOSPC;
+	*audio = b->free_place[t][--b->free_n[t]];
+	p = &b->place[*audio];
+	/* Serial 0 means none. */
+	p->serial = p->serial && p->serial < UINT32_MAX - b->cfg.max ? p->serial + b->cfg.max
+								     : *audio + b->cfg.max;
+	p->taken = true;
+	p->open = false;
+	*serial = p->serial;
+	return 0;
+}
+
+static void op_undo(void *arg, uint32_t audio)
+{
+	struct bridge_audio *b = arg;
+	struct place *p = &b->place[audio];
+
+	if (!p->order)
+		return;
+	audio_order_free(p->order);
+	audio_session_free(p->session);
+	p->order = NULL;
+	p->session = NULL;
+	b->promised[thread_of(b, audio)] -= p->open ? 1 : 2;
+}
+
+static void op_release(void *arg, uint32_t audio)
+{
+	struct bridge_audio *b = arg;
+	struct place *p = &b->place[audio];
+	uint32_t t = thread_of(b, audio);
+	const struct audio_cmd close = {.kind = AUDIO_CLOSE, .serial = p->serial};
+
+	op_undo(b, audio);
+	if (p->open) {
+		(void)audio_thread_command(b->thread[t], &close, 0);
+		b->promised[t]--;
+	}
+	p->taken = p->open = false;
+	secmem_wipe(&p->cfg, sizeof(p->cfg));
+	b->free_place[t][b->free_n[t]++] = audio;
+}
+
+/* --- Settings --------------------------------------------------------------------------------- */
+
+/* The settings that the session will have: prepared ones, else those in force. NULL: none. */
+static const struct audio_cfg *next_cfg(const struct bridge_audio *b, uint32_t audio)
+{
+	const struct place *p = audio < b->cfg.max ? &b->place[audio] : NULL;
+
+	return !p || !p->taken ? NULL : p->order ? &p->order->cfg : p->open ? &p->cfg : NULL;
+}
+
+/* Whether all codecs that one terminal may send have the PCM rate of the other's codec. */
+static bool rates_fit(
+	const struct bridge_audio *b, const struct audio_cfg *from, const struct audio_cfg *to)
+{
+	const struct codec_registry *r = b->cfg.codecs;
+
+	for (uint32_t i = 0; i < from->types && to->codec.type != AUDIO_NO_TYPE; i++)
+		if (from->type[i].kind == AUDIO_CODEC &&
+			r->entry[from->type[i].entry].about.rate !=
+				r->entry[to->codec.entry].about.rate)
+			return false;
+	return true;
+}
+
+static int op_set(void *arg, uint32_t audio, uint32_t worker, const struct relay_port *port,
+	bool mux, const struct audio_cfg *cfg)
+{
+	struct bridge_audio *b = arg;
+	struct place *p = &b->place[audio];
+	uint32_t t = thread_of(b, audio);
+	const struct audio_cfg *to = cfg->to == audio ? NULL : next_cfg(b, cfg->to);
+	struct audio_session *session = NULL;
+	struct audio_order *order;
+	int err;
+
+	if (worker >= b->cfg.workers || (cfg->to != AUDIO_NONE && thread_of(b, cfg->to) != t))
+		return -EINVAL;
+	if (audio_thread_room(b->thread[t]) < b->promised[t] + 2)
+		return -EAGAIN;
+	err = audio_order_create(&order, b->cfg.codecs, cfg, p->open ? &p->cfg : NULL);
+	if (err)
+		return err == -ENOTSUP ? -EINVAL : err;
+	if (!b->cfg.codecs->resampler && to && !(rates_fit(b, cfg, to) && rates_fit(b, to, cfg))) {
+		audio_order_free(order);
+		return -EINVAL;
+	}
+	if (!p->open)
+		session = audio_session_alloc();
+	if (!p->open && !session) {
+		audio_order_free(order);
+		return -ENOMEM;
+	}
+	op_undo(b, audio);
+	p->order = order;
+	p->session = session;
+	p->worker = worker;
+	p->rtp_stream = port->rtp_stream;
+	p->rtcp_stream = mux ? port->rtp_stream : port->rtcp_stream;
+	b->promised[t] += p->open ? 1 : 2;
+	return 0;
+}
+
+static void op_send(void *arg, uint32_t audio)
+{
+	struct bridge_audio *b = arg;
+	struct place *p = &b->place[audio];
+	uint32_t t = thread_of(b, audio);
+	struct audio_cmd set = {.kind = AUDIO_SET,
+		.serial = p->serial,
+		.worker = p->worker,
+		.rtp_stream = p->rtp_stream,
+		.rtcp_stream = p->rtcp_stream,
+		.order = p->order,
+		.session = p->session};
+
+	if (!p->order)
+		return;
+	p->cfg = p->order->cfg;
+	(void)audio_thread_command(b->thread[t], &set, 0); /* room was promised */
+	p->order = NULL;
+	p->session = NULL;
+	p->open = true;
+	b->promised[t]--; /* the room for its end stays reserved */
+}
+
+/* --- Playing ---------------------------------------------------------------------------------- */
+
+static int now(struct bridge_audio *b, uint32_t audio, struct audio_cmd *c)
+{
+	const struct place *p = &b->place[audio];
+	uint32_t t = thread_of(b, audio);
+
+	c->serial = p->serial;
+	return p->open ? audio_thread_command(b->thread[t], c, b->promised[t]) : -EAGAIN;
+}
+
+static int op_play(void *arg, uint32_t audio, const struct audio_play *p)
+{
+	return now(arg, audio, &(struct audio_cmd){.kind = AUDIO_PLAY, .play = *p});
+}
+
+static int op_stop(void *arg, uint32_t audio, uint32_t id)
+{
+	return now(arg, audio, &(struct audio_cmd){.kind = AUDIO_STOP, .id = id});
+}
+
+static int op_digits(void *arg, uint32_t audio, const struct audio_digit *d, uint32_t n)
+{
+	struct audio_cmd c = {.kind = AUDIO_DIGITS, .n = (uint8_t)n};
+
+	if (n > AUDIO_CMD_DIGITS)
+		return -EAGAIN;
+	memcpy(c.digit, d, n * sizeof(*d));
+	return now(arg, audio, &c);
+}
+
+/* --- Counters and events ---------------------------------------------------------------------- */
+
+static void op_stats(void *arg, uint32_t audio, struct audio_stats *out)
+{
+	struct bridge_audio *b = arg;
+
+	*out = (struct audio_stats){0};
+	if (b->place[audio].open)
+		audio_thread_stats(b->thread[thread_of(b, audio)], audio, out);
+}
+
+const struct audio_ops bridge_audio_ops = {.codecs = op_codecs,
+	.take = op_take,
+	.release = op_release,
+	.set = op_set,
+	.send = op_send,
+	.undo = op_undo,
+	.play = op_play,
+	.stop = op_stop,
+	.digits = op_digits,
+	.stats = op_stats};
+
+uint32_t bridge_audio_max(const struct bridge_audio *b)
+{
+	return b->cfg.max;
+}
+
+void bridge_audio_poll(struct bridge_audio *b)
+{
+	struct audio_event e;
+
+	for (uint32_t t = 0; t < b->cfg.threads; t++)
+		while (audio_thread_event(b->thread[t], &e)) {
+			const struct place *p = &b->place[e.serial % b->cfg.max];
+
+			if (p->open && p->serial == e.serial)
+				b->cfg.event(b->cfg.event_arg, e.serial % b->cfg.max, &e);
+		}
+}
+
+void bridge_audio_usage(const struct bridge_audio *b, struct bridge_audio_usage *out)
+{
+	*out = (struct bridge_audio_usage){.sessions = b->cfg.max};
+	for (uint32_t t = 0; t < b->cfg.threads; t++) {
+		struct audio_thread_counts c = audio_thread_counts(b->thread[t]);
+
+		out->sessions -= b->free_n[t];
+		out->packets += c.packets;
+		out->strays += c.strays;
+	}
+	for (uint32_t i = 0; i < b->cfg.workers * b->cfg.threads; i++) {
+		const struct audio_channel *c = b->cfg.channel[i];
+
+		out->stale += atomic_load_explicit(&c->stale, memory_order_relaxed);
+		out->back_full += atomic_load_explicit(&c->back_full, memory_order_relaxed);
+	}
+}
+
+/* --- Start and stop --------------------------------------------------------------------------- */
+
+static int thread_create(struct bridge_audio *b, uint32_t t)
+{
+	const struct audio_thread_config cfg = {.codecs = b->cfg.codecs,
+		.channel = b->cfg.channel + (size_t)t * b->cfg.workers,
+		.channels = b->cfg.workers,
+		.max = b->cfg.max,
+		.event_fd = b->cfg.event_fd,
+		.index = t,
+		.keep_not = b->cfg.keep_not};
+	uint32_t n = b->cfg.max / b->cfg.threads;
+
+	b->free_place[t] = calloc(n, sizeof(*b->free_place[t]));
+	if (!b->free_place[t])
+		return -ENOMEM;
+	while (b->free_n[t] < n) {
+		b->free_place[t][b->free_n[t]] = (n - 1 - b->free_n[t]) * b->cfg.threads + t;
+		b->free_n[t]++;
+	}
+	return audio_thread_create(&b->thread[t], &cfg);
+}
+
+int bridge_audio_create(struct bridge_audio **out, const struct bridge_audio_config *cfg)
+{
+	struct bridge_audio *b;
+	int err;
+
+	if (!cfg->threads || cfg->threads > AUDIO_THREADS_MAX || !cfg->max)
+		return -EINVAL;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	b->cfg = *cfg;
+	b->cfg.max = (cfg->max + cfg->threads - 1) / cfg->threads * cfg->threads;
+	b->place = calloc(b->cfg.max, sizeof(*b->place));
+	err = b->place ? 0 : -ENOMEM;
+	for (uint32_t t = 0; !err && t < cfg->threads; t++)
+		err = thread_create(b, t);
+	if (err)
+		bridge_audio_destroy(b);
+	else
+		*out = b;
+	return err;
+}
+
+int bridge_audio_start(struct bridge_audio *b)
+{
+	int err = 0;
+
+	for (uint32_t t = 0; !err && t < b->cfg.threads; t++)
+		err = audio_thread_start(b->thread[t]);
+	return err;
+}
+
+void bridge_audio_destroy(struct bridge_audio *b)
+{
+	if (!b)
+		return;
+	for (uint32_t t = 0; t < b->cfg.threads; t++) {
+		audio_thread_destroy(b->thread[t]);
+		free(b->free_place[t]);
+	}
+	for (uint32_t i = 0; b->place && i < b->cfg.max; i++) {
+		audio_order_free(b->place[i].order);
+		audio_session_free(b->place[i].session);
+	}
+	free(b->place);
+	free(b);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Derives audio sessions from the codecs that two legs agreed on. The result is the same however
+ * the legs were joined: by offer and answer, a fork, or "connect". */
+#include "call/leg_audio.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "base/secmem.h"
+#include "call/codec_list.h"
+#include "call/gate.h"
+#include "call/law.h"
+#include "codec/registry.h"
+#include "proto/sdp_filter.h"
+
+static const struct codec_registry *codecs(const struct relay *r)
+{
+	return r->audio->ops->codecs(r->audio->arg);
+}
+
+/* A number in "NAME/NUMBER/NUMBER". place: 1 or 2. Returns 0 if it is missing. */
+static uint32_t number_in(struct str name, int place)
+{
+	uint64_t n = 0;
+
+	while (place-- > 0)
+		(void)str_cut(&name, '/');
+	(void)str_to_u64(&n, str_cut(&name, '/'), 1000000);
+	return (uint32_t)n;
+}
+
+/* Finds the codec of a name in the format of a=rtpmap. Opus has two channels in SDP, one here. */
+static const struct codec_entry *entry_of(const struct codec_registry *r, struct str name)
+{
+	uint32_t clock = number_in(name, 1), channels = number_in(name, 2);
+	struct str base = str_cut(&name, '/');
+	char text[CODEC_NAME_MAX];
+
+	if (base.len >= sizeof(text))
+		return NULL;
+	snprintf(text, sizeof(text), STR_FMT, STR_ARG(base));
+	if (strcasecmp(text, "opus") == 0)
+		channels = 1;
+	for (uint32_t i = 0; i < r->entries; i++) {
+		const struct codec_about *a = &r->entry[i].about;
+
+		if (strcasecmp(a->name, text) == 0 && a->clock == clock &&
+			a->channels == (channels ? channels : 1))
+			return &r->entry[i];
+	}
+	return NULL;
+}
+
+/* --- Whether it is needed --------------------------------------------------------------------- */
+
+/* Whether each audio codec of a is one of b, or the worker converts it to one of b. */
+static bool covered(const struct codec_list *a, const struct codec_list *b)
+{
+	bool law = false;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		law |= sdp_law(b->at[i].name) >= 0;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct codec_item *c = &a->at[i], *same = codec_list_find(b, c->name);
+
+		if (sdp_codec_is_voice(c->name) && !(same && same->type == c->type) &&
+			!(law && sdp_law(c->name) >= 0))
+			return false;
+	}
+	return true;
+}
+
+static bool is_audio(const struct leg *l)
+{
+	return l && l->active && l->has_port && !l->via && strcmp(l->kind, "audio") == 0 &&
+		sdp_proto_is_rtp(l->proto) && !l->rx.pass && !l->tx.pass && l->audio.agreed.len;
+}
+
+static bool is_known(const struct codec_registry *r, const struct codec_list *l)
+{
+	const struct codec_item *first = codec_list_first(l);
+
+	return first && entry_of(r, first->name);
+}
+
+/* Without a resampler all codecs must have PCM of the same rate. */
+static bool rates_fit(
+	const struct codec_registry *r, const struct codec_list *a, const struct codec_list *b)
+{
+	uint32_t rate = 0;
+
+	for (uint32_t i = 0; i < a->n + b->n && !r->resampler; i++) {
+		const struct codec_item *c = i < a->n ? &a->at[i] : &b->at[i - a->n];
+		const struct codec_entry *e = entry_of(r, c->name);
+
+		if (e && rate && e->about.rate != rate)
+			return false;
+		rate = e ? e->about.rate : rate;
+	}
+	return true;
+}
+
+bool leg_audio_needed(
+	const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
+{
+	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);
+	struct codec_list ours, theirs;
+	bool same, ours_too; /* ours_too: a session is needed even for equal codecs */
+
+	if (!r->audio || !is_audio(l) || !is_audio(peer) || s->parked || s->listener || s->echo ||
+		c->side[s->peer]->parked || c->side[s->peer]->echo ||
+		leg_peer(c, c->side[s->peer], media) != l)
+		return false;
+	codec_list_read(&ours, l->audio.agreed);
+	codec_list_read(&theirs, peer->audio.agreed);
+	ours_too = leg_plays(l) || leg_plays(peer) || gate_needs_session(c, s, l) ||
+		gate_needs_session(c, c->side[s->peer], peer);
+	if (!is_known(codecs(r), &ours) || !is_known(codecs(r), &theirs))
+		return false;
+	same = covered(&ours, &theirs) && covered(&theirs, &ours);
+	return (same && ours_too) ||
+		((ours_too || l->audio.resize || peer->audio.resize || !same) &&
+			rates_fit(codecs(r), &ours, &theirs));
+}
+
+/* --- Its handle ------------------------------------------------------------------------------- */
+
+/* Packets of a session after which the next one has another SSRC. Together with what is left out,
+ * they are less than half a cycle of sequence numbers, of which a terminal may miss all. */
+enum { SENT_MAX = 16000, LEFT_OUT = 512 };
+
+static int draw(struct leg_audio *a)
+{
+	uint16_t first;
+	int err = secmem_random(&a->ssrc, sizeof(a->ssrc));
+
+	err = err ? err : secmem_random(&first, sizeof(first));
+	a->ssrc = err ? 0 : a->ssrc ? a->ssrc : 1;
+	a->index = err ? 0 : first & 0x7fff;
+	return err;
+}
+
+/* The first session of a leg sends under an SSRC of its own, and later ones keep it: under one key
+ * few SSRCs are sent (media.h: MEDIA_PAST). The worker refuses an index that was sent before,
+ * so no keystream is used again (RFC 3711 9.1). */
+static int take(const struct relay *r, uint32_t near, struct leg_audio *a)
+{
+	int err = a->ssrc ? 0 : draw(a);
+
+	if (err)
+		return err;
+	err = r->audio->ops->take(r->audio->arg, near, &a->handle, &a->serial);
+	a->has = !err;
+	return err;
+}
+
+/* LEFT_OUT: it may still send some, until it has ended. */
+static void leave(const struct relay *r, struct leg_audio *a)
+{
+	struct audio_stats stats;
+
+	if (!a->has)
+		return;
+	r->audio->ops->stats(r->audio->arg, a->handle, &stats);
+	a->has = false;
+	a->index += stats.sent + LEFT_OUT;
+	if (stats.sent > SENT_MAX)
+		a->ssrc = 0;
+}
+
+/* Any session of the call; AUDIO_NONE: it has none. */
+static uint32_t session_of(const struct call *c)
+{
+	for (uint32_t k = 0; k < c->sides; k++)
+		for (uint32_t i = 0; i < c->side[k]->legs; i++)
+			if (c->side[k]->leg[i] && c->side[k]->leg[i]->audio.has)
+				return c->side[k]->leg[i]->audio.handle;
+	return AUDIO_NONE;
+}
+
+int leg_audio_take(const struct relay *r, struct call *c)
+{
+	int err = 0;
+
+	for (uint32_t k = 0; k < c->sides; k++)
+		for (uint32_t i = 0; i < c->side[k]->legs && !err; i++) {
+			struct leg *l = c->side[k]->leg[i];
+
+			if (!l)
+				continue;
+			if (!leg_audio_needed(r, c, c->side[k], i))
+				leave(r, &l->audio);
+			else if (!l->audio.has)
+				err = take(r, session_of(c), &l->audio);
+		}
+	return err;
+}
+
+/* --- Its settings ----------------------------------------------------------------------------- */
+
+static bool type_of(struct audio_type *out, const struct codec_registry *r,
+	const struct codec_item *c, struct str fmtp)
+{
+	const struct codec_entry *e;
+
+	*out = (struct audio_type){.type = c->type, .clock = number_in(c->name, 1)};
+	if (!out->clock || fmtp.len > sizeof(out->fmtp))
+		return false;
+	out->fmtp_len = (uint8_t)fmtp.len;
+	if (fmtp.len)
+		memcpy(out->fmtp, fmtp.s, fmtp.len);
+	if (sdp_codec_is(STR("telephone-event"), c->name)) {
+		out->kind = AUDIO_EVENTS;
+		return true;
+	}
+	if (sdp_codec_is(STR("CN"), c->name)) {
+		out->kind = AUDIO_CN;
+		return true;
+	}
+	e = entry_of(r, c->name);
+	out->kind = AUDIO_CODEC;
+	out->entry = e ? (uint16_t)(e - r->entry) : 0;
+	return e;
+}
+
+/* Call it for codecs first, so events do not take their places. */
+static void receives(struct audio_cfg *cfg, const struct codec_registry *r,
+	const struct codec_list *l, bool voice)
+{
+	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES; i++)
+		if (sdp_codec_is_voice(l->at[i].name) == voice &&
+			type_of(&cfg->type[cfg->types], r, &l->at[i], l->at[i].ours))
+			cfg->types++;
+}
+
+static bool fits_better(
+	const struct audio_type *t, const struct audio_type *than, uint32_t codec_clock)
+{
+	return than->type == AUDIO_NO_TYPE ||
+		(t->clock == codec_clock && than->clock != codec_clock);
+}
+
+/* Comfort noise has the clock rate of the codec. So should telephone events (RFC 4733 2.1), but
+ * many phones agree to those of 8000 Hz only, whatever their codec is. */
+static void sends(struct audio_cfg *cfg, const struct codec_registry *r, const struct codec_list *l)
+{
+	struct audio_type t;
+
+	cfg->codec.type = cfg->events.type = cfg->cn.type = AUDIO_NO_TYPE;
+	for (uint32_t i = 0; i < l->n && cfg->codec.type == AUDIO_NO_TYPE; i++)
+		if (sdp_codec_is_voice(l->at[i].name) && type_of(&t, r, &l->at[i], l->at[i].fmtp))
+			cfg->codec = t;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (sdp_codec_is_voice(l->at[i].name) || !type_of(&t, r, &l->at[i], l->at[i].fmtp))
+			continue;
+		if (t.kind == AUDIO_EVENTS && fits_better(&t, &cfg->events, cfg->codec.clock))
+			cfg->events = t;
+		else if (t.kind == AUDIO_CN && t.clock == cfg->codec.clock &&
+			cfg->cn.type == AUDIO_NO_TYPE)
+			cfg->cn = t;
+	}
+}
+
+static bool has_events(const struct codec_list *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (sdp_codec_is(STR("telephone-event"), l->at[i].name))
+			return true;
+	return false;
+}
+
+/* Digits where one of the two terminals has no telephone events. */
+static void sends_digits(
+	struct audio_cfg *cfg, const struct codec_list *ours, const struct codec_list *theirs)
+{
+	cfg->events_to_tone = !has_events(ours) && has_events(theirs);
+	cfg->tone_to_events = cfg->events_to_tone;
+}
+
+int leg_audio_set(const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
+{
+	const struct leg *l = s->leg[media], *peer = leg_peer(c, s, media);
+	struct audio_cfg cfg = {.to = peer && peer->audio.has ? peer->audio.handle : AUDIO_NONE,
+		.ssrc = l->audio.ssrc,
+		.index = l->audio.index,
+		.ptime = l->audio.ptime,
+		.bitrate = l->audio.bitrate,
+		.emergency = s->emergency};
+	struct codec_list list, theirs = {.n = 0};
+	static const uint8_t label[16] = "cname";
+
+	codec_list_read(&list, l->audio.agreed);
+	receives(&cfg, codecs(r), &list, true);
+	receives(&cfg, codecs(r), &list, false);
+	sends(&cfg, codecs(r), &list);
+	if (cfg.to != AUDIO_NONE)
+		codec_list_read(&theirs, peer->audio.agreed);
+	sends_digits(&cfg, &list, &theirs);
+	cfg.gate = gate_of_side(c, s) | gate_of_flow(c, call_side_index(c, s), s->peer);
+	snprintf(cfg.cname, sizeof(cfg.cname), "%016llx",
+		(unsigned long long)hash_siphash(label, &l->audio.ssrc, sizeof(l->audio.ssrc)));
+	return r->audio->ops->set(
+		r->audio->arg, l->audio.handle, c->worker, &l->port, l->mux, &cfg);
+}
+
+/* --- Text for operators ----------------------------------------------------------------------- */
+
+/* Its name without clock and channels. */
+static struct str short_name(const struct codec_list *l)
+{
+	const struct codec_item *c = codec_list_first(l);
+	struct str name = c ? c->name : STR_NONE;
+
+	return str_cut(&name, '/');
+}
+
+bool leg_audio_pair_text(const struct call *c, const struct side *s, uint32_t media, char *text)
+{
+	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);
+	const char *law = law_pair_text(c, s, media);
+	struct codec_list ours, theirs;
+
+	if (!l || !peer || !l->audio.has || !peer->audio.has) {
+		snprintf(text, CALL_PAIR_TEXT, "%s", law ? law : "");
+		return law;
+	}
+	codec_list_read(&ours, l->audio.agreed);
+	codec_list_read(&theirs, peer->audio.agreed);
+	if (codec_list_find(&theirs, short_name(&ours)))
+		return false; /* the same codec: only resized, silenced or mixed */
+	snprintf(text, CALL_PAIR_TEXT, STR_FMT " to " STR_FMT, STR_ARG(short_name(&ours)),
+		STR_ARG(short_name(&theirs)));
+	return true;
+}
+
+struct str leg_audio_pair(
+	const struct call *c, const struct side *s, uint32_t media, struct pool *p)
+{
+	char text[CALL_PAIR_TEXT];
+
+	return leg_audio_pair_text(c, s, media, text) ? pool_strdup(p, str_from(text)) : STR_NONE;
+}

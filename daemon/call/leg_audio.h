@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The audio session of a leg (call/audio.h): whether the leg needs one, its handle and its
+ * settings. Both legs of a pair have one, or none. */
+#ifndef CALL_LEG_AUDIO_H
+#define CALL_LEG_AUDIO_H
+
+#include "call/audio.h"
+#include "call/model.h"
+
+/* Whether codec threads transcode between this m-line and its peer. PCMU and PCMA alone are
+ * converted by the worker (call/law.h). */
+bool leg_audio_needed(
+	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
+/* Takes handles for all legs of the copy c that need one, and drops those that are not needed. The
+ * present call keeps its handles until the commit. 0, or the error of audio_ops.take. */
+int leg_audio_take(const struct relay *r, struct call *c);
+/* Prepares the settings of the m-line's session, which must exist. Errors as audio_ops.set. */
+int leg_audio_set(
+	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
+/* Writes "opus to PCMU" to text (CALL_PAIR_TEXT bytes) if a worker or a session transcodes packets
+ * from this m-line's terminal. False: nothing is transcoded. */
+bool leg_audio_pair_text(const struct call *c, const struct side *s, uint32_t media, char *text);
+/* The same text in the pool; empty: nothing is transcoded. */
+struct str leg_audio_pair(
+	const struct call *c, const struct side *s, uint32_t media, struct pool *p);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two audio sessions of a call by a given clock: random packets, settings, clips, digits, pauses.
+ * Under one SSRC no sequence number is sent twice, nothing is sent before the terminal's peer spoke
+ * or something was played, and no deadline stays in the past.
+ *
+ * Input: steps, each a byte that says what to do and of which session, then its bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "audio/clip.h"
+#include "audio/session.h"
+#include "audio/source.h"
+#include "base/bytes.h"
+#include "codec/registry.h"
+#include "proto/rtp.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+enum { STEPS = 64, PER_STEP = 400, TICKS = 16 };
+#define MS 1000000ull
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+struct rig {
+	struct audio_env env;
+	struct audio_session *s[2];
+	struct audio_packet out[2];
+	bool spoke;
+	uint32_t ssrc[2], sent; /* sent: packets of this step */
+	uint16_t next[2];
+	bool begun[2];
+	uint16_t seq[2];
+	uint32_t ts[2];
+	uint64_t now_ns;
+};
+
+static unsigned byte(struct input *in)
+{
+	return in->at < in->end ? *in->at++ : 0;
+}
+
+static uint32_t word(struct input *in)
+{
+	return byte(in) | byte(in) << 8 | byte(in) << 16 | (uint32_t)byte(in) << 24;
+}
+
+static struct audio_packet *place(void *arg, uint32_t id, bool rtcp)
+{
+	struct rig *r = arg;
+
+	(void)rtcp;
+	return r->now_ns % 97 == 0 ? NULL : &r->out[id]; /* sometimes there is no room */
+}
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void placed(void *arg, uint32_t id)
+{
+	struct rig *r = arg;
+	const struct audio_packet *p = &r->out[id];
+	const struct audio_cfg *cfg = audio_session_cfg(r->s[id]);
+
+	must(p->len <= AUDIO_PACKET_MAX && p->len >= 8);
+	must(++r->sent < PER_STEP);
+	must(r->spoke);
+	if (p->rtcp)
+		return;
+	must(be32(p->bytes + 8) == cfg->ssrc);
+	must(!r->begun[id] || r->ssrc[id] != cfg->ssrc || be16(p->bytes + 2) == r->next[id]);
+	r->begun[id] = true;
+	r->ssrc[id] = cfg->ssrc;
+	r->next[id] = (uint16_t)(be16(p->bytes + 2) + 1);
+}
+
+/* --- Settings --------------------------------------------------------------------------------- */
+
+static struct audio_type type_of(struct input *in, const struct codec_registry *codecs)
+{
+	struct audio_type t = {.type = (uint8_t)(byte(in) % 4),
+		.kind = (uint8_t)(byte(in) % 3),
+		.entry = (uint16_t)(byte(in) % codecs->entries)};
+	static const uint32_t clock[] = {8000, 16000, 48000, 1, 1000000, 44100};
+
+	t.clock = t.kind == AUDIO_CODEC ? codecs->entry[t.entry].about.clock
+					: clock[byte(in) % ARRAY_LEN(clock)];
+	return t;
+}
+
+static void settings(struct rig *r, struct input *in, uint32_t id)
+{
+	const struct codec_registry *codecs = r->env.codecs;
+	struct audio_cfg cfg = {.types = byte(in) % (AUDIO_TYPES + 1),
+		.codec = {.type = AUDIO_NO_TYPE},
+		.events = {.type = AUDIO_NO_TYPE},
+		.cn = {.type = AUDIO_NO_TYPE},
+		.ptime = (uint8_t)(byte(in) % 121),
+		.to = !id,
+		.ssrc = 1 + id + byte(in) % 2 * 16,
+		.index = word(in),
+		.gate = (uint8_t)(byte(in) % 16),
+		.cname = "f"};
+	const struct audio_cfg *before = audio_session_cfg(r->s[id]);
+	unsigned which = byte(in);
+	struct audio_order *o;
+
+	for (uint32_t i = 0; i < cfg.types; i++)
+		cfg.type[i] = type_of(in, codecs);
+	if (which & 1) {
+		cfg.codec = type_of(in, codecs);
+		cfg.codec.kind = AUDIO_CODEC;
+		cfg.codec.clock = codecs->entry[cfg.codec.entry].about.clock;
+		cfg.events = (struct audio_type){
+			.type = 101, .kind = AUDIO_EVENTS, .clock = cfg.codec.clock};
+		cfg.cn =
+			(struct audio_type){.type = 13, .kind = AUDIO_CN, .clock = cfg.codec.clock};
+	}
+	if (!(which & 2))
+		cfg.events = (struct audio_type){.type = AUDIO_NO_TYPE};
+	if (!(which & 4))
+		cfg.cn = (struct audio_type){.type = AUDIO_NO_TYPE};
+	if (!audio_order_create(&o, codecs, &cfg, before->ssrc ? before : NULL))
+		audio_session_set(r->s[id], o, r->now_ns);
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+static void packet(struct rig *r, struct input *in, uint32_t id)
+{
+	struct audio_packet p = {.t_ns = r->now_ns + r->env.real_ahead_ns};
+	unsigned how = byte(in);
+	uint32_t n = byte(in) << (how >> 6);
+	uint32_t len = RTP_FIXED_LEN + (n < 1400 ? n : 1400);
+
+	p.rtcp = (how & 15) == 15;
+	r->seq[id] = (uint16_t)(how & 16 ? word(in) : r->seq[id] + 1u);
+	r->ts[id] = how & 32 ? word(in) : r->ts[id] + 160;
+	p.bytes[0] = (uint8_t)(0x80 | (how & 8 ? byte(in) & 0x3f : 0));
+	p.bytes[1] = (uint8_t)byte(in);
+	put_be16(p.bytes + 2, p.rtcp ? (uint16_t)(len / 4 - 1) : r->seq[id]);
+	put_be32(p.bytes + 4, p.rtcp ? 5 : r->ts[id]);
+	put_be32(p.bytes + 8, how & 4 ? word(in) : 5);
+	for (uint32_t i = RTP_FIXED_LEN; i < len; i++)
+		p.bytes[i] = (uint8_t)byte(in);
+	p.len = (uint16_t)(p.rtcp ? len / 4 * 4 : len);
+	r->spoke = true;
+	audio_session_take(r->s[id], r->s[!id], &p, r->now_ns);
+}
+
+static void play(struct rig *r, struct input *in, uint32_t id)
+{
+	static const uint32_t rates[] = {4000, 8000, 11025, 48000, 192000};
+	struct audio_clip *c = audio_clip_create(rates[byte(in) % ARRAY_LEN(rates)], 1 + byte(in));
+	struct audio_play p = {.clip = c,
+		.start = byte(in),
+		.repeat = byte(in) & 1 ? UINT32_MAX : byte(in),
+		.limit_ms = byte(in),
+		.mix = byte(in) & 1,
+		.id = byte(in) % 4};
+
+	memset(c->pcm, 0x11, c->samples * sizeof(c->pcm[0]));
+	r->spoke = true;
+	if (audio_session_play(r->s[id], &p, r->now_ns))
+		audio_clip_unref(c);
+}
+
+static void digits(struct rig *r, struct input *in, uint32_t id)
+{
+	struct audio_digit d[3];
+
+	for (uint32_t i = 0; i < 3; i++)
+		d[i] = (struct audio_digit){.event = (uint8_t)(byte(in) % 17),
+			.volume = (uint8_t)(byte(in) % 64),
+			.ms = (uint16_t)word(in),
+			.pause_ms = (uint16_t)word(in)};
+	r->spoke = true;
+	(void)audio_session_digits(r->s[id], d, 1 + byte(in) % 3, r->now_ns);
+}
+
+/* The clock goes on to the next deadline, or by some time. */
+static void pass_time(struct rig *r, struct input *in)
+{
+	uint64_t until = r->now_ns + (uint64_t)byte(in) * MS * (byte(in) & 1 ? 1 : 50);
+
+	r->now_ns = until;
+	for (uint32_t id = 0; id < 2; id++) {
+		struct audio_ended ended;
+		uint32_t n = 0;
+
+		while (audio_session_deadline(r->s[id]) <= r->now_ns && n++ < TICKS)
+			audio_session_tick(r->s[id], r->s[!id], r->now_ns);
+		audio_session_ended(r->s[id], &ended);
+		/* Comfort noise catches up to one second, 20 ms at a time. */
+		for (n = 0; audio_session_deadline(r->s[id]) <= r->now_ns; n++) {
+			must(n < 64);
+			audio_session_tick(r->s[id], r->s[!id], r->now_ns);
+		}
+	}
+}
+
+static void step(struct rig *r, struct input *in)
+{
+	unsigned what = byte(in);
+	uint32_t id = what >> 7;
+
+	r->sent = 0;
+	switch (what % 8) {
+	case 0:
+		settings(r, in, id);
+		break;
+	case 1:
+		play(r, in, id);
+		break;
+	case 2:
+		digits(r, in, id);
+		break;
+	case 3:
+		audio_session_stop(r->s[id], byte(in) % 4);
+		break;
+	case 4:
+		pass_time(r, in);
+		break;
+	default:
+		packet(r, in, id);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static struct codec_registry *codecs;
+	static struct rig r;
+	struct input in = {data, data + len};
+
+	if (!codecs && codec_registry_create(&codecs))
+		return 0;
+	memset(&r, 0, sizeof(r));
+	r.env = (struct audio_env){.codecs = codecs,
+		.place = place,
+		.placed = placed,
+		.arg = &r,
+		.real_ahead_ns = 1700000000000000000ull};
+	r.now_ns = 1000 * MS;
+	for (uint32_t id = 0; id < 2; id++) {
+		r.s[id] = audio_session_alloc();
+		must(r.s[id]);
+		audio_session_init(r.s[id], &r.env, id, 1, r.now_ns);
+		settings(&r, &in, id);
+	}
+	for (uint32_t i = 0; i < STEPS && in.at < in.end; i++)
+		step(&r, &in);
+	for (uint32_t id = 0; id < 2; id++)
+		audio_session_free(r.s[id]);
+	return 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files that calls play: which are read, which are refused, and what is shared. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "audio/clip.h"
+#include "audio/files.h"
+
+struct rig {
+	char top[64], folder[96];
+	struct audio_files *files;
+};
+
+static void path(char out[256], const struct rig *r, const char *name)
+{
+	snprintf(out, 256, "%s/%s", r->folder, name);
+}
+
+static void save(const struct rig *r, const char *name, const char *bytes, size_t len)
+{
+	char p[256];
+	FILE *f;
+
+	path(p, r, name);
+	f = fopen(p, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int start(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	char p[256];
+
+	strcpy(r->top, "/tmp/xcipher-files-XXXXXX");
+	assert_non_null(mkdtemp(r->top));
+	snprintf(r->folder, sizeof(r->folder), "%s/play", r->top);
+	assert_int_equal(mkdir(r->folder, 0700), 0);
+	path(p, r, "sub");
+	assert_int_equal(mkdir(p, 0700), 0);
+	save(r, "a.ul", "\xff\xff\xff", 3);
+	save(r, "sub/b.raw", "\1\0\2\0", 4);
+	save(r, "../out.ul", "\xff", 1);
+	assert_int_equal(audio_files_create(&r->files, r->folder), 0);
+	*state = r;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct rig *r = *state;
+	char command[128];
+
+	audio_files_destroy(r->files);
+	snprintf(command, sizeof(command), "rm -rf %s", r->top);
+	assert_int_equal(system(command), 0);
+	free(r);
+	return 0;
+}
+
+/* Asks until it is read. */
+static int get(const struct rig *r, const char *name, struct audio_clip **out)
+{
+	int err = -EAGAIN;
+
+	*out = NULL;
+	for (int i = 0; i < 6000 && err == -EAGAIN; i++) {
+		err = audio_files_get(r->files, str_from(name), out);
+		if (err == -EAGAIN)
+			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	return err;
+}
+
+static void files_below_the_folder_are_read(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_clip *c;
+	char p[256];
+
+	assert_int_equal(get(r, "a.ul", &c), 0);
+	assert_int_equal(c->samples, 3);
+	audio_clip_unref(c);
+	path(p, r, "sub/b.raw");
+	assert_int_equal(get(r, p, &c), 0);
+	assert_int_equal(c->samples, 2);
+	assert_int_equal(c->pcm[1], 2);
+	audio_clip_unref(c);
+}
+
+static void names_and_links_that_lead_out_are_refused(void **state)
+{
+	static const char *const names[] = {"../out.ul", "sub/../../out.ul", "./a.ul", "", "/",
+		"sub", "sub/", "/etc/passwd", "sub//b.raw", "link.ul", "dir/out.ul", "fifo", "..",
+		"a.ul/x"};
+	const struct rig *r = *state;
+	struct audio_clip *c;
+	char p[256], longer[300];
+
+	path(p, r, "link.ul");
+	assert_int_equal(symlink("a.ul", p), 0); /* not even to a file of the folder */
+	path(p, r, "dir");
+	assert_int_equal(symlink("..", p), 0);
+	path(p, r, "fifo"); /* without a writer: opening it does not wait */
+	assert_int_equal(mkfifo(p, 0600), 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		print_message("%s\n", names[i]);
+		assert_int_equal(get(r, names[i], &c), -EACCES);
+	}
+	snprintf(p, sizeof(p), "%s-more/out.ul", r->folder); /* only begins alike */
+	assert_int_equal(get(r, p, &c), -EACCES);
+	memset(longer, 'a', sizeof(longer));
+	assert_int_equal(
+		audio_files_get(r->files, (struct str){longer, sizeof(longer)}, &c), -EACCES);
+	assert_int_equal(get(r, "none.wav", &c), -ENOENT);
+}
+
+static void files_that_are_not_audio_are_refused(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_clip *c;
+	char p[256];
+
+	save(r, "text.wav", "hello", 5);
+	assert_int_equal(get(r, "text.wav", &c), -ENOMSG);
+	save(r, "cut.wav", "RIFF....WAVEfmt ", 16);
+	assert_int_equal(get(r, "cut.wav", &c), -EBADMSG);
+	save(r, "empty.ul", "", 0);
+	assert_int_equal(get(r, "empty.ul", &c), -EBADMSG);
+	save(r, "big.ul", "", 0);
+	path(p, r, "big.ul");
+	assert_int_equal(truncate(p, AUDIO_CLIP_MAX / 2 + 1), 0); /* as samples it is too long */
+	assert_int_equal(get(r, "big.ul", &c), -EFBIG);
+	assert_int_equal(truncate(p, (off_t)1 << 40), 0);
+	assert_int_equal(get(r, "big.ul", &c), -EFBIG);
+}
+
+static void clips_are_shared_until_the_file_changes(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_clip *a, *b, *c;
+
+	assert_int_equal(get(r, "a.ul", &a), 0);
+	assert_int_equal(get(r, "a.ul", &b), 0);
+	assert_ptr_equal(a, b);
+	save(r, "a.ul", "\0\0\0\0\0", 5);
+	assert_int_equal(get(r, "a.ul", &c), 0);
+	assert_int_equal(c->samples, 5);
+	assert_int_equal(a->samples, 3);
+	audio_clip_unref(a);
+	audio_clip_unref(b);
+	audio_clip_unref(c);
+}
+
+static void many_files_replace_the_oldest(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_clip *c;
+	char name[32];
+
+	for (int i = 0; i < 2 * AUDIO_FILES; i++) {
+		snprintf(name, sizeof(name), "f%d.ul", i);
+		save(r, name, "\1\2\3\4", (size_t)(i % 4 + 1));
+		assert_int_equal(get(r, name, &c), 0);
+		assert_int_equal(c->samples, i % 4 + 1);
+		audio_clip_unref(c);
+	}
+}
+
+static void folder_must_exist(void **state)
+{
+	struct audio_files *f;
+
+	(void)state;
+	assert_int_equal(audio_files_create(&f, "/nonexistent/folder"), -ENOENT);
+	audio_files_destroy(NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_below_the_folder_are_read, start, end),
+		cmocka_unit_test_setup_teardown(
+			names_and_links_that_lead_out_are_refused, start, end),
+		cmocka_unit_test_setup_teardown(files_that_are_not_audio_are_refused, start, end),
+		cmocka_unit_test_setup_teardown(
+			clips_are_shared_until_the_file_changes, start, end),
+		cmocka_unit_test_setup_teardown(many_files_replace_the_oldest, start, end),
+		cmocka_unit_test(folder_must_exist),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

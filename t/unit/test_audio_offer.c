@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Offers and answers between terminals with different codecs: what each gets in its SDP, and the
+ * settings of the audio sessions of both legs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "call/calls.h"
+#include "call/delete.h"
+#include "call/table.h"
+#include "mock_audio.h"
+#include "save_talk.h"
+
+#define CALLER "198.51.100.1"
+#define CALLEE "198.51.100.2"
+
+#define RULE(o, n)                                                \
+	{                                                         \
+		.op = SDP_CODEC_##o, .name = { n, sizeof(n) - 1 } \
+	}
+
+struct rig {
+	struct talk t;
+	struct mock_audio a;
+};
+
+static void add(struct rig *g, const char *name, uint32_t clock, uint32_t channels, int type)
+{
+	struct codec_entry e = {.about = {.clock = clock,
+					.rate = clock,
+					.channels = channels,
+					.static_pt = type,
+					.ptime = 20,
+					.can = CODEC_DECODES | CODEC_ENCODES}};
+
+	snprintf(e.about.name, sizeof(e.about.name), "%s", name);
+	assert_true(codec_registry_add(g->a.registry, &e));
+}
+
+static const struct xcipher_resampler resampler = {.size = sizeof(resampler)};
+
+static void rig_start(struct rig *g)
+{
+	memset(g, 0, sizeof(*g));
+	talk_start(&g->t);
+	mock_audio_start(&g->a, &g->t.m->relay);
+	g->a.registry->resampler = &resampler;
+	add(g, "opus", 48000, 1, -1);
+	add(g, "opus", 48000, 2, -1);
+	add(g, "G729", 8000, 1, 18);
+	add(g, "AMR", 8000, 1, -1);
+}
+
+static void rig_end(struct rig *g)
+{
+	talk_end(&g->t);
+	mock_audio_end(&g->a);
+}
+
+/* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000" */
+static char *body(const char *addr, const char *formats)
+{
+	char *out = malloc(4096), types[256] = "", lines[2048] = "", copy[512], *save = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", formats);
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		char *name = strchr(w, '='), *fmtp = name ? strchr(w, ';') : NULL;
+		size_t at = strlen(lines);
+
+		if (name)
+			*name++ = 0;
+		if (fmtp)
+			*fmtp++ = 0;
+		snprintf(types + strlen(types), 16, " %s", w);
+		if (name)
+			at += (size_t)snprintf(
+				lines + at, sizeof(lines) - at, "a=rtpmap:%s %s\r\n", w, name);
+		if (fmtp)
+			snprintf(lines + at, sizeof(lines) - at, "a=fmtp:%s %s\r\n", w, fmtp);
+	}
+	snprintf(out, 4096,
+		"v=0\r\no=- 42 7 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
+		"m=audio 4000 RTP/AVP%s\r\n%sa=ptime:20\r\n",
+		addr, addr, types, lines);
+	return out;
+}
+
+/* The codecs of the last reply, as body() takes them. */
+static const char *said(struct rig *g)
+{
+	struct talk *t = &g->t;
+	static const struct sdp_filter none;
+	struct sdp_codecs c;
+	struct str out = STR("");
+
+	sdp_filter_codecs(&none, &t->sdp->media[0], &c);
+	for (uint32_t i = 0; i < c.theirs.n; i++) {
+		const struct sdp_format *f = &c.theirs.at[i];
+
+		out = pool_printf(t->p, STR_FMT "%s%u", STR_ARG(out), i ? " " : "", f->type);
+		if (f->type >= 96)
+			out = pool_printf(
+				t->p, STR_FMT "=" STR_FMT, STR_ARG(out), STR_ARG(f->name));
+		if (f->fmtp.len)
+			out = pool_printf(
+				t->p, STR_FMT ";" STR_FMT, STR_ARG(out), STR_ARG(f->fmtp));
+	}
+	return out.s;
+}
+
+static void offer(struct rig *g, const struct sdp_codec_rule *rule, const char *formats)
+{
+	char *text = body(CALLER, formats);
+	struct ng_request r = talk_request("a", "", text);
+
+	while (rule && rule->name.s)
+		r.filter.codec[r.filter.codecs++] = *rule++;
+	talk_send(&g->t, &r, false);
+	free(text);
+	assert_null(g->t.reply.error);
+}
+
+static void answer(struct rig *g, const char *formats)
+{
+	char *text = body(CALLEE, formats);
+
+	struct ng_request r = talk_request("a", "b", text);
+
+	r.command = NG_ANSWER;
+	talk_send(&g->t, &r, true);
+	free(text);
+	assert_null(g->t.reply.error);
+}
+
+static const struct leg *leg(struct rig *g, const char *tag)
+{
+	const struct call *c = call_table_find(&g->t.c->table, STR("call"));
+
+	return c->side[call_side_by_tag(c, str_from(tag))]->leg[0];
+}
+
+static const struct audio_cfg *session(struct rig *g, const char *tag)
+{
+	const struct leg *l = leg(g, tag);
+
+	return l->audio.has ? &g->a.cfg[l->audio.handle] : NULL;
+}
+
+static const struct media_stream_cfg *stream(struct rig *g, const char *tag)
+{
+	return &g->t.m->stream_cfg[leg(g, tag)->port.rtp_stream];
+}
+
+struct row {
+	const char *offer;
+	struct sdp_codec_rule rule[4];
+	const char *told, *answer, *back;
+	bool sessions;
+};
+
+#define OPUS    "96=opus/48000/2;useinbandfec=1"
+#define EVENT8  "101=telephone-event/8000;0-15"
+#define EVENT48 "97=telephone-event/48000;0-15"
+
+static void the_offerer_is_answered_its_own_codec(void **state)
+{
+	static const struct row rows[] = {
+		/* added, and the callee chooses */
+		{"0", {RULE(TRANSCODE, "G722")}, "0 9", "9", "0", true},
+		{"0", {RULE(TRANSCODE, "G722")}, "0 9", "0", "0", false},
+		{"0", {RULE(TRANSCODE, "G722")}, "0 9", "9 0", "0", true},
+		{"0 8", {RULE(TRANSCODE, "G729")}, "0 8 18", "18", "0", true},
+		{"0 8", {RULE(TRANSCODE, "opus")}, "0 8 " OPUS, "96=opus/48000/2", "0", true},
+		{"0", {RULE(TRANSCODE, "opus/48000/2")}, "0 " OPUS, "96=opus/48000/2", "0", true},
+		{"0", {RULE(TRANSCODE, "AMR")},
+			"0 96=AMR/8000;octet-align=1;mode-change-capability=2",
+			"96=AMR/8000;octet-align=1", "0", true},
+		/* from a codec that is not G.711, under its own number and fmtp */
+		{"111=opus/48000/2;minptime=10", {RULE(TRANSCODE, "PCMU")},
+			"111=opus/48000/2;minptime=10 0", "0", "111=opus/48000/2;minptime=10",
+			true},
+		/* PCMU and PCMA stay with the worker */
+		{"0", {RULE(TRANSCODE, "PCMA")}, "0 8", "8", "0", false},
+		/* removed, but transcoded */
+		{"9 0", {RULE(MASK, "PCMU"), RULE(TRANSCODE, "G729")}, "9 18", "18", "9", true},
+		{"9 0", {RULE(STRIP, "G722"), RULE(TRANSCODE, "G729")}, "0 18", "18", "0", true},
+		{"9 0", {RULE(MASK, "all"), RULE(TRANSCODE, "G729")}, "18", "18", "9", true},
+		/* accepted, although the callee rejects it */
+		{"0 9", {RULE(ACCEPT, "G722")}, "0 9", "0", "0 9", true},
+		{"0 9", {RULE(MASK, "G722"), RULE(ACCEPT, "G722")}, "0", "0", "0 9", true},
+		/* events at the other clock rate */
+		{"0 " EVENT8, {RULE(TRANSCODE, "opus")}, "0 " EVENT8 " " OPUS " " EVENT48,
+			"96=opus/48000/2 " EVENT48, "0 " EVENT8, true},
+		{"0 " EVENT8, {RULE(TRANSCODE, "opus")}, "0 " EVENT8 " " OPUS " " EVENT48,
+			"96=opus/48000/2", "0 " EVENT8, true},
+		{"0 " EVENT8, {RULE(TRANSCODE, "G722")}, "0 " EVENT8 " 9", "9 " EVENT8, "0 " EVENT8,
+			true},
+		/* the answerer has its own number for a codec */
+		{"0 " OPUS, {RULE(TRANSCODE, "G722")}, "0 " OPUS " 9", "98=opus/48000/2",
+			"96=opus/48000/2;useinbandfec=1", true},
+		/* a number that is taken: 96 */
+		{"96=PCMU/8000", {RULE(TRANSCODE, "opus")},
+			"96=PCMU/8000 97=opus/48000/2;useinbandfec=1", "97=opus/48000/2",
+			"96=PCMU/8000", true},
+		/* a static number that is taken */
+		{"9=PCMU/8000", {RULE(TRANSCODE, "G722")}, "9 96=G722/8000", "96=G722/8000", "9",
+			true},
+		/* without rules nothing changes */
+		{"0 9 " EVENT8, {RULE(OFFER, "G722")}, "9 0 " EVENT8, "9 " EVENT8, "9 " EVENT8,
+			false},
+		/* unknown to the relay */
+		{"99=EVS/16000", {RULE(TRANSCODE, "PCMU")}, "99=EVS/16000", "99=EVS/16000",
+			"99=EVS/16000", false},
+		{"0", {RULE(TRANSCODE, "iLBC")}, "0", "0", "0", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *r = &rows[i];
+		struct rig g;
+
+		rig_start(&g);
+		offer(&g, r->rule, r->offer);
+		if (strcmp(said(&g), r->told))
+			fail_msg("%zu: %s: told %s", i, r->offer, said(&g));
+		answer(&g, r->answer);
+		if (strcmp(said(&g), r->back))
+			fail_msg("%zu: %s, %s: answered %s", i, r->offer, r->answer, said(&g));
+		if ((session(&g, "a") != NULL) != r->sessions ||
+			(session(&g, "b") != NULL) != r->sessions)
+			fail_msg("%zu: %s, %s: sessions", i, r->offer, r->answer);
+		assert_int_equal(stream(&g, "a")->audio != 0, r->sessions);
+		rig_end(&g);
+	}
+}
+
+/* The offerer keeps its telephone events; the sessions make tones of them, and the reverse. */
+static void digits_of_a_terminal_without_events(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	const struct audio_cfg *a, *b;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	answer(&g, "9");
+	a = session(&g, "a");
+	b = session(&g, "b");
+	assert_int_equal(a->events.type, 101);
+	assert_false(a->events_to_tone || a->tone_to_events);
+	assert_int_equal(b->events.type, AUDIO_NO_TYPE);
+	assert_true(b->events_to_tone && b->tone_to_events);
+	rig_end(&g);
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	answer(&g, "9 " EVENT8);
+	b = session(&g, "b");
+	assert_false(b->events_to_tone || b->tone_to_events);
+	rig_end(&g);
+}
+
+static void both_sessions_know_their_codecs(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	const struct audio_cfg *a, *b;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "8 0 " EVENT8);
+	answer(&g, "96=opus/48000/2;maxaveragebitrate=20000 97=telephone-event/48000");
+	a = session(&g, "a");
+	b = session(&g, "b");
+	assert_int_equal(a->to, leg(&g, "b")->audio.handle);
+	assert_int_equal(b->to, leg(&g, "a")->audio.handle);
+	assert_int_not_equal(a->ssrc, b->ssrc);
+	assert_int_equal(a->types, 2);
+	assert_int_equal(a->codec.type, 8);
+	assert_int_equal(a->codec.clock, 8000);
+	assert_string_equal(g.a.registry->entry[a->codec.entry].about.name, "PCMA");
+	assert_int_equal(a->events.type, 101);
+	assert_int_equal(b->codec.type, 96);
+	assert_int_equal(g.a.registry->entry[b->codec.entry].about.channels, 1);
+	assert_memory_equal(b->codec.fmtp, "maxaveragebitrate=20000", b->codec.fmtp_len);
+	assert_int_equal(b->events.type, 97);
+	assert_int_equal(b->events.clock, 48000);
+	assert_int_equal(b->type[0].type, 96);
+	assert_memory_equal(b->type[0].fmtp, "useinbandfec=1", b->type[0].fmtp_len);
+	assert_int_equal(stream(&g, "a")->audio, leg(&g, "a")->audio.serial);
+	assert_int_equal(stream(&g, "a")->convert, 0);
+	rig_end(&g);
+}
+
+/* A payload type without a clock rate is not used, and refuses no call. */
+static void events_without_a_clock_are_left_out(void **state)
+{
+	static const char *const T[] = {"101=telephone-event/0", "101=telephone-event",
+		"101=telephone-event/99999999999", "101=CN/0"};
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	const struct audio_cfg *b;
+	char formats[64];
+	struct rig g;
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(T); i++) {
+		rig_start(&g);
+		offer(&g, rule, "0");
+		snprintf(formats, sizeof(formats), "96=opus/48000/2 %s", T[i]);
+		answer(&g, formats);
+		b = session(&g, "b");
+		assert_non_null(b);
+		for (uint32_t k = 0; k < b->types; k++)
+			assert_int_not_equal(b->type[k].clock, 0);
+		assert_int_equal(b->events.type, AUDIO_NO_TYPE);
+		assert_int_equal(b->cn.type, AUDIO_NO_TYPE);
+		rig_end(&g);
+	}
+}
+
+/* Phones with Opus often have telephone events of 8000 Hz and no others. */
+static void events_of_another_clock_are_sent(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	answer(&g, "101=telephone-event/8000 96=opus/48000/2");
+	assert_int_equal(session(&g, "b")->codec.type, 96);
+	assert_int_equal(session(&g, "b")->events.type, 101);
+	assert_int_equal(session(&g, "b")->events.clock, 8000);
+	rig_end(&g);
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	answer(&g, "96=opus/48000/2 101=telephone-event/8000 97=telephone-event/48000");
+	assert_int_equal(session(&g, "b")->events.type, 97);
+	rig_end(&g);
+}
+
+/* Without a resampler only codecs of 8000 Hz are transcoded, and calls go on. */
+static void no_resampler(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {
+		RULE(TRANSCODE, "opus"), RULE(TRANSCODE, "G729"), {.name = {NULL, 0}}};
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	g.a.registry->resampler = NULL;
+	offer(&g, rule, "0");
+	assert_string_equal(said(&g), "0 18");
+	assert_non_null(memmem(g.t.reply.warning.s, g.t.reply.warning.len, "codec opus", 10));
+	answer(&g, "18");
+	assert_non_null(session(&g, "a"));
+	offer(&g, NULL, "9");
+	answer(&g, "9");
+	assert_null(session(&g, "a"));
+	rig_end(&g);
+}
+
+static uint64_t counted(struct rig *g, const char *pair)
+{
+	struct calls_counters n;
+
+	calls_counters(g->t.c, &n);
+	for (uint32_t i = 0; i < CALL_CODEC_PAIRS; i++)
+		if (strcmp(n.transcoded[i].name, pair) == 0)
+			return n.transcoded[i].n;
+	return 0;
+}
+
+static void pairs_of_codecs_are_counted(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	assert_int_equal(counted(&g, "PCMU to opus"), 0);
+	answer(&g, "96=opus/48000/2");
+	assert_int_equal(counted(&g, "PCMU to opus"), 1);
+	assert_int_equal(counted(&g, "opus to PCMU"), 1);
+	offer(&g, NULL, "0");
+	answer(&g, "8");
+	assert_int_equal(counted(&g, "PCMU to opus"), 0);
+	rig_end(&g);
+}
+
+/* A re-INVITE in mid-call: the session stays with its SSRC, and ends when it is not needed. */
+static void another_codec_in_mid_call(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	uint32_t ssrc, serial;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	answer(&g, "96=opus/48000/2");
+	ssrc = session(&g, "a")->ssrc;
+	serial = leg(&g, "a")->audio.serial;
+	offer(&g, rule, "9");
+	assert_int_equal(session(&g, "a")->codec.type, 0); /* not before the answer */
+	answer(&g, "96=opus/48000/2");
+	assert_int_equal(session(&g, "a")->codec.type, 9);
+	assert_int_equal(session(&g, "a")->ssrc, ssrc);
+	assert_int_equal(leg(&g, "a")->audio.serial, serial);
+	offer(&g, NULL, "0");
+	answer(&g, "0");
+	assert_null(session(&g, "a"));
+	assert_int_equal(stream(&g, "a")->audio, 0);
+	rig_end(&g);
+}
+
+/* An offer whose settings the codec refuses changes nothing. */
+static void a_refused_setting_leaves_the_call(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	char *text = body(CALLEE, "96=opus/48000/2");
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	g.a.set_error = -EAGAIN;
+	talk_answer(&g.t, "a", "b", text);
+	assert_non_null(g.t.reply.error);
+	g.a.set_error = 0;
+	talk_answer(&g.t, "a", "b", text);
+	assert_null(g.t.reply.error);
+	assert_non_null(session(&g, "b"));
+	free(text);
+	rig_end(&g);
+}
+
+/* ptime resizes packets of a codec that both have. */
+static void packets_are_resized(void **state)
+{
+	char *text = body(CALLER, "0");
+	struct ng_request r = talk_request("a", "", text);
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	r.command = NG_OFFER;
+	r.ptime = 40;
+	r.ptime_reverse = 60;
+	talk_send(&g.t, &r, false);
+	free(text);
+	assert_null(g.t.reply.error);
+	assert_non_null(memmem(g.t.reply.sdp.s, g.t.reply.sdp.len, "a=ptime:40\r\n", 12));
+	assert_null(memmem(g.t.reply.sdp.s, g.t.reply.sdp.len, "a=ptime:20\r\n", 12));
+	answer(&g, "0");
+	assert_non_null(memmem(g.t.reply.sdp.s, g.t.reply.sdp.len, "a=ptime:60\r\n", 12));
+	assert_int_equal(session(&g, "b")->ptime, 40);
+	assert_int_equal(session(&g, "a")->ptime, 60);
+	offer(&g, NULL, "0");
+	answer(&g, "0");
+	assert_null(session(&g, "a"));
+	rig_end(&g);
+}
+
+static void a_transcoded_terminal_gets_its_own_ptime(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	answer(&g, "96=opus/48000/2");
+	assert_int_equal(session(&g, "a")->ptime, 20);
+	assert_int_equal(session(&g, "b")->ptime, 20);
+	rig_end(&g);
+}
+
+static void a_rejected_codec_may_come_all_the_same(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	char *text = body(CALLEE, "0");
+	struct ng_request r = talk_request("a", "b", text);
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	r.flags |= 1ull << NG_FLAG_ASYMMETRIC_CODECS;
+	talk_send(&g.t, &r, true);
+	free(text);
+	assert_null(g.t.reply.error);
+	assert_int_equal(session(&g, "b")->types, 2);
+	assert_int_equal(session(&g, "b")->type[1].type, 96);
+	assert_int_equal(session(&g, "b")->codec.type, 0);
+	rig_end(&g);
+}
+
+/* After a restart both sessions are there again, under other SSRCs. */
+static void a_restored_call_is_transcoded(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	const char *why = NULL;
+	struct saved before;
+	struct rig g;
+	uint32_t ssrc;
+
+	(void)state;
+	rig_start(&g);
+	calls_save_start(g.t.c);
+	offer(&g, rule, "0");
+	answer(&g, "96=opus/48000/2");
+	ssrc = session(&g, "a")->ssrc;
+	save(&g.t, &before);
+	reborn(&g.t);
+	memset(g.a.taken, 0, sizeof(g.a.taken));
+	mock_audio_start(&g.a, &g.t.m->relay);
+	calls_save_start(g.t.c);
+	assert_int_equal(restore(&g.t, sbuf_view(&before.whole), STR_NONE, &why), 0);
+	assert_non_null(session(&g, "a"));
+	assert_int_equal(session(&g, "a")->codec.type, 0);
+	assert_int_equal(session(&g, "b")->codec.type, 96);
+	assert_int_not_equal(session(&g, "a")->ssrc, ssrc);
+	assert_int_not_equal(stream(&g, "a")->audio, 0);
+	sbuf_fini(&before.whole);
+	sbuf_fini(&before.state);
+	rig_end(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_offerer_is_answered_its_own_codec),
+		cmocka_unit_test(digits_of_a_terminal_without_events),
+		cmocka_unit_test(both_sessions_know_their_codecs),
+		cmocka_unit_test(events_without_a_clock_are_left_out),
+		cmocka_unit_test(events_of_another_clock_are_sent),
+		cmocka_unit_test(no_resampler),
+		cmocka_unit_test(pairs_of_codecs_are_counted),
+		cmocka_unit_test(another_codec_in_mid_call),
+		cmocka_unit_test(a_refused_setting_leaves_the_call),
+		cmocka_unit_test(packets_are_resized),
+		cmocka_unit_test(a_restored_call_is_transcoded),
+		cmocka_unit_test(a_transcoded_terminal_gets_its_own_ptime),
+		cmocka_unit_test(a_rejected_codec_may_come_all_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
