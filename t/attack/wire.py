@@ -23,7 +23,7 @@ Packet = namedtuple("Packet", "link src sport dst dport data")
 
 
 def parse(link, frame):
-    """The UDP packet in an Ethernet frame, or None. Addresses as text; An IPv4-mapped address is written as ::ffff:a.b.c.d."""
+    """The UDP packet in an Ethernet frame, or None. Addresses as text; an IPv4-mapped address is written as ::ffff:a.b.c.d."""
     kind = int.from_bytes(frame[12:14], "big")
     if kind == ETH_P_IP and len(frame) >= 42 and frame[23] == 17:
         n = 14 + 4 * (frame[14] & 15)

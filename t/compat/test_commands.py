@@ -181,6 +181,13 @@ def test_reload_needs_a_file(relay):
     assert reply["result"] in ("ok", "error"), reply
 
 
+@compat("operator", "xcipher-ng(7), codecs")
+def test_codecs(relay):
+    reply = relay.request("codecs")
+    names = [c["name"] for c in reply["codecs"]]
+    assert {"PCMU", "PCMA", "G722", "L16"} <= set(names) and reply["plug-ins"] == [], reply
+
+
 # --- Limits -------------------------------------------------------------------------------------------------------
 
 
@@ -224,7 +231,7 @@ def test_no_ports_left(relay):
     relay.request("offer", "Ran out of ports", call_id="beyond", from_tag="a", sdp=sdp(audio()))
 
 
-# --- What xcipher-web shows ------------------------------------------------------------------------------------------
+# --- Replies for xcipher-web -----------------------------------------------------------------------------------------
 
 
 @compat_each("operator", "xcipher-ng(7), metrics, page, page history: refused without --listen-ng-unix", ["metrics", "page", "page history"])

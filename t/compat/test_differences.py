@@ -139,8 +139,8 @@ def test_loop_protection(relay):
 
 @compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Audio codecs")
 def test_audio_codecs(relay):
-    relay.request("play media", "needs an audio codec", call_id="any", from_tag="a")
-    assert "only PCMU and PCMA are transcoded" in relay.call().offer(sdp(audio()), codec={"transcode": ["opus"]}).warning
+    relay.request("transform", "transcodes only between parties of a call", call_id="any", from_tag="a")
+    assert "no such codec here" in relay.call().offer(sdp(audio()), codec={"transcode": ["EVS"]}).warning
 
 
 SHA1 = ["a=fingerprint:sha-1 " + ":".join(["AB"] * 20), "a=setup:actpass"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Flags and keys of xcipher's own: early media, short SRTCP tags, reset, and pages of calls."""
 import os
+import re
 import struct
 
 import srtp
@@ -23,6 +24,17 @@ def test_plain_media_before_the_answer(relay, flags, relayed):
     while a.receive(0.1):
         pass
     assert reaches(b, a) and reaches(a, b)
+
+
+# --- SRTP+ ------------------------------------------------------------------------------------------------------------
+
+
+@compat_each("flags", "xcipher-ng(7), preauth; RFC 4568 section 6.3.7",
+             [("offer", "sequence-aes"), ("offer:header-siphash", "header-siphash"), ("accept", None), ("off", None)])
+def test_srtp_plus_is_offered_by_a_session_parameter(relay, value, scheme):
+    lines = [line for line in relay.call().offer(sdp(audio()), transport_protocol="RTP/SAVP", preauth=value).sdp.audio.lines if "crypto:" in line]
+    named = [re.findall(r"-xcipher-preauth=(\S+)", line) for line in lines]
+    assert lines and named == [[scheme] if scheme else []] * len(lines), lines
 
 
 # --- SRTCP tags of 32 bits ----------------------------------------------------------------------------------------
@@ -59,7 +71,7 @@ def test_srtcp_tags_of_32_bits(relay, flags, accepted):
     assert got and got[8:] == sent[8:], got
 
 
-# --- What a leg speaks, and reset ---------------------------------------------------------------------------------
+# --- Profile of a leg, and reset ----------------------------------------------------------------------------------
 
 
 @compat_each("legs", "xcipher-ng(7), reset: WHAT A LEG SPEAKS", [([], "RTP/AVP"), (["reset"], "RTP/SAVP")])

@@ -63,7 +63,7 @@ def test_rtcp_on_the_same_port(relay):
     assert b.sock.recv(2048) == report
 
 
-# --- Whose packets ------------------------------------------------------------------------------------------------
+# --- Learned sources ----------------------------------------------------------------------------------------------
 
 
 @compat("sources", "xcipher-ng(7), strict-source")

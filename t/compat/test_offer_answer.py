@@ -108,7 +108,7 @@ def test_dtls_profiles_become_sdes(relay, profile):
     assert reply.sdp.audio.profile == profile.removeprefix("UDP/TLS/") and reply.sdp.audio.crypto and "DTLS" in reply.warning
 
 
-# --- What flags write ---------------------------------------------------------------------------------------------
+# --- Flags that change SDP ----------------------------------------------------------------------------------------
 
 
 @compat("replace", "xcipher-ng(7), replace")
@@ -429,7 +429,7 @@ def test_a_stranger_changes_nothing(relay):
     assert call.query()["tags"]["a"]["medias"][0]["streams"][0]["endpoint"]["address"] == "10.200.1.2"
 
 
-# --- What is refused ----------------------------------------------------------------------------------------------
+# --- Refused SDP --------------------------------------------------------------------------------------------------
 
 
 @compat_each("errors", "RFC 4566 section 9; xcipher-ng(7) TEXT", [

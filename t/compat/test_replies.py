@@ -21,7 +21,7 @@ def ports_used(relay, number):
     wait_for(f"{number} ports in use", lambda: relay.daemon.statistics()["ports used"] == number)
 
 
-# --- Replies that are too long ------------------------------------------------------------------------------------
+# --- Replies larger than a datagram -------------------------------------------------------------------------------
 
 LONGER = {"flags": ["full-rtcp-attribute", "generate-mid"]}  # the reply has more lines than the request
 

@@ -15,7 +15,7 @@ def to_srtp(relay, body=None, **keys):
     return relay.call().offer(body or sdp(audio()), transport_protocol="RTP/SAVP", **keys).sdp.audio
 
 
-# --- What is offered ----------------------------------------------------------------------------------------------
+# --- Offered suites -----------------------------------------------------------------------------------------------
 
 
 @compat("suites", "RFC 4568 section 5.1.1; xcipherd(8) --sdes-offer")
@@ -89,7 +89,7 @@ def test_session_parameters(relay, parameter):
     relay.call().offer(sdp(audio(crypto("80", more=parameter), profile="RTP/SAVP")), fails=f"{parameter} is not accepted")
 
 
-# --- What is answered ---------------------------------------------------------------------------------------------
+# --- Answered suites ----------------------------------------------------------------------------------------------
 
 
 @compat("suites", "RFC 4568 section 5.1.2")

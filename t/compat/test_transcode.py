@@ -63,16 +63,46 @@ def test_always_transcode(relay, flag):
     assert agreed(relay.call(), "0 8 101", "8 101", flags=[flag]) == ("0 8 101", "8 101 0")
 
 
-@compat_each("transcoding", "xcipher-ng(7) codec: other codecs give a warning", ["transcode", "accept", "consume", "set"])
-def test_other_codecs(relay, op):
+ALONE = ("--codec-threads=0",)
+
+
+@compat_each("transcoding", "xcipher-ng(7) codec: other codecs give a warning", ["transcode", "accept", "consume", "set"], options=ALONE)
+def test_without_codec_threads(relay, op):
     reply = relay.call().offer(sdp(audio(formats="0 101")), codec={op: ["opus/48000/2"]})
     assert "only PCMU and PCMA are transcoded" in reply.warning and formats(reply) == "0 101", reply
+
+
+@compat_each("transcoding", "xcipher-ng(7) codec: a codec that the relay does not have", ["transcode", "accept", "consume", "set"])
+def test_unknown_codecs(relay, op):
+    reply = relay.call().offer(sdp(audio(formats="0 101")), codec={op: ["EVS/16000"]})
+    assert "codec EVS/16000: no such codec here" in reply.warning and formats(reply) == "0 101", reply
+
+
+@compat("transcoding", "xcipher-ng(7) codec: telephone events that the offerer does not have are not added")
+def test_no_telephone_events_of_ours(relay):
+    reply = relay.call().offer(sdp(audio(formats="0")), codec={"transcode": ["telephone-event"]})
+    assert "telephone-event: not added" in reply.warning and formats(reply) == "0", reply
+    reply = relay.call().offer(sdp(audio(formats="0 101")), codec={"transcode": ["telephone-event"]})
+    assert not reply.warning and formats(reply) == "0 101", reply
+
+
+@compat_each("transcoding", "xcipher-ng(7), ptime, ptime-reverse: without codec threads a warning", ["ptime", "ptime_reverse"], options=ALONE)
+def test_no_resizing_without_codec_threads(relay, key):
+    reply = relay.call().offer(sdp(audio("a=ptime:20")), **{key: 40})
+    assert "packets are not resized" in reply.warning and reply.sdp.audio.attr("ptime") == "20", reply
+
+
+@compat_each("transcoding", "xcipher-ng(7), asymmetric-codecs, allow-asymmetric-codecs", ["asymmetric-codecs", "allow asymmetric codecs"])
+def test_asymmetric_codecs(relay, flag):
+    call = relay.call()
+    call.offer(sdp(audio(formats="0")), codec={"transcode": ["PCMA"]})
+    assert formats(call.answer(sdp(audio(formats="0"), ip=B), flags=[flag])) == "0"
 
 
 @compat("transcoding", "xcipher-ng(7) codec: there must be G.711 to transcode")
 def test_nothing_to_transcode(relay):
     reply = relay.call().offer(sdp(audio(formats="18")), codec={"transcode": ["PCMA"]})
-    assert "PCMA not offered" in reply.warning and formats(reply) == "18", reply
+    assert "PCMA: not offered" in reply.warning and formats(reply) == "18", reply
 
 
 @compat_each("transcoding", DOC + ": only processed in offer messages", ["transcode", "mask", "accept", "consume"])
@@ -153,6 +183,7 @@ def test_another_codec_in_mid_call(relay):
     call, a, b = meet(relay)
     talk(a, b)
     assert relay.statistics()["transcoders"] == [{"chain": "PCMU to PCMA", "num": 1}, {"chain": "PCMA to PCMU", "num": 1}]
+    assert relay.statistics()["currentstatistics"]["transcodedmedia"] == 2
     # on hold and back, with the same codecs
     for direction in ("sendonly", "sendrecv"):
         call.offer(a.sdp(f"a={direction}", formats="0 101"), codec={"mask": ["PCMU"], "transcode": ["PCMA"]})

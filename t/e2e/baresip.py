@@ -28,14 +28,18 @@ def wait_for(what, check, seconds=60):
 class Phone:
     number = 0
 
-    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060, codec="PCMU"):
+    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060, codec="PCMU", preload=None):
         """account: the parameters behind the URI in baresip's accounts file. tone: the tone it
-        plays, Hz. dial: called at the start. codec: its only one."""
+        plays, Hz. dial: called at the start. codec: its only one. preload: a library."""
         Phone.number += 1
         self.net, self.ns, self.name, self.tone = net, ns, name, tone
         self.folder = os.path.join(folder, name)
         wav = os.path.join(folder, f"{name}.wav")
+        # Its audio files have the rate of the codec's PCM, as it does not convert.
+        rate = phone.RATE
+        phone.RATE = 16000 if codec == "G722" else rate
         phone.write_tone(wav, tone, 120)
+        pcm, phone.RATE = phone.RATE, rate
         phone.write_config(self.folder, name, address, address, wav, False)
         self.cons = 5600 + Phone.number % 300
         path = os.path.join(self.folder, "config")
@@ -43,10 +47,11 @@ class Phone:
             text = f.read()
         with open(path, "w", encoding="ascii") as f:
             text = text.replace(f"{address}:5060", f"{address}:{port}").replace("10000-10100", f"{port + 5000}-{port + 5100}")
+            text = text.replace("audio_srate 8000", f"audio_srate {pcm}")
             f.write(text.replace("127.0.0.1:5555", f"127.0.0.1:{self.cons}").replace("sip_transports udp\n", "" if "sip_transports" in config else
                                                                                     "sip_transports udp\n") + config)
         with open(os.path.join(self.folder, "accounts"), "w", encoding="ascii") as f:
-            f.write(account + f";audio_codecs={codec}/8000/1\n")
+            f.write(account + f";audio_codecs={codec}/{pcm}/1\n")
         # No line end, because baresip would send it, too.
         with open(os.path.join(self.folder, "uuid"), "w", encoding="ascii") as f:
             f.write("00000000-0000-0000-0000-%012d" % Phone.number)
@@ -54,7 +59,8 @@ class Phone:
         with open(self.log_path, "w", encoding="utf-8") as log:
             args = ["/usr/bin/baresip", "-f", self.folder, "-v"] + (["-e", f"/dial {dial}"] if dial else [])
             # Commands go by UDP. SIGTERM would make baresip hang up first.
-            self.process = net.spawn(net.terminal[ns], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self.process = net.spawn(net.terminal[ns], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                                     env={**os.environ, "LD_PRELOAD": preload} if preload else None)
         wait_for(f"{name}'s start", lambda: "baresip is ready" in self.log())
 
     def log(self):

@@ -32,6 +32,8 @@ the load program
 its floor
   flood     forged packets during 20 calls: the relay's CPU per forged packet, loss and p99 of the
 calls (bench_flood.py)
+  transcode calls between different codecs: the relay's CPU per packet, loss and delay
+(bench_transcode.py)
 Prints tables and targets, writes path.json and path-*.png, and reports progress on standard
 error. --full: more rounds of the main table, more variants, up to 20,000 calls over two local
 addresses. udp and rtpengine have no row there if descriptors are too few for a socket per port.
@@ -48,6 +50,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench_flood  # noqa: E402
 import bench_rate  # noqa: E402
+import bench_transcode  # noqa: E402
 import calls  # noqa: E402
 import relay  # noqa: E402
 from bench_measure import descriptors_for, floor, generator, measure, progress  # noqa: E402
@@ -345,6 +348,13 @@ def section_flood(args, out):
     bench_flood.section({n: s for n, s in relays(args).items() if n.endswith("serial") or n == PEER}, args, out)
 
 
+def section_transcode(args, out):
+    r = {f"{s} serial": xcipherd(s, "serial", *bench_transcode.PLUGINS) for s in ("udp", "nfqueue") if s in relay.steerings()}
+    if relay.have_rtpengine():
+        r[PEER] = relay.Rtpengine
+    bench_transcode.section(wanted(r, args.relays), in_turns, args, out)
+
+
 def sleep_us():
     """Every relay pays for each wake-up. Batches share that cost among packets."""
     done = subprocess.run([os.path.join(relay.BUILD, "t", "sleep_cost")], stdout=subprocess.PIPE, text=True, check=True)
@@ -358,7 +368,7 @@ def machine():
 
 
 SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup,
-            "scale": section_scale, "loop": section_loop, "flood": section_flood}
+            "scale": section_scale, "loop": section_loop, "flood": section_flood, "transcode": section_transcode}
 
 
 def main():

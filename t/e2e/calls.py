@@ -82,6 +82,7 @@ class Call:
         self.key = [os.urandom(s.key_len) for s in self.suite]
         self.keys = [[k] if k else [] for k in self.key]  # one at first
         self.flags = flags or {}
+        self.offer_flags = {}  # of the offer only
         self.profile = profile  # if not the suite's usual profile
         self.later = [b"", b""]  # a key not signalled yet
         self.switch = [0, 0]  # the second key is used from this packet on
@@ -94,12 +95,13 @@ class Call:
         """Sends offer and answer with the keys in self.keys; again: as a re-INVITE."""
         caller, callee = self.suite
         offer = {"call_id": self.id, "from_tag": "a" + self.id, "replace": ["origin"], "ICE": "remove",
-                 "transport_protocol": "RTP/AVP" if callee.plain else "RTP/SAVP", **self.flags}
+                 "transport_protocol": "RTP/AVP" if callee.plain else "RTP/SAVP", **self.flags, **self.offer_flags}
         if again:
             offer["to_tag"] = "b" + self.id
         if not callee.plain:
             offer["SDES"] = [f"only-{callee.name}", "pad", *callee.params]
-        self.to_callee = parse(ok(self.client.call("offer", sdp=self.body(0), **offer))["sdp"])
+        self.told = ok(self.client.call("offer", sdp=self.body(0), **offer))
+        self.to_callee = parse(self.told["sdp"])
         tag, wire_key = 1, b""
         if not callee.plain:
             match = [(t, k) for t, s, k in self.to_callee["crypto"] if s == callee.name]

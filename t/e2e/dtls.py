@@ -4,6 +4,7 @@ libsrtp2 protects media."""
 import os
 import re
 import select
+import socket
 import struct
 import subprocess
 import tempfile
@@ -22,12 +23,14 @@ KEYS = {PROFILE: (SUITE, 16, 14), AES_256: ("AEAD_AES_256_GCM", 32, 12)}
 
 
 class Plain:
-    """A terminal with plain RTP. It counts received packets by kind and keeps RTP payloads."""
+    """A terminal with plain RTP. It counts received packets by kind and keeps RTP payloads. media: kind, payload type and codec of its stream."""
     profile = "RTP/AVP"
+    media = "audio", 0, "PCMU/8000"
 
     def __init__(self, net, place, address):
         self.net, self.ns, self.address = net, net.terminal[place], address
-        self.socket = ng.socket_in(self.ns)
+        self.family = 6 if ":" in address else 4
+        self.socket = ng.socket_in(self.ns, socket.AF_INET6 if self.family == 6 else socket.AF_INET)
         self.socket.bind((address, 0))
         self.port = self.socket.getsockname()[1]
         self.seq, self.ssrc, self.to = 0, int.from_bytes(os.urandom(4), "big"), None
@@ -65,11 +68,13 @@ class Plain:
         return ""
 
     def sdp(self):
-        return (f"v=0\r\no=- 1 1 IN IP4 {self.address}\r\ns=-\r\nc=IN IP4 {self.address}\r\nt=0 0\r\nm=audio {self.port} {self.profile} 0\r\n"
-                f"a=rtpmap:0 PCMU/8000\r\na=sendrecv\r\n{self.attributes()}")
+        kind, number, codec = self.media
+        at = f"IN IP{self.family} {self.address}"
+        return (f"v=0\r\no=- 1 1 {at}\r\ns=-\r\nc={at}\r\nt=0 0\r\nm={kind} {self.port} {self.profile} {number}\r\n"
+                f"a=rtpmap:{number} {codec}\r\na=sendrecv\r\n{self.attributes()}")
 
     def believe(self, sdp):
-        self.to = (re.search(r"^c=IN IP4 (\S+)", sdp, re.M)[1], int(re.search(r"^m=audio (\d+)", sdp, re.M)[1]))
+        self.to = (re.search(r"^c=IN IP[46] (\S+)", sdp, re.M)[1], int(re.search(rf"^m={self.media[0]} (\d+)", sdp, re.M)[1]))
 
     def protect(self, packet):
         return packet
@@ -77,7 +82,7 @@ class Plain:
     def say(self, payload):
         """Sends one packet and returns its number."""
         self.seq += 1
-        packet = struct.pack("!BBHII", 0x80, 0, self.seq, self.seq * 160, self.ssrc) + payload
+        packet = struct.pack("!BBHII", 0x80, self.media[1], self.seq, self.seq * 160, self.ssrc) + payload
         self.socket.sendto(self.protect(packet), self.to)
         return self.seq
 

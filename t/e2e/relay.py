@@ -120,9 +120,10 @@ class Xcipherd(Relay):
         if self.web_options:
             options.append(f"--listen-ng-unix={self.socket}")
         interfaces = [f"--interface={a}" for a in addresses]
+        always = [o for o in NO_SHEDDING if "--engine=serial" not in options or not o.startswith("--opencl-")]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         super().__init__(net, [*wrap, *become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
-                               "--listen-ng=127.0.0.1:22222", *interfaces, *NO_SHEDDING, *options], ng_key)
+                               "--listen-ng=127.0.0.1:22222", *interfaces, *always, *options], ng_key)
 
     def environment(self):
         env = super().environment()

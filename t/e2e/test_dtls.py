@@ -199,7 +199,7 @@ def test_recorded(net):
             wait_for("the recording has it in clear", recorded)
 
 
-# --- What is hostile --------------------------------------------------------------------------------------------------------------
+# --- Hostile peers ----------------------------------------------------------------------------------------------------------------
 
 def client_hello(cookie=b""):
     """Of DTLS 1.2, with use_srtp, as browsers send it."""

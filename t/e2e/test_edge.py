@@ -114,7 +114,7 @@ def bob(net, e, **kw):
 
 
 def suites(e):
-    """Of the only call: phone's address to suite in use."""
+    """The only call's suites in use, by the phone's address."""
     calls = e.daemon.client.call("list")["calls"]
     assert len(calls) == 1, calls
     query = e.daemon.client.call("query", call_id=calls[0])

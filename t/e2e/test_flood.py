@@ -7,6 +7,8 @@ import struct
 import time
 
 import relay
+from baresip import wait_for
+from preauth_phone import PlusPhone
 from run import cases
 from test_ng import Phone, finish, leaves, start, talk
 from test_xdp import need_xdp
@@ -96,4 +98,64 @@ def test_a_flood_costs_no_packet_of_any_call(net, steering):
         while b.hears(0):
             pass
         assert leaves(c, d)
+    finish(daemon)
+
+
+@cases(*[(s,) for s in STEERINGS if s != "udp"])
+def test_a_source_over_the_rate_takes_none_of_others(net, steering):
+    """One address sends as fast as it can, and few of its packets reach the daemon. Those of the other address all do."""
+    if "xdp" in steering:
+        need_xdp(net)
+    daemon = start(net, *STEERINGS[steering], "--source-rate=20")
+    begun = time.monotonic()
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
+    talk(daemon.client, a, b, "c")
+    before, sent, passed = daemon.statistics()["packets received"], 0, 0
+    while sent - passed < 1000:
+        flood(a, 500)
+        sent += 500
+        assert leaves(b, a)
+        passed = daemon.statistics()["packets received"] - before
+        assert passed <= 30 + sent // 500 + 25 * (time.monotonic() - begun), (passed, sent)
+    wait_for("media of the first address", lambda: (a.send(b"again"), b.hears(0.05))[1])
+    finish(daemon)
+
+
+def forge_tags(phone, n):
+    """Packets that only their SRTP+ tag gives away: the next sequence numbers, with their timestamps."""
+    for _ in range(n):
+        seq = phone.seq + 1 + random.randrange(20)
+        phone.sock.sendto(struct.pack("!BBHII", 0x80, 0, seq, seq * 160, phone.ssrc) + os.urandom(174), phone.to)
+
+
+@cases(("xdp", "sequence-aes"), ("xdp:skb", "chain"))
+def test_the_xdp_program_drops_wrong_tags(net, steering, scheme):
+    """A flood that only tags tell from media. The terminal sends more packets than a window has tags."""
+    need_xdp(net)
+    daemon = start(net, *STEERINGS[steering])
+    a, b = PlusPhone(net, "caller", "10.200.1.2", scheme), Phone(net, "callee", "10.200.2.2", "80")
+    talk(daemon.client, a, b, "attacked")
+    assert a.agreed
+
+    def dropped():
+        return daemon.statistics().get("guard: tag", 0)
+
+    end = time.monotonic() + 60
+    while not dropped():
+        assert time.monotonic() < end, daemon.statistics()["drops"]
+        forge_tags(a, 40)
+        assert leaves(a, b)
+    before = dropped()
+    for i in range(600):
+        if i % 6 == 0:
+            forge_tags(a, 30)
+        assert leaves(a, b), i
+    assert leaves(b, a)
+    wait_for("drops of most forged packets", lambda: dropped() - before > 2000)
+    # A right tag proves nothing: SRTP refuses the packet.
+    refused_before = daemon.statistics()["drops"]["bad-tag"]
+    for _ in range(10):
+        a.send(b"spoiled", spoil=True)
+    wait_for("SRTP's refusal", lambda: daemon.statistics()["drops"]["bad-tag"] >= refused_before + 10)
+    assert leaves(a, b)
     finish(daemon)

@@ -173,7 +173,7 @@ def talk(c):
 
 
 def check_ends(c, offerer, answerer):
-    """What each terminal received is media, and packets of its own keying."""
+    """Each terminal received media and packets of its own keying, and no others."""
     for end, kind in ((c.a, offerer), (c.b, answerer)):
         assert getattr(end, "bad", 0) == 0, f"{kind}: {end.bad} packets do not verify"
         assert end.count["rtp"] == len(end.heard), (kind, end.count)

@@ -95,6 +95,10 @@ def test_what_is_taken_over_is_in_the_file(_net):
     for name in re.findall(r"^  ([a-z-]+)", same, re.M):
         assert name in options(conf), (name, report)
     assert "foreground: only an option of the command line" in report and "recording-method = pcap: the only method" in report, report
+    status, conf, report = migrate("[rtpengine]\ninterface = lo\ncodec-num-threads = 4\n")
+    assert status == 0 and options(conf)["codec-threads"] == "4", (conf, report)
+    status, conf, report = migrate("[rtpengine]\ninterface = lo\ncodec-num-threads = 0\n")
+    assert status == 0 and "codec-threads" not in options(conf) and "codec-num-threads = 0: left out" in report, (conf, report)
     status, _, report = migrate("[rtpengine]\ninterface = nosuchdev0\n")
     assert status == 1 and "no such host" in report, report
 
@@ -104,6 +108,9 @@ def test_a_mistake_is_one_clear_line(_net):
                        ("sip-source = maybe", "true or false"), ("log-level = 9", "0 to 7"), ("", "nothing")):
         status, conf, report = migrate(f"[rtpengine]\n{text}\n")
         assert status == 1 and not conf and word in report and report.count("\n") == 1, (text, status, conf, report)
+    for words in (["/etc/rtpengine/rtpengine.conf"], ["--file=x"]):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and not done.stdout and "--config-file=FILE" in done.stderr.splitlines()[-1] and words[0] in done.stderr, done.stderr
     status, conf, report = migrate("[other]\ntable = 0\n")
     assert status == 1 and not conf and "--config-section" in report and "other" in report, report
 

@@ -293,7 +293,7 @@ def test_every_command_by_rtpengines_client(net):
     assert "totals" in done("query", "--call-id=c")
     for command in ("start recording", "pause recording", "start recording", "stop recording"):
         assert "pcap" in done(command, "--call-id=c", "--from-tag=a"), command
-    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"), ("mesh", "join"),
+    refused = (("play media", "media file"), ("transform", "transcodes"), ("play DTMF", "DTMF code"), ("start forwarding", "recording"), ("mesh", "join"),
                ("stop forwarding", "recording"))
     with ThreadPoolExecutor(4) as many:
         texts = list(many.map(lambda r: ask(r[0], "--call-id=c", "--from-tag=a"), refused))

@@ -3,8 +3,8 @@
 nothing of it."""
 import os
 import re
-import struct
-import sys
+import subprocess
+import tempfile
 
 import calls
 import idle
@@ -12,67 +12,11 @@ import relay
 import test_ctl
 import test_ng
 import test_record
+import test_transcode
 from baresip import wait_for
-from run import cases
-
-sys.path.insert(0, os.path.join(relay.ROOT, "t", "preauth"))
-import reference  # pylint: disable=wrong-import-position
-
-PLUS = "-xcipher-preauth"
-
-
-def written(sdp):
-    """The schemes that the crypto lines of an SDP name."""
-    return re.findall(PLUS + r"=(\S+)", sdp)
-
-
-class PlusPhone(test_ng.Phone):
-    """A terminal that speaks SRTP+, if its peer does. scheme: what its crypto line has."""
-
-    def __init__(self, net, where, address, scheme, suite="80"):
-        super().__init__(net, where, address, suite)
-        self.scheme, self.agreed, self.sent, self.rx_tags, self.unknown = scheme, None, None, {}, 0
-
-    def sdp(self, direction="sendrecv"):
-        return re.sub(r"^(a=crypto:.*)\r$", rf"\1 {PLUS}={self.scheme}\r", super().sdp(direction), flags=re.M)
-
-    def told(self, sdp):
-        super().told(sdp)
-        self.agreed = written(sdp) == [self.scheme]
-        self.theirs = next(k for _, n, k in calls.parse(sdp)["crypto"] if n == self.suite.name)
-        self.sent = reference.Tags(self.scheme, self.key[:16], self.key[16:], self.ssrc)
-        return self
-
-    def packet(self, payload, kind=0, wrong=0, spoil=False):
-        """wrong: changes the tag; spoil: changes a byte that SRTP authenticates."""
-        self.seq += 1
-        head = struct.pack("!BBHII", 0x80, kind, self.seq, self.seq * 160, self.ssrc)
-        if not self.agreed:
-            return self.tx.protect(head + payload)
-        block = self.sent.block(self.seq) if self.scheme == "chain" else b""
-        packet = bytearray(self.tx.protect(head + payload + block))
-        packet[14] ^= spoil
-        tag = bytearray(self.sent.make(self.seq, head))
-        tag[-1] ^= wrong
-        return bytes(packet + tag)
-
-    def send(self, payload, kind=0, **how):
-        self.sock.sendto(self.packet(payload, kind, **how), self.to)
-
-    def hears(self, timeout=30.0):
-        if not self.agreed:
-            return super().hears(timeout)
-        if not test_ng.readable(self.sock, timeout):
-            return None
-        packet = self.sock.recv(2048)
-        seq, ssrc = struct.unpack("!xxH4xI", packet[:12])
-        tags = self.rx_tags.setdefault(ssrc, reference.Tags(self.scheme, self.theirs[:16], self.theirs[16:], ssrc))
-        right = tags.is_right(seq, packet, packet[-tags.length:])
-        assert right is not False, f"wrong tag of packet {seq}"
-        self.unknown += right is None
-        plain = self.rx.unprotect(packet[:-tags.length])
-        assert plain is not None, "not authentic"
-        return plain[1] & 0x7f, tags.take(seq, plain[12:])
+from preauth_phone import PLUS, PlusPhone, reference, written
+from run import Skip, cases
+from test_module import BOTH, needs, proxy, quoted
 
 
 def drops(daemon, reason):
@@ -134,8 +78,9 @@ def test_a_recording_has_no_tags_and_no_block(net):
             a.send(bytes(160))
             assert b.hears() == (0, bytes(160))
         calls.ok(daemon.client.call("stop recording", call_id="c"))
-        test_record.closed(path)
-        assert [p[3][12:] for p in test_record.packets(path)] == [bytes(160)] * 5
+        wait_for("the end of the file", lambda: test_record.closed(path))
+        got = [p[3][12:] for p in test_record.packets(path)]
+        assert got == [bytes(160)] * 5, [len(g) for g in got]
         test_ng.finish(daemon)
 
 
@@ -184,3 +129,64 @@ def test_two_xcipherds_in_a_row(net, scheme):
     for daemon in (one, two):
         assert drops(daemon, "forged-tag") == drops(daemon, "bad-tag") == drops(daemon, "replay") == 0, daemon.statistics()["drops"]
         test_ng.finish(daemon)
+
+
+def test_two_xcipherds_with_keys_of_dtls(net):
+    """The leg between them has DTLS-SRTP. Its tags begin with the keys of the handshake."""
+    both = ("--engine=serial", "--media-allow=10.200.1.1", "--media-allow=10.200.2.1")
+    one = relay.Xcipherd(net, *both, addresses=("10.200.1.1",)).wait_ready()
+    two = Second(net, *both, "--port-min=50000", "--port-max=50100", addresses=("10.200.2.1",)).wait_ready()
+    a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
+    how = {"transport_protocol": "UDP/TLS/RTP/SAVP", "preauth": "offer"}
+    first = calls.ok(one.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **how))["sdp"]
+    second = calls.ok(two.client.call("offer", call_id="c", from_tag="a", sdp=first, **test_ng.wants(b)))["sdp"]
+    b.told(second)
+    back = calls.ok(two.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"]
+    last = calls.ok(one.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=back))["sdp"]
+    a.told(last)
+    assert "a=xcipher-preauth:sequence-aes\r\n" in first and "a=xcipher-preauth:sequence-aes\r\n" in back
+    assert "preauth" not in second + last
+    wait_for("the handshake", lambda: schemes_of(one, "c")["b"] and schemes_of(two, "c")["a"])
+    assert schemes_of(one, "c") == {"a": None, "b": "sequence-aes"} and schemes_of(two, "c") == {"a": "sequence-aes", "b": None}
+    for i in range(30):
+        assert test_ng.leaves(a, b) and test_ng.leaves(b, a), i
+    for daemon in (one, two):
+        assert drops(daemon, "forged-tag") == drops(daemon, "bad-tag") == drops(daemon, "replay") == 0, daemon.statistics()["drops"]
+        test_ng.finish(daemon)
+
+
+def library(folder):
+    """t/preauth/baresip_plus.c, by which baresip speaks SRTP+."""
+    path = os.path.join(folder, "baresip_plus.so")
+    parts = [f"srtp/{n}.c" for n in ("preauth", "preauth_window", "kdf", "ref", "suite", "g711")] + [f"base/{n}.c" for n in ("hash", "bytes", "secmem")]
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-std=gnu17", "-Wall", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Idaemon", "-Ikernels", "-o", path,
+                    "t/preauth/baresip_plus.c", *[f"daemon/{p}" for p in parts], "-ldl"], cwd=relay.ROOT, check=True)
+    return path
+
+
+def test_phones_that_speak_it(net):
+    """Two baresips with a preloaded library. The caller offers SRTP+, and xcipherd offers it to the callee."""
+    needs()
+    if not os.access("/usr/bin/baresip", os.X_OK):
+        raise Skip("baresip is not installed")
+    daemon = relay.Xcipherd(net, "--engine=serial", "--preauth=offer", "--delete-delay=0", addresses=BOTH).wait_ready()
+    with tempfile.TemporaryDirectory(prefix="xcipher-plus-") as folder:
+        plus = {"preload": library(folder), "codec": "PCMU"}
+        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted("RTP/SAVP ICE=remove replace-origin"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
+        callee = test_transcode.baresip(net, folder, "callee", "SRTP", **plus)
+        caller = test_transcode.baresip(net, folder, "caller", "SRTP", dial=f"sip:callee@{test_transcode.ADDRESS['callee']}", **plus)
+        for phone in (caller, callee):
+            phone.talks()
+        for phone in (caller, callee):
+            phone.records()
+            said = wait_for("its count", lambda phone=phone: re.findall(r"SRTP\+: (\d+) right, (\d+) not known, (\d+) wrong", phone.log()))
+            right, unknown, wrong = map(int, said[-1])
+            assert right and unknown == 1 and not wrong, said  # nothing is known before the first packet
+        schemes = schemes_of(daemon, daemon.client.call("list")["calls"][0])
+        assert list(schemes.values()) == ["sequence-aes"] * 2, schemes
+        assert drops(daemon, "forged-tag") == drops(daemon, "bad-tag") == 0, daemon.statistics()["drops"]
+        for phone in (caller, callee):
+            phone.stop()
+        assert caller.heard(callee) > 0.9 and callee.heard(caller) > 0.9, (caller.heard(callee), callee.heard(caller))
+        assert kam.stop() == 0
+    daemon.stop()

@@ -64,11 +64,12 @@ def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, 
         options = [f"--user={user}"] if user else []
         if FULL:
             os.environ["POCL_DEVICES"] = "pthread"  # a driver with threads of its own, which compiles for a minute
-        daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", f"--recording-dir={folder}", *options).wait_ready()
+        daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", f"--recording-dir={folder}",
+                                f"--play-dir={folder}", *options).wait_ready()
         assert f"steering {steering}" in daemon.text(), daemon.text()
         names = has_only(daemon, NEEDED[steering], int(user or 0))
-        assert {"worker-0", "recording"} <= set(names), names
-        assert not FULL or engine == "serial" or len(names) > len({"xcipherd", "recording", "xdp-links", "worker-0", "worker-1"} & set(names)), names
+        assert {"worker-0", "recording", "play-files"} <= set(names), names
+        assert not FULL or engine == "serial" or len(names) > len({"xcipherd", "recording", "play-files", "xdp-links", "worker-0", "worker-1"} & set(names)), names
         media_flow(net, daemon)
         if steering == "nfqueue":
             assert "220" in rules(net)

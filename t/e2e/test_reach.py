@@ -195,7 +195,7 @@ def test_an_address_that_becomes_the_hosts_own(net, allow):
         assert got and got[0].endswith(b"for the host"), "the way to the service works"
     else:
         assert drops(daemon, "no-destination") > before + 20, daemon.statistics()["drops"]
-        # What left before the daemon heard of the address may have arrived; now nothing does.
+        # Packets that left before the daemon had the address may have arrived. Now none does.
         idle.wait_idle()
         heard([service], lambda p: False, 0.2)
         friend.sendto(rtp(seq, b"for the host"), (near["ip"], near["port"]))

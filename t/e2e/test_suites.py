@@ -126,7 +126,7 @@ def test_a_key_at_the_end_of_its_lifetime(net, enforce):
         finish(daemon)
     else:
         assert result["lost"] == 50 - 40, result
-        rtcp = result["rtcp_sent"] - result["rtcp_received"]  # a spent key is spent for both
+        rtcp = result["rtcp_sent"] - result["rtcp_received"]  # RTP and RTCP end with the same key
         assert daemon.statistics()["drops"]["lifetime"] == result["lost"] + rtcp, result
         assert result["wrong"] == result["bad_auth"] == 0, result
         finish(daemon, drops=("lifetime",))

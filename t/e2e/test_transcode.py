@@ -4,6 +4,7 @@ killed while packets are converted."""
 import os
 import tempfile
 
+import bench_transcode
 import g711
 import redisrig
 import relay
@@ -49,6 +50,43 @@ def test_phones_with_different_codecs(net, caller_keys, caller_codec, callee_key
             phone.stop()
         assert caller.heard(callee) > 0.9 and callee.heard(caller) > 0.9, (caller.heard(callee), callee.heard(caller))
         assert kam.stop() == 0
+    daemon.stop()
+
+
+@cases(("SRTP", "G722", "SRTP", "PCMA", "udp"), ("RTP", "PCMU", "SRTP", "G722", "nfqueue"))
+def test_phones_whose_codecs_need_a_codec_thread(net, caller_keys, caller_codec, callee_keys, callee_codec, steering):
+    """G.722 at one side, G.711 at the other: each receives the other's tone."""
+    needs()
+    if not os.access("/usr/lib/baresip/modules/g722.so", os.R_OK) or not os.access(f"{relay.BUILD}/codecs/speexdsp.so", os.R_OK):
+        raise Skip("baresip's G.722, or the resampler of speexdsp, is missing")
+    plugins = [f"--codec-dir={relay.BUILD}/codecs", f"--codec-worker={relay.BUILD}/xcipher-codec-worker", "--codec-isolation=none"]
+    daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", "--delete-delay=0", *plugins, addresses=BOTH).wait_ready()
+    more = f"ICE=remove replace-origin direction=caller direction=callee codec-transcode-{callee_codec} codec-mask-{caller_codec}"
+    with tempfile.TemporaryDirectory(prefix="xcipher-codecs-") as folder:
+        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(f"{PROFILE[callee_keys]} {more}"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
+        callee = baresip(net, folder, "callee", callee_keys, codec=callee_codec)
+        caller = baresip(net, folder, "caller", caller_keys, codec=caller_codec, dial=f"sip:callee@{ADDRESS['callee']}")
+        for phone in (caller, callee):
+            phone.talks()
+        for phone in (caller, callee):
+            phone.records()
+        for phone in (caller, callee):
+            phone.stop()
+        assert caller.heard(callee) > 0.9 and callee.heard(caller) > 0.9, (caller.heard(callee), callee.heard(caller))
+        assert kam.stop() == 0
+    daemon.stop()
+
+
+def test_transcoding_load(net):
+    """The section transcode of make bench, with few streams."""
+    if not os.access(f"{relay.BUILD}/codecs/speexdsp.so", os.R_OK):
+        raise Skip("the resampler of speexdsp is missing")
+    daemon = relay.Xcipherd(net, "--steering=udp", "--engine=serial", *bench_transcode.PLUGINS).wait_ready()
+    for first, pair in enumerate((("PCMU", "PCMA"), ("PCMU", "G722"))):
+        talk = [bench_transcode.Call(daemon.client, 2 * first + i, pair).setup() for i in range(2)]
+        assert all(bench_transcode.offered(call) for call in talk), talk[0].told
+        r = bench_transcode.load(net, talk, pair, 0.5)
+        assert r["sent"] == 100 and r["lost"] == r["wrong"] == r["bad_auth"] == r["ssrc_changes"] == 0, r
     daemon.stop()
 
 

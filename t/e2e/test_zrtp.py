@@ -140,6 +140,22 @@ def test_answerer_of_zrtp(net, other):
         assert sas_of(call, "b") == call.b.sas() and call.a.bad == call.b.bad == 0
 
 
+@cases(("plain",), ("sdes",))
+def test_answerer_that_announces_it_alone(net, other):
+    """It was offered RTP without a=zrtp-hash, as linphone is by a phone without ZRTP. The policy says that the exchange ends here."""
+    make = {"plain": dtls.Plain, "sdes": Sdes}[other]
+    with talking(net, make, zrtp.Zrtp, {}, {"transport_protocol": "RTP/AVP"}, ("--zrtp=terminate",)) as (daemon, call):
+        call.offer()
+        assert "a=zrtp-hash" not in call.offered, call.offered
+        call.answer().answer()
+        assert "zrtp-hash" not in call.answered
+        call.b.begin().secured()
+        call.exchange()
+        call.answer()
+        call.exchange()
+        assert sas_of(call, "b") == call.b.sas() and call.b.bad == 0
+
+
 def test_answerer_of_dtls(net):
     with talking(net, zrtp.Zrtp, dtls.Dtls, TERMINATE, DTLS) as (daemon, call):
         call.offer().answer()

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 # Modules that the guest loads before the tests, and their dependencies.
-MODULES = ["veth", "dummy", "tun", "nfnetlink_queue", "nf_conntrack", "nft_queue", "nft_ct", "nf_tables", "nft_compat", "xt_NFQUEUE"]
+MODULES = ["veth", "dummy", "tun", "nfnetlink_queue", "nf_conntrack", "nft_queue", "nft_ct", "nft_limit", "nft_objref", "nf_tables", "nft_compat", "xt_NFQUEUE"]
 # The unpacked parts of the package; the rest is drivers.
 PARTS = ["./boot/vmlinuz-*", "./boot/config-*"] + [
     f"./lib/modules/*/{p}" for p in ("modules.builtin*", "modules.order", "kernel/net/*", "kernel/drivers/net/veth.ko*",
@@ -54,11 +54,20 @@ def fetch_package(folder, package, version=""):
     raise Missing(f"{package} cannot be fetched ({said})")
 
 
+def was_unpacked(folder):
+    """Whether the folder has the parts that are wanted today."""
+    try:
+        with open(f"{folder}/ready", encoding="ascii") as f:
+            return f.read() == "\n".join(PARTS)
+    except OSError:
+        return False
+
+
 def unpack(base):
     """(release, folder): boot/vmlinuz-RELEASE and lib/modules/RELEASE are in the folder."""
     kernel = release()
     folder = f"{base}/image-{kernel}"
-    if os.path.exists(f"{folder}/ready"):
+    if was_unpacked(folder):
         return kernel, folder
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -70,7 +79,8 @@ def unpack(base):
         os.unlink(deb)
         raise Missing(f"{os.path.basename(deb)} does not unpack")
     run(["/sbin/depmod", "-b", folder, kernel])
-    open(f"{folder}/ready", "w").close()
+    with open(f"{folder}/ready", "w", encoding="ascii") as f:
+        f.write("\n".join(PARTS))
     return kernel, folder
 
 

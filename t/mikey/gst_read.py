@@ -64,7 +64,7 @@ def load():
 
 
 def inside(at):
-    """What a payload has, as [type, ...]."""
+    """Contents of a payload, as [type, ...]."""
     kind = Payload.from_address(at).type
     if kind == T:
         t = Time.from_address(at)

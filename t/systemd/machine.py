@@ -52,7 +52,7 @@ exec env -i container=xcipher-check PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C 
 
 
 def cgroup2():
-    """Where it is mounted."""
+    """The mount point."""
     for line in open("/proc/self/mountinfo", encoding="utf-8"):
         left, right = line.split(" - ")
         if right.split()[0] == "cgroup2":
@@ -114,7 +114,7 @@ class Machine:
         return p
 
     def host_pid(self, inner):
-        """Of a process inside, as we see it."""
+        """The PID outside the machine of a process inside."""
         for name in os.listdir("/proc"):
             try:
                 with open(f"/proc/{name}/status", encoding="utf-8") as f:

@@ -101,7 +101,7 @@ def status(pid):
         return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
 
 
-# --- What is looked at, in this order ----------------------------------------------------------------------------------------
+# --- Checks, in this order ---------------------------------------------------------------------------------------------------
 
 
 def starts_and_is_ready_when_it_says_so(relay):
@@ -259,7 +259,7 @@ def a_single_worker_that_hangs_is_enough(relay):
     start = time.monotonic()
 
     def bury():
-        """Whoever holds a thread has to take notice of its end."""
+        """The parent of a thread has to collect its exit status."""
         try:
             os.waitpid(worker, os.WNOHANG | WALL)
         except ChildProcessError:

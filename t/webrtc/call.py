@@ -17,7 +17,7 @@ from baresip import wait_for
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLACES = ("a", "b")
 TONE = {"a": 440, "b": 1000}
-OWN_MIN, OTHER_MAX = 1000, 50  # levels of the tone that a peer must hear, and of its own, which it must not
+OWN_MIN, OTHER_MAX = 1000, 50  # levels of the expected tone, and of the peer's own tone, which must not arrive
 
 
 class Failed(Exception):

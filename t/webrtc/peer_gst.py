@@ -130,7 +130,7 @@ class Terminal:
         self.remote("answer", sdp)
 
     def profile(self):
-        """Of the decrypting element: cipher and authentication, as GStreamer names them."""
+        """Cipher and authentication of the decrypting element, by GStreamer's names."""
         found = self.bin.iterate_all_by_element_factory_name("dtlsdec")
         code, dec = found.next()
         if code != Gst.IteratorResult.OK:

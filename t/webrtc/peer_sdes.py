@@ -55,7 +55,7 @@ class Terminal:
                 f"m=audio {self.rtp.getsockname()[1]} {profile} 0\r\na=rtpmap:0 PCMU/8000\r\na=ptime:20\r\na=sendrecv\r\n{crypto}{others}")
 
     def believe(self, sdp):
-        """Where to send to, and the other's key."""
+        """The destination, and the other terminal's key."""
         m = re.search(r"^c=IN IP[46] (\S+)", sdp, re.M)
         port = int(re.search(r"^m=audio (\d+)", sdp, re.M)[1])
         crypto = re.search(rf"^a=crypto:(\d+) {SUITE} inline:([^|\s]+)", sdp, re.M)

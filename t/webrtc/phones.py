@@ -98,9 +98,9 @@ RC = """[sip]
 sip_port=5060
 sip_tcp_port=0
 sip_tls_port=0
+default_proxy=%s
 media_encryption=%s
 media_encryption_mandatory=1
-default_proxy=-1
 [net]
 mtu=1300
 [rtp]
@@ -137,13 +137,17 @@ class Linphone(SipPhone):
     def offer(self):
         return only_pcmu(super().offer())
 
+    def more(self):
+        """Further sections of its configuration, with a proxy."""
+        return ""
+
     def start(self):
         home = self.folder.name
         os.makedirs(os.path.join(home, ".local/share/linphone"))
         baresip.phone.write_tone(os.path.join(home, "tone.wav"), call.TONE[self.place], 60)
         rc = os.path.join(home, "rc")
         with open(rc, "w", encoding="ascii") as f:
-            f.write(RC % next((e for e in ("dtls", "zrtp") if e in self.kind), "srtp"))
+            f.write(RC % ("0" if self.more() else "-1", next((e for e in ("dtls", "zrtp") if e in self.kind), "srtp")) + self.more())
         self.log_path = os.path.join(home, "log")
         self.out_path = os.path.join(home, "out")
         with open(self.out_path, "w", encoding="utf-8") as out:

@@ -98,7 +98,7 @@ class Agent:
         self.receive("ACK ")
 
     def hang_up(self):
-        """Whoever called: a BYE within the dialog."""
+        """Sends a BYE within the dialog, also if the other side called."""
         if self.remote_tag:
             self.request("BYE")
             try:

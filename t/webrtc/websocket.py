@@ -49,7 +49,7 @@ def database(folder):
 
 
 class Certificate:
-    """Of the server's address, signed by itself."""
+    """A certificate for the server's address, signed by itself."""
 
     def __init__(self, folder):
         self.certificate, self.key = (os.path.join(folder, name) for name in ("server.crt", "server.key"))

@@ -235,7 +235,7 @@ static bool try(const struct one *o)
 	return good;
 }
 
-/* What libbzrtp was built without it leaves out of its list. */
+/* Whether libbzrtp was built with the algorithm: it removes others from its list. */
 static bool is_known(enum zrtp_kind kind, uint8_t alg)
 {
 	bzrtpContext_t *b = bzrtp_createBzrtpContext();

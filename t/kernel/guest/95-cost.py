@@ -58,7 +58,7 @@ def rtpengine(net, _media):
 
 
 def kernel_packets():
-    """What rtpengine's module has relayed."""
+    """Counters of rtpengine's module."""
     with open("/proc/rtpengine/0/list", encoding="ascii") as f:
         return sum(int(n) for n in re.findall(r"stats: +\d+ bytes, +(\d+) packets", f.read()))
 

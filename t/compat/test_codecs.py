@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Codecs that codec threads transcode: SDP, and packets with a tone that must come through."""
+import math
+import os
+import select
+import struct
+
+import relay as relays
+from baresip import wait_for
+from compat import compat, compat_each
+from test_transcode import DOC, formats
+from text import audio, sdp
+
+BUILD = os.path.abspath(relays.BUILD)
+PLUGINS = (f"--codec-dir={BUILD}/codecs", f"--codec-worker={BUILD}/xcipher-codec-worker", "--codec-isolation=none")
+TONE, PACKET = 1000, 160  # Hz, samples of 20 ms at 8000 Hz
+PCMU, G722, G729, EVENT = 0, 9, 18, 101
+OPUS = "a=rtpmap:96 opus/48000/2"
+
+
+def linear(byte):
+    """G.711 (RFC 3551 4.5.14): mu-law to linear."""
+    byte = ~byte & 0xFF
+    value = ((byte & 15) * 2 + 33 << (byte >> 4 & 7)) - 33
+    return -value if byte & 0x80 else value
+
+
+ULAW = {}
+for code in range(255, -1, -1):
+    ULAW[linear(code)] = code
+LEVELS = sorted(ULAW)
+
+
+def ulaw(value):
+    return ULAW[min(LEVELS, key=lambda level: abs(level - value))]
+
+
+def tone(packet):
+    """20 ms of a sine at half of the full scale, as PCMU."""
+    return bytes(ulaw(4000 * math.sin(2 * math.pi * TONE * (packet * PACKET + i) / 8000)) for i in range(PACKET))
+
+
+PERIOD = tone(0)  # TONE divides 8000, so that all packets are the same
+
+
+def share(payload):
+    """The share of the tone in the energy of a payload of PCMU."""
+    x = [linear(b) for b in payload]
+    re = sum(v * math.cos(2 * math.pi * TONE * i / 8000) for i, v in enumerate(x))
+    im = sum(v * math.sin(2 * math.pi * TONE * i / 8000) for i, v in enumerate(x))
+    return 2 * (re * re + im * im) / (len(x) * (sum(v * v for v in x) or 1))
+
+
+def plain(body):
+    """Without the rtpmap that text.media() gives to type 96."""
+    return body.replace("a=rtpmap:96 VP8/90000\r\n", "")
+
+
+class Heard:
+    """An RTP packet."""
+
+    def __init__(self, packet):
+        first, second, self.seq, self.time, self.ssrc = struct.unpack("!BBHII", packet[:12])
+        assert first == 0x80, packet[:12]
+        self.kind, self.marker, self.payload = second & 0x7F, second >> 7, packet[12:]
+
+
+def hear(phone):
+    assert select.select([phone.sock], [], [], 30)[0], "no packet"
+    packet = phone.sock.recv(2048)
+    packet = phone.rx.unprotect(packet) if phone.rx else packet
+    assert packet is not None, "a packet is not authentic"
+    return Heard(packet)
+
+
+def meet(relay, theirs, codec, suite_a=None, suite_b=None, **keys):
+    """A with PCMU, and B with theirs: a format, and its rtpmap."""
+    a, b, call = relay.phone("caller", suite_a), relay.phone("callee", suite_b), relay.call()
+    kind, *lines = theirs
+    offer = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if suite_b else {"transport_protocol": "RTP/AVP"}
+    b.told(call.offer(a.sdp(formats="0 101"), codec={"transcode": [codec]}, **{**offer, **keys}).sdp.audio)
+    told = call.answer(plain(b.sdp(*lines, formats=kind))).sdp.audio
+    assert told.formats[0] == "0", told.formats
+    a.told(told)
+    return call, a, b
+
+
+AHEAD = 3  # packets that a session may hold back: a resampler needs some samples more
+
+
+class Stream:
+    """The packets of one session, in order and under one SSRC."""
+
+    def __init__(self, phone, kind, step, others):
+        self.phone, self.kind, self.step, self.others, self.last = phone, kind, step, others, None
+
+    def next(self):
+        p = hear(self.phone)
+        assert p.kind == self.kind and p.ssrc not in self.others, vars(p)
+        if self.last:
+            assert p.ssrc == self.last.ssrc and p.seq == self.last.seq + 1 & 0xFFFF, (self.last.seq, p.seq)
+            assert p.time == self.last.time + self.step & 0xFFFFFFFF, (self.last.time, p.time)
+        self.last = p
+        return p.payload
+
+
+def send_back(b, kind, step, payload):
+    b.seq += 1
+    packet = struct.pack("!BBHII", 0x80, kind, b.seq, b.seq * step, b.ssrc) + payload
+    b.sock.sendto(b.tx.protect(packet) if b.tx else packet, b.to)
+
+
+def round_trip(a, b, kind, step):
+    """A's tone reaches B in the other codec; B sends it back, and A hears the tone. step: of the
+    timestamp in B's codec."""
+    there, back, shares = Stream(b, kind, step, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc)), []
+    for _ in range(AHEAD):
+        a.send(PERIOD, PCMU)
+    for n in range(30):
+        a.send(PERIOD, PCMU)
+        send_back(b, kind, step, there.next())
+        if n >= AHEAD:
+            payload = back.next()
+            assert len(payload) == PACKET
+            shares.append(share(payload))
+    assert min(shares[12:]) > 0.9, shares
+
+
+@compat_each("transcoding", DOC + ", packets", [
+    (x, y) for x in (None, "AES_CM_128_HMAC_SHA1_80") for y in (None, "AEAD_AES_128_GCM")], options=PLUGINS)
+def test_g722(relay, suite_a, suite_b):
+    call, a, b = meet(relay, ("9 101",), "G722", suite_a, suite_b)
+    round_trip(a, b, G722, 160)
+    medias = {tag: t["medias"][0] for tag, t in call.query()["tags"].items()}
+    assert medias["a"]["transcoded"] == "PCMU to G722" and medias["b"]["transcoded"] == "G722 to PCMU", medias
+    assert all("transcoding" in m["flags"] for m in medias.values())
+    assert {"chain": "PCMU to G722", "num": 1} in relay.statistics()["transcoders"]
+
+
+@compat_each("transcoding", DOC + ", packets of plug-ins", [
+    ("opus", ("96", OPUS), 96, 960), ("G729", ("18",), G729, 160), ("AMR", ("96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 octet-align=1"), 96, 160),
+    ("AMR-WB", ("96", "a=rtpmap:96 AMR-WB/16000", "a=fmtp:96 octet-align=1"), 96, 320), ("GSM", ("3",), 3, 160)], options=PLUGINS)
+def test_plug_ins(relay, codec, theirs, kind, step):
+    _, a, b = meet(relay, theirs, codec)
+    round_trip(a, b, kind, step)
+
+
+@compat("transcoding", DOC + ": telephone events are added at the clock rate of the codec", options=PLUGINS)
+def test_events_of_opus(relay):
+    call = relay.call()
+    told = call.offer(sdp(audio(formats="0 101")), codec={"transcode": ["opus"]}).sdp.audio
+    assert told.formats == ["0", "101", "96", "97"], told.formats
+    assert "96 opus/48000/2" in told.attrs("rtpmap") and "97 telephone-event/48000" in told.attrs("rtpmap"), told.attrs("rtpmap")
+    back = call.answer(plain(sdp(audio(OPUS, "a=rtpmap:97 telephone-event/48000", formats="96 97"), ip="10.200.2.2")))
+    assert formats(back) == "0 101", formats(back)
+
+
+KEYPAD = (770, 1336)  # frequencies of digit 5 (ITU-T Q.23)
+
+
+def key(packet):
+    """20 ms of digit 5."""
+    at = range(packet * PACKET, (packet + 1) * PACKET)
+    return [int(6000 * sum(math.sin(2 * math.pi * f * i / 8000) for f in KEYPAD)) for i in at]
+
+
+def is_key(samples):
+    """Both frequencies have nearly all of the energy."""
+    def power(hertz):
+        parts = [sum(v * f(2 * math.pi * hertz * i / 8000) for i, v in enumerate(samples)) for f in (math.cos, math.sin)]
+        return 2 * sum(v * v for v in parts) / (len(samples) * (sum(v * v for v in samples) or 1))
+    low, high = map(power, KEYPAD)
+    return low + high > 0.8 and min(low, high) > 0.3
+
+
+@compat_each("transcoding", DOC + ": digits where one terminal has no telephone events; RFC 4733", [
+    (None, None), ("AES_CM_128_HMAC_SHA1_80", None)], options=PLUGINS)
+def test_digits_without_events(relay, suite_a, suite_b):
+    _, a, b = meet(relay, ("96", "a=rtpmap:96 L16/8000"), "L16/8000", suite_a, suite_b)
+    before = relay.statistics()["totalstatistics"]["digitsheard"]
+    for n in range(5):  # the last is sent three times
+        for _ in range(3 if n == 4 else 1):
+            a.seq += 1
+            end = 0x80 if n == 4 else 0
+            packet = struct.pack("!BBHIIBBH", 0x80, EVENT if n else EVENT | 0x80, a.seq, 160, a.ssrc, 5, 10 | end, 160 * (n + 1))
+            a.sock.sendto(a.tx.protect(packet) if a.tx else packet, a.to)
+    for _ in range(5):
+        heard = hear(b)
+        assert heard.kind == 96 and is_key(struct.unpack("!160h", heard.payload)), vars(heard)
+    for n in range(20):
+        send_back(b, 96, 160, struct.pack("!160h", *(key(n) if n < 5 else [0] * PACKET)))
+    ends = 0
+    while ends < 3:
+        heard = hear(a)
+        if heard.kind == EVENT:
+            assert heard.payload[0] == 5, heard.payload
+            ends += heard.payload[1] >> 7
+    wait_for("two digits", lambda: relay.statistics()["totalstatistics"]["digitsheard"] == before + 2)
+
+
+@compat("transcoding", "RFC 3264 section 8: another codec in mid-call", options=PLUGINS)
+def test_another_codec_in_mid_call(relay):
+    call, a, b = meet(relay, ("9 101",), "G722")
+    round_trip(a, b, G722, 160)
+    for direction in ("sendonly", "sendrecv"):  # on hold and back
+        call.offer(a.sdp(f"a={direction}", formats="0 101"), codec={"transcode": ["G722"]})
+        call.answer(b.sdp(formats="9 101"))
+    round_trip(a, b, G722, 160)
+    call.offer(a.sdp(formats="0 101"))
+    call.answer(b.sdp(formats="0 101"))
+    a.send(PERIOD, PCMU)
+    there = hear(b)
+    while there.ssrc != a.ssrc:  # of the session, on its way
+        there = hear(b)
+    assert there.kind == PCMU and there.payload == PERIOD
+    assert "transcoded" not in call.query()["tags"]["a"]["medias"][0]
+
+
+@compat("transcoding", "xcipher-ng(7), ptime, ptime-reverse")
+def test_packets_are_resized(relay):
+    a, b, call = relay.phone("caller"), relay.phone("callee"), relay.call()
+    told = call.offer(a.sdp("a=ptime:20", formats="0"), ptime=40, ptime_reverse=10).sdp.audio
+    assert told.attr("ptime") == "40", told.attr("ptime")
+    b.told(told)
+    told = call.answer(b.sdp("a=ptime:20", formats="0")).sdp.audio
+    assert told.attr("ptime") == "10", told.attr("ptime")
+    a.told(told)
+    for sender, hearer in ((a, b), (b, a)):  # the first packet passes: its duration is not known yet
+        sender.send(PERIOD, PCMU)
+        hear(hearer)
+    for _ in range(5):
+        a.send(PERIOD, PCMU)
+        a.send(PERIOD, PCMU)
+        assert len(hear(b).payload) == 320
+        b.send(PERIOD, PCMU)
+        assert [len(hear(a).payload) for _ in range(2)] == [80, 80]
