@@ -65,12 +65,15 @@ int geo_add(struct geo_build *b, double lat, double lon)
 int geo_close(struct geo_build *b)
 {
 	uint32_t begin = b->rings ? b->end[b->rings - 1] : 0, n = b->points - begin;
-	const double *first = b->at + 2 * begin, *last = b->at + 2 * (b->points - 1);
 
-	/* GML repeats the first corner at the end. */
-	if (n > 1 && first[0] == last[0] && first[1] == last[1]) {
-		b->points--;
-		n--;
+	if (n > 1) {
+		const double *first = b->at + 2 * begin, *last = b->at + 2 * (b->points - 1);
+
+		/* GML repeats the first corner at the end. */
+		if (first[0] == last[0] && first[1] == last[1]) {
+			b->points--;
+			n--;
+		}
 	}
 	if (n < 3)
 		return -EINVAL;

@@ -29,6 +29,7 @@ struct rig {
 	struct audio_packet out[2];
 	bool spoke;
 	uint32_t ssrc[2], sent; /* sent: packets of this step */
+	uint32_t ssrcs;         /* drawn so far */
 	uint16_t next[2];
 	bool begun[2];
 	uint16_t seq[2];
@@ -95,20 +96,23 @@ static struct audio_type type_of(struct input *in, const struct codec_registry *
 static void settings(struct rig *r, struct input *in, uint32_t id)
 {
 	const struct codec_registry *codecs = r->env.codecs;
+	const struct audio_cfg *before = audio_session_cfg(r->s[id]);
 	struct audio_cfg cfg = {.types = byte(in) % (AUDIO_TYPES + 1),
 		.codec = {.type = AUDIO_NO_TYPE},
 		.events = {.type = AUDIO_NO_TYPE},
 		.cn = {.type = AUDIO_NO_TYPE},
 		.ptime = (uint8_t)(byte(in) % 121),
 		.to = !id,
-		.ssrc = 1 + id + byte(in) % 2 * 16,
+		.ssrc = before->ssrc,
 		.index = word(in),
 		.gate = (uint8_t)(byte(in) % 16),
 		.cname = "f"};
-	const struct audio_cfg *before = audio_session_cfg(r->s[id]);
-	unsigned which = byte(in);
+	unsigned new_ssrc = byte(in) & 1, which = byte(in);
 	struct audio_order *o;
 
+	/* The relay draws a new SSRC at random, so an old one does not return. */
+	if (new_ssrc || !before->ssrc)
+		cfg.ssrc = ++r->ssrcs;
 	for (uint32_t i = 0; i < cfg.types; i++)
 		cfg.type[i] = type_of(in, codecs);
 	if (which & 1) {
