@@ -19,9 +19,9 @@ struct audio_cmd {
 	uint32_t serial; /* serial % audio_thread_config.max is the session's handle */
 	uint32_t worker, rtp_stream, rtcp_stream; /* SET: where its packets leave */
 	struct audio_order *order;                /* SET: the thread becomes its owner */
-	struct audio_session *session;            /* SET: likewise; NULL: it exists */
-	struct audio_play play;                   /* PLAY: the thread gets the clip's reference */
-	uint32_t id;                              /* STOP */
+	struct audio_session *session; /* SET: the thread becomes its owner; NULL: it exists */
+	struct audio_play play;        /* PLAY: the thread gets the clip's reference */
+	uint32_t id;                   /* STOP */
 	struct audio_digit digit[AUDIO_CMD_DIGITS];
 };
 

@@ -26,11 +26,11 @@ static uint32_t frame_of(const struct codec_about *a, uint32_t ptime)
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
 	struct codec_stream *encoder, uint32_t seed)
 {
-	bool anew = !before || before->ssrc != cfg->ssrc;
+	bool restart = !before || before->ssrc != cfg->ssrc;
 
 	t->encoder = encoder;
 	t->cfg = cfg;
-	if (anew) {
+	if (restart) {
 		t->sent = (struct audio_rtcp_tx){0};
 		t->index = cfg->index;
 		t->ts = seed;
@@ -41,7 +41,7 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 		t->n = 0;
 		return;
 	}
-	if (anew || about(t)->rate != t->rate || before->codec.type != cfg->codec.type)
+	if (restart || about(t)->rate != t->rate || before->codec.type != cfg->codec.type)
 		t->marker = true;
 	if (about(t)->rate != t->rate)
 		t->n = 0;

@@ -450,15 +450,15 @@ bool leg_is_plain(
 uint32_t listener_stream(
 	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp)
 {
-	bool behind = !after;
+	bool past = !after;
 
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; c->side[s]->listener && i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
 			if (l && l == after)
-				behind = true;
-			else if (behind && l && l->hears && l->active && l->has_port &&
+				past = true;
+			else if (past && l && l->hears && l->active && l->has_port &&
 				l->hears_side == source && l->hears_media == media &&
 				(l->dir == SDP_DIR_RECVONLY || l->dir == SDP_DIR_SENDRECV))
 				return 1 +

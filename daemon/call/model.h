@@ -79,11 +79,11 @@ struct leg_audio {
 	/* of its packets; without a session, of the next one's. SSRC 0: a new one */
 	uint32_t ssrc;
 	uint64_t index;    /* SRTP index of the first packet */
-	struct str agreed; /* with the terminal, best first; empty: not known */
+	struct str agreed; /* codecs agreed on with the terminal, best first; empty: not known */
 	/* from our last offer to the terminal */
 	struct str theirs; /* of the offerer, without those that the request stripped */
 	struct str told;   /* offered to the terminal */
-	bool engaged;      /* its answer may need transcoding */
+	bool engaged;      /* the terminal's answer may need transcoding */
 	uint32_t bitrate;  /* of packets to the terminal, bits per second; 0: the codec's choice */
 	uint8_t ptime;     /* ms of packets to the terminal; 0: the codec's choice */
 	bool resize;       /* the request chose ptime, for all codecs */

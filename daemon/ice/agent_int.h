@@ -63,7 +63,7 @@ struct early {
 struct selected {
 	bool set, nominated;
 	bool old;    /* under the credentials before the restart */
-	bool prev;   /* as of its pair */
+	bool prev;   /* as pair.prev */
 	bool moved;  /* the peer has moved to a pair of lower priority in this round */
 	bool renews; /* we are lite: the peer goes on with checks, which prove its consent */
 	uint8_t local;
@@ -172,7 +172,8 @@ void ice_round_clear(struct ice_agent *a);
 void ice_update(struct ice_agent *a);
 void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s);
 void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);
-void ice_nominate(struct ice_agent *a); /* as the controlling side, what is ripe */
+void ice_nominate(
+	struct ice_agent *a); /* if controlling: nominates the pairs whose time has come */
 uint64_t ice_nominate_ns(const struct ice_agent *a);
 bool ice_may_expire(const struct ice_agent *a, const struct selected *s);
 void ice_select_lite(struct ice_agent *a); /* both are lite (RFC 8445 8.2) */

@@ -114,7 +114,7 @@ uint32_t media_bundle_find(
 	uint32_t line;
 
 	if (len < (rtcp ? RTCP_FIXED_LEN : RTP_FIXED_LEN))
-		return port; /* it is malformed, and refused for that */
+		return port; /* malformed: the next check refuses it */
 	if (rtcp) {
 		line = line_of(m, port, be32(p + 4), false);
 		return line != MEDIA_NONE ? line : port;

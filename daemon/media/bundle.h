@@ -8,7 +8,7 @@
 #include "proto/rtp_ext.h"
 
 #define MEDIA_BUNDLE_MAX   16 /* streams of a bundle */
-#define MEDIA_BUNDLE_SSRCS 32 /* that are remembered each way; then the oldest are forgotten */
+#define MEDIA_BUNDLE_SSRCS 32 /* remembered per direction; a new one replaces the oldest */
 
 #define BUNDLE_REPORTED UINT64_MAX
 

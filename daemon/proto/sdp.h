@@ -167,8 +167,8 @@ struct sdp_edit {
 	struct endpoint addr;      /* for every c= line, except for m-lines that are kept */
 	bool replace_origin;       /* o= address */
 	struct str origin_user;    /* s = NULL: unchanged */
-	struct str origin_version; /* likewise */
-	struct str session_name;   /* likewise */
+	struct str origin_version; /* s = NULL: unchanged */
+	struct str session_name;   /* s = NULL: unchanged */
 	bool keep_zero_conn;       /* write hold by address (sdp_media.hold) as 0.0.0.0 or :: */
 	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
 	bool remove_dtls;          /* a=fingerprint, setup, tls-id, dtls-id, SDP_PREAUTH... */

@@ -42,7 +42,7 @@ struct web_viewer {        /* a client with the page */
 	bool wants_history, gone_shown;
 	uint32_t seconds;  /* time of its connection */
 	uint64_t shown_ns; /* time of the last snapshot */
-	char *look;        /* the request for the next one */
+	char *look;        /* the request for the next snapshot */
 	size_t look_len;
 	char *ending; /* Call-ID of the call that it wants to end */
 };
