@@ -251,6 +251,8 @@ static void decode(struct audio_session *s, struct audio_session *to, const stru
 		return;
 	}
 	s->stats.decoded++;
+	if (a->can & CODEC_REQUESTS && s->cfg.codec.entry == t->entry && s->tx.encoder)
+		audio_tx_mode(&s->tx, codec_stream_requested(c));
 	if (n && a->channels == 1 && audio_dtmf_makes_events(s, to))
 		audio_dtmf_listen(s, to, s->env->pcm, n, a->rate, d->now_ns);
 	if (n)

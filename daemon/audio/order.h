@@ -15,9 +15,10 @@ struct audio_order {
 	struct codec_stream *encoder;              /* NULL: as for a decoder */
 };
 
-/* Whether the decoder, or the encoder, of a can be used for b. */
+/* Whether the decoder of a can be used for b. */
 bool audio_type_same(const struct audio_type *a, const struct audio_type *b);
-bool audio_encoder_same(const struct audio_cfg *a, const struct audio_cfg *b);
+/* The wish about the encoder in these settings, without a mode. */
+struct xcipher_codec_wish audio_encoder_wish(const struct audio_cfg *cfg);
 
 /* Opens the codecs of cfg, except those that "before" has, too. before: the present settings, or
  * NULL. The caller owns *out. 0; -EINVAL: the settings do not fit the registry, or a codec refuses

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audio/order.h"
 #include "proto/rtp.h"
 
 static const struct codec_about *about(const struct audio_tx *t)
@@ -28,6 +29,8 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 {
 	bool restart = !before || before->ssrc != cfg->ssrc;
 
+	if (encoder != t->encoder)
+		t->mode = -ENOENT;
 	t->encoder = encoder;
 	t->cfg = cfg;
 	if (restart) {
@@ -102,6 +105,19 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 		return;
 	memcpy(p->bytes + RTP_FIXED_LEN, d->payload, d->len);
 	end(t, p, d->len, d->ts);
+}
+
+void audio_tx_mode(struct audio_tx *t, int mode)
+{
+	struct xcipher_codec_wish wish = audio_encoder_wish(t->cfg);
+
+	if (mode == t->mode || (mode < 0 && mode != -ENOENT))
+		return;
+	wish.has_mode = mode >= 0;
+	wish.mode = mode >= 0 ? (uint8_t)mode : 0;
+	/* If the codec cannot change its mode, later requests for this mode are not tried. */
+	(void)codec_stream_adapt(t->encoder, &wish);
+	t->mode = mode;
 }
 
 /* --- Encoding --------------------------------------------------------------------------------- */
