@@ -58,8 +58,5 @@ bool audio_thread_event(struct audio_thread *t, struct audio_event *out);
 /* Any thread. Copies the counters of a session. */
 void audio_thread_stats(const struct audio_thread *t, uint32_t handle, struct audio_stats *out);
 struct audio_thread_counts audio_thread_counts(const struct audio_thread *t);
-/* Runs one round without waiting, if the thread was not started (tests). Returns whether it did
- * anything. */
-bool audio_thread_round(struct audio_thread *t, uint64_t now_ns);
 
 #endif

@@ -85,9 +85,8 @@ struct offload_dests {
 	uint32_t n, hearers;
 };
 
-/* The kinds of packets that the context receives and sends. */
+/* The kind of packets that the context receives. */
 enum off_kind offload_rx(const struct off_site *site, uint32_t ctx);
-enum off_kind offload_tx(const struct off_site *site, uint32_t ctx);
 /* The stream that sends packets received by this one, or MEDIA_NONE. */
 uint32_t offload_target(const struct media_stream_cfg *c);
 /* Whether packets of the stream may stay in the kernel, and how. look: its present state. *out is

@@ -369,7 +369,8 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 		out->last_packet_ns = b->last_packet_ns;
 }
 
-const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
+/* others: of its RTP stream; theirs: of the other side's. */
+static const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N])
 {
 	/* A ZRTP exchange may continue while media are in the clear. */

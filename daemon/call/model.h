@@ -361,10 +361,8 @@ static inline enum sdp_proto leg_profile(const struct leg *l)
 	return sdp_proto_is_rtp(l->proto) ? l->proto : l->rtp_proto;
 }
 /* The keying of its media: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if
- * none is known. others: of its RTP stream; theirs: of the other side's. */
-const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
-	const uint64_t theirs[MEDIA_OTHERS_N]);
-/* The same, with the counters of the leg in the call and of its peer's. */
+ * none is known. Reads the
+ * counters of its RTP stream and of its peer's. */
 const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
 /* The terminals of a leg and of its peer have both sent packets of the same other protocol. */

@@ -143,8 +143,6 @@ struct ice_agent {
 void ice_draw(struct ice_agent *a, void *out, size_t len);
 /* Time from now on, randomised by +-20 %. */
 uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns);
-/* Letters and digits, '+' and '/': the ice-chars of RFC 8839 5.4. */
-void ice_draw_text(struct ice_agent *a, char *out, size_t len);
 void ice_new_credentials(struct ice_agent *a);
 uint32_t ice_hash(const void *p, size_t len);
 

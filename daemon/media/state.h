@@ -269,7 +269,7 @@ struct note {
 	bool bundle;          /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
 	uint8_t kind;         /* if other: enum pkt_kind */
 	uint32_t copy_of;     /* job of the packet itself; MEDIA_NONE: this is it */
-	uint32_t named;       /* if bundle: media_bundle_named() of the packet itself */
+	uint32_t named;       /* if bundle: m-lines that the packet itself names, a bit each */
 };
 
 /* Estimated index of an SSRC without state, in bursts not completed yet. Scratch. */

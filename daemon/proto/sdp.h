@@ -54,7 +54,6 @@ enum sdp_proto {         /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
 };
 const char *sdp_proto_name(enum sdp_proto p);   /* "" for SDP_PROTO_OTHER */
 enum sdp_proto sdp_proto_find(struct str name); /* of RTP only; case-insensitive */
-enum sdp_proto sdp_proto_of(struct str name);   /* of any m= line; case-insensitive */
 bool sdp_proto_is_rtp(enum sdp_proto p);
 bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams other than RTP */
 /* Whether our ports relay it: RTP, or other datagrams. */

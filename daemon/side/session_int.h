@@ -109,8 +109,6 @@ uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
 
-struct session_said session_zrtp_said(const struct session *s);
-
 /* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);
 void session_party_leave(struct session *s);

@@ -112,7 +112,6 @@ int web_http_complete(struct web_client *c);
 int web_http_refuse(struct web_client *c, int status, const char *why);
 /* Checks "Host" and "Origin": NULL, or why the request is refused. */
 const char *web_http_stranger(struct web_client *c);
-bool web_may_ask(struct web_client *c);
 bool web_may_command(struct web_client *c);
 bool web_may_view(struct web_client *c);
 
