@@ -35,7 +35,7 @@ struct amr_params {
 };
 
 struct amr_frame {
-	uint8_t bytes[AMR_FRAME_BYTES]; /* as the library wants it */
+	uint8_t bytes[AMR_FRAME_BYTES]; /* in the library's format */
 };
 
 /* --- fmtp (section 8) ------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct seen {
 	u32 packets; /* more than one if coalesced (GSO, GRO) */
 	u32 bytes;   /* of payload */
 	u8 action;   /* NFX_ACTION_*, once it is decided */
-	enum kind kind; /* likewise */
+	enum kind kind; /* valid once action is decided */
 };
 
 static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The kernel module (included by the Makefile). It is built in a copy, since a kernel's build writes beside the sources. The running
-# kernel is taken if it has headers here, else the newest that has; KERNEL=VERSION says another.
+# The kernel module (included by the Makefile). It is built in a copy, because a kernel's build writes into the folder of the sources.
+# It is for the running kernel if its headers are installed, else for the newest kernel with headers. KERNEL=VERSION selects another.
 KERNEL     ?= $(shell { [ -e /lib/modules/$$(uname -r)/build ] && uname -r; } || ls -d /lib/modules/*/build 2>/dev/null | sort -V | tail -1 | cut -d/ -f4)
 KMOD_BUILD := $(BUILD)/kernel-module/$(KERNEL)
 

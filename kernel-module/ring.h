@@ -41,7 +41,7 @@ struct nfx_ring {
 	atomic_t armed;
 	struct hrtimer timer;
 
-	struct mutex bells; /* one bell at a time */
+	struct mutex bells; /* held while a bell is processed, so that only one is at a time */
 	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early */
 
 	/* Opening and closing only. */

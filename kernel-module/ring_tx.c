@@ -110,7 +110,8 @@ static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32
 	return check ? check : CSUM_MANGLED_0;
 }
 
-/* As for a socket's packets: a whole one to a device that computes checksums, without IPsec. */
+/* Whether the device computes the checksum. Not if the packet is fragmented or encrypted by IPsec:
+ * Linux decides so for packets of sockets. */
 static bool device_sums(const struct dst_entry *dst, u16 family, u32 udp_len)
 {
 	netdev_features_t able = NETIF_F_HW_CSUM;

@@ -101,7 +101,7 @@ struct xc_ends {
 struct xc_message {
 	xc_in base;
 	xc_lanes off;  /* offset of each packet from base */
-	xc_lanes word; /* behind the message */
+	xc_lanes word; /* after the message */
 	xc_lanes s[5], outer[5];
 };
 

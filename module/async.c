@@ -411,7 +411,7 @@ static bool loosen(struct slot *s, const struct wire_reply *reply)
 {
 	char cookie[COOKIE_LEN], *buf, *block;
 	struct context *c = &s->c;
-	size_t behind = s->block_len - c->job.len;
+	size_t after = s->block_len - c->job.len;
 	int n;
 
 	if (!c->policy.emergency || c->retried || !reply || reply->result != WIRE_ERROR)
@@ -420,10 +420,10 @@ static bool loosen(struct slot *s, const struct wire_reply *reply)
 	snprintf(cookie, sizeof(cookie), "%s_%x_%x", A->start, (unsigned)(s - A->slot),
 		s->generation + 1);
 	n = buf ? call_loosen(c, reply, buf, WIRE_MAX, cookie) : 0;
-	block = n > 0 ? shm_malloc((size_t)n + behind) : NULL;
+	block = n > 0 ? shm_malloc((size_t)n + after) : NULL;
 	if (block) {
 		memcpy(block, buf, (size_t)n);
-		memcpy(block + n, s->block + c->job.len, behind);
+		memcpy(block + n, s->block + c->job.len, after);
 		c->call_id.s = block + n;
 		c->from_tag.s = c->call_id.s + c->call_id.len;
 		c->to_tag.s = c->from_tag.s + c->from_tag.len;
@@ -431,7 +431,7 @@ static bool loosen(struct slot *s, const struct wire_reply *reply)
 		wire_wipe(s->block, s->block_len);
 		shm_free(s->block);
 		s->block = block;
-		s->block_len = (size_t)n + behind;
+		s->block_len = (size_t)n + after;
 		s->generation++;
 		strcpy(c->job.cookie, cookie);
 		c->job.msg = block;

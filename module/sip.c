@@ -43,16 +43,16 @@ static struct text sdp_of(struct sip_msg *msg)
 }
 
 /* The body up to that part, or after it. */
-static struct text around(struct sip_msg *msg, struct text part, bool behind)
+static struct text around(struct sip_msg *msg, struct text part, bool after)
 {
 	char *body = get_body(msg), *end = msg->buf + msg->len;
 
 	if (!body || body >= end)
 		return (struct text){NULL, 0};
 	if (!part.len)
-		return behind ? (struct text){NULL, 0} : (struct text){body, (size_t)(end - body)};
-	return behind ? (struct text){part.s + part.len, (size_t)(end - part.s) - part.len}
-		      : (struct text){body, (size_t)(part.s - body)};
+		return after ? (struct text){NULL, 0} : (struct text){body, (size_t)(end - body)};
+	return after ? (struct text){part.s + part.len, (size_t)(end - part.s) - part.len}
+		     : (struct text){body, (size_t)(part.s - body)};
 }
 
 /* Also finds SDP that Kamailio's parser misses, and treats malformed messages as if they had SDP:
@@ -214,7 +214,7 @@ int sip_replace_body(struct sip_msg *msg, struct text sdp)
 		return -1;
 	at = replaced(msg, old);
 	if (at && (size_t)at->len < sdp.len)
-		return -1; /* it is in shared memory, as long as the message */
+		return -1; /* it stays in shared memory as long as the message */
 	if (at) {
 		memcpy(at->u.value, sdp.s, sdp.len);
 		at->len = (int)sdp.len;

@@ -75,8 +75,8 @@ struct wire_reply {
 	char reason[WIRE_REASON];   /* printable */
 	char warning[WIRE_WARNING]; /* printable */
 	struct text sdp;
-	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: of these tags */
-	struct wire_sas from_sas, to_sas;                    /* likewise, of ZRTP */
+	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: suites of these tags */
+	struct wire_sas from_sas, to_sas;                    /* query: SAS of these tags (ZRTP) */
 	struct text json;                                    /* query: everything, for the script */
 	void *pool;
 };

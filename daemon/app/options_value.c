@@ -79,7 +79,7 @@ static const char *set_interface(struct options *o, struct str text)
 		return "one address of this machine (not any, not multicast): it is written into SDP";
 	l.advertised = l.addr;
 	if (advertised.s && endpoint_parse_addr(&l.advertised, advertised))
-		return "an IPv4 or IPv6 address behind the '!'";
+		return "an IPv4 or IPv6 address after the '!'";
 	if (l.advertised.family != l.addr.family)
 		return "an advertised address of the same family";
 	o->local[o->locals++] = l;

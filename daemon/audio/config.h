@@ -42,7 +42,7 @@ struct audio_cfg {
 	bool dtx;         /* send nothing in silence, if the codec can */
 	uint32_t bitrate; /* 0: the codec's choice */
 	uint32_t to;      /* session that gets the terminal's audio; AUDIO_NONE: none */
-	uint32_t ssrc;    /* of what is sent to it; never 0 */
+	uint32_t ssrc;    /* of packets to the terminal; never 0 */
 	uint64_t
 		index; /* SRTP index of the first packet: its low 16 bits are the sequence number */
 	char cname[24];      /* of our RTCP */

@@ -27,11 +27,11 @@ struct audio_events {
 	uint32_t clock;   /* of durations, Hz */
 	uint32_t stream;  /* of timestamps, Hz: that of the codec */
 	uint32_t total;   /* of the event, in units of the clock; 0: none is being sent */
-	uint32_t done;    /* units sent, */
-	uint32_t segment; /* and those of earlier segments (RFC 4733 2.5.1.3) */
+	uint32_t done;    /* units of the segment that were sent */
+	uint32_t segment; /* units of all earlier segments (RFC 4733 2.5.1.3) */
 	uint32_t ts;      /* of the segment, in units of the stream */
 	uint32_t pause;   /* units left of the pause after an event */
-	bool begun;       /* its first packet was sent */
+	bool begun;       /* the first packet of the event was sent */
 };
 
 enum audio_events_do {

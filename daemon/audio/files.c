@@ -27,7 +27,7 @@ struct entry {
 	bool taken; /* DONE: its result was given out; the next request checks the file */
 	struct audio_clip *clip; /* a reference, or NULL */
 	struct stat was;         /* the file that clip was read from */
-	uint64_t used;           /* count of requests when it was last asked for */
+	uint64_t used;           /* number of the last request for it */
 };
 
 struct audio_files {

@@ -11,9 +11,10 @@
 #define CONCEAL_MS 120u /* longest gap to conceal; a longer one is a pause */
 #define PAUSE_S    10u  /* longest pause; a larger step of timestamps begins a new timeline */
 #define NOISE_MS   20u
-#define AHEAD_NS   (2 * SECOND)       /* a network may hold back so much audio */
-#define LEAST_NS   1000000u           /* what a packet counts at least */
-#define COUNTED_NS (SECOND / 16 * 15) /* of a second: a terminal's clock may be fast */
+#define AHEAD_NS   (2 * SECOND) /* audio that a network may hold back and deliver at once */
+#define LEAST_NS   1000000u     /* each packet counts as at least this much audio */
+#define COUNTED_NS \
+	(SECOND / 16 * 15) /* a second of audio counts as this: a terminal's clock may be fast */
 
 struct said {
 	struct rtp_hdr h;
@@ -250,6 +251,8 @@ static void decode(struct audio_session *s, struct audio_session *to, const stru
 		return;
 	}
 	s->stats.decoded++;
+	if (a->can & CODEC_REQUESTS && s->cfg.codec.entry == t->entry && s->tx.encoder)
+		audio_tx_mode(&s->tx, codec_stream_requested(c));
 	if (n && a->channels == 1 && audio_dtmf_makes_events(s, to))
 		audio_dtmf_listen(s, to, s->env->pcm, n, a->rate, d->now_ns);
 	if (n)
@@ -274,7 +277,7 @@ static void hear_codec(struct audio_session *s, struct audio_session *to, const 
 		s->cfg.gate & (AUDIO_GATE_MEDIA | AUDIO_GATE_DROP))
 		return;
 	to->tx.t_ns = audio_real(s, d->now_ns);
-	/* Audio in addition to an event: the other hears the tone. */
+	/* The terminal sends audio during an event, which the other one gets as a tone. */
 	if (s->rx.event.as_tone && s->rx.placed && s->rx.clock == t->clock &&
 		(int32_t)(d->h.ts - s->rx.expected) < 0)
 		return;

@@ -11,11 +11,19 @@ bool audio_type_same(const struct audio_type *a, const struct audio_type *b)
 		a->fmtp_len == b->fmtp_len && memcmp(a->fmtp, b->fmtp, a->fmtp_len) == 0;
 }
 
-bool audio_encoder_same(const struct audio_cfg *a, const struct audio_cfg *b)
+/* Whether the encoder of a can be used for b. */
+static bool audio_encoder_same(const struct audio_cfg *a, const struct audio_cfg *b)
 {
 	return (a->codec.type == AUDIO_NO_TYPE) == (b->codec.type == AUDIO_NO_TYPE) &&
 		audio_type_same(&a->codec, &b->codec) && a->dtx == b->dtx &&
 		a->bitrate == b->bitrate;
+}
+
+struct xcipher_codec_wish audio_encoder_wish(const struct audio_cfg *cfg)
+{
+	return (struct xcipher_codec_wish){.size = sizeof(struct xcipher_codec_wish),
+		.bitrate = cfg->bitrate,
+		.dtx = cfg->dtx};
 }
 
 static int open_codec(struct codec_stream **out, const struct codec_registry *r,
@@ -24,7 +32,7 @@ static int open_codec(struct codec_stream **out, const struct codec_registry *r,
 	struct codec_stream_cfg c = {.can = can,
 		.fmtp = t->fmtp,
 		.fmtp_len = t->fmtp_len,
-		.wish = {.size = sizeof(c.wish), .bitrate = cfg->bitrate, .dtx = cfg->dtx}};
+		.wish = audio_encoder_wish(cfg)};
 
 	if (t->entry >= r->entries || t->fmtp_len > AUDIO_FMTP || !t->clock)
 		return -EINVAL;

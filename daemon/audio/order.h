@@ -12,16 +12,17 @@
 struct audio_order {
 	struct audio_cfg cfg;
 	struct codec_stream *decoder[AUDIO_TYPES]; /* NULL: keep the present one, or none needed */
-	struct codec_stream *encoder;              /* likewise */
+	struct codec_stream *encoder;              /* NULL: as for a decoder */
 };
 
-/* Whether the decoder, or the encoder, of a can be used for b. */
+/* Whether the decoder of a can be used for b. */
 bool audio_type_same(const struct audio_type *a, const struct audio_type *b);
-bool audio_encoder_same(const struct audio_cfg *a, const struct audio_cfg *b);
+/* The wish about the encoder in these settings, without a mode. */
+struct xcipher_codec_wish audio_encoder_wish(const struct audio_cfg *cfg);
 
-/* Opens the codecs of cfg that differ from before: the present settings, or NULL. The caller owns
- * *out. 0; -EINVAL: the settings do not fit the registry, or a codec refuses its fmtp; -ENOMEM;
- * -ENOTSUP. */
+/* Opens the codecs of cfg, except those that "before" has, too. before: the present settings, or
+ * NULL. The caller owns *out. 0; -EINVAL: the settings do not fit the registry, or a codec refuses
+ * its fmtp; -ENOMEM; -ENOTSUP. */
 int audio_order_create(struct audio_order **out, const struct codec_registry *r,
 	const struct audio_cfg *cfg, const struct audio_cfg *before);
 /* Closes the codecs that are still in it. NULL is fine. */

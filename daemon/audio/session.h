@@ -80,7 +80,7 @@ int audio_session_digits(
 void audio_session_ended(struct audio_session *s, struct audio_ended *out);
 /* Digits heard since the last time it was asked; of more than eight the first. */
 void audio_session_heard(struct audio_session *s, struct audio_heard *out);
-/* Its last RTCP packet. */
+/* Sends the session's last RTCP packet. */
 void audio_session_bye(struct audio_session *s, uint64_t now_ns);
 const struct audio_stats *audio_session_stats(const struct audio_session *s);
 /* Whether the process of an isolated codec has failed too often. True only once. */

@@ -17,24 +17,24 @@ struct audio_rx {
 	bool heard;        /* ssrc is valid */
 	bool placed;       /* expected is valid */
 	bool cn;           /* the terminal sent CN: noise is generated for the other one */
-	uint32_t ssrc;     /* its own */
+	uint32_t ssrc;     /* of the terminal's packets */
 	uint32_t lost;     /* lost packets that were not concealed yet */
-	uint32_t expected; /* timestamp of the next packet, */
-	uint32_t clock;    /* in units of this clock, in Hz */
-	uint32_t step;     /* timestamp units of the last packet */
-	uint64_t last_ns;  /* when it was heard */
+	uint32_t expected; /* timestamp of the next packet */
+	uint32_t clock;    /* rate of that timestamp, Hz */
+	uint32_t step;     /* length of the last packet in timestamp units */
+	uint64_t last_ns;  /* when the last packet arrived */
 	uint64_t noise_ns; /* when the next noise is due */
-	uint64_t until_ns; /* what was heard lasts until then, as time passes */
+	uint64_t until_ns; /* the audio that arrived so far would play until then */
 	struct {
 		bool known;
-		uint32_t ts;    /* of the terminal's event, */
-		uint32_t to_ts; /* and as it is sent on */
-		bool as_tone;   /* it is sent on as a tone, */
-		uint32_t done;  /* of which so many units of its clock were given */
+		uint32_t ts;    /* timestamp of the terminal's event */
+		uint32_t to_ts; /* timestamp that the event is sent on with */
+		bool as_tone;   /* the event is sent on as a tone */
+		uint32_t done;  /* length of the tone given so far, in units of its clock */
 	} event;
 	struct tone_out tone;  /* of that event */
-	struct tones_in tones; /* listens for digits, */
-	uint32_t tones_rate;   /* at this rate; 0: it does not */
+	struct tones_in tones; /* detects digits in the audio */
+	uint32_t tones_rate;   /* rate of that audio, Hz; 0: digits are not detected */
 	struct noise noise;
 	struct audio_rate rate;
 };

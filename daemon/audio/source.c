@@ -11,11 +11,6 @@
 
 enum { CHUNK = 480 }; /* samples mixed at a time */
 
-void audio_source_init(struct audio_source *s)
-{
-	memset(s, 0, sizeof(*s));
-}
-
 void audio_source_fini(struct audio_source *s)
 {
 	for (uint32_t i = 0; i < AUDIO_PLAYS; i++)

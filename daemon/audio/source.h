@@ -32,7 +32,6 @@ struct audio_ended {
 	uint32_t id[AUDIO_PLAYS];
 };
 
-void audio_source_init(struct audio_source *s);
 /* Releases the references to clips. */
 void audio_source_fini(struct audio_source *s);
 /* Begins a play, and takes the clip's reference on success. A play that does not mix ends earlier

@@ -293,7 +293,7 @@ static void wake(int fd)
 		(void)!write(fd, &one, sizeof(one));
 }
 
-bool audio_thread_round(struct audio_thread *t, uint64_t now_ns)
+static bool audio_thread_round(struct audio_thread *t, uint64_t now_ns)
 {
 	bool any = commands(t, now_ns);
 

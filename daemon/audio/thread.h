@@ -19,9 +19,9 @@ struct audio_cmd {
 	uint32_t serial; /* serial % audio_thread_config.max is the session's handle */
 	uint32_t worker, rtp_stream, rtcp_stream; /* SET: where its packets leave */
 	struct audio_order *order;                /* SET: the thread becomes its owner */
-	struct audio_session *session;            /* SET: likewise; NULL: it exists */
-	struct audio_play play;                   /* PLAY: the thread gets the clip's reference */
-	uint32_t id;                              /* STOP */
+	struct audio_session *session; /* SET: the thread becomes its owner; NULL: it exists */
+	struct audio_play play;        /* PLAY: the thread gets the clip's reference */
+	uint32_t id;                   /* STOP */
 	struct audio_digit digit[AUDIO_CMD_DIGITS];
 };
 
@@ -58,8 +58,5 @@ bool audio_thread_event(struct audio_thread *t, struct audio_event *out);
 /* Any thread. Copies the counters of a session. */
 void audio_thread_stats(const struct audio_thread *t, uint32_t handle, struct audio_stats *out);
 struct audio_thread_counts audio_thread_counts(const struct audio_thread *t);
-/* Runs one round without waiting, if the thread was not started (tests). Returns whether it did
- * anything. */
-bool audio_thread_round(struct audio_thread *t, uint64_t now_ns);
 
 #endif

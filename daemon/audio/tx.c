@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audio/order.h"
 #include "proto/rtp.h"
 
 static const struct codec_about *about(const struct audio_tx *t)
@@ -26,11 +27,13 @@ static uint32_t frame_of(const struct codec_about *a, uint32_t ptime)
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
 	struct codec_stream *encoder, uint32_t seed)
 {
-	bool anew = !before || before->ssrc != cfg->ssrc;
+	bool restart = !before || before->ssrc != cfg->ssrc;
 
+	if (encoder != t->encoder)
+		t->mode = -ENOENT;
 	t->encoder = encoder;
 	t->cfg = cfg;
-	if (anew) {
+	if (restart) {
 		t->sent = (struct audio_rtcp_tx){0};
 		t->index = cfg->index;
 		t->ts = seed;
@@ -41,7 +44,7 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 		t->n = 0;
 		return;
 	}
-	if (anew || about(t)->rate != t->rate || before->codec.type != cfg->codec.type)
+	if (restart || about(t)->rate != t->rate || before->codec.type != cfg->codec.type)
 		t->marker = true;
 	if (about(t)->rate != t->rate)
 		t->n = 0;
@@ -102,6 +105,19 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 		return;
 	memcpy(p->bytes + RTP_FIXED_LEN, d->payload, d->len);
 	end(t, p, d->len, d->ts);
+}
+
+void audio_tx_mode(struct audio_tx *t, int mode)
+{
+	struct xcipher_codec_wish wish = audio_encoder_wish(t->cfg);
+
+	if (mode == t->mode || (mode < 0 && mode != -ENOENT))
+		return;
+	wish.has_mode = mode >= 0;
+	wish.mode = mode >= 0 ? (uint8_t)mode : 0;
+	/* If the codec cannot change its mode, later requests for this mode are not tried. */
+	(void)codec_stream_adapt(t->encoder, &wish);
+	t->mode = mode;
 }
 
 /* --- Encoding --------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct audio_tx {
 	uint64_t t_ns;                /* arrival of the packet that causes the next ones */
 	bool marker;                  /* the next packet of audio begins a talkspurt */
 	bool broke;                   /* the encoder's process failed too often */
+	int mode; /* that the encoder uses as requested; -ENOENT: its own choice */
 	struct audio_rtcp_tx sent;
 	uint32_t n; /* samples in fifo, mono */
 	int16_t fifo[TX_FIFO];
@@ -32,6 +33,9 @@ struct audio_tx {
  * first timestamp, if the SSRC is new. */
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
 	struct codec_stream *encoder, uint32_t seed);
+/* The terminal requests a mode of the encoder's codec, such as AMR's CMR (RFC 4867 4.3.1), or
+ * withdraws its request with -ENOENT. */
+void audio_tx_mode(struct audio_tx *t, int mode);
 /* Adds n mono samples at tx.rate, at most AUDIO_PCM, and sends all complete packets. */
 void audio_tx_pcm(struct audio_tx *t, const int16_t *pcm, uint32_t n);
 /* Skips samples of silence: completes the packet in progress and advances the timestamp. */

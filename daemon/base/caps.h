@@ -20,7 +20,7 @@ uint64_t caps_here(uint64_t want);
 
 /* 0 or -errno. */
 int caps_get(uint64_t *permitted, uint64_t *inheritable);
-/* effective becomes permitted. 0 or -errno. */
+/* Sets the effective set to the permitted one, too. 0 or -errno. */
 int caps_set(uint64_t permitted, uint64_t inheritable);
 /* Removes all capabilities but keep from every set of this thread; threads that it creates later
  * inherit this. Needs CAP_SETPCAP to reduce the bounding set. 0 or -errno. */

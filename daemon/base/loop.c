@@ -108,7 +108,7 @@ void loop_io_remove(struct loop_io *io)
 /* --- Timers ----------------------------------------------------------------------------------- */
 
 /* Saturates: a timer beyond the clock's range never fires, rather than at once. */
-static uint64_t behind(uint64_t now, uint64_t after_ns)
+static uint64_t later(uint64_t now, uint64_t after_ns)
 {
 	return after_ns < UINT64_MAX - now ? now + after_ns : UINT64_MAX;
 }
@@ -125,7 +125,7 @@ int loop_timer_add(struct loop *l, struct loop_timer **out, uint64_t after_ns, u
 		.prev = &l->timer,
 		.fn = fn,
 		.arg = arg,
-		.due_ns = behind(clock_mono_ns(), after_ns),
+		.due_ns = later(clock_mono_ns(), after_ns),
 		.period_ns = period_ns};
 	if (l->timer)
 		l->timer->prev = &t->next;
@@ -189,9 +189,9 @@ static void timers_serve(struct loop *l)
 		void *arg = t->arg;
 
 		if (t->period_ns) {
-			t->due_ns = behind(t->due_ns, t->period_ns);
+			t->due_ns = later(t->due_ns, t->period_ns);
 			if (t->due_ns <= now)
-				t->due_ns = behind(now, t->period_ns);
+				t->due_ns = later(now, t->period_ns);
 		} else {
 			loop_timer_remove(t);
 		}

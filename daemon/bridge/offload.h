@@ -70,7 +70,7 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 
 struct offload_usage {
 	uint32_t streams; /* that the kernel relays now */
-	uint64_t packets; /* it relayed so far, as of the last tick */
+	uint64_t packets; /* relayed by the kernel until the last tick */
 	uint64_t moves;   /* to the kernel and back */
 };
 void offload_usage(struct offload *o, uint64_t now_ns, struct offload_usage *out);

@@ -24,7 +24,8 @@ enum off_kind offload_rx(const struct off_site *site, uint32_t ctx)
 	return c->rename && kind == PLAIN ? CIPHERED : kind;
 }
 
-enum off_kind offload_tx(const struct off_site *site, uint32_t ctx)
+/* The kind of packets that the context sends. */
+static enum off_kind offload_tx(const struct off_site *site, uint32_t ctx)
 {
 	return site->sent->has_ctx[ctx] ? kind_of(&site->sent->ctx[ctx].tx) : CIPHERED;
 }

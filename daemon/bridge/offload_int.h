@@ -20,7 +20,7 @@ struct off_stream {
 	uint8_t where; /* enum off_where */
 	uint8_t returns;
 	bool touched, based; /* the kernel may have counted packets; base is valid */
-	bool late;           /* it returned: read its counters again */
+	bool late;           /* returned from the kernel: read its counters again */
 	uint32_t from;       /* stream whose RTP leaves here, or MEDIA_NONE */
 	/* Listeners among its destinations. For a listener: counters since it joined, and before.
 	 */
@@ -31,7 +31,7 @@ struct off_stream {
 	uint64_t base_packets, base_bytes, base_strangers;
 	/* counted by kernel modules that were unloaded */
 	uint64_t before_packets, before_bytes, before_strangers;
-	bool silent;  /* as the kernel reported it */
+	bool silent;  /* the kernel reported that no packets arrive */
 	bool stirred; /* an event was received: look at it again */
 	struct steer_relayed seen;
 	/* Passed-through SRTP: only the kernel sees the sequence numbers. */
@@ -61,7 +61,7 @@ struct offload {
 	bool told;    /* the kernel reports silence and other sources itself */
 	bool gone;    /* the kernel module is not loaded at present */
 	bool asking;  /* commands to relay were sent to workers, and their result is unknown */
-	bool stirred; /* some stream is */
+	bool stirred; /* some stream has "stirred" set */
 	/* time of the last reading of counters, monotonic and CLOCK_REALTIME */
 	uint64_t dumped_ns, real_ns;
 	uint64_t gone_packets, moves; /* of released streams */
@@ -85,9 +85,8 @@ struct offload_dests {
 	uint32_t n, hearers;
 };
 
-/* The kinds of packets that the context receives and sends. */
+/* The kind of packets that the context receives. */
 enum off_kind offload_rx(const struct off_site *site, uint32_t ctx);
-enum off_kind offload_tx(const struct off_site *site, uint32_t ctx);
 /* The stream that sends packets received by this one, or MEDIA_NONE. */
 uint32_t offload_target(const struct media_stream_cfg *c);
 /* Whether packets of the stream may stay in the kernel, and how. look: its present state. *out is

@@ -294,14 +294,14 @@ static const struct leg *owner_of(const struct side *s, const struct leg *l)
  */
 static uint32_t next_of(const struct side *s, const struct leg *owner, const struct leg *after)
 {
-	bool behind = !after;
+	bool past = !after;
 
 	for (uint32_t i = 0; i < s->legs; i++) {
 		const struct leg *l = s->leg[i];
 
-		if (behind && l && l->active && l->has_port && owner_of(s, l) == owner)
+		if (past && l && l->active && l->has_port && owner_of(s, l) == owner)
 			return l->port.rtp_stream + 1;
-		behind |= l == after;
+		past |= l == after;
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 struct call_policy { /* set by the operator; constant after start */
 	struct sdes_policy sdes;
 	struct mikey_host *mikey;      /* must outlive the calls; NULL: MIKEY is off */
-	struct zrtp_store *zrtp_store; /* likewise; NULL: no retained secrets */
+	struct zrtp_store *zrtp_store; /* must outlive the calls; NULL: no retained secrets */
 	enum zrtp_policy zrtp;
 	enum media_learning learning;
 	bool strict_source;
@@ -168,7 +168,7 @@ struct calls_counters {
 	uint64_t digits;          /* heard by audio sessions */
 	uint64_t streams;         /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
-	/* likewise, passed through under the terminals' own keys */
+	/* media of one side in use, passed through under the terminals' own keys */
 	uint64_t passed;
 	struct call_codec_pair transcoded[CALL_CODEC_PAIRS];
 	struct calls_ended ended;

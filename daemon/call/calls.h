@@ -42,7 +42,7 @@ struct calls {
 	void *timeout_arg;
 	struct trace trace;
 	struct session_place *session_place; /* by handle; NULL: there are no sessions */
-	struct session_place *audio_place;   /* likewise of audio sessions */
+	struct session_place *audio_place;   /* of audio sessions; NULL: there are none */
 	void (*session_notice)(void *arg, const struct call_session_notice *n);
 	void *session_notice_arg;
 	void (*handover)(void *arg, const struct call_handover *h);

@@ -302,7 +302,8 @@ static bool has_others(const struct call *c, uint8_t of, uint8_t branch, bool se
 	return false;
 }
 
-uint8_t dialog_next(const struct call *c, uint8_t side)
+/* The side that gets the media of `side` after its peer is gone; SIDE_NONE: none. */
+static uint8_t dialog_next(const struct call *c, uint8_t side)
 {
 	uint8_t next = SIDE_NONE;
 

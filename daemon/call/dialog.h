@@ -82,7 +82,5 @@ enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struc
 /* Marks these sides as gone. A side that exchanged media with them switches to another branch, or
  * to none. */
 void dialog_end_sides(struct call *c, uint32_t sides);
-/* The side that gets the media of `side` after its peer is gone; SIDE_NONE: none. */
-uint8_t dialog_next(const struct call *c, uint8_t side);
 
 #endif

@@ -32,7 +32,9 @@ uint32_t law_convert(const struct leg *l, const struct leg *peer)
 	return convert(l->law, peer->law);
 }
 
-int law_pair(const struct call *c, const struct side *s, uint32_t media)
+/* The conversion of packets from this m-line's terminal: 0: PCMU to PCMA, 1: PCMA to PCMU, -1: they
+ * leave unchanged. */
+static int law_pair(const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);
 	uint32_t e = 0;

@@ -7,10 +7,7 @@
 
 /* media_stream_cfg.convert of the leg's packets to its peer. 0: they leave unchanged. */
 uint32_t law_convert(const struct leg *l, const struct leg *peer);
-/* The conversion of packets from this m-line's terminal: 0: PCMU to PCMA, 1: PCMA to PCMU, -1: they
- * leave unchanged. */
-int law_pair(const struct call *c, const struct side *s, uint32_t media);
-/* Its name; NULL: unchanged. */
+/* The name of the conversion of packets from this m-line's terminal; NULL: they leave unchanged. */
 const char *law_pair_text(const struct call *c, const struct side *s, uint32_t media);
 
 #endif

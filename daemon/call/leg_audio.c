@@ -102,7 +102,9 @@ static bool rates_fit(
 	return true;
 }
 
-bool leg_audio_needed(
+/* Whether codec threads transcode between this m-line and its peer. PCMU and PCMA alone are
+ * converted by the worker (call/law.h). */
+static bool leg_audio_needed(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = side_leg_get(s, media), *peer = leg_peer(c, s, media);

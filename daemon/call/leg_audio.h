@@ -7,10 +7,6 @@
 #include "call/audio.h"
 #include "call/model.h"
 
-/* Whether codec threads transcode between this m-line and its peer. PCMU and PCMA alone are
- * converted by the worker (call/law.h). */
-bool leg_audio_needed(
-	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
 /* Takes handles for all legs of the copy c that need one, and drops those that are not needed. The
  * present call keeps its handles until the commit. 0, or the error of audio_ops.take. */
 int leg_audio_take(const struct relay *r, struct call *c);

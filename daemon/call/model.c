@@ -369,7 +369,8 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 		out->last_packet_ns = b->last_packet_ns;
 }
 
-const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
+/* others: of its RTP stream; theirs: of the other side's. */
+static const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N])
 {
 	/* A ZRTP exchange may continue while media are in the clear. */
@@ -450,15 +451,15 @@ bool leg_is_plain(
 uint32_t listener_stream(
 	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp)
 {
-	bool behind = !after;
+	bool past = !after;
 
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; c->side[s]->listener && i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
 			if (l && l == after)
-				behind = true;
-			else if (behind && l && l->hears && l->active && l->has_port &&
+				past = true;
+			else if (past && l && l->hears && l->active && l->has_port &&
 				l->hears_side == source && l->hears_media == media &&
 				(l->dir == SDP_DIR_RECVONLY || l->dir == SDP_DIR_SENDRECV))
 				return 1 +

@@ -79,11 +79,11 @@ struct leg_audio {
 	/* of its packets; without a session, of the next one's. SSRC 0: a new one */
 	uint32_t ssrc;
 	uint64_t index;    /* SRTP index of the first packet */
-	struct str agreed; /* with the terminal, best first; empty: not known */
+	struct str agreed; /* codecs agreed on with the terminal, best first; empty: not known */
 	/* from our last offer to the terminal */
 	struct str theirs; /* of the offerer, without those that the request stripped */
 	struct str told;   /* offered to the terminal */
-	bool engaged;      /* its answer may need transcoding */
+	bool engaged;      /* the terminal's answer may need transcoding */
 	uint32_t bitrate;  /* of packets to the terminal, bits per second; 0: the codec's choice */
 	uint8_t ptime;     /* ms of packets to the terminal; 0: the codec's choice */
 	bool resize;       /* the request chose ptime, for all codecs */
@@ -361,10 +361,8 @@ static inline enum sdp_proto leg_profile(const struct leg *l)
 	return sdp_proto_is_rtp(l->proto) ? l->proto : l->rtp_proto;
 }
 /* The keying of its media: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if
- * none is known. others: of its RTP stream; theirs: of the other side's. */
-const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
-	const uint64_t theirs[MEDIA_OTHERS_N]);
-/* The same, with the counters of the leg in the call and of its peer's. */
+ * none is known. Reads the
+ * counters of its RTP stream and of its peer's. */
 const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
 /* The terminals of a leg and of its peer have both sent packets of the same other protocol. */

@@ -17,7 +17,7 @@ struct neg_in {
 	const struct sdp *sdp;
 	struct keying_random random;
 	struct keying_host host;
-	/* what the codec threads transcode; NULL: there are none, so only PCMU and PCMA */
+	/* codecs of the codec threads; NULL: there are no threads, so only PCMU and PCMA */
 	const struct sdp_known *known;
 	uint32_t knowns;
 	bool sessions;         /* there are keying threads, so ICE is available */

@@ -250,7 +250,7 @@ int abuse_leak(const struct xcipher_codec *c, const struct abuse_cfg *cfg, char 
 	int rc = 0;
 
 	for (int i = 0; rc == 0 && i < LEAK_ROUNDS; i++) {
-		if (i == 10) /* what a library allocates once is there by now */
+		if (i == 10) /* by now the library made its one-time allocations */
 			before = mallinfo2();
 		rc = rig_open(&r, c, cfg, NULL, why);
 		if (rc == 0 && c->encode) {

@@ -63,12 +63,13 @@ int rtnl_collect(const struct nlattr *a, void *arg)
 	return MNL_CB_OK;
 }
 
-bool rtnl_has(const struct nlattr *a, size_t len)
+/* Whether the attribute is there, and long enough. */
+static bool rtnl_has(const struct nlattr *a, size_t len)
 {
 	return a && mnl_attr_get_payload_len(a) >= len;
 }
 
-uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise)
+static uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise)
 {
 	return rtnl_has(a, 4) ? mnl_attr_get_u32(a) : otherwise;
 }

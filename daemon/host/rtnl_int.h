@@ -19,9 +19,6 @@ struct rtnl_attrs {
 
 /* For mnl_attr_parse(); arg: a struct rtnl_attrs. */
 int rtnl_collect(const struct nlattr *a, void *arg);
-/* Whether the attribute is there, and long enough. */
-bool rtnl_has(const struct nlattr *a, size_t len);
-uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise);
 bool rtnl_address(const struct nlattr *a, uint8_t family, struct endpoint *out);
 /* Whether the message may change what host_owns() answers. */
 bool rtnl_about_local(const struct nlmsghdr *h);

@@ -37,7 +37,7 @@
 	X(COMPLETED, "completed")   /* each component has a nominated pair */ \
 	X(FAILED, "failed")         /* no valid pair after 39.5 s (RFC 8863) */ \
 	X(LOST, "consent lost")     /* do not send media; a restart or a new check may mend it */
-/* X(id, text): what became of packets */
+/* X(id, text): fates of packets */
 #define ICE_COUNTS(X) \
 	X(REQUESTS, "requests")             /* answered with success */ \
 	X(RESPONSES, "responses")           /* that matched a transaction */ \
@@ -66,7 +66,7 @@ const char *ice_count_name(enum ice_count c);
 /* A host candidate. Its number is its index in the configuration: ice_take(), struct ice_out and
  * struct ice_pair_selected use that number. */
 struct ice_local {
-	struct endpoint addr; /* as the peer is told; packets of this number leave from it */
+	struct endpoint addr; /* sent to the peer; packets of this number leave from it */
 	uint8_t component;    /* 1 or 2 */
 };
 

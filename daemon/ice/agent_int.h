@@ -63,7 +63,7 @@ struct early {
 struct selected {
 	bool set, nominated;
 	bool old;    /* under the credentials before the restart */
-	bool prev;   /* as of its pair */
+	bool prev;   /* as pair.prev */
 	bool moved;  /* the peer has moved to a pair of lower priority in this round */
 	bool renews; /* we are lite: the peer goes on with checks, which prove its consent */
 	uint8_t local;
@@ -143,8 +143,6 @@ struct ice_agent {
 void ice_draw(struct ice_agent *a, void *out, size_t len);
 /* Time from now on, randomised by +-20 %. */
 uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns);
-/* Letters and digits, '+' and '/': the ice-chars of RFC 8839 5.4. */
-void ice_draw_text(struct ice_agent *a, char *out, size_t len);
 void ice_new_credentials(struct ice_agent *a);
 uint32_t ice_hash(const void *p, size_t len);
 
@@ -172,7 +170,8 @@ void ice_round_clear(struct ice_agent *a);
 void ice_update(struct ice_agent *a);
 void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s);
 void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);
-void ice_nominate(struct ice_agent *a); /* as the controlling side, what is ripe */
+void ice_nominate(
+	struct ice_agent *a); /* if controlling: nominates the pairs whose time has come */
 uint64_t ice_nominate_ns(const struct ice_agent *a);
 bool ice_may_expire(const struct ice_agent *a, const struct selected *s);
 void ice_select_lite(struct ice_agent *a); /* both are lite (RFC 8445 8.2) */

@@ -25,7 +25,8 @@ uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns)
 	return a->now_ns + ns / 10 * 8 + (ns / 10 * 4 >> 16) * (be32(r) >> 16);
 }
 
-void ice_draw_text(struct ice_agent *a, char *out, size_t len)
+/* Letters and digits, '+' and '/': the ice-chars of RFC 8839 5.4. */
+static void ice_draw_text(struct ice_agent *a, char *out, size_t len)
 {
 	static const char chars[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -45,7 +45,7 @@ struct stun_msg {
 	bool has_priority, use_candidate, has_fingerprint, has_mapped;
 	enum stun_role role; /* of the sender: ICE-CONTROLLED or ICE-CONTROLLING */
 	uint32_t priority;
-	uint64_t tie_breaker;   /* with role */
+	uint64_t tie_breaker;   /* valid if role is set */
 	struct endpoint mapped; /* XOR-MAPPED-ADDRESS */
 	uint16_t error;         /* of an error response, 300..699; 0 = absent */
 	/* offset of MESSAGE-INTEGRITY in the packet; 0 = absent */

@@ -107,7 +107,7 @@ static int dropped(struct dtls *a, enum dtls_drop why)
 	return -EBADMSG;
 }
 
-/* OpenSSL's queue of errors belongs to the thread: leave none behind. */
+/* OpenSSL's queue of errors belongs to the thread: leave no error in it. */
 static int prepare(struct dtls *a)
 {
 	struct work *w = calloc(1, sizeof(*w));

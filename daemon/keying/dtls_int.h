@@ -43,7 +43,6 @@ bool dtls_io_init(struct dtls_io *io);
 void dtls_io_fini(struct dtls_io *io);
 /* Reduces the room to DTLS_OUT_HELD, once all packets were taken. */
 void dtls_io_shrink(struct dtls_io *io);
-void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len);
 /* As dtls_next(). */
 int dtls_io_next(struct dtls_io *io, uint8_t *buf, size_t cap);
 

@@ -39,7 +39,7 @@ static void renumber(const struct dtls_io *io, uint8_t *p, size_t len)
 	}
 }
 
-void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len)
+static void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len)
 {
 	if (io->at == io->n)
 		io->at = io->n = io->head = io->used = 0;

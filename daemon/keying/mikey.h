@@ -230,7 +230,7 @@ struct mikey_run {
 	struct mikey_cs cs[2 * MIKEY_MEDIA_MAX];
 	uint8_t cs_suite[2 * MIKEY_MEDIA_MAX]; /* enum srtp_suite_id */
 	struct mikey_id mine, peer;            /* peer: as the exchange proved it */
-	struct mikey_id idi, idr;              /* as the messages had them */
+	struct mikey_id idi, idr;              /* identities in the messages */
 };
 #define MIKEY_RUN_LAYOUT 1u
 /* 0, or -EINVAL: not a run of this layout, or a length out of range. */

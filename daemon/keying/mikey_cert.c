@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Certificates and what RSA does with them. Everything is set before the first reference is given
- * out, and only read afterwards; the count of references is atomic. */
+/* Certificates, and RSA with their keys. */
 #include "keying/mikey_cert.h"
 
 #include <errno.h>
@@ -8,7 +7,6 @@
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/secmem.h"
@@ -18,7 +16,6 @@
 #define ENVELOPE_MAX 64u
 
 struct mikey_cert {
-	atomic_uint refs;
 	EVP_PKEY *private; /* NULL: a peer's */
 	uint32_t count;
 	X509 *x[MIKEY_CHAIN_MAX];
@@ -26,8 +23,10 @@ struct mikey_cert {
 	size_t der_len[MIKEY_CHAIN_MAX];
 };
 
-static void destroy(struct mikey_cert *c)
+void mikey_cert_free(struct mikey_cert *c)
 {
+	if (!c)
+		return;
 	for (uint32_t i = 0; i < c->count; i++) {
 		X509_free(c->x[i]);
 		OPENSSL_free(c->der[i]);
@@ -35,15 +34,6 @@ static void destroy(struct mikey_cert *c)
 	EVP_PKEY_free(c->private);
 	free(c);
 	ERR_clear_error();
-}
-
-static struct mikey_cert *allocate(void)
-{
-	struct mikey_cert *c = calloc(1, sizeof(*c));
-
-	if (c)
-		atomic_init(&c->refs, 1);
-	return c;
 }
 
 /* Takes x over, also on failure. */
@@ -121,7 +111,7 @@ int mikey_cert_load(struct mikey_cert **out, struct str pem, bool key)
 	*out = NULL;
 	if (pem.len > INT32_MAX)
 		return -EBADMSG;
-	c = allocate();
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	err = load_chain(c, pem);
@@ -131,7 +121,7 @@ int mikey_cert_load(struct mikey_cert **out, struct str pem, bool key)
 		err = load_key(c, pem);
 	ERR_clear_error();
 	if (err)
-		destroy(c);
+		mikey_cert_free(c);
 	else
 		*out = c;
 	return err;
@@ -139,7 +129,7 @@ int mikey_cert_load(struct mikey_cert **out, struct str pem, bool key)
 
 int mikey_cert_from(struct mikey_cert **out, const struct str *der, uint32_t count)
 {
-	struct mikey_cert *c = allocate();
+	struct mikey_cert *c = calloc(1, sizeof(*c));
 	int err = c ? 0 : -ENOMEM;
 
 	*out = NULL;
@@ -160,21 +150,8 @@ int mikey_cert_from(struct mikey_cert **out, const struct str *der, uint32_t cou
 	if (!err)
 		*out = c;
 	else if (c)
-		destroy(c);
+		mikey_cert_free(c);
 	return err;
-}
-
-struct mikey_cert *mikey_cert_get(struct mikey_cert *c)
-{
-	if (c)
-		atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-	return c;
-}
-
-void mikey_cert_put(struct mikey_cert *c)
-{
-	if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
-		destroy(c);
 }
 
 uint32_t mikey_cert_count(const struct mikey_cert *c)

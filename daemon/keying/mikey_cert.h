@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Certificates for MIKEY: our key pairs with their chains, certificates of peers, trusted roots
- * with revocation lists. Each is counted by references: a reload makes new ones, and exchanges in
- * progress keep theirs. All functions may be called by any thread. RSA of 2,048 bits or more. */
+ * with revocation lists. Constant once loaded, so any thread may read them. RSA of 2,048 bits or more. */
 #ifndef KEYING_MIKEY_CERT_H
 #define KEYING_MIKEY_CERT_H
 
@@ -17,14 +16,12 @@ struct mikey_trust; /* roots and revocation lists */
  * (key and certificate do not fit, not RSA, or too short), -E2BIG (chain too long), -ENOMEM. The
  * caller wipes the text. */
 int mikey_cert_load(struct mikey_cert **out, struct str pem, bool key);
-struct mikey_cert *mikey_cert_get(struct mikey_cert *c);
-void mikey_cert_put(struct mikey_cert *c); /* NULL is fine */
+void mikey_cert_free(struct mikey_cert *c); /* NULL is fine */
 
 /* roots: PEM certificates. crls: PEM revocation lists, or empty. With lists, every certificate of a
  * chain needs a valid list of its issuer. 0, -EBADMSG (no certificate, or crls without a list),
  * -ENOMEM. */
 int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls);
-struct mikey_trust *mikey_trust_get(struct mikey_trust *t);
-void mikey_trust_put(struct mikey_trust *t); /* NULL is fine */
+void mikey_trust_free(struct mikey_trust *t); /* NULL is fine */
 
 #endif

@@ -333,11 +333,11 @@ void mikey_config_destroy(struct mikey_config *c)
 	for (struct block *b = c->blocks, *next; b; b = next) {
 		next = b->next;
 		for (uint32_t i = 0; i < b->n; i++)
-			mikey_cert_put(b->row[i].cert);
+			mikey_cert_free(b->row[i].cert);
 		secmem_free(b, sizeof(*b));
 	}
-	mikey_cert_put(c->mine.cert);
-	mikey_trust_put(c->trust);
+	mikey_cert_free(c->mine.cert);
+	mikey_trust_free(c->trust);
 	free(c);
 }
 

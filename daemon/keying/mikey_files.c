@@ -96,7 +96,7 @@ bool mikey_file_cert(
 		secmem_free(text, FILE_MAX);
 		return false;
 	}
-	mikey_cert_put(*out);
+	mikey_cert_free(*out);
 	*out = NULL;
 	err = mikey_cert_load(out, (struct str){text, (size_t)n}, key);
 	secmem_free(text, FILE_MAX);

@@ -116,7 +116,7 @@ enum mikey_failure mikey_in_read(struct mikey_in *in, struct str message)
 
 void mikey_in_free(struct mikey_in *in)
 {
-	mikey_cert_put(in->cert);
+	mikey_cert_free(in->cert);
 	in->cert = NULL;
 }
 

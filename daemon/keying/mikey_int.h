@@ -159,7 +159,7 @@ struct mikey_in {
 	const struct mikey_payload *dh[2];
 	struct mikey_id idi, idr; /* len 0: absent */
 	struct mikey_cert *cert;  /* of the CERT payloads; NULL: none */
-	struct str covered;       /* what MAC or signature cover */
+	struct str covered;       /* the bytes that MAC or signature cover */
 };
 /* Parses, and sorts the payloads. MALFORMED, TOO_LONG, VERSION, PRF, CERT. */
 enum mikey_failure mikey_in_read(struct mikey_in *in, struct str message);

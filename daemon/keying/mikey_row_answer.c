@@ -41,7 +41,8 @@ static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 			.skew_s = mikey_config_limits(h->config)->skew_s,
 			.env = mikey_row_env(h)};
 
-		/* The offer paid for one answer, which may fail late, and come again. */
+		/* The offer used one unit of the rate limit, which covers the first answer. A
+		 * repeated answer needs a unit of its own. */
 		f = t->tried && run->mode != MIKEY_PSK &&
 				!mikey_host_afford(h, &party.peer, in->emergency)
 			? MIKEY_FAIL_RATE
@@ -136,7 +137,8 @@ enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct 
 	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
 		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
 		return KEYING_PASSES;
-	if (s->offered == MIKEY_KEPT) { /* its response was forgotten: the keys stay, without one */
+	if (s->offered ==
+		MIKEY_KEPT) { /* the response was deleted: the keys stay in force without it */
 		a->rx = *a->offerer.rx;
 		a->tx = *a->offerer.tx;
 		return KEYING_AGREES;

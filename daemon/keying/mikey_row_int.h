@@ -12,7 +12,7 @@
 #define MIKEY_PROTOCOL STR("mikey")
 /* Values of keying_mikey.offered and asked that name no exchange. */
 #define MIKEY_KEPT 1u /* offered: the message in force, whose exchange was forgotten */
-#define MIKEY_GONE 2u /* its keys were forgotten, and must not return */
+#define MIKEY_GONE 2u /* the keys were deleted, and must not return */
 #define MIKEY_NEXT 3u /* asked: mikey_row_end_offer() will make the message */
 
 /* --- mikey_row.c ------------------------------------------------------------------------------ */

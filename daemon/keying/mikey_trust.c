@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "keying/mikey_int.h"
@@ -12,12 +11,13 @@
 #define AUTH_LEVEL 2 /* 112 bits: RSA of 2,048 bits, and signatures of certificates without SHA-1 */
 
 struct mikey_trust {
-	atomic_uint refs;
 	X509_STORE *store;
 };
 
-static void destroy(struct mikey_trust *t)
+void mikey_trust_free(struct mikey_trust *t)
 {
+	if (!t)
+		return;
 	X509_STORE_free(t->store);
 	free(t);
 	ERR_clear_error();
@@ -70,30 +70,16 @@ int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	atomic_init(&t->refs, 1);
 	t->store = X509_STORE_new();
 	err = t->store ? add_roots(t->store, roots) : -ENOMEM;
 	if (!err && crls.len)
 		err = add_crls(t->store, crls);
 	ERR_clear_error();
 	if (err)
-		destroy(t);
+		mikey_trust_free(t);
 	else
 		*out = t;
 	return err;
-}
-
-struct mikey_trust *mikey_trust_get(struct mikey_trust *t)
-{
-	if (t)
-		atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
-	return t;
-}
-
-void mikey_trust_put(struct mikey_trust *t)
-{
-	if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
-		destroy(t);
 }
 
 static enum mikey_failure reason(int err)

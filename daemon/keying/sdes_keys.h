@@ -12,7 +12,8 @@ struct sdes_key *sdes_key_of(struct keying_sdes *s, enum srtp_suite_id suite);
 struct sdes_key *sdes_key_answer(
 	const struct keying_leg *l, const struct sdes *line, const struct keying_in *in);
 
-/* Our key of this suite for an offer, with a tag: the one we had, or a fresh one. NULL likewise. */
+/* Our key of this suite for an offer, with a tag: the one we had, or a fresh one. NULL if
+ * random bytes ran out. */
 struct sdes_key *sdes_key_offer(const struct keying_leg *l, enum srtp_suite_id suite,
 	bool no_rtp_auth, const struct keying_in *in);
 

@@ -21,7 +21,7 @@ struct session_ice {
 	bool controlling;   /* we sent the offer */
 	bool started;       /* both sides' credentials are in force: checks may be sent */
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
-	uint8_t peer;       /* another number is another terminal: earlier pairs end */
+	uint8_t peer;       /* changes with the terminal; a change ends all earlier pairs */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
 	/* Credentials of the generation before, which the terminal may still use; empty: none.
 	 * Needed only by a restored session. */

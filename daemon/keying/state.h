@@ -37,15 +37,15 @@ struct keying_sdes {
 	/* All keys that we told this terminal, by suite. */
 	struct sdes_key ours[SUITE_COUNT];
 	uint32_t ours_n;
-	/* In force: the tag of our line, and whether the terminal wrote its suite under the old
-	 * name. */
+	/* Of the keys in force: the tag of our a=crypto line, and whether the terminal's line has
+	 * the old name of the suite. */
 	uint32_t tx_tag;
 	bool rx_old_name;
 };
 
 #define KEYING_TLS_ID 40u /* characters of ours */
 
-struct keying_dtls_said { /* what a terminal says (RFC 8842) */
+struct keying_dtls_said { /* DTLS attributes of a terminal's SDP (RFC 8842) */
 	bool given;
 	bool tls;           /* in a profile of DTLS: SDES in the same m-line does not go first */
 	uint8_t setup;      /* enum dtls_setup */
@@ -56,18 +56,19 @@ struct keying_dtls_said { /* what a terminal says (RFC 8842) */
 };
 
 struct keying_dtls {
-	struct keying_dtls_said offered;  /* the terminal's last offer */
-	struct keying_dtls_said in_force; /* what the association in force was agreed with */
-	bool asked;                       /* our last offer to the terminal has DTLS */
-	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
-	uint8_t asked_preauth;            /* and this scheme of SRTP+; 0: none */
-	bool passive;                     /* we leave the terminal the client's role */
-	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
-	uint32_t association; /* counts them */
-	uint32_t suites;      /* bit per suite: SRTP profiles that may be agreed on */
-	bool may_clear;       /* media in clear if the terminal declines the handshake; not saved */
-	bool nena;            /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
-	uint64_t our_cert;    /* keying_host.cert of the one in force; 0: none */
+	struct keying_dtls_said offered; /* the terminal's last offer */
+	struct keying_dtls_said
+		in_force;      /* parameters that the association in force was agreed with */
+	bool asked;            /* our last offer to the terminal has DTLS */
+	uint8_t asked_setup;   /* and this a=setup: enum dtls_setup */
+	uint8_t asked_preauth; /* and this scheme of SRTP+; 0: none */
+	bool passive;          /* we leave the terminal the client's role */
+	uint8_t role;          /* ours, enum dtls_role; NONE: no association is in force */
+	uint32_t association;  /* counts them */
+	uint32_t suites;       /* bit per suite: SRTP profiles that may be agreed on */
+	bool may_clear;    /* media in clear if the terminal declines the handshake; not saved */
+	bool nena;         /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
+	uint64_t our_cert; /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
 

@@ -17,7 +17,7 @@
 
 #define ZRTP_SEED       32u
 #define ZRTP_ZID        12u
-#define ZRTP_SAS_HASH   32u /* what the SAS shows */
+#define ZRTP_SAS_HASH   32u /* the hash of which the SAS shows a part */
 #define ZRTP_HASH       32u /* of a Hello, as in a=zrtp-hash: SHA-256 */
 #define ZRTP_SECRET     32u /* a retained secret */
 #define ZRTP_SAS_MAX    32u /* with its terminator */

@@ -125,7 +125,7 @@ static bool could_accept(
 	(void)l;
 	(void)m;
 	(void)in;
-	return false; /* it chooses between two m-lines by the keys in SDP */
+	return false; /* this chooses between two m-lines by keys in SDP, and ZRTP has none there */
 }
 
 /* An m-line with a=zrtp-hash is one of RTP all the same. */
@@ -309,7 +309,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	if (s->zrtp.passed)
 		return passed(a, &theirs, in);
 	if (!theirs.given && s->sdes.suites && sdp_attr(m->lines, STR("crypto")))
-		return KEYING_PASSES; /* it was offered SDES, too, and took that */
+		return KEYING_PASSES; /* the offer had SDES, too, and the terminal chose SDES */
 	s->zrtp.suites = suites_of(in);
 	s->zrtp.flags |= in->r->sdes.require_given ? NG_ZRTP_REQUIRE : 0;
 	/* Without a=zrtp-hash the terminal is asked in the media path. */

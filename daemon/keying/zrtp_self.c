@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/secmem.h"
 
-#define HEADER   12u /* of a packet; the CRC behind the message has 4 bytes */
+#define HEADER   12u /* of a packet; the CRC after the message has 4 bytes */
 #define CRC      4u
 #define PREAMBLE 0x505au
 #define TYPE     4u /* offset in a message */

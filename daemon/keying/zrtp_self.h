@@ -14,7 +14,7 @@ struct zrtp_self {
 	const uint8_t *zid;
 };
 
-/* The SSRC of our packets is computed from the seed, too. Preshared mode is not offered, because a
+/* The SSRC of our packets is computed from the seed. Preshared mode is not offered, because a
  * stolen cache of retained secrets would reveal later calls. The configuration points to prefs and
  * self, which must outlive it. */
 void zrtp_self_config(

@@ -31,7 +31,7 @@ bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t 
 struct zrtp_kept { /* results of an exchange that are kept */
 	struct zrtp_secrets secrets;
 	uint8_t sas_hash[ZRTP_SAS_HASH]; /* of this exchange, and no other */
-	uint32_t seconds;                /* that the terminal asks to keep them; 0: not at all */
+	uint32_t seconds; /* for which the terminal asks to keep them; 0: not at all */
 	/* The terminal lost its secrets, or somebody else answers (4.6.1.1). They are put aside
 	 * until zrtp_store_verify(). */
 	bool mismatched;

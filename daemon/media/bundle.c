@@ -4,7 +4,8 @@
 #include "proto/rtcp.h"
 #include "proto/rtp_ext.h"
 
-uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line)
+/* The bit of an m-line; 0: it is not of this bundle. */
+static uint32_t bit_of(const struct media *m, uint32_t port, uint32_t line)
 {
 	uint32_t bit = 1;
 
@@ -34,7 +35,7 @@ static uint32_t line_of(const struct media *m, uint32_t port, uint32_t ssrc, boo
 {
 	const struct bundle_ssrc *s = known(m, port, ssrc, sent);
 
-	return s && media_bundle_bit(m, port, s->stream - 1) ? s->stream - 1 : MEDIA_NONE;
+	return s && bit_of(m, port, s->stream - 1) ? s->stream - 1 : MEDIA_NONE;
 }
 
 static struct bundle_ssrc *make(struct media *m, uint32_t port, uint32_t ssrc, bool sent)
@@ -114,7 +115,7 @@ uint32_t media_bundle_find(
 	uint32_t line;
 
 	if (len < (rtcp ? RTCP_FIXED_LEN : RTP_FIXED_LEN))
-		return port; /* it is malformed, and refused for that */
+		return port; /* malformed: the next check refuses it */
 	if (rtcp) {
 		line = line_of(m, port, be32(p + 4), false);
 		return line != MEDIA_NONE ? line : port;
@@ -127,7 +128,9 @@ uint32_t media_bundle_find(
 	return line != MEDIA_NONE && has_type(m, line, type) ? line : by_type(m, port, type);
 }
 
-uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, size_t len)
+/* Returns the m-lines that a decrypted RTCP packet names, a bit each. Marks the SSRCs of ours that
+ * it names as reported. */
+static uint32_t named_lines(struct media *m, uint32_t port, const uint8_t *p, size_t len)
 {
 	struct rtcp_names names;
 	uint32_t named = 0;
@@ -139,7 +142,7 @@ uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, si
 
 		if (line == MEDIA_NONE)
 			continue;
-		named |= media_bundle_bit(m, port, line);
+		named |= bit_of(m, port, line);
 		if (ours)
 			make(m, port, ssrc, true)->index = BUNDLE_REPORTED;
 	}
@@ -189,9 +192,8 @@ bool media_bundle_is_for(
 	uint32_t port = m->in_stream[n->in], bit;
 
 	if (n->copy_of == MEDIA_NONE)
-		n->named =
-			media_bundle_named(m, port, a->out + j->out_off, j->hdr_len + j->body_len);
-	bit = media_bundle_bit(m, port, n->stream);
+		n->named = named_lines(m, port, a->out + j->out_off, j->hdr_len + j->body_len);
+	bit = bit_of(m, port, n->stream);
 	return n->copy_of == MEDIA_NONE ? !n->named || n->named & bit
 					: m->note[n->copy_of].named & bit;
 }

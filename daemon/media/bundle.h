@@ -8,7 +8,7 @@
 #include "proto/rtp_ext.h"
 
 #define MEDIA_BUNDLE_MAX   16 /* streams of a bundle */
-#define MEDIA_BUNDLE_SSRCS 32 /* that are remembered each way; then the oldest are forgotten */
+#define MEDIA_BUNDLE_SSRCS 32 /* remembered per direction; a new one replaces the oldest */
 
 #define BUNDLE_REPORTED UINT64_MAX
 
@@ -58,12 +58,6 @@ bool media_bundle_wants_mid(
  * bytes. Returns by how many bytes the header grew. */
 int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len);
 #define MEDIA_MID_GROWTH RTP_EXT_GROWTH(RTP_MID_MAX)
-
-/* Returns the m-lines that this decrypted RTCP packet names, a bit each. Marks the SSRCs of ours
- * that it names as reported. */
-uint32_t media_bundle_named(struct media *m, uint32_t port, const uint8_t *p, size_t len);
-/* The bit of an m-line; 0: it is not of this bundle. */
-uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line);
 
 /* Forgets all SSRCs. */
 void media_bundle_reset(struct media *m, uint32_t port);

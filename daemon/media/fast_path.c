@@ -19,7 +19,8 @@
 #define FAST_RTP_ZERO(v)                                     !(v)[false]
 #define X(type, name, suffix, compared, fast, kernel, saved) &&FAST_##fast(c->name)
 
-bool media_fast_stream(const struct media_stream_cfg *c)
+/* Condition of a stream for the fast path. */
+static bool media_fast_stream(const struct media_stream_cfg *c)
 {
 	return true STREAM_FIELDS(X);
 }

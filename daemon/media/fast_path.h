@@ -7,8 +7,7 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-/* Conditions of a stream and a direction for the fast path. */
-bool media_fast_stream(const struct media_stream_cfg *c);
+/* Condition of a direction for the fast path. */
 bool media_fast_way(const struct media_crypto *c);
 
 /* Prepares the packet in[at] of a burst by the fast path. True: note and job are written. False:

@@ -81,9 +81,9 @@ struct learn_trials {
 	/* Tentative: the confirmed source that was replaced. Otherwise the source from before
 	 * signalling, for LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
-	bool old_heard;     /* its packets are still relayed while no source is followed */
+	bool old_heard;     /* packets of "old" are relayed while no source is followed */
 	bool old_barred;    /* another terminal's: not followed during this time */
-	bool old_confirmed; /* it was confirmed, and no other source was reported in its place */
+	bool old_confirmed; /* "old" was confirmed, and no other source was reported in its place */
 	struct learn_trial of[LEARN_TRIALS];
 };
 
@@ -94,7 +94,7 @@ struct learn_seen {
 	uint32_t ssrc;
 	uint16_t seq; /* RTP */
 	uint8_t type; /* RTP: payload type */
-	bool rtcp;    /* or a datagram of media that is not RTP: without a sequence number */
+	bool rtcp;    /* no sequence number: RTCP, or a datagram of media that is not RTP */
 	bool proved;  /* it is authentic */
 	bool vouched; /* RTCP: address and SSRC are those of the RTP stream's confirmed source */
 };
@@ -103,7 +103,7 @@ struct learn_result {
 	bool heard;               /* relay the packet */
 	bool changed;             /* remote, source or confirmed have changed */
 	enum learn_cause cause;   /* a confirmed source was replaced */
-	enum learn_rank from, to; /* then: the ranks of both */
+	enum learn_rank from, to; /* if cause is set: ranks of the old and the new source */
 };
 
 const char *learn_rank_name(enum learn_rank rank);

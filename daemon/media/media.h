@@ -285,7 +285,7 @@ struct media_config {
 	void *seal_arg;
 };
 
-/* Usage of one master key; relaxed, any thread. */
+/* Usage of one master key. Any thread may read it. */
 struct media_key_usage {
 	uint64_t rtp, rtcp; /* packets authenticated or sent under it, of all SSRCs */
 	uint64_t lifetime;  /* as signalled, 0 = none */

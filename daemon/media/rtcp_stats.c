@@ -77,10 +77,10 @@ static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct x
 		iv[at + i] ^= word[i];
 	if (k->cipher == XC_CIPHER_GCM)
 		put_be32(iv + 12, 2);
-	/* the first round keys are the key */
+	/* The first round keys are the key. */
 	ok = EVP_EncryptInit_ex2(r->ctx[which], NULL, k->rk, iv, NULL) == 1 &&
 		EVP_EncryptUpdate(r->ctx[which], out, &n, in, (int)len) == 1 && n == (int)len;
-	/* and leave no key in the context */
+	/* Leaves no key in the context. */
 	return EVP_EncryptInit_ex2(r->ctx[which], NULL, zero_key, zero_key, NULL) == 1 && ok;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker's end of the side channel. STUN, DTLS and ZRTP that end at this relay go to the keying
- * thread, which believes none of them before they have earned it. They change nothing of the
- * stream: no source is learned, and they do not keep a call alive. Called for packets that are
+ * thread, which verifies them. They do not change the stream: no source is learned, and they
+ * do not keep a call alive. Called for packets that are
  * neither RTP nor RTCP, so it costs RTP nothing. */
 #include "media/side.h"
 

@@ -64,7 +64,7 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	const struct media_start *start, uint32_t starts);
 
 /* Ends pass-through of a context. Its RX_RTP indexes were unauthenticated, so losses or forgeries
- * may have misled them. They become estimates, and packets behind them count as new. */
+ * may have misled them. They become estimates, and packets with lower indexes count as new. */
 void media_ssrc_trust(struct media_ctx *c);
 
 /* Resume after this index; never moves one backwards. */

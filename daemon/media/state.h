@@ -26,7 +26,7 @@ struct past_ssrc {
 };
 
 #define MEDIA_TURNS   8              /* newcomers that may take places at once */
-#define MEDIA_TURN_NS 10000000000ull /* then one per this time */
+#define MEDIA_TURN_NS 10000000000ull /* after a burst of these, one per this time */
 struct past {
 	/* Written by complete.c and commands only. Turns exist for TX_RTP only. */
 	uint64_t turn_ns; /* time up to which turns are counted; 0 = none used yet */
@@ -81,10 +81,10 @@ struct key_state {
 	/* Set by commands. */
 	uint8_t kdr;
 	bool no_rtp_auth;
-	bool short_tag;           /* short_tag.c: SRTCP's tags have 32 bits; complete.c sets it */
-	bool long_tag;            /* short_tag.c: one of 80 bits was authentic; likewise */
-	bool kept;                /* struct ledger has its indexes */
-	enum srtp_suite_id suite; /* with a kdr */
+	bool short_tag; /* short_tag.c: SRTCP's tags have 32 bits; complete.c sets it */
+	bool long_tag;  /* short_tag.c: a tag of 80 bits was authentic; complete.c sets it */
+	bool kept;      /* struct ledger has its indexes */
+	enum srtp_suite_id suite; /* valid if kdr is set */
 };
 
 enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
@@ -102,7 +102,7 @@ struct ledger {
 	struct media_mark mark[LEDGER_MARKS];
 };
 
-/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites
+/* Offsets of the parts after the body, from its end: HMAC suites [index word] MKI tag, AEAD suites
  * tag [index word] MKI. */
 struct media_tail {
 	uint8_t word, mki, tag, len;
@@ -267,9 +267,9 @@ struct note {
 	bool fast;            /* prepared by media_fast() */
 	bool other;           /* prepared by media_other(): not RTP */
 	bool bundle;          /* RTCP of a bundle: sent to the m-lines whose SSRCs it names */
-	uint8_t kind;         /* then: enum pkt_kind */
+	uint8_t kind;         /* if other: enum pkt_kind */
 	uint32_t copy_of;     /* job of the packet itself; MEDIA_NONE: this is it */
-	uint32_t named;       /* if bundle: media_bundle_named() of the packet itself */
+	uint32_t named;       /* if bundle: m-lines that the packet itself names, a bit each */
 };
 
 /* Estimated index of an SSRC without state, in bursts not completed yet. Scratch. */
@@ -299,11 +299,11 @@ struct media {
 	uint64_t shed_before_ns[2]; /* [emergency]: packets received before are too old */
 	/* number of streams that are listeners or need silence: a packet may make several jobs */
 	uint32_t doublers;
-	uint32_t bundlers;                 /* number of streams with bundle: likewise */
+	uint32_t bundlers; /* number of streams with bundle: a packet may make several jobs */
 	struct media_bundle *bundle;       /* [max_stream]: touched only where one has bundle */
 	struct media_ahead *ahead;         /* packets that wait for keys */
 	struct media_tags *tags;           /* [max_ctx]: touched only where one has tags */
-	struct tags_windows *tags_windows; /* likewise */
+	struct tags_windows *tags_windows; /* [max_ctx]: touched only where one has tags */
 	uint32_t taggers;                  /* number of contexts with tags */
 	/* Scratch between prepare and complete; media_lane_use() selects the burst. [bursts] times
 	 * as long. */
@@ -311,7 +311,7 @@ struct media {
 	uint8_t *slot_used;
 	uint32_t slot_next;
 	struct note *note;   /* [burst_max], one per job */
-	struct xc_job *open; /* likewise, of packets that are passed through */
+	struct xc_job *open; /* [burst_max], one per job: packets that are passed through */
 	uint32_t *in_stream; /* [burst_max], one per packet: stream of the port it arrived at, or
 			      * MEDIA_NONE */
 	/* [burst_max], one per packet sent: stream of its source port */

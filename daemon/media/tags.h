@@ -52,7 +52,7 @@ struct media_tags {
 	struct tags_sent tx[TAGS_SSRCS];
 };
 
-/* Of a context, likewise. */
+/* Of a context. Written by complete.c and commands only. */
 struct tags_windows {
 	struct tags_window {
 		uint64_t touched; /* as ssrc_state.touched; 0 = free */

@@ -273,7 +273,7 @@ void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
 	for (uint32_t i = 0; i < a.theirs.n && a.out.n; i++)
 		if (a.theirs.at[i].accept && !codec_list_find(&a.out, a.theirs.at[i].name))
 			put_theirs(&a, &a.theirs.at[i]);
-	/* Of a terminal without them, a session makes tones of the offerer's. */
+	/* If the terminal has no events, its session turns the offerer's events into tones. */
 	if (a.sessions && (a.events || transcodes(&a)))
 		take_events(&a);
 	set_laws(lf->law, &a.said);

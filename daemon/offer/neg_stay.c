@@ -105,7 +105,7 @@ static void keep_limits(struct plan *plan, struct ng_request *r, const struct si
 	set_limits(&r->sdes, &to->wanted.limits);
 }
 
-/* A terminal without ZRTP would wait for it. */
+/* Applied to the other side, the flag could make a terminal without ZRTP wait for it. */
 static void keep_zrtp(struct plan *plan, struct ng_request *r, const struct side *from,
 	const struct side *to, struct pool *p)
 {

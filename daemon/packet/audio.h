@@ -11,7 +11,7 @@
 
 #define AUDIO_PACKET_MAX 1500u
 #define AUDIO_ENTRIES    1024u /* of each ring */
-#define AUDIO_RESERVE    256u  /* of these, only emergency calls may use the last ones */
+#define AUDIO_RESERVE    256u  /* the last ones of a ring are for emergency calls */
 #define AUDIO_SHARE      24u   /* packets of one stream that may wait: 480 ms of 20 ms each */
 
 struct audio_packet {
@@ -45,9 +45,9 @@ struct audio_channel {
 	/* Written by the worker, read by any thread. */
 	_Atomic uint64_t stale; /* packets not sent: the stream is gone, or of another session */
 	/* Written by the codec thread, read by any thread. */
-	_Atomic uint64_t back_full; /* its packets that found the ring full */
+	_Atomic uint64_t back_full; /* packets dropped because the ring to the worker was full */
 	uint32_t pushed;            /* worker only: packets since the last audio_flush() */
-	uint32_t given;             /* codec thread only: likewise */
+	uint32_t given;             /* codec thread only: packets since it last woke the worker */
 };
 
 /* Allocates both rings. 0 or -ENOMEM. */

@@ -44,7 +44,7 @@ enum guard_result {
 #define GUARD_QUIET_NS      400000000ull
 
 #define GUARD_AHEAD  256u /* packets, of sequence numbers from the newest on */
-#define GUARD_BEHIND 128u /* as the smallest replay window */
+#define GUARD_BEHIND 128u /* the length of the smallest replay window */
 /* RTP timestamps: the fastest clock in use, and what a terminal may differ from the time that has
  * passed: events of RFC 4733 keep the timestamp of their start. */
 #define GUARD_CLOCK_KHZ   96u
@@ -64,7 +64,7 @@ struct guard_window {
 	__u64 addr[2];  /* of the believed source as bytes; IPv4: the first four, the rest zero */
 	__u64 types[2]; /* bit per payload type in the SDP; both 0: unknown, all pass */
 	__u64 at_ns;    /* when the newest packet came, by the clock of guard_check()'s now_ns */
-	__u64 epoch_ns; /* likewise: the periods count from here; the first is open */
+	__u64 epoch_ns; /* by the same clock: start of the first period, which is open */
 	__u32 ssrc;
 	__u32 time;   /* RTP timestamp of the newest packet */
 	__u16 seq;    /* sequence number of the newest packet */

@@ -24,8 +24,9 @@ const char *side_kind_name(enum side_kind k);
 #define SIDE_ALL        ((uint8_t)((1u << SIDE_KINDS_N) - 1))
 #define SIDE_PACKET_MAX 1500u
 #define SIDE_ENTRIES    256u /* of each ring */
-#define SIDE_RESERVE    64u  /* of these, only emergency calls may use the last ones */
-#define SIDE_BELIEVED   64u  /* and these are left for believed sources, in floods of strangers */
+#define SIDE_RESERVE    64u  /* the last ones of a ring are for emergency calls */
+#define SIDE_BELIEVED \
+	64u /* the ones before those are for believed sources: strangers may send floods */
 /* Packets of one stream that may wait in the ring: from a believed source, and from others. The
  * two shares are separate, so that strangers do not use up the terminal's share. */
 #define SIDE_SHARE_BELIEVED 32u
@@ -56,7 +57,7 @@ static inline void side_packet_copy(struct side_packet *to, const struct side_pa
  * no answer of the other thread: the counts end when the ring's reader has passed the last of these
  * packets. */
 struct side_share {
-	uint32_t until; /* position in the ring behind its last packet */
+	uint32_t until; /* position in the ring after its last packet */
 	uint8_t n[2];   /* [believed] */
 };
 
@@ -72,7 +73,7 @@ struct side_channel {
 				 * call */
 	_Atomic uint64_t refused; /* packets not sent: no such destination, or the kernel refused */
 	/* Written by the keying thread, read by any thread. */
-	_Atomic uint64_t back_full; /* its packets that found the ring full */
+	_Atomic uint64_t back_full; /* packets dropped because the ring to the worker was full */
 	/* Worker only: packets since the last side_flush(). */
 	uint32_t pushed;
 	/* Keying thread only: likewise. */

@@ -39,6 +39,7 @@ static void become_active(struct redis *r)
 }
 
 static void leave_if_written(struct redis *r);
+static void give_way(struct redis *r);
 
 /* The process did not run for a while. Another node may have taken over, so read the role before
  * writing anything. */
@@ -65,7 +66,7 @@ static void on_pump(void *arg)
 	redis_write_some(r);
 	redis_proof_step(r);
 	if (r->give_way)
-		redis_give_way(r);
+		give_way(r);
 	else if (r->leave_ns)
 		leave_if_written(r);
 }
@@ -186,7 +187,8 @@ static void leave_if_written(struct redis *r)
 	}
 }
 
-void redis_give_way(struct redis *r)
+/* Another node is active: goes to standby at once, and writes nothing more. */
+static void give_way(struct redis *r)
 {
 	if (r->claimed)
 		log_warn("redis: another node has become active: releasing all calls to it");

@@ -187,8 +187,6 @@ bool redis_proof_known(const struct redis *r, const struct redis_crypt_origin *f
 /* The same, and newer than all accepted messages; then counts it as accepted. */
 bool redis_proof_is_next(struct redis *r, const struct redis_crypt_origin *from);
 void redis_proof_answer(struct redis *r, const struct redis_claim *question);
-/* Another node is active: goes to standby at once, and writes nothing more. redis.c */
-void redis_give_way(struct redis *r);
 
 /* redis_follow.c: sub always receives claims, and on standby the active node's calls */
 int redis_follow_start(struct redis *r);

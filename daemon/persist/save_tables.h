@@ -13,7 +13,7 @@ enum kind {
 	LOCAL,  /* uint8_t: index of a local address, written as the address */
 	RECORD, /* a struct by its own table */
 	LIST,   /* an array of structs with a count; at most max */
-	TEXTS,  /* likewise, of struct str */
+	TEXTS,  /* an array of struct str with a count; at most max */
 	SIDES,  /* struct call's */
 	LEGS,   /* struct side's */
 };

@@ -6,7 +6,8 @@
 
 #include "proto/mikey_int.h"
 
-const uint8_t *mikey_take(struct mikey_cursor *c, size_t len)
+/* NULL when bad */
+static const uint8_t *mikey_take(struct mikey_cursor *c, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)c->in.s + c->at;
 
@@ -32,7 +33,7 @@ uint16_t mikey_take_u16(struct mikey_cursor *c)
 	return p ? be16(p) : 0;
 }
 
-uint32_t mikey_take_u32(struct mikey_cursor *c)
+static uint32_t mikey_take_u32(struct mikey_cursor *c)
 {
 	const uint8_t *p = mikey_take(c, 4);
 

@@ -70,8 +70,6 @@ enum mikey_error_no {
 };
 /* "" for an unknown number. */
 const char *mikey_error_text(uint8_t number);
-/* "PSK", "DH_INIT"; "" for an unknown number. */
-const char *mikey_type_name(uint8_t type);
 
 enum mikey_srtp_param {
 #define X(id, number, def) MIKEY_SP_##id = (number),

@@ -11,10 +11,9 @@ struct mikey_cursor {
 	bool bad;
 };
 
-const uint8_t *mikey_take(struct mikey_cursor *c, size_t len); /* NULL when bad */
+/* 0 when bad */
 uint8_t mikey_take_u8(struct mikey_cursor *c);
 uint16_t mikey_take_u16(struct mikey_cursor *c);
-uint32_t mikey_take_u32(struct mikey_cursor *c);
 struct str mikey_take_str(struct mikey_cursor *c, size_t len);
 /* Key validity of this type. */
 void mikey_take_kv(struct mikey_kv *kv, struct mikey_cursor *c, uint8_t type);

@@ -17,19 +17,6 @@ const char *mikey_error_text(uint8_t number)
 	}
 }
 
-const char *mikey_type_name(uint8_t type)
-{
-	switch (type) {
-#define X(id, no)             \
-	case MIKEY_TYPE_##id: \
-		return #id;
-		MIKEY_TYPES(X)
-#undef X
-	default:
-		return "";
-	}
-}
-
 /* Returns the type of the next sub-payload. */
 static uint8_t key_data(struct mikey_key_data *k, struct mikey_cursor *c)
 {

@@ -256,7 +256,7 @@ struct ng_sdes {
 	bool require_given;
 	uint32_t require; /* require:A;B;: the sender of the SDP must support one of these */
 	uint8_t order[SUITE_COUNT];        /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
-	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B; likewise */
+	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B */
 };
 
 #define NG_FROM_TAGS_MAX    16u

@@ -33,7 +33,7 @@ struct ng_stream {
 
 /* buf: all bytes since the end of the message before; each call may bring more of them than the
  * last. 1: there is a message, from s->start to s->at; 0: not yet; -EPROTO: a cookie with no
- * dictionary behind it; -EBADMSG: no end can be found (the cookie is at s->start, up to the first
+ * dictionary after it; -EBADMSG: no end can be found (the cookie is at s->start, up to the first
  * space); -ENOMSG: no cookie; -EMSGSIZE: longer than NG_STREAM_MAX. After 1, cut buf at s->at and
  * start again from a zeroed struct; after an error there is nothing to go on with. */
 int ng_stream_walk(struct ng_stream *s, struct str buf);

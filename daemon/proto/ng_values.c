@@ -25,7 +25,7 @@ static const struct word_bit *find(const struct word_bit *t, size_t n, struct st
 #define FIND(table, word) find(table, ARRAY_LEN(table), word)
 
 /* If a starts with prefix in any spelling, the rest of it; else s = NULL. */
-static struct str behind(struct str a, struct str prefix)
+static struct str rest_after(struct str a, struct str prefix)
 {
 	struct str head = {a.s, prefix.len};
 
@@ -128,15 +128,15 @@ bool ng_set_sdes(struct ng_parser *x, struct str value)
 		s->flags &= ~w->bit;
 		return true;
 	}
-	if ((rest = behind(value, STR("no-"))).s)
+	if ((rest = rest_after(value, STR("no-"))).s)
 		return set_suite_bit(&s->no, rest);
-	if ((rest = behind(value, STR("only-"))).s)
+	if ((rest = rest_after(value, STR("only-"))).s)
 		return set_suite_bit(&s->only, rest);
-	if ((rest = behind(value, STR("require:"))).s)
+	if ((rest = rest_after(value, STR("require:"))).s)
 		return set_require(s, rest);
-	if ((rest = behind(value, STR("order:"))).s)
+	if ((rest = rest_after(value, STR("order:"))).s)
 		return set_suite_order(s->order, rest);
-	if ((rest = behind(value, STR("offerer_pref:"))).s)
+	if ((rest = rest_after(value, STR("offerer_pref:"))).s)
 		return set_suite_order(s->offerer_pref, rest);
 	return false;
 }
@@ -218,7 +218,7 @@ bool ng_set_ice(struct ng_parser *x, struct str value)
 		WORD("optional", NG_ICE_OPTIONAL),
 	};
 	const struct word_bit *w = FIND(t, value);
-	struct str lite = behind(value, STR("lite-"));
+	struct str lite = rest_after(value, STR("lite-"));
 
 	if (w)
 		x->r->ice = (enum ng_ice)w->bit;
@@ -628,7 +628,7 @@ static bool set_known(struct ng_parser *x, struct str word)
 			return true;
 		}
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (behind(word, str_from(prefixes[i].name)).s) {
+		if (rest_after(word, str_from(prefixes[i].name)).s) {
 			struct str name = str_from(prefixes[i].name);
 
 			name.len--;

@@ -15,8 +15,8 @@ struct sdes {
 	uint32_t tag; /* 1 to 9 digits */
 	/* suite, key, salt, MKI, lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
 	struct srtp_master master;
-	uint8_t more;    /* number of further keys of this line, at most SDES_MAX_KEYS - 1, */
-	uint8_t more_at; /* and the index of the first in the bag passed to sdes_parse() */
+	uint8_t more;    /* number of further keys of this line, at most SDES_MAX_KEYS - 1 */
+	uint8_t more_at; /* index of the first further key in the bag passed to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
 	/* SRTP+, the parameter -xcipher-preauth: 0 = none, else 1 + enum preauth_scheme, or
 	 * SDES_PREAUTH_UNKNOWN */

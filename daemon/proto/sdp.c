@@ -42,7 +42,8 @@ const char *sdp_proto_name(enum sdp_proto p)
 	return "";
 }
 
-enum sdp_proto sdp_proto_of(struct str name)
+/* Of any m= line; case-insensitive. */
+static enum sdp_proto sdp_proto_of(struct str name)
 {
 	enum sdp_proto p = sdp_proto_find(name);
 	struct str rest = name, first = str_cut(&rest, '/');

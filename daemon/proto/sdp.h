@@ -54,7 +54,6 @@ enum sdp_proto {         /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
 };
 const char *sdp_proto_name(enum sdp_proto p);   /* "" for SDP_PROTO_OTHER */
 enum sdp_proto sdp_proto_find(struct str name); /* of RTP only; case-insensitive */
-enum sdp_proto sdp_proto_of(struct str name);   /* of any m= line; case-insensitive */
 bool sdp_proto_is_rtp(enum sdp_proto p);
 bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams other than RTP */
 /* Whether our ports relay it: RTP, or other datagrams. */
@@ -167,8 +166,8 @@ struct sdp_edit {
 	struct endpoint addr;      /* for every c= line, except for m-lines that are kept */
 	bool replace_origin;       /* o= address */
 	struct str origin_user;    /* s = NULL: unchanged */
-	struct str origin_version; /* likewise */
-	struct str session_name;   /* likewise */
+	struct str origin_version; /* s = NULL: unchanged */
+	struct str session_name;   /* s = NULL: unchanged */
 	bool keep_zero_conn;       /* write hold by address (sdp_media.hold) as 0.0.0.0 or :: */
 	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
 	bool remove_dtls;          /* a=fingerprint, setup, tls-id, dtls-id, SDP_PREAUTH... */

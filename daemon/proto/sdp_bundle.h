@@ -6,7 +6,7 @@
 
 #include "proto/sdp.h"
 
-#define SDP_BUNDLE_MAX 16u /* m-lines of a group; those behind them keep their own transport */
+#define SDP_BUNDLE_MAX 16u /* m-lines of a group; further ones keep their own transport */
 
 struct sdp_bundle {
 	uint8_t n;

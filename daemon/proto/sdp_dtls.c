@@ -38,7 +38,7 @@ const char *dtls_setup_name(enum dtls_setup s)
 	return (size_t)s < ARRAY_LEN(setups) ? setups[s] : "";
 }
 
-enum dtls_setup dtls_setup_find(struct str name)
+static enum dtls_setup dtls_setup_find(struct str name)
 {
 	for (size_t i = DTLS_SETUP_ACTIVE; i < ARRAY_LEN(setups); i++)
 		if (str_eq_nocase(name, str_from(setups[i])))

@@ -56,7 +56,6 @@ enum dtls_setup {
 	DTLS_SETUP_HOLDCONN,
 };
 const char *dtls_setup_name(enum dtls_setup s); /* "" for DTLS_SETUP_NONE */
-enum dtls_setup dtls_setup_find(struct str name);
 
 /* DTLS attributes that apply to one m-line. */
 struct sdp_dtls {

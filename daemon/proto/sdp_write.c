@@ -14,9 +14,9 @@ struct writer {
 	struct sbuf *b;
 	const struct sdp *s;
 	const struct sdp_edit *e;
-	bool any_edited;                             /* some media is not kept */
-	bool session_conn_new;                       /* the session's c= is ours to write, */
-	bool session_hold;                           /* as hold */
+	bool any_edited;       /* some media is not kept */
+	bool session_conn_new; /* the session's c= is replaced */
+	bool session_hold;     /* that c= becomes 0.0.0.0 or ::, which is hold */
 	const struct sdp_line *removed[REMOVED_MAX]; /* at session level */
 	uint32_t removes;
 };

@@ -37,7 +37,7 @@ void xmlrpc_write_call(struct sbuf *b, struct str method, const struct str *para
 }
 
 /* The text after the first occurrence of word, or s = NULL. */
-static struct str behind(struct str text, struct str word)
+static struct str text_after(struct str text, struct str word)
 {
 	const char *at = text.len ? memmem(text.s, text.len, word.s, word.len) : NULL;
 
@@ -54,7 +54,7 @@ static struct str next_text(struct str rest)
 	while (rest.len) {
 		struct str text;
 
-		rest = behind(rest, STR(">"));
+		rest = text_after(rest, STR(">"));
 		text = str_trim(str_cut(&rest, '<'));
 		if (text.len)
 			return text;
@@ -64,16 +64,16 @@ static struct str next_text(struct str rest)
 
 int xmlrpc_read_reply(struct str reply, struct str *fault)
 {
-	struct str in = behind(reply, STR("<methodResponse")), wrong;
+	struct str in = text_after(reply, STR("<methodResponse")), wrong;
 
 	*fault = STR_NONE;
 	if (!in.s)
 		return -EBADMSG;
-	wrong = behind(in, STR("<fault"));
+	wrong = text_after(in, STR("<fault"));
 	if (!wrong.s)
-		return behind(in, STR("<params")).s ? 0 : -EBADMSG;
+		return text_after(in, STR("<params")).s ? 0 : -EBADMSG;
 	/* <member><name>faultString</name><value><string>TEXT */
-	wrong = behind(wrong, STR("faultString</name"));
+	wrong = text_after(wrong, STR("faultString</name"));
 	if (wrong.s)
 		*fault = next_text(wrong);
 	return -EREMOTEIO;

@@ -39,7 +39,7 @@ struct exchange {               /* of ZRTP, for RTP */
 	bool keys_told;         /* reported */
 	uint8_t told;           /* enum zrtp_state that was reported */
 	uint64_t began_ns;      /* the first packet of the peer; 0: none */
-	bool counted;           /* its result was */
+	bool counted;           /* its result is in the counters */
 	/* Waits until then for another exchange of its party; 0: does not wait. */
 	uint64_t wait_ns;
 	struct session_said first; /* results of the exchange whose secret it uses */
@@ -57,7 +57,7 @@ struct session {
 	struct session_ice_next *ice_next; /* of a restart that was offered, or NULL */
 	uint8_t ice_told;                  /* enum ice_state that was reported */
 	uint8_t ice_counted;               /* enum ice_state that was counted, + 1; 0: none */
-	uint32_t ice_counts[ICE_COUNT_N];  /* what was counted */
+	uint32_t ice_counts[ICE_COUNT_N];  /* the agent's counters at the last report */
 	struct component part[COMPONENTS];
 	struct exchange exchange;
 	struct session_out verify;  /* one HelloVerifyRequest that waits; len 0: none */
@@ -108,8 +108,6 @@ void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
-
-struct session_said session_zrtp_said(const struct session *s);
 
 /* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);

@@ -75,6 +75,27 @@ static void aim(struct session *s)
 	x->dst = x->proven.family ? x->proven : s->cfg.remote[0];
 }
 
+static struct session_said said_now(const struct session *s)
+{
+	const struct zrtp *z = s->exchange.zrtp;
+	const uint8_t *hash = zrtp_sas_hash(z), *zid = zrtp_peer_zid(z);
+	struct session_said out = {.verified = zrtp_sas_verified(z),
+		.mismatched = zrtp_mismatched(z),
+		.enrolled = zrtp_enrolled(z)};
+
+	if (zrtp_is_multi(z))
+		return s->exchange.first;
+	snprintf(out.sas, sizeof(out.sas), "%s", zrtp_sas(z));
+	if (zid && has_cache(s))
+		memcpy(out.zid, zid, sizeof(out.zid));
+	if (hash) {
+		out.proof.known = true;
+		out.proof.kind = (uint8_t)zrtp_sas_kind(z);
+		memcpy(out.proof.hash, hash, sizeof(out.proof.hash));
+	}
+	return out;
+}
+
 /* One exchange of a terminal agrees on a secret. The others wait for it and use it (4.4.3). */
 static void start(struct session *s, uint64_t now_ns)
 {
@@ -87,7 +108,7 @@ static void start(struct session *s, uint64_t now_ns)
 	}
 	x->wait_ns = 0;
 	if (first && zrtp_multi(x->zrtp, first->exchange.zrtp) == 0)
-		x->first = session_zrtp_said(first);
+		x->first = said_now(first);
 	zrtp_start(x->zrtp, now_ns);
 }
 
@@ -216,27 +237,6 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-struct session_said session_zrtp_said(const struct session *s)
-{
-	const struct zrtp *z = s->exchange.zrtp;
-	const uint8_t *hash = zrtp_sas_hash(z), *zid = zrtp_peer_zid(z);
-	struct session_said out = {.verified = zrtp_sas_verified(z),
-		.mismatched = zrtp_mismatched(z),
-		.enrolled = zrtp_enrolled(z)};
-
-	if (zrtp_is_multi(z))
-		return s->exchange.first;
-	snprintf(out.sas, sizeof(out.sas), "%s", zrtp_sas(z));
-	if (zid && has_cache(s))
-		memcpy(out.zid, zid, sizeof(out.zid));
-	if (hash) {
-		out.proof.known = true;
-		out.proof.kind = (uint8_t)zrtp_sas_kind(z);
-		memcpy(out.proof.hash, hash, sizeof(out.proof.hash));
-	}
-	return out;
-}
-
 static bool keys_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
@@ -245,7 +245,7 @@ static bool keys_event(struct session *s, struct session_event *out)
 		return false;
 	x->keys_told = true;
 	out->kind = SESSION_KEYS;
-	out->said = session_zrtp_said(s);
+	out->said = said_now(s);
 	return true;
 }
 

@@ -416,7 +416,7 @@ int side_thread_command(struct side_thread *t, const struct side_cmd *cmd)
 {
 	int err = ring_push(&t->cmds, cmd, 1) ? -EAGAIN : 0;
 
-	/* Before the thread is woken, which then tells us of room. */
+	/* Set it before waking the thread: then the thread reports when there is room. */
 	if (err)
 		atomic_store_explicit(&t->refused, true, memory_order_release);
 	wake(t->wake_fd);

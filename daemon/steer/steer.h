@@ -67,7 +67,7 @@ struct steer_config {
 	uint32_t source_rate; /* all but udp: packets per second of one source address; 0: no
 			       * limit */
 	struct knl *knl;    /* kernel: for requests by the control thread; from open() to close() */
-	struct knl *events; /* likewise, for events; NULL: none */
+	struct knl *events; /* kernel: receives events; from open() to close(); NULL: none */
 	uint32_t knl_features; /* kernel: set by open(): features of daemon and module */
 	bool relays;           /* kernel: set by open(): the kernel may relay media */
 	bool relays_copies;    /* kernel: set by open(): also to several destinations */
@@ -117,7 +117,7 @@ struct steer_relayed { /* the kernel's own counters for a port, since we opened 
 	uint64_t strangers; /* packets of other sources, dropped or reported */
 	bool has_seq;       /* seq is valid: of the last RTP relayed since relaying began */
 	uint16_t seq;
-	bool now; /* it still does */
+	bool now; /* the kernel still relays it */
 };
 
 /* Events of the kernel. source, ssrc: a packet of another one was received, and is passed to us;

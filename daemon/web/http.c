@@ -64,7 +64,7 @@ const char *web_http_stranger(struct web_client *c)
 	return NULL;
 }
 
-bool web_may_ask(struct web_client *c)
+static bool web_may_ask(struct web_client *c)
 {
 	char buf[HTTP_TOKEN_MAX + 64];
 	bool may = http_authorized(

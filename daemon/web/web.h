@@ -42,7 +42,7 @@ struct web_viewer {        /* a client with the page */
 	bool wants_history, gone_shown;
 	uint32_t seconds;  /* time of its connection */
 	uint64_t shown_ns; /* time of the last snapshot */
-	char *look;        /* the request for the next one */
+	char *look;        /* the request for the next snapshot */
 	size_t look_len;
 	char *ending; /* Call-ID of the call that it wants to end */
 };
@@ -112,7 +112,6 @@ int web_http_complete(struct web_client *c);
 int web_http_refuse(struct web_client *c, int status, const char *why);
 /* Checks "Host" and "Origin": NULL, or why the request is refused. */
 const char *web_http_stranger(struct web_client *c);
-bool web_may_ask(struct web_client *c);
 bool web_may_command(struct web_client *c);
 bool web_may_view(struct web_client *c);
 

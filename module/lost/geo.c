@@ -111,9 +111,9 @@ static const double *corners_of(const struct area *a)
 
 static const uint32_t *ends_of(const struct area *a)
 {
-	const void *behind = corners_of(a) + 2 * (size_t)a->points;
+	const void *end = corners_of(a) + 2 * (size_t)a->points;
 
-	return behind;
+	return end;
 }
 
 struct area *geo_area(const struct geo_build *b)

@@ -14,7 +14,8 @@
 struct http {
 	const struct http_config *cfg;
 	CURLM *multi;
-	struct exchange *free[FREE_KEPT]; /* their handles keep buffers and TLS settings */
+	struct exchange
+		*free[FREE_KEPT]; /* kept, because the handles have buffers and TLS settings */
 	int free_count;
 };
 
@@ -27,7 +28,7 @@ struct exchange {
 	char *body;
 	size_t len, size;
 	bool too_large;
-	bool stranger, refused; /* as in http_request; its address was refused */
+	bool stranger, refused; /* stranger: as in http_request; refused: the address was refused */
 };
 
 struct http *http_new(const struct http_config *cfg)

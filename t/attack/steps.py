@@ -175,8 +175,8 @@ def circle(w, r):
     ring = [(c, w.model.established(c)[:2]) for c in list(w.model.calls.values())[-4:] if c.ready and len(w.model.established(c)) > 1]
     ring = [(c, p) for c, p in r.sample(ring, len(ring)) if p[0].legs[0] and p[1].legs[0]][:r.choice((1, 2))]
     for i, (call, (a, b)) in enumerate(ring):
-        before, behind = ring[i - 1][1][1].legs[0].at, ring[(i + 1) % len(ring)][1][0].legs[0].at
-        for party, where in ((a, before), (b, behind)):
+        before, after = ring[i - 1][1][1].legs[0].at, ring[(i + 1) % len(ring)][1][0].legs[0].at
+        for party, where in ((a, before), (b, after)):
             w.model.spiral(call, *where)
             party.written = [(*where, [])] + [(line.address, line.port, []) for line in party.terminal.lines[1:]]
         if send_offer(w, r, call, a, body(w, r, a), {"to_tag": b.tag}, {"transport_protocol": "RTP/AVP"}):

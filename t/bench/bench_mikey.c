@@ -232,8 +232,8 @@ int bench_mikey(int argc, char **argv)
 		make_side(&side[1], "sip:b@example.org") && primitives(us, count) &&
 		modes(us, count);
 	for (int i = 0; i < 2; i++) {
-		mikey_cert_put(side[i].id.cert);
-		mikey_trust_put(side[i].peer.trust);
+		mikey_cert_free(side[i].id.cert);
+		mikey_trust_free(side[i].peer.trust);
 	}
 	if (!ok)
 		fprintf(stderr, "bench: an exchange failed\n");

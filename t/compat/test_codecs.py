@@ -145,6 +145,26 @@ def test_plug_ins(relay, codec, theirs, kind, step):
     round_trip(a, b, kind, step)
 
 
+def mode_sent(there, a, b, step, request):
+    """B requests a mode of AMR in its packets (RFC 4867, octet-aligned). The mode of the packet that
+    it gets after several of them."""
+    for _ in range(AHEAD + 2):
+        a.send(PERIOD, PCMU)
+        payload = there.next()
+        send_back(b, there.kind, step, bytes([request << 4]) + payload[1:])
+    return payload[1] >> 3 & 15
+
+
+@compat_each("transcoding", DOC + ", mode requests of the terminal", [("AMR", 8000, 160, 7), ("AMR-WB", 16000, 320, 8)], options=PLUGINS)
+def test_modes(relay, codec, clock, step, best):
+    _, a, b = meet(relay, ("96", f"a=rtpmap:96 {codec}/{clock}", "a=fmtp:96 octet-align=1"), codec)
+    there = Stream(b, 96, step, (a.ssrc, b.ssrc))
+    for _ in range(AHEAD):
+        a.send(PERIOD, PCMU)
+    got = [mode_sent(there, a, b, step, request) for request in (15, 0, 3, 15)]
+    assert got == [best, 0, 3, best], got
+
+
 @compat("transcoding", DOC + ": telephone events are added at the clock rate of the codec", options=PLUGINS)
 def test_events_of_opus(relay):
     call = relay.call()

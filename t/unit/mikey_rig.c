@@ -79,7 +79,7 @@ void rig_ca_make(struct rig_ca *ca, const char *name)
 
 void rig_ca_free(struct rig_ca *ca)
 {
-	mikey_trust_put(ca->trust);
+	mikey_trust_free(ca->trust);
 	X509_free(ca->x);
 	EVP_PKEY_free(ca->key);
 }
@@ -212,8 +212,8 @@ void mikey_rig_init(struct mikey_rig *g)
 
 static void party_free(struct rig_party *p)
 {
-	mikey_cert_put(p->id.cert);
-	mikey_cert_put(p->public);
+	mikey_cert_free(p->id.cert);
+	mikey_cert_free(p->public);
 }
 
 void mikey_rig_fini(struct mikey_rig *g)

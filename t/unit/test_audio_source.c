@@ -66,11 +66,10 @@ static void clip_plays_from_its_start_and_repeats(void **state)
 	struct audio_play p = {.clip = ramp(8000, 5), .start = 3, .repeat = 2, .id = 7};
 	static const int16_t want[] = {4, 5, 1, 2, 3, 4, 5, 0, 0, 0};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 	int16_t pcm[10];
 
 	(void)state;
-	audio_source_init(&s);
 	assert_false(audio_source_busy(&s));
 	assert_int_equal(audio_source_play(&s, &p, &ended), 0);
 	assert_true(audio_source_busy(&s) && audio_source_replaces(&s));
@@ -88,11 +87,10 @@ static void end_at_a_packets_end_is_known_at_once(void **state)
 {
 	struct audio_play p = {.clip = ramp(8000, 160), .id = 1};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 	int16_t pcm[160] = {0};
 
 	(void)state;
-	audio_source_init(&s);
 	assert_int_equal(audio_source_play(&s, &p, &ended), 0);
 	audio_source_run(&s, 8000, pcm, 160, &ended);
 	assert_int_equal(ended.n, 1);
@@ -103,11 +101,10 @@ static void time_limit_repeats_and_ends(void **state)
 {
 	struct audio_play p = {.clip = ramp(16000, 800), .repeat = 1000, .limit_ms = 125, .id = 1};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 	uint32_t packets = 0;
 
 	(void)state;
-	audio_source_init(&s);
 	assert_int_equal(audio_source_play(&s, &p, &ended), 0);
 	while (!ended.n && packets < 100) {
 		int16_t pcm[160] = {0};
@@ -122,11 +119,10 @@ static void codec_may_change_while_a_clip_plays(void **state)
 {
 	struct audio_play p = {.clip = ramp(16000, 1600), .id = 1};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 	int16_t pcm[960] = {0};
 
 	(void)state;
-	audio_source_init(&s);
 	assert_int_equal(audio_source_play(&s, &p, &ended), 0);
 	audio_source_run(&s, 8000, pcm, 160, &ended);
 	memset(pcm, 0, sizeof(pcm));
@@ -142,10 +138,9 @@ static void mixed_clip_is_heard_with_the_other_party(void **state)
 	static const int16_t want[] = {101, 32767, -97, 100};
 	int16_t pcm[] = {100, 32766, -100, 100};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 
 	(void)state;
-	audio_source_init(&s);
 	assert_int_equal(audio_source_play(&s, &p, &ended), 0);
 	assert_true(audio_source_busy(&s));
 	assert_false(audio_source_replaces(&s));
@@ -156,10 +151,9 @@ static void mixed_clip_is_heard_with_the_other_party(void **state)
 static void new_play_ends_the_old_one(void **state)
 {
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 
 	(void)state;
-	audio_source_init(&s);
 	for (uint32_t i = 1; i <= 3; i++) {
 		struct audio_play p = {.clip = ramp(8000, 100), .id = i};
 
@@ -180,10 +174,9 @@ static void plays_are_bounded(void **state)
 	struct audio_clip *c = ramp(8000, 100);
 	struct audio_play p = {.clip = c, .mix = true};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 
 	(void)state;
-	audio_source_init(&s);
 	for (uint32_t i = 0; i < AUDIO_PLAYS; i++) {
 		audio_clip_ref(c);
 		assert_int_equal(audio_source_play(&s, &p, &ended), 0);
@@ -199,13 +192,12 @@ static void digits_are_tones_with_pauses(void **state)
 {
 	const struct audio_digit d[] = {{4, 8, 100, 100}, {11, 8, 100, 100}};
 	struct audio_ended ended = {0};
-	struct audio_source s;
+	struct audio_source s = {0};
 	struct tones_in t;
 	uint8_t heard[8];
 	size_t n = 0;
 
 	(void)state;
-	audio_source_init(&s);
 	tones_in_init(&t, 16000);
 	assert_int_equal(audio_source_digits(&s, d, 2), 0);
 	for (uint32_t i = 0; i < 20; i++) {

@@ -290,9 +290,9 @@ static void test_messages(void **state)
 		finish(v);
 	}
 	assert_true(i >= 15);
-	mikey_cert_put(who.alice);
-	mikey_cert_put(who.bob);
-	mikey_trust_put(who.trust);
+	mikey_cert_free(who.alice);
+	mikey_cert_free(who.bob);
+	mikey_trust_free(who.trust);
 	json_decref(j);
 }
 

@@ -61,7 +61,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--interface=0.0.0.0"}, "one address"},
 		{{"--interface=a/"}, "[NAME/]ADDR"},
 		{{"--interface=/192.0.2.1"}, "name of 1 to 31"},
-		{{"--interface=192.0.2.1!x"}, "behind the '!'"},
+		{{"--interface=192.0.2.1!x"}, "after the '!'"},
 		{{"--interface=192.0.2.1!2001:db8::1"}, "same family"},
 		{{"--listen-ng=22222"}, "ADDR:PORT"},
 		{{"--listen-tcp-ng=on"}, "or off"},

@@ -33,7 +33,7 @@ struct kring {
 	uint32_t armed_at; /* taken at the last bell that armed */
 	uint32_t wake_packets, window_ns;
 	bool sleeps; /* the worker sleeps between bursts, so bells arm */
-	bool ended;  /* it sends nothing any more */
+	bool ended;  /* the ring sends nothing any more */
 	/* Rings: 0 or -errno. arg: the ring's number and socket, or a test. */
 	int (*ring)(void *arg);
 	void *arg;
@@ -45,7 +45,7 @@ void kring_init(struct kring *r, void *control, uint32_t slots, uint32_t sends,
 
 /* Number of packets that wait. */
 uint32_t kring_waiting(const struct kring *r);
-/* As the module wrote it. */
+/* The state that the kernel module wrote last. */
 enum nfx_ring_state kring_state(const struct kring *r);
 /* False: packets take another way by now, so those of the ring are the oldest. */
 bool kring_lives(const struct kring *r);

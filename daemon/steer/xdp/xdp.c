@@ -92,7 +92,7 @@ static int setup(const struct steer_config *cfg, char *err, size_t err_len)
 	return res;
 }
 
-/* A killed instance leaves nothing behind. */
+/* Removes what a killed instance left. */
 static void teardown(const struct steer_config *cfg)
 {
 	if (!cfg->hub)

@@ -6,7 +6,7 @@
 #define XDP_ABI_QUEUES 256 /* receive queues of an interface that we look at */
 #define XDP_ABI_LOCALS 16  /* local addresses: one bit each in the map of ports */
 
-/* The longest frame that goes to a worker: it fits into an arena slot, behind the kernel's
+/* The longest frame that goes to a worker: it fits into an arena slot, after the kernel's
  * headroom. */
 #define XDP_ABI_FRAME_MAX 2560
 

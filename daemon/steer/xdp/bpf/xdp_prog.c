@@ -299,7 +299,7 @@ int xcipher_xdp(struct xdp_md *ctx)
 	void *p = eth + 1;
 	__be16 proto;
 	__u64 len = bpf_xdp_get_buff_len(ctx),
-	      room = len - sizeof(*eth); /* used only behind p > end */
+	      room = len - sizeof(*eth); /* used only after the check of p > end */
 	enum way way;
 
 	if (p > end || len > XDP_ABI_FRAME_MAX || (eth->h_dest[0] & 1))
