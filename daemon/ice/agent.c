@@ -4,6 +4,7 @@
 #include "ice/agent_int.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/secmem.h"
 
@@ -31,6 +32,12 @@ const char *ice_count_name(enum ice_count c)
 size_t ice_size(void)
 {
 	return sizeof(struct ice_agent);
+}
+
+size_t ice_memory(const struct ice_agent *a)
+{
+	return sizeof(*a) + a->remote_room * sizeof(*a->remote) + a->pair_room * sizeof(*a->pair) +
+		(a->out ? ICE_OUT * sizeof(*a->out) : 0);
 }
 
 static bool config_ok(const struct ice_config *c)
@@ -86,6 +93,9 @@ void ice_set_credentials(
 
 void ice_fini(struct ice_agent *a)
 {
+	free(a->remote);
+	free(a->pair);
+	free(a->out);
 	secmem_wipe(a, sizeof(*a));
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* An ICE agent of one leg (RFC 8445): full in both roles, or lite; consent (RFC 7675). Sans I/O:
- * packets, the clock and random bytes are arguments. Of fixed size; allocates nothing.
+ * packets, the clock and random bytes are arguments. Memory is bounded: ICE_REMOTES and ICE_PAIRS
+ * limit its lists. They grow with what the peer signals and with authentic checks. A stranger's
+ * packet allocates nothing that stays after ice_next() returned false.
  *
  * The owner calls ice_take() for each STUN packet and ice_tick() when ice_deadline() has passed.
  * After either call, and after each call that is given now_ns, it sends what ice_next() returns,
@@ -103,15 +105,18 @@ struct ice_pair_selected {
 	struct endpoint remote;
 };
 
-struct ice_agent; /* about 7 KiB, see ice/agent_int.h; holds no pointers */
-/* For the owner's allocation. Memory from secmem_alloc() is recommended: it holds passwords. */
+struct ice_agent; /* about 2 KiB, see ice/agent_int.h */
+/* For the owner's allocation. It holds passwords. */
 size_t ice_size(void);
+/* Bytes of the agent and its lists. */
+size_t ice_memory(const struct ice_agent *a);
 
 /* Makes credentials and the tie-breaker from the seed: ICE_SEED_LEN random bytes, used
- * once. 0, or -EINVAL: no local candidate for a component, or bad numbers. */
+ * once. 0, or -EINVAL: no local candidate for a component, or bad numbers. Does not free the
+ * lists of an agent that was in this memory before: call ice_fini() first. */
 int ice_init(struct ice_agent *a, const struct ice_config *c, const uint8_t seed[ICE_SEED_LEN],
 	uint64_t now_ns);
-/* Wipes it. */
+/* Wipes it, and frees its lists. Zeroed memory is fine. */
 void ice_fini(struct ice_agent *a);
 /* In place of the credentials that ice_init() or ice_restart() made: these are in SDP already. Call
  * it right after. */
@@ -192,7 +197,8 @@ struct ice_saved {
 #define ICE_SAVED_VERSION 1u
 
 /* In place of ice_init(). The seed is a new one. Selected pairs get 30 s to prove consent.
- * Unfinished checks begin again. 0, or -EINVAL: impossible content; then the agent is unusable. */
+ * Unfinished checks begin again. 0, or -EINVAL: impossible content; then only ice_fini() may
+ * follow. Without memory, candidates are missing. */
 int ice_restore(struct ice_agent *a, const struct ice_saved *s, const uint8_t seed[ICE_SEED_LEN],
 	uint64_t now_ns);
 

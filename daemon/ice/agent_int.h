@@ -115,6 +115,7 @@ struct ice_agent {
 	bool lite, remote_lite, controlling, last;
 	bool failed, lost;
 	uint8_t components, local_count, remote_count, pair_count, early_count;
+	uint8_t remote_room, pair_room; /* entries allocated */
 	uint8_t out_at, out_count;
 	uint8_t error_tokens;
 	uint8_t state;
@@ -132,10 +133,12 @@ struct ice_agent {
 	struct ice_local local[ICE_LOCALS];
 	uint16_t local_pref[ICE_LOCALS];
 	uint8_t local_foundation[ICE_LOCALS];
-	struct remote remote[ICE_REMOTES];
-	struct pair pair[ICE_PAIRS];
+	/* Most calls have few candidates, so these lists grow as needed, up to ICE_REMOTES and
+	 * ICE_PAIRS. An addition may move them. */
+	struct remote *remote;
+	struct pair *pair;
 	struct early early[ICE_EARLY];
-	struct waiting_out out[ICE_OUT];
+	struct waiting_out *out; /* ICE_OUT of them; NULL while none waits */
 	uint32_t count[ICE_COUNT_N];
 };
 
@@ -146,7 +149,7 @@ uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns);
 void ice_new_credentials(struct ice_agent *a);
 uint32_t ice_hash(const void *p, size_t len);
 
-/* out.c: false if the queue is full. */
+/* out.c: false if the queue is full, or without memory. */
 bool ice_push(struct ice_agent *a, const struct waiting_out *o);
 
 /* pairs.c */
@@ -156,6 +159,8 @@ void ice_prefer_locals(struct ice_agent *a);
 /* The index, or -1. */
 int ice_remote_find(const struct ice_agent *a, uint8_t component, const struct endpoint *e);
 int ice_remote_add(struct ice_agent *a, const struct remote *r);
+/* Adds it whatever its type. False: the list is full, or without memory. */
+bool ice_remote_put(struct ice_agent *a, const struct remote *r);
 int ice_pair_find(const struct ice_agent *a, uint8_t local, uint8_t remote);
 int ice_pair_add(struct ice_agent *a, uint8_t local, uint8_t remote);
 /* Pairs with all local candidates. */

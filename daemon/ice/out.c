@@ -3,9 +3,15 @@
  * response is never longer than its request, so that nobody is amplified. */
 #include "ice/agent_int.h"
 
+#include <stdlib.h>
+
 bool ice_push(struct ice_agent *a, const struct waiting_out *o)
 {
 	if (a->out_count == ICE_OUT)
+		return false;
+	if (!a->out)
+		a->out = malloc(ICE_OUT * sizeof(*a->out));
+	if (!a->out)
 		return false;
 	a->out[(a->out_at + a->out_count++) % ICE_OUT] = *o;
 	return true;
@@ -69,5 +75,7 @@ bool ice_next(struct ice_agent *a, struct ice_out *out)
 			return true;
 		a->count[ICE_COUNT_SUPPRESSED]++;
 	}
+	free(a->out);
+	a->out = NULL;
 	return false;
 }

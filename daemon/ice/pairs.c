@@ -2,6 +2,10 @@
 /* Candidates and the check list of an agent (RFC 8445 6.1.2): bounded, formed, ordered, frozen. */
 #include "ice/agent_int.h"
 
+#include <stdlib.h>
+
+#define ROOM_FIRST 4u /* entries of a list at first */
+
 void ice_advance(struct ice_agent *a, uint64_t now_ns)
 {
 	if (now_ns > a->now_ns)
@@ -30,6 +34,34 @@ int ice_remote_find(const struct ice_agent *a, uint8_t component, const struct e
 	return -1;
 }
 
+/* The list with room for more entries, or NULL without memory. */
+static void *grow(void *list, uint8_t *room, uint32_t max, size_t size)
+{
+	uint32_t more = *room ? 2u * *room : ROOM_FIRST;
+	void *grown;
+
+	more = more < max ? more : max;
+	grown = realloc(list, more * size);
+	if (grown)
+		*room = (uint8_t)more;
+	return grown;
+}
+
+bool ice_remote_put(struct ice_agent *a, const struct remote *r)
+{
+	struct remote *list = a->remote;
+
+	if (a->remote_count == ICE_REMOTES)
+		return false;
+	if (a->remote_count == a->remote_room)
+		list = grow(list, &a->remote_room, ICE_REMOTES, sizeof(*list));
+	if (!list)
+		return false;
+	a->remote = list;
+	a->remote[a->remote_count++] = *r;
+	return true;
+}
+
 /* Signalled candidates leave room for those learned from authenticated packets, and the reverse. */
 int ice_remote_add(struct ice_agent *a, const struct remote *r)
 {
@@ -40,12 +72,11 @@ int ice_remote_add(struct ice_agent *a, const struct remote *r)
 		learned += a->remote[i].type == ICE_PRFLX;
 	full = r->type == ICE_PRFLX ? learned == ICE_LEARNED || a->remote_count == ICE_REMOTES
 				    : a->remote_count >= ICE_REMOTES - ICE_LEARNABLE;
-	if (full) {
+	if (full || !ice_remote_put(a, r)) {
 		a->count[ICE_COUNT_BEYOND]++;
 		return -1;
 	}
-	a->remote[a->remote_count] = *r;
-	return a->remote_count++;
+	return a->remote_count - 1;
 }
 
 int ice_pair_find(const struct ice_agent *a, uint8_t local, uint8_t remote)
@@ -82,18 +113,28 @@ static int pair_victim(const struct ice_agent *a, uint64_t priority)
 	return found;
 }
 
+/* The place of one more pair, or -1 without memory. */
+static int pair_append(struct ice_agent *a)
+{
+	struct pair *list = a->pair;
+
+	if (a->pair_count == a->pair_room)
+		list = grow(list, &a->pair_room, ICE_PAIRS, sizeof(*list));
+	if (!list)
+		return -1;
+	a->pair = list;
+	return a->pair_count++;
+}
+
 int ice_pair_add(struct ice_agent *a, uint8_t local, uint8_t remote)
 {
 	struct pair p = {.local = local, .remote = remote, .state = PAIR_FROZEN};
-	int i = a->pair_count;
+	int i;
 
 	p.priority = pair_priority(a, local, remote);
 	p.component = a->local[local].component;
-	if (a->pair_count == ICE_PAIRS)
-		i = pair_victim(a, p.priority);
-	else
-		a->pair_count++;
-	if (i < 0 || i == ICE_PAIRS) {
+	i = a->pair_count == ICE_PAIRS ? pair_victim(a, p.priority) : pair_append(a);
+	if (i < 0) {
 		a->count[ICE_COUNT_BEYOND]++;
 		return -1;
 	}

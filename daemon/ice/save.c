@@ -76,12 +76,12 @@ int ice_restore(struct ice_agent *a, const struct ice_saved *s, const uint8_t se
 	memcpy(a->cur.remote_ufrag, s->remote_ufrag, sizeof(a->cur.remote_ufrag));
 	a->cur.remote_key = s->remote_key;
 	for (uint8_t i = 0; i < s->remote_count; i++) {
-		const struct ice_saved_candidate *r = &s->remote[i];
+		const struct ice_saved_candidate *k = &s->remote[i];
+		const struct remote r = {
+			k->addr, k->priority, k->foundation, k->component, k->type};
 
-		a->remote[a->remote_count++] =
-			(struct remote){r->addr, r->priority, r->foundation, r->component, r->type};
-		if (!a->lite || a->remote_lite)
-			ice_pair_all(a, i);
+		if (ice_remote_put(a, &r) && (!a->lite || a->remote_lite))
+			ice_pair_all(a, a->remote_count - 1);
 	}
 	for (uint8_t i = 0; i < a->components; i++)
 		if (s->selected[i].set)

@@ -24,8 +24,8 @@ struct work {
 struct dtls {
 	struct dtls_cert *cert;
 	struct dtls_counts *counts;
-	struct work *work; /* NULL before the first packet, and after the hold */
-	struct dtls_tls tls;
+	struct work *work;    /* NULL before the first packet, and after the hold */
+	struct dtls_tls *tls; /* NULL once work is gone and the fingerprints were compared */
 	uint64_t give_up_ns, hold_ns; /* durations */
 	uint64_t limit_ns;            /* when the handshake fails, or the hold ends */
 	uint64_t timer_ns;            /* when OpenSSL's timer expires; or DTLS_NO_DEADLINE */
@@ -65,6 +65,11 @@ int dtls_create(struct dtls **out, const struct dtls_config *c)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
+	a->tls = calloc(1, sizeof(*a->tls));
+	if (!a->tls) {
+		free(a);
+		return -ENOMEM;
+	}
 	a->cert = dtls_cert_get(c->cert);
 	a->counts = c->counts;
 	a->role = c->role;
@@ -72,10 +77,10 @@ int dtls_create(struct dtls **out, const struct dtls_config *c)
 	a->give_up_ns = c->give_up_ns ? c->give_up_ns : DTLS_GIVE_UP_NS;
 	a->hold_ns = c->hold_ns ? c->hold_ns : DTLS_HOLD_NS;
 	a->limit_ns = a->timer_ns = DTLS_NO_DEADLINE;
-	a->tls.first_ns = c->first_ns ? c->first_ns : DTLS_FIRST_NS;
-	a->tls.allow_sha1 = c->allow_sha1;
-	a->tls.profiles = c->profiles;
-	memcpy(a->tls.profile, c->profile, sizeof(a->tls.profile));
+	a->tls->first_ns = c->first_ns ? c->first_ns : DTLS_FIRST_NS;
+	a->tls->allow_sha1 = c->allow_sha1;
+	a->tls->profiles = c->profiles;
+	memcpy(a->tls->profile, c->profile, sizeof(a->tls->profile));
 	*out = a;
 	return 0;
 }
@@ -95,6 +100,7 @@ void dtls_destroy(struct dtls *a)
 	if (!a)
 		return;
 	work_free(a);
+	free(a->tls);
 	dtls_cert_put(a->cert);
 	secmem_wipe(a, sizeof(*a));
 	free(a);
@@ -117,7 +123,7 @@ static int prepare(struct dtls *a)
 	w->ssl = SSL_new(dtls_cert_ctx(a->cert));
 	if (!w->ssl || !dtls_io_init(&w->io) ||
 		!dtls_io_attach(w->ssl, dtls_cert_bio(a->cert), &w->io) ||
-		!dtls_tls_attach(w->ssl, &a->tls) || SSL_set_mtu(w->ssl, a->mtu) <= 0) {
+		!dtls_tls_attach(w->ssl, a->tls) || SSL_set_mtu(w->ssl, a->mtu) <= 0) {
 		SSL_free(w->ssl);
 		dtls_io_fini(&w->io);
 		free(w);
@@ -172,6 +178,16 @@ static void finish_work(struct dtls *a)
 		work_free(a);
 }
 
+/* Frees what only the handshake needs. Without fingerprints the peer's digests wait for them. Called
+ * at the end of each public function that may end the handshake or the hold. */
+static void forget(struct dtls *a)
+{
+	if (!a->over || a->state == DTLS_UNCHECKED)
+		return;
+	free(a->tls);
+	a->tls = NULL;
+}
+
 static void fail(struct dtls *a, enum dtls_failure why)
 {
 	a->state = DTLS_FAILED;
@@ -195,16 +211,16 @@ static void read_timer(struct dtls *a, uint64_t now_ns)
 	if (a->state != DTLS_HANDSHAKE || !a->work || !DTLSv1_get_timeout(a->work->ssl, &tv))
 		return;
 	left = (uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u;
-	if (left > a->tls.timer_ns)
-		left = a->tls.timer_ns;
+	if (left > a->tls->timer_ns)
+		left = a->tls->timer_ns;
 	a->timer_ns = now_ns + (left > STEP_NS ? left : STEP_NS);
 }
 
 static void count_repeats(struct dtls *a)
 {
-	if (a->tls.repeated && a->counts)
+	if (a->tls->repeated && a->counts)
 		a->counts->retransmitted++;
-	a->tls.repeated = false;
+	a->tls->repeated = false;
 	if (a->work && a->work->io.lost) {
 		if (a->counts)
 			a->counts->drop[DTLS_DROP_QUEUE] += a->work->io.lost;
@@ -218,9 +234,9 @@ static void complete(struct dtls *a, uint64_t now_ns)
 {
 	enum dtls_failure why = dtls_tls_export(a->work->ssl, a->role, &a->rx, &a->tx);
 
-	if (why == DTLS_FAIL_NONE && !a->tls.peer.known)
+	if (why == DTLS_FAIL_NONE && !a->tls->peer.known)
 		why = DTLS_FAIL_NO_CERTIFICATE;
-	if (why == DTLS_FAIL_NONE && a->tls.expecting && !dtls_tls_match(&a->tls))
+	if (why == DTLS_FAIL_NONE && a->tls->expecting && !dtls_tls_match(a->tls))
 		why = DTLS_FAIL_FINGERPRINT;
 	if (why != DTLS_FAIL_NONE) {
 		say_goodbye(a);
@@ -228,7 +244,7 @@ static void complete(struct dtls *a, uint64_t now_ns)
 		return;
 	}
 	a->completed = true;
-	a->state = a->tls.expecting ? DTLS_OPEN : DTLS_UNCHECKED;
+	a->state = a->tls->expecting ? DTLS_OPEN : DTLS_UNCHECKED;
 	a->limit_ns = now_ns + a->hold_ns;
 }
 
@@ -244,7 +260,7 @@ static void read_on(struct dtls *a)
 	secmem_wipe(junk, sizeof(junk));
 	err = n > 0 ? SSL_ERROR_NONE : SSL_get_error(a->work->ssl, n);
 	ERR_clear_error();
-	if (err == SSL_ERROR_ZERO_RETURN || a->tls.alerted) {
+	if (err == SSL_ERROR_ZERO_RETURN || a->tls->alerted) {
 		if (a->state == DTLS_UNCHECKED) {
 			fail(a, DTLS_FAIL_CLOSED);
 			return;
@@ -271,7 +287,7 @@ static void advance(struct dtls *a, uint64_t now_ns)
 			if (err == SSL_ERROR_ZERO_RETURN) /* close_notify */
 				fail(a, DTLS_FAIL_REFUSED);
 			else if (err != SSL_ERROR_WANT_READ && err != SSL_ERROR_WANT_WRITE)
-				fail(a, dtls_tls_reason(&a->tls));
+				fail(a, dtls_tls_reason(a->tls));
 		}
 		ERR_clear_error();
 	}
@@ -303,6 +319,7 @@ int dtls_start(struct dtls *a, uint64_t now_ns)
 	err = begin(a, now_ns);
 	if (!err)
 		advance(a, now_ns);
+	forget(a);
 	return err;
 }
 
@@ -316,6 +333,7 @@ static int begin_server(struct dtls *a, const uint8_t *p, size_t len, uint64_t n
 	err = begin(a, now_ns);
 	if (err) {
 		fail(a, DTLS_FAIL_INTERNAL);
+		forget(a);
 		return err;
 	}
 	if (h.message_seq == 1)
@@ -363,6 +381,7 @@ int dtls_take(struct dtls *a, const uint8_t *p, size_t len, uint64_t now_ns)
 		a->work->io.in = NULL;
 		a->work->io.in_len = 0;
 	}
+	forget(a);
 	return 0;
 }
 
@@ -417,16 +436,18 @@ void dtls_tick(struct dtls *a, uint64_t now_ns)
 			fail(a, a->refused ? DTLS_FAIL_REFUSED : DTLS_FAIL_TIMEOUT);
 		else
 			release(a);
+		forget(a);
 		return;
 	}
 	if (a->state != DTLS_HANDSHAKE || now_ns < a->timer_ns)
 		return;
 	ERR_clear_error();
 	if (DTLSv1_handle_timeout(a->work->ssl) < 0)
-		fail(a, dtls_tls_reason(&a->tls));
+		fail(a, dtls_tls_reason(a->tls));
 	ERR_clear_error();
 	count_repeats(a);
 	read_timer(a, now_ns);
+	forget(a);
 }
 
 void dtls_settle(struct dtls *a, uint64_t now_ns)
@@ -434,6 +455,7 @@ void dtls_settle(struct dtls *a, uint64_t now_ns)
 	(void)now_ns;
 	if (a->state == DTLS_OPEN && !a->over)
 		release(a);
+	forget(a);
 }
 
 /* --- Results ---------------------------------------------------------------------------------- */
@@ -442,23 +464,30 @@ int dtls_expect(struct dtls *a, const struct dtls_fingerprints *f, uint64_t now_
 {
 	(void)now_ns;
 	if (a->state == DTLS_OPEN || a->state == DTLS_CLOSED) {
-		struct dtls_tls t = a->tls;
+		struct dtls_tls t;
 
+		if (!a->tls)
+			return 0;
+		t = *a->tls;
 		t.expected = *f;
 		t.expected.count = min_u32(f->count, DTLS_FINGERPRINTS);
 		return dtls_tls_match(&t) ? 0 : -EKEYREJECTED;
 	}
-	a->tls.expected = *f;
-	a->tls.expected.count = min_u32(f->count, DTLS_FINGERPRINTS);
-	a->tls.expecting = true;
+	if (a->state == DTLS_FAILED)
+		return -EKEYREJECTED;
+	a->tls->expected = *f;
+	a->tls->expected.count = min_u32(f->count, DTLS_FINGERPRINTS);
+	a->tls->expecting = true;
 	if (a->state != DTLS_UNCHECKED)
-		return a->state == DTLS_FAILED ? -EKEYREJECTED : 0;
-	if (dtls_tls_match(&a->tls)) {
+		return 0;
+	if (dtls_tls_match(a->tls)) {
 		a->state = DTLS_OPEN;
+		forget(a);
 		return 0;
 	}
 	say_goodbye(a);
 	fail(a, DTLS_FAIL_FINGERPRINT);
+	forget(a);
 	return -EKEYREJECTED;
 }
 
@@ -489,7 +518,7 @@ void dtls_close(struct dtls *a, uint64_t now_ns)
 		say_goodbye(a);
 		a->state = DTLS_CLOSED;
 		finish_work(a);
-		return;
+		break;
 	case DTLS_CLOSED:
 	case DTLS_FAILED:
 		return;
@@ -497,4 +526,5 @@ void dtls_close(struct dtls *a, uint64_t now_ns)
 		say_goodbye(a);
 		fail(a, DTLS_FAIL_CLOSED);
 	}
+	forget(a);
 }

@@ -16,8 +16,9 @@
  *
  * Memory: struct dtls itself until the first packet of a server or dtls_start() of a client; then
  * OpenSSL's memory until the handshake ended and hold_ns passed, or dtls_settle(). Then OpenSSL's
- * memory is freed. Our close_notify is made before, and kept as bytes. From then on packets of the
- * peer are dropped, close_notify included: signalling has to report the end. */
+ * memory is freed, and so are the fingerprints. Our close_notify is made before, and kept as bytes.
+ * From then on packets of the peer are dropped, close_notify included: signalling has to report the
+ * end. */
 #ifndef KEYING_DTLS_H
 #define KEYING_DTLS_H
 
@@ -116,7 +117,8 @@ void dtls_destroy(struct dtls *a); /* wipes the keys; sends nothing; NULL is fin
  * key is given out before. Any match is enough (RFC 8122 5). A list without a usable entry matches
  * nothing. Before the end of the handshake a later list replaces an earlier one. 0, or
  * -EKEYREJECTED: the peer's certificate is known and matches none. An unchecked association then
- * fails; an open one stays open, because RFC 8842 demands a new association. */
+ * fails; an open one stays open, because RFC 8842 demands a new association. After the hold an open
+ * one compares nothing: 0. */
 int dtls_expect(struct dtls *a, const struct dtls_fingerprints *f, uint64_t now_ns);
 
 /* A client makes its ClientHello. A server gets ready at its first packet; for it this does

@@ -48,9 +48,13 @@ void session_destroy(struct session *s)
 	if (!s)
 		return;
 	session_ice_drop(s);
+	session_ice_forget(s);
 	session_zrtp_drop(s);
 	drop_association(s);
 	dtls_cert_put(s->cert);
+	free(s->cfg.dtls.prints);
+	if (s->env->verify.of == s)
+		s->env->verify.of = NULL;
 	secmem_wipe(s, sizeof(*s));
 	free(s);
 }
@@ -98,29 +102,53 @@ static bool renew(struct session *s, uint32_t k, uint64_t now_ns)
 		s->broken = true;
 		return false;
 	}
-	if (s->cfg.dtls.prints.count)
-		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
+	if (s->cfg.dtls.prints)
+		(void)dtls_expect(c->dtls, s->cfg.dtls.prints, now_ns);
 	return true;
 }
 
-static bool is_client(const struct session *s)
+/* Whether a handshake may still have to compare the terminal's certificate. */
+static bool needs_prints(const struct session *s)
 {
-	return s->cfg.dtls.role == DTLS_ROLE_CLIENT;
+	bool needs = false;
+
+	for (uint32_t k = 0; k < session_components(s); k++) {
+		const struct component *c = &s->part[k];
+		enum dtls_state state = c->dtls ? dtls_state(c->dtls) : DTLS_IDLE;
+
+		needs |= c->dtls ? state != DTLS_OPEN && state != DTLS_CLOSED : k && !c->end_told;
+	}
+	return needs && s->cfg.dtls.on;
 }
 
-static bool is_over(const struct session *s)
+static void drop_prints(struct session *s)
 {
-	return s->over && s->over == s->cfg.dtls.association;
+	free(s->cfg.dtls.prints);
+	s->cfg.dtls.prints = NULL;
 }
 
-static int set_dtls(struct session *s, const struct session_dtls *before, uint64_t now_ns)
+static int keep_prints(struct session *s, const struct dtls_fingerprints *said)
 {
-	const struct session_dtls *now = &s->cfg.dtls;
-	bool was_client = before->role == DTLS_ROLE_CLIENT;
-	int err = 0;
+	if (!said->count) {
+		drop_prints(s);
+		return 0;
+	}
+	if (!s->cfg.dtls.prints)
+		s->cfg.dtls.prints = malloc(sizeof(*s->cfg.dtls.prints));
+	if (!s->cfg.dtls.prints)
+		return -ENOMEM;
+	*s->cfg.dtls.prints = *said;
+	return 0;
+}
 
-	if (!now->on || !before->on || now->association != before->association ||
-		was_client != is_client(s))
+static int set_dtls(struct session *s, const struct session_dtls *now,
+	const struct session_kept *before, uint64_t now_ns)
+{
+	bool was_client = before->dtls.role == DTLS_ROLE_CLIENT;
+	int err = keep_prints(s, &now->prints);
+
+	if (!now->on || !before->dtls.on || now->association != before->dtls.association ||
+		was_client != session_is_client(s))
 		drop_association(s);
 	if (now->on && now->established) {
 		s->over = now->association;
@@ -128,9 +156,9 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 	} else if (s->over != now->association) {
 		s->rtp_suite = SUITE_PLAIN;
 	}
-	if (!now->on || (is_over(s) && !s->rtp_suite))
-		return 0;
-	for (uint32_t k = is_over(s); k < COMPONENTS && !err; k++) {
+	if (err || !now->on || (session_is_over(s) && !s->rtp_suite))
+		return err;
+	for (uint32_t k = session_is_over(s); k < COMPONENTS && !err; k++) {
 		struct component *c = &s->part[k];
 
 		if (k >= session_components(s)) {
@@ -156,8 +184,8 @@ static void begin_rtcp(struct session *s, uint64_t now_ns)
 		return;
 	if (make_association(s, 1))
 		s->broken = true;
-	else if (s->cfg.dtls.prints.count)
-		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
+	else if (s->cfg.dtls.prints)
+		(void)dtls_expect(c->dtls, s->cfg.dtls.prints, now_ns);
 }
 
 /* Destination of the component's DTLS. */
@@ -184,7 +212,7 @@ static void retry(struct session *s, uint32_t k, uint64_t now_ns)
 
 	if ((why != DTLS_FAIL_PROTOCOL && why != DTLS_FAIL_NO_PROFILE &&
 		    why != DTLS_FAIL_NO_CIPHER && why != DTLS_FAIL_NO_CERTIFICATE) ||
-		c->retries == RETRIES || !(s->ice || is_client(s)))
+		c->retries == RETRIES || !(s->ice || session_is_client(s)))
 		return;
 	session_count(s, now_ns);
 	if (c->retries++ == 0)
@@ -201,50 +229,50 @@ static void proceed(struct session *s, uint64_t now_ns)
 
 		retry(s, k, now_ns);
 		aim(s, k);
-		if (c->dtls && is_client(s) && c->dst.family && c->dst.port &&
+		if (c->dtls && session_is_client(s) && c->dst.family && c->dst.port &&
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
 			s->broken = true;
 	}
+	if (s->cfg.dtls.prints && !needs_prints(s))
+		drop_prints(s);
 	session_zrtp_proceed(s, now_ns);
 	session_count(s, now_ns);
 }
 
 /* --- Changes ---------------------------------------------------------------------------------- */
 
-static bool same_peer(const struct session_ice *a, const struct session_ice *b)
+static void keep(struct session_kept *k, const struct session_cfg *cfg)
 {
-	return strcmp(a->remote_ufrag, b->remote_ufrag) == 0 &&
-		strcmp(a->remote_pwd, b->remote_pwd) == 0;
+	k->mux = cfg->mux;
+	memcpy(k->remote, cfg->remote, sizeof(k->remote));
+	k->ice.generation = cfg->ice.generation;
+	k->ice.peer = cfg->ice.peer;
+	k->dtls.on = cfg->dtls.on;
+	k->dtls.role = cfg->dtls.role;
+	k->dtls.association = cfg->dtls.association;
+	k->dtls.suites = cfg->dtls.suites;
+	k->zrtp = cfg->zrtp;
 }
 
 int session_set(struct session *s, const struct session_order *order, uint64_t now_ns)
 {
 	const struct session_cfg *cfg = &order->cfg;
-	struct session_cfg *before = malloc(sizeof(*before));
+	struct session_kept before = s->cfg;
 	bool had_two = session_components(s) == COMPONENTS;
 	int err, ice_err, zrtp_err, kept;
 
-	if (!before)
-		return -ENOMEM;
-	*before = s->cfg;
 	/* SDP has named the certificate of this association already. */
-	if (!s->cert || before->dtls.association != cfg->dtls.association) {
+	if (!s->cert || before.dtls.association != cfg->dtls.association) {
 		dtls_cert_put(s->cert);
 		s->cert = dtls_cert_get(order->cert);
 	}
-	s->cfg = *cfg;
-	kept = session_ice_keep(s);
-	if (!s->cfg.ice.candidates && same_peer(&before->ice, &cfg->ice)) {
-		memcpy(s->cfg.ice.candidate, before->ice.candidate, sizeof(cfg->ice.candidate));
-		s->cfg.ice.candidates = before->ice.candidates;
-		s->cfg.ice.last |= before->ice.last;
-	}
-	ice_err = session_ice_set(s, &before->ice, had_two, order->seed, now_ns);
-	err = set_dtls(s, &before->dtls, now_ns);
-	zrtp_err = session_zrtp_set(s, &before->zrtp);
+	keep(&s->cfg, cfg);
+	kept = session_ice_keep(s, &cfg->ice);
+	ice_err = session_ice_set(s, order, &before, had_two, now_ns);
+	err = set_dtls(s, &cfg->dtls, &before, now_ns);
+	zrtp_err = session_zrtp_set(s, &before.zrtp);
 	err = err ? err : zrtp_err;
-	secmem_wipe(before, sizeof(*before));
-	free(before);
+	secmem_wipe(&before, sizeof(before));
 	s->broken |= err || ice_err;
 	proceed(s, now_ns);
 	return ice_err ? ice_err : err ? err : kept;
@@ -303,15 +331,15 @@ static bool is_proven(struct session *s, const struct session_in *in, uint32_t k
 		return ice_is_valid_source(s->ice, session_port(in->at, k), in->src);
 	if (endpoint_eq(in->src, &c->proven) && dtls_state(c->dtls) != DTLS_FAILED)
 		return true;
-	if (is_client(s))
+	if (session_is_client(s))
 		return endpoint_eq(in->src, &c->dst);
 	switch (dtls_gate_take(s->env->gate, in->src, in->p, in->len, now_ns, &reply)) {
 	case DTLS_GATE_PASS:
 		return takes_place(s, k, in->src, now_ns);
 	case DTLS_GATE_REPLY:
-		s->verify = (struct session_out){
-			.rtcp = k, .dst = *in->src, .len = (uint16_t)reply.len};
-		memcpy(s->verify.packet, reply.p, reply.len);
+		s->env->verify = (struct session_verify){
+			.of = s, .rtcp = k, .dst = *in->src, .len = (uint8_t)reply.len};
+		memcpy(s->env->verify.packet, reply.p, reply.len);
 		return false;
 	case DTLS_GATE_DROP:
 		s->env->counts.drop[reply.why]++;
@@ -370,17 +398,28 @@ static bool next_ice(struct session *s, struct session_out *out)
 	return true;
 }
 
+static bool next_verify(struct session *s, struct session_out *out)
+{
+	struct session_verify *v = &s->env->verify;
+
+	if (v->of != s)
+		return false;
+	v->of = NULL;
+	out->rtcp = v->rtcp;
+	out->dst = v->dst;
+	out->len = v->len;
+	memcpy(out->packet, v->packet, v->len);
+	return true;
+}
+
 bool session_next(struct session *s, struct session_out *out)
 {
 	out->zrtp = out->proved = false;
 	out->at = 0;
 	if (next_ice(s, out) || session_zrtp_next(s, out))
 		return true;
-	if (s->verify.len) {
-		*out = s->verify;
-		s->verify.len = 0;
+	if (next_verify(s, out))
 		return true;
-	}
 	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 		int n = 0;
@@ -397,94 +436,4 @@ bool session_next(struct session *s, struct session_out *out)
 		return true;
 	}
 	return false;
-}
-
-/* --- Events ----------------------------------------------------------------------------------- */
-
-static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
-{
-	struct component *c = &s->part[k];
-	/* Without ICE the peer is who it is only when its certificate was checked. */
-	bool known = s->ice ? c->dst.family
-			    : c->proven.family && c->dtls && dtls_state(c->dtls) == DTLS_OPEN;
-
-	if (!known || (endpoint_eq(&c->told, &c->dst) && c->told_at == c->at))
-		return false;
-	c->told = c->dst;
-	c->told_at = c->at;
-	*out = (struct session_event){.kind = SESSION_PAIR,
-		.rtcp = k,
-		.at = c->at,
-		.controlling = s->ice && ice_is_controlling(s->ice),
-		.remote = c->dst};
-	return true;
-}
-
-/* The handshake is with the terminal, as far as can be known: anybody may return a cookie. */
-static bool is_with_terminal(const struct session *s, uint32_t k)
-{
-	return s->ice || is_client(s) || endpoint_eq(&s->part[k].proven, &s->cfg.remote[k]);
-}
-
-static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
-{
-	struct component *c = &s->part[k];
-	enum dtls_state state = c->dtls ? dtls_state(c->dtls) : DTLS_IDLE;
-
-	*out = (struct session_event){.rtcp = k, .association = s->cfg.dtls.association};
-	/* Keys of RTCP are added to those of RTP. */
-	if (k && !s->part[0].keys_told && !s->part[0].end_told && !is_over(s))
-		return false;
-	if (state == DTLS_OPEN && !c->keys_told && dtls_keys(c->dtls, &out->rx, &out->tx) == 0) {
-		c->keys_told = true;
-		out->kind = SESSION_KEYS;
-		return true;
-	}
-	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED && !c->failure))
-		return false;
-	c->end_told = true;
-	out->kind = state == DTLS_CLOSED ? SESSION_CLOSED : SESSION_FAILED;
-	if (state != DTLS_CLOSED) {
-		enum dtls_failure f =
-			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls);
-
-		out->why = dtls_failure_text(f);
-		out->declined = (f == DTLS_FAIL_TIMEOUT || f == DTLS_FAIL_REFUSED) &&
-			is_with_terminal(s, k);
-	}
-	return true;
-}
-
-static bool ice_event(struct session *s, struct session_event *out)
-{
-	enum ice_state state = s->ice ? ice_state(s->ice) : ICE_NEW;
-
-	if (state == s->ice_told)
-		return false;
-	s->ice_told = state;
-	*out = (struct session_event){0};
-	if (state == ICE_FAILED) {
-		out->kind = SESSION_FAILED;
-		out->why = "no ICE connectivity check of the peer succeeded";
-	} else if (state == ICE_LOST) {
-		out->kind = SESSION_LOST;
-		for (uint32_t k = 0; k < COMPONENTS; k++)
-			s->part[k].told = (struct endpoint){0};
-	}
-	return out->kind != SESSION_NONE;
-}
-
-bool session_event(struct session *s, struct session_event *out)
-{
-	if (s->broken && !s->broken_told) {
-		s->broken_told = true;
-		*out = (struct session_event){.kind = SESSION_FAILED, .why = "out of memory"};
-		return true;
-	}
-	if (ice_event(s, out))
-		return true;
-	for (uint32_t k = 0; k < session_components(s); k++)
-		if (pair_event(s, k, out) || keys_event(s, k, out))
-			return true;
-	return session_zrtp_event(s, out);
 }

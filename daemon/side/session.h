@@ -35,6 +35,15 @@ struct session_counts {
 
 struct session;
 
+/* A HelloVerifyRequest that waits for session_next(). */
+struct session_verify {
+	const struct session *of; /* NULL: none */
+	bool rtcp;
+	uint8_t len;
+	struct endpoint dst;
+	uint8_t packet[DTLS_GATE_REPLY_LEN];
+};
+
 struct session_env { /* what the sessions of a thread share */
 	struct dtls_gate *gate;
 	struct dtls_counts counts;
@@ -45,6 +54,8 @@ struct session_env { /* what the sessions of a thread share */
 	uint32_t profiles;
 	bool sha1;                /* accept sha-1 in fingerprints */
 	struct zrtp_store *store; /* retained secrets, shared by all threads; NULL: none */
+	/* Of the session that was called last: its owner asks for packets before it calls another. */
+	struct session_verify verify;
 	struct session *party[SESSION_PARTIES]; /* sessions by hash of session_zrtp.party */
 };
 

@@ -40,31 +40,33 @@ static uint8_t locals(const struct session *s, struct ice_local out[ICE_LOCALS])
 	return (uint8_t)(COMPONENTS * s->locals);
 }
 
-static int begin_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+static int begin_ice(struct session *s, const struct session_order *order, uint64_t now_ns)
 {
-	struct ice_config c = {.lite = s->cfg.ice.lite,
-		.controlling = s->cfg.ice.controlling,
+	const struct session_ice *ice = &order->cfg.ice;
+	struct ice_config c = {.lite = ice->lite,
+		.controlling = ice->controlling,
 		.components = (uint8_t)session_components(s)};
 	int err;
 
 	c.local_count = locals(s, c.local);
-	err = ice_init(s->ice, &c, seed, now_ns);
+	err = ice_init(s->ice, &c, order->seed, now_ns);
 	if (!err)
-		ice_set_credentials(s->ice, s->cfg.ice.ufrag, s->cfg.ice.pwd);
+		ice_set_credentials(s->ice, ice->ufrag, ice->pwd);
 	return err;
 }
 
-static bool is_restored(const struct session *s)
+static bool is_restored(const struct session_cfg *cfg)
 {
-	return s->cfg.ice.started && s->cfg.ice.remote_ufrag[0] &&
-		(s->cfg.selected[0].family || s->cfg.selected[1].family);
+	return cfg->ice.started && cfg->ice.remote_ufrag[0] &&
+		(cfg->selected[0].family || cfg->selected[1].family);
 }
 
 /* The pairs of another life, which have to prove consent now. Their candidates are not known any
  * more: each is of the best type, and whatever is found besides comes by checks of the peer. */
-static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+static int restore_ice(struct session *s, const struct session_order *order, uint64_t now_ns)
 {
-	const struct session_ice *cfg = &s->cfg.ice;
+	const struct endpoint *selected = order->cfg.selected;
+	const struct session_ice *cfg = &order->cfg.ice;
 	struct str ufrag = str_from(cfg->remote_ufrag);
 	struct ice_saved v = {.version = ICE_SAVED_VERSION,
 		.lite = cfg->lite,
@@ -86,49 +88,50 @@ static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint
 	stun_key_init(&v.remote_key, str_from(cfg->remote_pwd));
 	v.local_count = locals(s, v.local);
 	for (uint8_t k = 0; k < session_components(s); k++) {
-		v.selected[k].set = s->cfg.selected[k].family != 0;
+		v.selected[k].set = selected[k].family != 0;
 		if (!v.selected[k].set)
 			continue;
 		v.selected[k].nominated = true;
-		v.selected[k].local = session_port(s->cfg.selected_at[k], k);
-		v.selected[k].remote = s->cfg.selected[k];
-		v.remote[v.remote_count++] =
-			(struct ice_saved_candidate){.addr = s->cfg.selected[k],
-				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-				.component = k + 1,
-				.type = ICE_HOST};
+		v.selected[k].local = session_port(order->cfg.selected_at[k], k);
+		v.selected[k].remote = selected[k];
+		v.remote[v.remote_count++] = (struct ice_saved_candidate){.addr = selected[k],
+			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+			.component = k + 1,
+			.type = ICE_HOST};
 	}
-	err = ice_restore(s->ice, &v, seed, now_ns);
+	err = ice_restore(s->ice, &v, order->seed, now_ns);
 	secmem_wipe(&v, sizeof(v));
 	return err;
 }
 
-static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+static int make_ice(struct session *s, const struct session_order *order, uint64_t now_ns)
 {
+	const struct session_cfg *cfg = &order->cfg;
 	int err;
 
-	s->locals = s->cfg.locals < SESSION_LOCALS ? s->cfg.locals : SESSION_LOCALS;
-	memcpy(s->local, s->cfg.local, sizeof(s->local));
+	s->locals = cfg->locals < SESSION_LOCALS ? cfg->locals : SESSION_LOCALS;
+	memcpy(s->local, cfg->local, sizeof(s->local));
 	s->ice = calloc(1, ice_size());
 	if (!s->ice)
 		return -ENOMEM;
-	err = is_restored(s) ? restore_ice(s, seed, now_ns) : begin_ice(s, seed, now_ns);
+	err = is_restored(cfg) ? restore_ice(s, order, now_ns) : begin_ice(s, order, now_ns);
 	if (err) {
+		ice_fini(s->ice);
 		free(s->ice);
 		s->ice = NULL;
 	}
 	return err;
 }
 
-static int set_remote(struct session *s, uint64_t now_ns)
+static int set_remote(struct session *s, bool lite, uint64_t now_ns)
 {
-	const struct session_ice *cfg = &s->cfg.ice;
-	struct ice_remote r = {.ufrag = str_from(cfg->remote_ufrag),
-		.pwd = str_from(cfg->remote_pwd),
-		.lite = cfg->remote_lite,
-		.last = cfg->last,
-		.candidate = cfg->candidate,
-		.count = cfg->candidates};
+	const struct session_ice_peer *p = &s->ice_peer;
+	struct ice_remote r = {.ufrag = str_from(p->ufrag),
+		.pwd = str_from(p->pwd),
+		.lite = lite,
+		.last = p->last,
+		.candidate = p->candidate,
+		.count = p->candidates};
 
 	return ice_set_remote(s->ice, &r, now_ns);
 }
@@ -140,34 +143,99 @@ static void add_candidates(struct ice_candidate to[SDP_ICE_CANDIDATES], uint32_t
 		to[(*n)++] = c[i];
 }
 
-int session_ice_keep(struct session *s)
+static void forget(struct session_ice_peer *p)
 {
-	struct session_ice *ice = &s->cfg.ice;
-	struct session_ice_next *next = s->ice_next;
+	if (p->pwd)
+		secmem_wipe(p->pwd, strlen(p->pwd));
+	free(p->ufrag);
+	free(p->pwd);
+	free(p->candidate);
+	*p = (struct session_ice_peer){0};
+}
 
-	if (ice->next_ufrag[0]) {
-		if (!next)
-			next = s->ice_next = calloc(1, sizeof(*next));
-		if (!next)
-			return -ENOMEM;
-		if (strcmp(next->ufrag, ice->next_ufrag) != 0) {
-			memcpy(next->ufrag, ice->next_ufrag, sizeof(next->ufrag));
-			next->candidates = 0;
-		}
-		add_candidates(next->candidate, &next->candidates, ice->candidate, ice->candidates);
-		ice->candidates = 0;
-	} else if (next && strcmp(next->ufrag, ice->remote_ufrag) == 0) {
-		add_candidates(ice->candidate, &ice->candidates, next->candidate, next->candidates);
-		free(next);
-		s->ice_next = NULL;
+void session_ice_forget(struct session *s)
+{
+	forget(&s->ice_peer);
+}
+
+static bool is_same(const struct session_ice_peer *p, const struct session_ice *said)
+{
+	return p->ufrag && strcmp(p->ufrag, said->remote_ufrag) == 0 &&
+		strcmp(p->pwd, said->remote_pwd) == 0;
+}
+
+static bool has(const struct ice_candidate *list, uint32_t n, const struct ice_candidate *c)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].component == c->component && endpoint_eq(&list[i].addr, &c->addr))
+			return true;
+	return false;
+}
+
+static int replace_peer(struct session *s, const struct session_ice *said,
+	const struct ice_candidate *list, uint32_t n, bool last)
+{
+	struct session_ice_peer p = {.ufrag = strdup(said->remote_ufrag),
+		.pwd = strdup(said->remote_pwd),
+		.candidate = n ? malloc(n * sizeof(*list)) : NULL,
+		.candidates = n,
+		.last = last};
+
+	if (!p.ufrag || !p.pwd || (n && !p.candidate)) {
+		forget(&p);
+		return -ENOMEM;
 	}
+	if (n)
+		memcpy(p.candidate, list, n * sizeof(*list));
+	forget(&s->ice_peer);
+	s->ice_peer = p;
 	return 0;
 }
 
-int session_ice_set(struct session *s, const struct session_ice *before, bool had_two,
-	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+/* Adds the candidates of a restart that was offered. */
+static int keep_next(struct session *s, const struct session_ice *said)
 {
-	const struct session_ice *now = &s->cfg.ice;
+	struct session_ice_next *next = s->ice_next;
+
+	if (!next)
+		next = s->ice_next = calloc(1, sizeof(*next));
+	if (!next)
+		return -ENOMEM;
+	if (strcmp(next->ufrag, said->next_ufrag) != 0) {
+		memcpy(next->ufrag, said->next_ufrag, sizeof(next->ufrag));
+		next->candidates = 0;
+	}
+	add_candidates(next->candidate, &next->candidates, said->candidate, said->candidates);
+	return 0;
+}
+
+/* Candidates may trickle before ICE starts, so earlier ones of the same credentials are kept. */
+int session_ice_keep(struct session *s, const struct session_ice *said)
+{
+	const struct session_ice_peer *old = &s->ice_peer;
+	struct ice_candidate list[SDP_ICE_CANDIDATES];
+	bool same = is_same(old, said), of_next = said->next_ufrag[0];
+	int err = of_next ? keep_next(s, said) : 0, replaced;
+	uint32_t n = 0;
+
+	if (!of_next)
+		add_candidates(list, &n, said->candidate, said->candidates);
+	if (!of_next && s->ice_next && strcmp(s->ice_next->ufrag, said->remote_ufrag) == 0) {
+		add_candidates(list, &n, s->ice_next->candidate, s->ice_next->candidates);
+		free(s->ice_next);
+		s->ice_next = NULL;
+	}
+	for (uint32_t i = 0; same && i < old->candidates; i++)
+		if (!has(list, n, &old->candidate[i]))
+			add_candidates(list, &n, &old->candidate[i], 1);
+	replaced = replace_peer(s, said, list, n, said->last || (same && old->last));
+	return err ? err : replaced;
+}
+
+int session_ice_set(struct session *s, const struct session_order *order,
+	const struct session_kept *before, bool had_two, uint64_t now_ns)
+{
+	const struct session_ice *now = &order->cfg.ice;
 	int err = 0;
 
 	if (!now->on) {
@@ -175,11 +243,11 @@ int session_ice_set(struct session *s, const struct session_ice *before, bool ha
 		return 0;
 	}
 	if (!s->ice) {
-		err = make_ice(s, seed, now_ns);
-	} else if (before->generation != now->generation) {
+		err = make_ice(s, order, now_ns);
+	} else if (before->ice.generation != now->generation) {
 		ice_restart(s->ice, now_ns);
 		ice_set_credentials(s->ice, now->ufrag, now->pwd);
-	} else if (before->peer != now->peer) {
+	} else if (before->ice.peer != now->peer) {
 		ice_forget_peer(s->ice, now_ns);
 		forget_told(s);
 	}
@@ -187,5 +255,7 @@ int session_ice_set(struct session *s, const struct session_ice *before, bool ha
 		return err;
 	if (had_two && s->cfg.mux)
 		ice_use_one_component(s->ice, now_ns);
-	return now->started && now->remote_ufrag[0] ? set_remote(s, now_ns) : 0;
+	if (!now->started || !s->ice_peer.ufrag || !s->ice_peer.ufrag[0])
+		return 0;
+	return set_remote(s, now->remote_lite, now_ns);
 }

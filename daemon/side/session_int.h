@@ -23,6 +23,30 @@ struct component {
 	bool counted;
 };
 
+/* The terminal's ICE credentials and candidates. Of exactly the size that they need. */
+struct session_ice_peer {
+	char *ufrag, *pwd; /* NULL: not known yet */
+	struct ice_candidate *candidate;
+	uint32_t candidates;
+	bool last;
+};
+
+/* What later orders and packets need of struct session_cfg, with its names. */
+struct session_kept {
+	bool mux;
+	struct endpoint remote[2];
+	struct {
+		uint8_t generation, peer;
+	} ice;
+	struct {
+		bool on;
+		uint8_t role;
+		uint32_t association, suites;
+		struct dtls_fingerprints *prints; /* NULL: none known, or no handshake needs them */
+	} dtls;
+	struct session_zrtp zrtp;
+};
+
 /* Candidates of an ICE restart that waits for its answer. */
 struct session_ice_next {
 	char ufrag[SDP_ICE_TEXT_MAX + 1];
@@ -49,18 +73,18 @@ struct exchange {               /* of ZRTP, for RTP */
 
 struct session {
 	struct session_env *env;
-	struct session_cfg cfg;
+	struct session_kept cfg;
 	uint8_t locals; /* addresses in local: those of the agent */
 	struct endpoint local[SESSION_LOCALS][2];
-	struct dtls_cert *cert;            /* of new associations */
-	struct ice_agent *ice;             /* NULL: not in use */
+	struct dtls_cert *cert; /* of new associations */
+	struct ice_agent *ice;  /* NULL: not in use */
+	struct session_ice_peer ice_peer;
 	struct session_ice_next *ice_next; /* of a restart that was offered, or NULL */
 	uint8_t ice_told;                  /* enum ice_state that was reported */
 	uint8_t ice_counted;               /* enum ice_state that was counted, + 1; 0: none */
 	uint32_t ice_counts[ICE_COUNT_N];  /* the agent's counters at the last report */
 	struct component part[COMPONENTS];
 	struct exchange exchange;
-	struct session_out verify;  /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;              /* number of a restored association, whose handshake is over */
 	uint8_t rtp_suite;          /* its RTP suite, if the RTCP handshake has to be repeated */
 	uint32_t zrtp_over;         /* number of a restored exchange */
@@ -72,6 +96,17 @@ struct session {
 static inline uint32_t session_components(const struct session *s)
 {
 	return s->cfg.mux ? 1 : COMPONENTS;
+}
+
+static inline bool session_is_client(const struct session *s)
+{
+	return s->cfg.dtls.role == DTLS_ROLE_CLIENT;
+}
+
+/* Whether the association was restored, so that its handshake is over. */
+static inline bool session_is_over(const struct session *s)
+{
+	return s->over && s->over == s->cfg.dtls.association;
 }
 
 /* The number that the ICE agent knows a local port by. */
@@ -91,13 +126,15 @@ static inline struct endpoint session_ice_selected(const struct session *s, uint
 	return pair.remote;
 }
 
-/* session_ice.c: the agent follows s->cfg.ice. before, had_two: what was so far. 0 or -errno. */
-int session_ice_set(struct session *s, const struct session_ice *before, bool had_two,
-	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns);
+/* session_ice.c: the agent follows the order. before, had_two: what was so far. 0 or -errno. */
+int session_ice_set(struct session *s, const struct session_order *order,
+	const struct session_kept *before, bool had_two, uint64_t now_ns);
 void session_ice_drop(struct session *s);
-/* Called first with a new s->cfg.ice. Keeps the candidates of a restart that was offered, and adds
- * them when its credentials come into force. 0 or -ENOMEM. */
-int session_ice_keep(struct session *s);
+/* Called first with a new order. Keeps what it says of the terminal. Candidates of a restart that
+ * was offered wait until its credentials come into force. 0 or -ENOMEM. */
+int session_ice_keep(struct session *s, const struct session_ice *said);
+/* Forgets the terminal's credentials and candidates. */
+void session_ice_forget(struct session *s);
 
 /* session_zrtp.c: the exchange follows s->cfg.zrtp. 0 or -errno. */
 int session_zrtp_set(struct session *s, const struct session_zrtp *before);

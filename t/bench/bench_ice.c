@@ -107,7 +107,8 @@ int bench_ice(int argc, char **argv)
 	printf("binding request, wrong integrity    %7.0f ns\n", refused);
 	make_request(&l, STR("stranger"), STR("a password that is wrong"));
 	printf("binding request, unknown name       %7.0f ns\n", measure(&l, packets));
-	printf("agent                               %7zu bytes\n", ice_size());
+	printf("agent                               %7zu bytes\n", ice_memory(l.agent));
+	ice_fini(l.agent);
 	free(l.agent);
 	return 0;
 }

@@ -1,18 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""DTLS handshakes and running calls on one xcipherd: delay of 500 SRTP calls with and without 200 handshakes per second, in turns, and the
-memory of a DTLS call beside an SDES call. Sudo; needs aiortc's Python modules (tools/webrtc-peers.sh).
+"""DTLS handshakes and running calls on one xcipherd: delay of 500 SRTP calls with and without 200 handshakes per second, in turns. Sudo; needs
+aiortc's Python modules (tools/webrtc-peers.sh).
 
-    bench_handshakes.py [--calls=500] [--rate=200] [--seconds=5] [--rounds=3]
+    bench_handshakes.py [--calls=500] [--rate=200] [--seconds=3] [--rounds=6] [--worker-priority=1]
 
-The clients are OpenSSL by Python on the same machine, and take more processor time than the relay. The calls are signalled before the clock
-starts. "else" is the share of the machine that all other programs took, the clients included."""
+A round has one turn of each kind, and their order alternates. The ratio of p99 is that of the two turns of a round. The clients are OpenSSL by Python on
+the same machine, and take more processor time than the relay. The calls are signalled before the clock starts. "else" is the share of the machine
+that all other programs took, the clients included.
+
+On a busy machine p99 says little, so each turn also reports what the threads did: processor time of the worker per packet, time that it waited
+for a processor, and processor time of the keying threads per handshake. Handshakes that ran on the worker would raise the first."""
 import argparse
 import os
-import select
 import statistics
-import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,71 +23,12 @@ sys.path.insert(0, HERE)
 
 import bench_measure  # noqa: E402
 import calls  # noqa: E402
+import handshakes  # noqa: E402
 import netns  # noqa: E402
 import relay  # noqa: E402
 
-sys.path.append(os.path.join(os.environ.get("BUILD_WEBRTC", os.path.join(relay.ROOT, "build", "webrtc")), "python"))
-CLIENT, FIRST = "10.200.2.2", 10000
+FIRST = 10000
 
-
-# --- The clients: a process in the terminal's namespace ------------------------------------------
-
-def certificate(folder):
-    path = os.path.join(folder, "cert")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=t",
-                    "-keyout", path + ".key", "-out", path], check=True, capture_output=True)
-    text = subprocess.run(["openssl", "x509", "-in", path, "-noout", "-fingerprint", "-sha256"], check=True, capture_output=True, text=True).stdout
-    return path, text.strip().partition("=")[2]
-
-
-def clients(cert, rate, first, ports):
-    """Starts this many handshakes per second, from ports from "first" on. An SRTP packet ends each handshake for the relay.
-    Prints how many completed."""
-    import socket
-
-    import srtp
-    from OpenSSL import SSL
-    ctx = SSL.Context(SSL.DTLS_METHOD)
-    ctx.use_certificate_file(cert)
-    ctx.use_privatekey_file(cert + ".key")
-    ctx.set_tlsext_use_srtp(b"SRTP_AES128_CM_SHA1_80")
-    poll, running, completed, begun = select.epoll(), {}, 0, time.monotonic()
-
-    def go_on(s, c):
-        nonlocal completed
-        try:
-            c.do_handshake()
-            completed += 1
-            poll.unregister(s)
-            m = c.export_keying_material(b"EXTRACTOR-dtls_srtp", 60)
-            tx = srtp.Session("AES_CM_128_HMAC_SHA1_80", m[:16] + m[32:46], srtp.OUTBOUND)
-            s.send(tx.protect(bytes((0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7)) + bytes(160)))
-        except SSL.WantReadError:
-            pass
-        try:
-            s.send(c.bio_read(16384))
-        except SSL.WantReadError:
-            pass
-    todo = list(enumerate(ports))
-    while completed < len(ports) and time.monotonic() < begun + len(ports) / rate + 30:
-        while todo and (time.monotonic() - begun) * rate >= todo[0][0]:
-            i, port = todo.pop(0)
-            s, c = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), SSL.Connection(ctx, None)
-            s.bind((CLIENT, first + i))
-            s.connect(("10.200.2.1", port))
-            c.set_connect_state()
-            running[s.fileno()] = (s, c)
-            poll.register(s, select.EPOLLIN)
-            go_on(s, c)
-        for fd, _ in poll.poll(0.002):
-            s, c = running[fd]
-            # Each datagram by itself: OpenSSL's memory joins them, which it accepts.
-            c.bio_write(s.recv(16384))
-            go_on(s, c)
-    print(completed, f"{time.monotonic() - begun:.2f}", flush=True)
-
-
-# --- The relay -----------------------------------------------------------------------------------
 
 def dtls_call(daemon, number, fingerprint, port):
     """A plain terminal and a DTLS client. Returns the relay's port for the client."""
@@ -92,27 +36,49 @@ def dtls_call(daemon, number, fingerprint, port):
     sdp = calls.sdp("10.200.1.2", 8000)
     offered = calls.ok(daemon.client.call("offer", call_id=call_id, sdp=sdp, transport_protocol="UDP/TLS/RTP/SAVP", ICE="remove",
                                           rtcp_mux=["offer"], SDES=["off"], direction=["a", "b"], **tags))["sdp"]
-    answer = calls.sdp(CLIENT, port, profile="UDP/TLS/RTP/SAVP", extra=f"a=setup:active\r\na=rtcp-mux\r\na=fingerprint:sha-256 {fingerprint}\r\n")
+    answer = calls.sdp(handshakes.ADDRESS, port, profile="UDP/TLS/RTP/SAVP",
+                       extra=f"a=setup:active\r\na=rtcp-mux\r\na=fingerprint:sha-256 {fingerprint}\r\n")
     calls.ok(daemon.client.call("answer", call_id=call_id, sdp=answer, to_tag="b", **tags))
     return calls.parse(offered)["port"]
+
+
+class Threads:
+    """Processor time of xcipherd's threads, and their waits for a processor, in ns by the beginning of their names."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.before = self.look()
+
+    def look(self):
+        out = {}
+        for t in os.listdir(f"/proc/{self.pid}/task"):
+            with open(f"/proc/{self.pid}/task/{t}/comm", encoding="ascii") as f:
+                name = f.read().split("-")[0].strip()
+            with open(f"/proc/{self.pid}/task/{t}/schedstat", encoding="ascii") as f:
+                ran, waited = map(int, f.read().split()[:2])
+            a, b = out.get(name, (0, 0))
+            out[name] = a + ran, b + waited
+        return out
+
+    def since(self, name):
+        now, before = self.look().get(name, (0, 0)), self.before.get(name, (0, 0))
+        return now[0] - before[0], now[1] - before[1]
 
 
 class Rig:
     def __init__(self, net, folder, args):
         self.net, self.args, self.number = net, args, 0
-        self.cert, self.print = certificate(folder)
+        self.cert, self.print = handshakes.certificate(folder)
         self.daemon = relay.Xcipherd(net, "--workers=1", f"--worker-priority={args.worker_priority}", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
 
-    def dtls(self, count):
-        """Relay ports of this many calls that await a handshake, and the first port of the clients."""
-        first = FIRST + self.number % 9000
-        ports = [dtls_call(self.daemon, self.number + i, self.print, first + i) for i in range(count)]
-        self.number += count
-        return first, ports
-
-    def handshakes(self, first, ports):
-        return self.net.spawn(self.net.terminal["callee"], [sys.executable, __file__, "--client", self.cert, str(self.args.rate), str(first),
-                                                           *map(str, ports)], stdout=subprocess.PIPE, text=True)
+    def terminals(self, count):
+        """Calls that await a handshake."""
+        made = []
+        for _ in range(count):
+            port = FIRST + self.number % 9000
+            made.append({"port": port, "to": dtls_call(self.daemon, self.number, self.print, port), "ice": None})
+            self.number += 1
+        return made
 
     def end(self, first_number, count):
         for i in range(count):
@@ -124,66 +90,57 @@ def running(rig):
     return [calls.Call(rig.daemon.client, i, "80", "32", flags={"direction": ["a", "a"]}).setup() for i in range(rig.args.calls)]
 
 
-def delays(rig):
-    """p50 and p99 in us of the running calls, by turns without and with handshakes."""
-    args, out = rig.args, {False: [], True: []}
-    for turn in range(2 * args.rounds):
-        busy, number, process, talk = turn % 2 == 1, rig.number, None, running(rig)
-        if busy:
-            process = rig.handshakes(*rig.dtls(args.rate * args.seconds))
-        elsewhere = bench_measure.Elsewhere(rig.daemon.pid())
-        r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds)
-        r.update(elsewhere.since(r["seconds"]))
-        r["handshakes"] = process.communicate()[0].split() if busy else ""
-        out[busy].append(r)
-        print({k: r[k] for k in ("p50_us", "p99_us", "lost", "else_percent", "handshakes") if k in r}, flush=True)
-        rig.end(number, rig.number - number)
-        for c in talk:
-            c.delete()
-    return out
+def turn(rig, busy):
+    args, number, process, talk = rig.args, rig.number, None, running(rig)
+    if busy:
+        terminals = rig.terminals(args.rate * args.seconds)
+        process = handshakes.spawn(rig.net, rig.cert, args.rate, terminals)
+    elsewhere, threads = bench_measure.Elsewhere(rig.daemon.pid()), Threads(rig.daemon.pid())
+    r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds)
+    r.update(elsewhere.since(r["seconds"]))
+    ran, waited = threads.since("worker")
+    packets = 100 * len(talk) * args.seconds
+    r["worker_ns_per_packet"], r["worker_waits_ms_per_s"] = round(ran / packets), round(waited / 1e6 / r["seconds"], 2)
+    if busy:
+        completed, seconds = process.stdout.readline().split()
+        r["handshakes"], r["in_seconds"] = int(completed), float(seconds)
+        r["keying_us_per_handshake"] = round(threads.since("keying")[0] / 1e3 / max(int(completed), 1))
+        process.stdin.close()
+        process.wait()
+    rig.end(number, rig.number - number)
+    for c in talk:
+        c.delete()
+    words = ("p50_us", "p99_us", "max_us", "lost", "worker_ns_per_packet", "worker_waits_ms_per_s", "keying_us_per_handshake", "handshakes", "in_seconds",
+             "else_percent")
+    print("with   " if busy else "without", {k: round(r[k], 2) for k in words if k in r}, flush=True)
+    return r
 
 
-def memory(rig):
-    """KiB of resident memory per call, by turns: SDES, DTLS after the handshake. A first batch of each fills what all calls share."""
-    n, rss, got = rig.args.calls, rig.daemon.rss_kib, {"SDES": [], "DTLS": []}
-    for turn in range(3):
-        start = rss()
-        for i in range(n):
-            calls.Call(rig.daemon.client, n * turn + i, "plain", "80", ip=("10.200.1.2", CLIENT), ports=(8000, 9000),
-                       flags={"direction": ["a", "b"]}).setup()
-        sdes = rss()
-        rig.handshakes(*rig.dtls(n)).communicate()
-        time.sleep(12)  # a terminal that sends nothing is held for 10 s
-        got["SDES"].append((sdes - start) / n)
-        got["DTLS"].append((rss() - sdes) / n)
-    print("KiB per call: " + ", ".join(f"{k} " + ", ".join(f"{x:.1f}" for x in v) for k, v in got.items()), flush=True)
+def ratios(rounds, word):
+    r = [with_[word] / without[word] for without, with_ in rounds if without[word]]
+    return f"{word}: with / without {statistics.median(r):.2f} ({min(r):.2f} to {max(r):.2f})"
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--memory-only", action="store_true")
-    p.add_argument("--worker-priority", default="0")
-    for name, default in (("calls", 500), ("rate", 200), ("seconds", 5), ("rounds", 3)):
+    p.add_argument("--worker-priority", default="1")
+    for name, default in (("calls", 500), ("rate", 200), ("seconds", 3), ("rounds", 6)):
         p.add_argument("--" + name, type=int, default=default)
     args = p.parse_args()
-    import tempfile
     with netns.Net(("caller", "callee")) as net, tempfile.TemporaryDirectory() as folder:
-        rig = Rig(net, folder, args)
-        memory(rig)
-        rig.daemon.stop()
-        if args.memory_only:
-            return
-        rig = Rig(net, folder, args)
+        rig, rounds = Rig(net, folder, args), []
         bench_measure.quiet_terminal(net)
-        out = delays(rig)
-        for busy, rows in out.items():
-            print(f"{args.rate if busy else 0} handshakes per second: " + ", ".join(
-                f"{k} {statistics.median(r[k] for r in rows):.0f}" for k in ("p50_us", "p99_us") if k in rows[0]), flush=True)
+        turn(rig, False)  # not counted: it fills the relay's memory
+        for n in range(args.rounds):
+            kinds = (False, True) if n % 2 == 0 else (True, False)
+            got = {busy: turn(rig, busy) for busy in kinds}
+            rounds.append((got[False], got[True]))
+            time.sleep(1)
+        print(f"{args.calls} calls, {args.rate} handshakes per second; median of {args.rounds} rounds (lowest to highest)")
+        for word in ("p50_us", "p99_us", "worker_ns_per_packet"):
+            print(ratios(rounds, word), flush=True)
         rig.daemon.stop()
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--client"]:
-        clients(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), list(map(int, sys.argv[5:])))
-    else:
-        main()
+    main()

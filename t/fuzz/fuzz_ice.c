@@ -131,6 +131,7 @@ static void restore(struct input *in)
 	uint8_t seed[ICE_SEED_LEN] = {byte(in)};
 
 	net_save(&agent, &s);
+	ice_fini(&agent);
 	require(ice_restore(&agent, &s, seed, now_ns) == 0);
 }
 

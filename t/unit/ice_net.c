@@ -16,6 +16,13 @@ struct endpoint net_at(const char *text)
 	return e;
 }
 
+void net_clear(struct net *n)
+{
+	ice_fini(&n->a);
+	ice_fini(&n->b);
+	memset(n, 0, sizeof(*n));
+}
+
 static void start(struct ice_agent *a, const char *addr, struct ice_config c, uint8_t seed)
 {
 	uint8_t bytes[ICE_SEED_LEN] = {seed};
@@ -31,6 +38,7 @@ static void start(struct ice_agent *a, const char *addr, struct ice_config c, ui
 		if (l->component > c.components)
 			c.components = l->component;
 	}
+	ice_fini(a);
 	assert_int_equal(ice_init(a, &c, bytes, 0), 0);
 }
 

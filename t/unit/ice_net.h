@@ -32,6 +32,8 @@ struct net {
 };
 
 struct endpoint net_at(const char *text);
+/* Ends both agents. */
+void net_clear(struct net *n);
 /* addr: "192.0.2.1:5000 192.0.2.1:5001/2", the component after a slash, 1 by default. */
 void net_agent(struct ice_agent *a, const char *addr, bool controlling, uint8_t seed);
 void net_lite(struct ice_agent *a, const char *addr, bool controlling, uint8_t seed);

@@ -16,7 +16,7 @@ static const uint8_t TXID[STUN_TXID_LEN] = {9, 9, 9};
 
 static void begin(void)
 {
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	net_agent(&N.a, "192.0.2.1:5000", true, 1);
 	net_agent(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.b, &N.a, false);
@@ -59,27 +59,36 @@ static unsigned drain(struct ice_agent *a)
 }
 
 /* The state that no attacker may change: all but counters, the budget of errors and the clock. */
-static struct ice_agent essence(const struct ice_agent *a)
-{
-	struct ice_agent e = *a;
+struct essence {
+	struct ice_agent a;
+	struct remote remote[ICE_REMOTES];
+	struct pair pair[ICE_PAIRS];
+};
 
-	memset(e.count, 0, sizeof(e.count));
-	memset(e.out, 0, sizeof(e.out));
-	e.out_at = e.error_tokens = 0;
-	e.error_ns = e.now_ns = 0;
-	return e;
+static void essence(struct essence *e, const struct ice_agent *a)
+{
+	memset(e, 0, sizeof(*e));
+	e->a = *a;
+	memcpy(e->remote, a->remote, a->remote_count * sizeof(*a->remote));
+	memcpy(e->pair, a->pair, a->pair_count * sizeof(*a->pair));
+	memset(e->a.count, 0, sizeof(e->a.count));
+	e->a.remote = NULL;
+	e->a.pair = NULL;
+	e->a.out = NULL;
+	e->a.out_at = e->a.error_tokens = 0;
+	e->a.error_ns = e->a.now_ns = 0;
 }
 
 static void forged_requests_change_nothing(void **state)
 {
-	static struct ice_agent before, after;
+	static struct essence before, after;
 	uint8_t p[ICE_PACKET_MAX];
 	unsigned answers = 0;
 
 	(void)state;
 	begin();
 	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
-	before = essence(&N.a);
+	essence(&before, &N.a);
 	for (uint32_t i = 0; i < 20000; i++) {
 		struct endpoint src = i % 2 ? number(i) : N.b.local[0].addr;
 		size_t n = request(p, ice_ufrag(&N.b), STR("wrong password of 22 b"), i % 4);
@@ -89,7 +98,7 @@ static void forged_requests_change_nothing(void **state)
 		ice_take(&N.a, 0, &src, p, n, N.now_ns + i * NET_MS / 10);
 		answers += drain(&N.a);
 	}
-	after = essence(&N.a);
+	essence(&after, &N.a);
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_in_range(answers, 1, 8 + 20 + 1); /* a burst, and ten per second */
 	assert_int_equal(ice_counter(&N.a, ICE_COUNT_UNAUTHENTIC), 20000);
@@ -206,7 +215,7 @@ static void a_thousand_candidates(void **state)
 	struct ice_pair_selected s;
 
 	(void)state;
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	net_agent(&N.a, "192.0.2.1:5000", true, 1);
 	net_agent(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.a, &N.b, true);
@@ -229,7 +238,7 @@ static void a_thousand_sources(void **state)
 
 	(void)state;
 	for (int known = 0; known < 2; known++) {
-		memset(&N, 0, sizeof(N));
+		net_clear(&N);
 		net_agent(&N.a, "192.0.2.1:5000", true, 1);
 		net_agent(&N.b, "192.0.2.2:6000", false, 2);
 		if (known)

@@ -14,7 +14,7 @@ static struct net N;
 
 static void begin(const char *a, const char *b)
 {
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	net_agent(&N.a, a, true, 1);
 	net_agent(&N.b, b, false, 2);
 	net_tell(&N, &N.b, &N.a, false);
@@ -78,7 +78,7 @@ static void consent_is_lost_after_30_seconds(void **state)
 
 static void begin_lite(void)
 {
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	net_agent(&N.a, "192.0.2.1:5000", true, 1);
 	net_lite(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.b, &N.a, false);
@@ -343,16 +343,18 @@ static void restored_in_the_middle_of_checks(void **state)
 	uint8_t seed[ICE_SEED_LEN] = {78};
 
 	(void)state;
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	net_agent(&N.a, "192.0.2.1:5000", true, 1);
 	net_agent(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.b, &N.a, false);
 	net_tell(&N, &N.a, &N.b, false);
 	net_save(&N.a, &saved);
+	ice_fini(&N.a);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), 0);
 	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
 	saved.selected[0].set = 1;
 	saved.selected[0].local = 200;
+	ice_fini(&N.a);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), -EINVAL);
 }
 

@@ -33,7 +33,7 @@ static struct chromium begin(bool lite)
 {
 	struct chromium c = {.at = net_at("192.0.2.2:7000")};
 
-	memset(&N, 0, sizeof(N));
+	net_clear(&N);
 	if (lite)
 		net_lite(&N.a, "192.0.2.1:5000", false, 1);
 	else

@@ -2,6 +2,7 @@
 /* Two sessions of legs, with a network in memory between them and a clock of the test's own: ICE
  * full and lite, DTLS with and without ICE and mux, roles decided late, restored sessions, new
  * associations, lost consent, strangers, the end. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -1071,6 +1072,90 @@ static void other_ports_are_ignored(void **state)
 	end();
 }
 
+static size_t heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* A terminal that many calls have: several addresses, for RTP only. */
+static void add_candidates(struct session_ice *ice, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct ice_candidate *c = &ice->candidate[ice->candidates++];
+
+		*c = (struct ice_candidate){.addr = net_at("203.0.113.1:6000"),
+			.priority = ice_candidate_priority(ICE_RELAY, (uint16_t)(1000 - i), 1),
+			.foundation = {(char)('A' + i)},
+			.foundation_len = 1,
+			.component = 1,
+			.type = ICE_RELAY};
+		c->addr.port += (uint16_t)i;
+	}
+}
+
+/* Bytes of a session after its handshake. Sessions share one certificate of each end, as in the
+ * daemon. */
+static size_t memory_of_session(bool ice, uint32_t candidates)
+{
+	enum { N = 100 };
+	struct session *kept[2 * N];
+	struct dtls_cert *cert[2];
+	size_t before = 0, used;
+
+	for (int i = -1; i < N; i++) { /* the first fills OpenSSL's own tables */
+		before = i ? before : heap();
+		start();
+		for (int k = 0; k < 2; k++) {
+			if (i < 0)
+				cert[k] = dtls_cert_get(rig.e[k].order.cert);
+			dtls_cert_put(rig.e[k].order.cert);
+			rig.e[k].order.cert = dtls_cert_get(cert[k]);
+		}
+		for (int k = 0; k < 2; k++) {
+			if (ice)
+				hear_ice(k);
+			add_candidates(&rig.e[k].order.cfg.ice, ice ? candidates : 0);
+			hear_print(k, false);
+			hear_remote(k);
+			set(k);
+		}
+		pass(3 * S_NS);
+		keys_agree(false);
+		for (int k = 0; k < 2; k++) {
+			session_settle(rig.e[k].s, 1, false, now_ns);
+			collect(k);
+			if (i >= 0) {
+				kept[2 * i + k] = rig.e[k].s;
+				rig.e[k].s = NULL;
+			}
+		}
+		end();
+	}
+	used = heap() - before;
+	for (int i = 0; i < 2 * N; i++)
+		session_destroy(kept[i]);
+	dtls_cert_put(cert[0]);
+	dtls_cert_put(cert[1]);
+	return used / (2 * N);
+}
+
+/* A call has two legs, so with DTLS on both it needs at most 8 KiB more than SDES, which has no
+ * session. Sanitizers replace the allocator, and then all figures are 0. */
+static void little_memory_stays_after_the_handshake(void **state)
+{
+	size_t dtls = memory_of_session(false, 0), ice = memory_of_session(true, 0),
+	       many = memory_of_session(true, 20);
+
+	(void)state;
+	print_message(
+		"bytes per leg: DTLS %zu, with ICE %zu, with 21 candidates %zu\n", dtls, ice, many);
+	assert_true(dtls <= 2048);
+	assert_true(ice <= 4096);
+	assert_true(many <= 8192);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1107,6 +1192,7 @@ int main(void)
 		cmocka_unit_test(another_address_takes_over),
 		cmocka_unit_test(a_restored_session_uses_the_second),
 		cmocka_unit_test(other_ports_are_ignored),
+		cmocka_unit_test(little_memory_stays_after_the_handshake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

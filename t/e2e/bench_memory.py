@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Resident memory of xcipherd per call, from RTP to a terminal with SDES, DTLS-SRTP, the same with ICE, and with ICE and BUNDLE. Sudo; needs aiortc's
+Python modules (tools/webrtc-peers.sh).
+
+    bench_memory.py [--calls=1000] [--rate=100] [--rounds=3]
+
+A kind has one xcipherd of its own. Its first half of the calls fills what all calls share and is not counted. Terminals complete their handshakes and
+send one SRTP packet. Memory is read after 12 s: the relay keeps OpenSSL's memory for 10 s if no SRTP arrives. "median more than SDES" is the
+result; a call with BUNDLE is compared with SDES of two m-lines."""
+import argparse
+import re
+import statistics
+import tempfile
+import time
+
+import calls
+import handshakes
+import netns
+import relay
+
+A, FIRST = "10.200.1.2", 10000
+CRYPTO = "a=crypto:{} AES_CM_128_HMAC_SHA1_80 inline:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkw\r\n"
+DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "SDES": ["off"], "rtcp_mux": ["offer"]}
+# Kind: m-lines, keys of the offer
+KINDS = {
+    "SDES": (1, {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}),
+    "DTLS": (1, {**DTLS, "ICE": "remove"}),
+    "DTLS, ICE": (1, {**DTLS, "ICE": "force"}),
+    "SDES, 2 m-lines": (2, {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}),
+    "DTLS, ICE, BUNDLE": (2, {**DTLS, "ICE": "force", "bundle": ["offer"]}),
+}
+
+
+def lines(ip, port, profile, medias, extra, own_ports=True):
+    """An SDP without its session part."""
+    text = ""
+    for i, (kind, codec) in enumerate((("audio", "0 PCMU/8000"), ("video", "96 VP8/90000"))[:medias]):
+        text += f"m={kind} {port + 2 * i * own_ports} {profile} {codec.split()[0]}\r\na=rtpmap:{codec}\r\n" + extra(i)
+    return text
+
+
+def body(ip, head, media):
+    return f"v=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\n{head}{media}"
+
+
+class Rig:
+    def __init__(self, net, cert, kind):
+        self.net, self.kind, self.number = net, kind, 0
+        self.cert, self.print = cert
+        self.medias, self.flags = KINDS[kind]
+        self.daemon = relay.Xcipherd(net, "--workers=1", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
+
+    def call(self, port):
+        """Offer and answer. What handshakes.py needs to know of its terminal; None with SDES."""
+        number, names = self.number, None
+        self.number += 1
+        words = {"call_id": f"memory-{number}", "from_tag": "a", "replace": ["origin"], "direction": ["a", "b"]}
+        plain = body(A, "", lines(A, 8000, "RTP/AVP", self.medias, lambda i: ""))
+        offered = calls.ok(self.daemon.client.call("offer", sdp=plain, **self.flags, **words))["sdp"]
+        mids = re.findall(r"a=mid:(\S+)", offered)
+
+        def extra(i):
+            if "DTLS" not in self.kind:
+                return CRYPTO.format(re.search(r"a=crypto:(\d+)", offered)[1])
+            text = f"a=rtcp-mux\r\na=setup:active\r\na=fingerprint:sha-256 {self.print}\r\n"
+            if names:
+                text += f"a=ice-ufrag:{names[0]}\r\na=ice-pwd:{names[1]}\r\na=candidate:1 1 udp 2130706431 {handshakes.ADDRESS} {port} typ host\r\n"
+            return text + (f"a=mid:{mids[i]}\r\n" if i < len(mids) else "")
+        if "ICE" in self.kind:
+            names = [f"t{number:05}", f"{number:024}", re.search(r"a=ice-ufrag:(\S+)", offered)[1], re.search(r"a=ice-pwd:(\S+)", offered)[1]]
+        group = "BUNDLE" in self.kind
+        profile = re.search(r"m=audio \d+ (\S+)", offered)[1]
+        answer = body(handshakes.ADDRESS, f"a=group:BUNDLE {' '.join(mids)}\r\n" if group else "",
+                      lines(handshakes.ADDRESS, port, profile, self.medias, extra, not group))
+        calls.ok(self.daemon.client.call("answer", sdp=answer, to_tag="b", **words))
+        return {"port": port, "to": calls.parse(offered)["port"], "ice": names} if "DTLS" in self.kind else None
+
+    def batch(self, count, rate):
+        terminals = [self.call(FIRST + (self.number * 2) % 50000) for _ in range(count)]
+        if not terminals[0]:
+            return None
+        process = handshakes.spawn(self.net, self.cert, rate, terminals)
+        completed, seconds = process.stdout.readline().split()
+        assert int(completed) == count, f"{completed} of {count} handshakes completed"
+        print(f"{self.kind}: {completed} handshakes in {seconds} s", flush=True)
+        return process
+
+    def end(self, processes):
+        for p in filter(None, processes):
+            p.stdin.close()
+            p.wait()
+        self.daemon.stop()
+
+
+def measure(net, cert, kind, args):
+    """KiB of resident memory per call."""
+    rig, half = Rig(net, cert, kind), args.calls // 2
+    processes = [rig.batch(half, args.rate)]
+    time.sleep(12)
+    before = rig.daemon.rss_kib()
+    processes.append(rig.batch(half, args.rate))
+    time.sleep(12)
+    used = (rig.daemon.rss_kib() - before) / half
+    rig.end(processes)
+    return used
+
+
+def main():
+    p = argparse.ArgumentParser()
+    for name, default in (("calls", 1000), ("rate", 100), ("rounds", 3)):
+        p.add_argument("--" + name, type=int, default=default)
+    args = p.parse_args()
+    got = {kind: [] for kind in KINDS}
+    with tempfile.TemporaryDirectory() as folder:
+        cert = handshakes.certificate(folder)
+        for _ in range(args.rounds):
+            for kind in KINDS:
+                with netns.Net(("caller", "callee")) as net:
+                    got[kind].append(measure(net, cert, kind, args))
+    for kind, values in got.items():
+        floor = "SDES, 2 m-lines" if "BUNDLE" in kind else "SDES"
+        more = statistics.median(values) - statistics.median(got[floor])
+        print(f"{kind:20} KiB per call: {', '.join(f'{v:.1f}' for v in values):24} median more than {floor}: {more:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
