@@ -191,9 +191,10 @@ void media_attack_true(struct media *m, const struct arena *a, const struct note
 	judge(m, t, in->t_ns);
 }
 
-bool media_attack_refuses(const struct media *m, uint32_t stream, const struct packet_in *in,
-	const uint8_t *p, uint32_t len)
+bool media_attack_refuses(const struct media *m, const struct arena *a, uint32_t stream,
+	const struct packet_in *in, const uint8_t *p, uint32_t len)
 {
+	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
 	const struct guard_window *w = &attack_of(m, stream)->window;
 	struct guard_packet g = {.port = in->src.port, .v6 = in->src.family == AF_INET6};
 	enum guard_result r;
@@ -207,6 +208,10 @@ bool media_attack_refuses(const struct media *m, uint32_t stream, const struct p
 	g.time = be32(p + 4);
 	g.ssrc = be32(p + 8);
 	r = guard_window_check(w, &g, in->t_ns);
+	/* A right tag says more than a plausible number. */
+	if ((r == GUARD_INDEX || r == GUARD_TIME) && c->rx.tagged &&
+		media_tag_check(m, a, c, p, len) == PREAUTH_TRUE)
+		return false;
 	return r != GUARD_PASS && !guard_open(w, in->t_ns);
 }
 
@@ -240,14 +245,11 @@ bool media_guards_wait(const struct media *m)
 static void add_tags(const struct media *m, uint32_t stream, struct guard *g)
 {
 	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
-	const struct preauth_window *w =
-		media_preauth_window(m, c, g->window.ssrc, &g->window.tag_len);
 
 	g->window.flags &= (uint8_t)~GUARD_TAGS;
-	if (!w)
-		return;
-	g->tags = *w;
-	g->window.flags |= GUARD_TAGS;
+	g->window.tag_len = media_preauth_window(&g->tags, m, c, g->window.ssrc);
+	if (g->window.tag_len)
+		g->window.flags |= GUARD_TAGS;
 }
 
 bool media_guard_next(struct media *m, struct media_guard *out)

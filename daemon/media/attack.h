@@ -56,9 +56,9 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 /* A packet of a guarded stream was authentic and new. */
 void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);
-/* Whether the guard refuses this packet of a guarded stream. Reads only. */
-bool media_attack_refuses(const struct media *m, uint32_t stream, const struct packet_in *in,
-	const uint8_t *p, uint32_t len);
+/* Whether the guard refuses this RTP packet of a guarded stream. Reads only. */
+bool media_attack_refuses(const struct media *m, const struct arena *a, uint32_t stream,
+	const struct packet_in *in, const uint8_t *p, uint32_t len);
 /* Forgets the guard of a stream, if it has one. */
 void media_attack_end(struct media *m, uint32_t stream);
 /* The streams of this context have new keys: indexes begin again. */

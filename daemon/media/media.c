@@ -129,19 +129,26 @@ static bool has_tags(const struct media_ctx_cfg *cfg)
 	return cfg->rx.preauth || cfg->tx.preauth;
 }
 
+static bool tags_changed(const struct media_crypto *old, const struct media_crypto *now)
+{
+	return old->preauth != now->preauth || old->preauth_slot != now->preauth_slot;
+}
+
 /* Tags of a key that stays are still right. */
 static void tags_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
 {
 	const struct media_ctx_cfg *old = c->cfg;
+	uint32_t id = (uint32_t)(c - m->ctx);
 
 	m->taggers += has_tags(cfg);
 	m->taggers -= has_tags(old);
-	if (has_tags(cfg) &&
-		(!c->rx.set || cfg->rx_new || old->rx.preauth != cfg->rx.preauth ||
-			old->tx.preauth != cfg->tx.preauth ||
-			old->rx.preauth_slot != cfg->rx.preauth_slot ||
-			old->tx.preauth_slot != cfg->tx.preauth_slot))
-		media_tags_forget(m, (uint32_t)(c - m->ctx), cfg);
+	/* Steering would compare tags that the terminal no longer sends. */
+	if (tags_changed(&old->rx, &cfg->rx))
+		media_attack_new_keys(m, id);
+	if ((has_tags(cfg) || has_tags(old)) &&
+		(!c->rx.set || cfg->rx_new || cfg->tx_new || tags_changed(&old->rx, &cfg->rx) ||
+			tags_changed(&old->tx, &cfg->tx)))
+		media_tags_forget(m, id, cfg);
 }
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
@@ -295,6 +302,8 @@ static int stream_resume(struct media *m, const struct media_cmd *cmd)
 
 static int ctx_del(struct media *m, uint32_t id)
 {
+	bool tagged;
+
 	if (id >= m->cfg.max_ctx)
 		return -EINVAL;
 	if (m->ctx[id].rx.set) {
@@ -305,9 +314,12 @@ static int ctx_del(struct media *m, uint32_t id)
 	}
 	media_key_settle(m, &m->ctx[id].rx);
 	media_key_settle(m, &m->ctx[id].tx);
-	m->taggers -= has_tags(&m->ctx_cfg[id]);
+	tagged = has_tags(&m->ctx_cfg[id]);
+	m->taggers -= tagged;
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
 	memset(&m->ctx_cfg[id], 0, sizeof(m->ctx_cfg[id]));
+	if (tagged)
+		media_tags_forget(m, id, &m->ctx_cfg[id]);
 	m->ctx[id].changed = m->burst;
 	return 0;
 }

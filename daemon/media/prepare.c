@@ -105,7 +105,7 @@ static uint8_t route(struct draft *d)
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return draft_drop(d,
 			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
-	if (s->guarded && !d->rtcp && media_attack_refuses(m, stream, in, d->p, d->len))
+	if (s->guarded && !d->rtcp && media_attack_refuses(m, d->a, stream, in, d->p, d->len))
 		return draft_drop(d, PACKET_DROP_GUARD);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!is_source(d, stream))

@@ -2,6 +2,8 @@
 /* SRTP+ tags of a worker's contexts. prepare reads, complete writes. */
 #include "media/tags.h"
 
+#include "base/hash.h"
+#include "base/secmem.h"
 #include "media/state.h"
 #include "packet/arena.h"
 
@@ -36,14 +38,14 @@ void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg
 	const struct media_crypto *rx = &cfg->rx, *tx = &cfg->tx;
 	struct media_tags *t = &m->tags[ctx];
 
+	secmem_wipe(t, sizeof(*t));
+	secmem_wipe(&m->tags_windows[ctx], sizeof(m->tags_windows[ctx]));
 	t->rx = (struct tags_next){.slot = rx->preauth_slot,
 		.scheme = rx->preauth ? (uint8_t)media_tag_scheme(rx) : 0,
 		.len = (uint8_t)media_tag_len(rx)};
-	for (uint32_t i = 0; i < TAGS_SSRCS; i++) {
+	for (uint32_t i = 0; i < TAGS_SSRCS; i++)
 		t->tx[i] = (struct tags_sent){.slot = tx->preauth_slot,
 			.scheme = tx->preauth ? (uint8_t)media_tag_scheme(tx) : 0};
-		m->tags_windows[ctx].of[i].touched = 0;
-	}
 }
 
 static struct media_tags *tags_of(const struct media *m, const struct media_ctx *c)
@@ -66,13 +68,19 @@ static struct tags_window *find(struct tags_windows *t, uint32_t ssrc)
 	return NULL;
 }
 
-const struct preauth_window *media_preauth_window(
-	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len)
+uint8_t media_preauth_window(
+	struct preauth_window *out, const struct media *m, const struct media_ctx *c, uint32_t ssrc)
 {
 	const struct tags_window *w = c->rx.tagged ? find(windows_of(m, c), ssrc) : NULL;
+	const struct tags_next *t = &tags_of(m, c)->rx;
 
-	*tag_len = w ? tags_of(m, c)->rx.len : 0;
-	return w ? &w->w : NULL;
+	if (!w)
+		return 0;
+	*out = w->w;
+	/* Marks that the window lacks so far. */
+	if (t->n && t->ssrc == ssrc)
+		preauth_window_take_group(out, t->first, t->taken);
+	return t->len;
 }
 
 /* Of schemes that compute the tag, and of packets out of order. */
@@ -98,6 +106,8 @@ enum preauth_result media_tag_check(const struct media *m, const struct arena *a
 	if (len < (uint32_t)RTP_FIXED_LEN + t->len)
 		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
 	tag = t->len == 1 ? p[len - 1] : be32(p + len - 4);
+	if (t->keyed)
+		return (uint32_t)hash_siphash_12(t->sip, p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
 	at = (uint16_t)(be16(p + 2) - (uint16_t)t->first);
 	if (at < t->n && t->ssrc == be32(p + 8))
 		return t->tag[at] == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
@@ -198,8 +208,12 @@ static __attribute__((noinline)) void take_other(
 	struct tags_windows *all = windows_of(m, rx);
 	struct tags_window *w;
 
-	if (preauth_is_header((enum preauth_scheme)t->scheme))
+	if (preauth_is_header((enum preauth_scheme)t->scheme)) {
+		t->keyed = t->scheme == PREAUTH_HEADER_SIPHASH;
+		if (t->keyed)
+			memcpy(t->sip, key_at(a, t->slot)->seed, sizeof(t->sip));
 		return;
+	}
 	mark(t, all);
 	w = window_for(all, j->ssrc, j->rx_index, t->len);
 	w->touched = ++m->clock;
@@ -219,6 +233,8 @@ void media_tag_take(
 {
 	struct tags_next *t = &tags_of(m, rx)->rx;
 
+	if (t->keyed)
+		return;
 	if (media_tag_is_marked(t, j))
 		t->taken |= (uint8_t)(1u << (j->rx_index - t->first));
 	else
@@ -239,16 +255,20 @@ static __attribute__((noinline)) uint32_t sent_tag(
 }
 
 /* Schemes without tags that are computed ahead of this packet. */
-static __attribute__((noinline)) void write_one(
-	const struct preauth_key *k, uint8_t *p, uint32_t len, uint32_t ssrc, uint64_t index)
+static __attribute__((noinline)) void write_one(struct tags_sent *t, const struct preauth_key *k,
+	uint8_t *p, uint32_t len, const struct xc_job *j)
 {
 	uint32_t tag;
 
-	if (k->scheme != PREAUTH_CHAIN) {
+	if (t->scheme == PREAUTH_HEADER_SIPHASH) {
+		memcpy(t->sip, k->seed, sizeof(t->sip));
+		t->keyed = 1;
+	}
+	if (t->scheme != PREAUTH_CHAIN) {
 		put_be32(p + len - 4, preauth_header(k, p));
 		return;
 	}
-	preauth_sequence(k, ssrc, index, &tag, 1);
+	preauth_sequence(k, media_sent_ssrc(j), j->tx_index, &tag, 1);
 	p[len - 1] = tag & 15;
 }
 
@@ -260,6 +280,10 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	uint8_t *p = a->out + j->out_off;
 	const struct preauth_key *k;
 
+	if (t->keyed) {
+		put_be32(p + len - 4, (uint32_t)hash_siphash_12(t->sip, p));
+		return;
+	}
 	if (media_tag_is_ready(t, j)) {
 		put_be32(p + len - 4, t->tag[j->tx_index - t->first]);
 		return;
@@ -268,7 +292,7 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	if (t->scheme == PREAUTH_SEQUENCE_AES || t->scheme == PREAUTH_SEQUENCE_FIPS)
 		put_be32(p + len - 4, sent_tag(t, k, ssrc, j->tx_index));
 	else
-		write_one(k, p, len, ssrc, j->tx_index);
+		write_one(t, k, p, len, j);
 }
 
 void media_tag_cut(const struct note *n, struct xc_job *j)

@@ -27,22 +27,29 @@ struct tags_next {
 	uint64_t first; /* multiple of PREAUTH_GROUP */
 	uint32_t ssrc;
 	uint32_t slot; /* of the key */
-	uint32_t tag[PREAUTH_GROUP];
+	union {
+		uint32_t tag[PREAUTH_GROUP];
+		uint8_t sip[16]; /* keyed: of header-siphash, which needs no other line then */
+	};
 	uint8_t scheme;
 	uint8_t len;   /* bytes of a tag; 0 = no tags */
 	uint8_t n;     /* PREAUTH_GROUP, or 0: look into the window */
 	uint8_t taken; /* bit i: SRTP authenticated packet first + i; the window lacks it so far */
-	uint32_t reserved[3];
+	uint8_t keyed; /* sip is valid */
+	uint8_t reserved[11];
 };
 _Static_assert(sizeof(struct tags_next) == 64, "one cache line");
 
 /* Tags of the packets [first, first + n) that are sent next: a cache. */
 struct tags_sent {
 	uint64_t first : 48;
-	uint64_t n : 8, scheme : 8;
+	uint64_t n : 7, keyed : 1, scheme : 8;
 	uint32_t ssrc;
 	uint32_t slot; /* of the key */
-	uint32_t tag[TAGS_SENT];
+	union {
+		uint32_t tag[TAGS_SENT];
+		uint8_t sip[16]; /* keyed: of header-siphash */
+	};
 };
 _Static_assert(sizeof(struct tags_sent) == 64, "one cache line");
 
@@ -81,7 +88,7 @@ static inline bool media_tag_chains(const struct media_way *w, const struct medi
 /* The configuration makes sense. */
 bool media_tags_are_sound(const struct media *m, const struct media_crypto *c);
 
-/* The context's keys or indexes changed: forgets tags. */
+/* The context's keys or indexes changed, or it ends (cfg all zero): wipes tags. */
 void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg *cfg);
 
 /* Lines that a packet of this context needs: to prefetch them. */
@@ -95,24 +102,24 @@ static inline struct tags_sent *media_line_sent(const struct media *m, uint32_t 
 	return &m->tags[ctx].tx[ssrc % TAGS_SSRCS];
 }
 
-/* complete only has to mark the received packet. Otherwise it needs the window. */
+/* complete at most has to mark the received packet. Otherwise it needs the window or the key. */
 static inline bool media_tag_is_marked(const struct tags_next *t, const struct xc_job *j)
 {
 	uint64_t at = j->rx_index - t->first;
 
-	return at < t->n && at < PREAUTH_GROUP - 1 && t->ssrc == j->ssrc;
+	return t->keyed || (at < t->n && at < PREAUTH_GROUP - 1 && t->ssrc == j->ssrc);
 }
 
-/* The tag to be sent is in t. Otherwise complete needs the key. */
+/* The tag to be sent, or all that it needs, is in t. Otherwise complete needs the key. */
 static inline bool media_tag_is_ready(const struct tags_sent *t, const struct xc_job *j)
 {
-	return j->tx_index - t->first < t->n && t->ssrc == media_sent_ssrc(j);
+	return t->keyed || (j->tx_index - t->first < t->n && t->ssrc == media_sent_ssrc(j));
 }
 
-/* The window of an SSRC that this context receives, for steering (packet/guard.h), and the bytes of
- * its tags. NULL: none. The newest group of packets may not be marked as used. */
-const struct preauth_window *media_preauth_window(
-	const struct media *m, const struct media_ctx *c, uint32_t ssrc, uint8_t *tag_len);
+/* Copies the window of an SSRC that this context receives, for steering (packet/guard.h). Returns the
+ * bytes of its tags; 0: it has no window. */
+uint8_t media_preauth_window(struct preauth_window *out, const struct media *m,
+	const struct media_ctx *c, uint32_t ssrc);
 
 /* prepare: compares the tag of the RTP packet p[len], received by this context. */
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/secmem.h"
 #include "srtp/ref.h"
+#include "srtp/sha1_block.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -61,7 +62,7 @@ int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct 
 {
 	uint8_t rk[240];
 
-	*k = (struct preauth_key){.scheme = s};
+	*k = (struct preauth_key){.scheme = s, .fast_sha1 = srtp_sha1_has_instructions()};
 	/* Each scheme has its own label, so no key serves two schemes. */
 	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, (uint8_t)(PREAUTH_LABEL + s)))
 		return -EINVAL;
@@ -174,7 +175,7 @@ void preauth_sequence(
 void preauth_fips_init(struct preauth_fips *g, const struct preauth_key *k, uint32_t ssrc,
 	uint64_t run, uint32_t bytes)
 {
-	*g = (struct preauth_fips){.bytes = bytes, .used = 5};
+	*g = (struct preauth_fips){.bytes = bytes, .fast_sha1 = k->fast_sha1, .used = 5};
 	memcpy(g->xkey, k->seed, bytes);
 	/* Each SSRC and each run gets its own seed. */
 	put_be32(g->xkey, be32(g->xkey) ^ ssrc);
@@ -193,7 +194,7 @@ static void fips_hash(struct preauth_fips *g)
 	put_be32(block + len - 4, 8 * g->bytes);
 	memcpy(g->word, srtp_ref_sha1_init, sizeof(g->word));
 	for (uint32_t at = 0; at < len; at += 64)
-		srtp_ref_sha1_block(g->word, block + at);
+		srtp_sha1_block(g->word, block + at, g->fast_sha1);
 	secmem_wipe(block, sizeof(block));
 }
 
@@ -233,7 +234,7 @@ static uint32_t hmac_sha1(const struct preauth_key *k, const uint8_t *hdr)
 	block[PREAUTH_HEADER_LEN] = 0x80;
 	put_be32(block + 60, 8 * (64 + PREAUTH_HEADER_LEN));
 	memcpy(state, k->inner, sizeof(state));
-	srtp_ref_sha1_block(state, block);
+	srtp_sha1_block(state, block, k->fast_sha1);
 
 	memset(block, 0, sizeof(block));
 	for (int i = 0; i < 5; i++)
@@ -241,7 +242,7 @@ static uint32_t hmac_sha1(const struct preauth_key *k, const uint8_t *hdr)
 	block[20] = 0x80;
 	put_be32(block + 60, 8 * (64 + 20));
 	memcpy(state, k->outer, sizeof(state));
-	srtp_ref_sha1_block(state, block);
+	srtp_sha1_block(state, block, k->fast_sha1);
 	return state[0];
 }
 
@@ -249,7 +250,8 @@ uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_H
 {
 	if (k->scheme == PREAUTH_HEADER_HMAC)
 		return hmac_sha1(k, hdr);
-	return (uint32_t)hash_siphash(k->seed, hdr, PREAUTH_HEADER_LEN);
+	_Static_assert(PREAUTH_HEADER_LEN == 12, "the bytes of hash_siphash_12()");
+	return (uint32_t)hash_siphash_12(k->seed, hdr);
 }
 
 /* --- Chain ------------------------------------------------------------------------------------ */

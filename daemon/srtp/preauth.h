@@ -46,6 +46,7 @@ enum preauth_scheme {
  * secmem_wipe(). */
 struct preauth_key {
 	enum preauth_scheme scheme;
+	bool fast_sha1; /* srtp_sha1_has_instructions() */
 	uint8_t seed[PREAUTH_SEED_MAX];
 	uint8_t rk[176];             /* AES-128 round keys of sequence-aes and chain */
 	uint32_t inner[5], outer[5]; /* HMAC-SHA1 states after the key blocks */
@@ -56,6 +57,7 @@ struct preauth_key {
 struct preauth_fips {
 	uint8_t xkey[PREAUTH_SEED_MAX];
 	uint32_t bytes; /* of xkey: 20 to 64 */
+	bool fast_sha1;
 	uint32_t word[5], used;
 };
 

@@ -158,7 +158,7 @@ def test_two_xcipherds_with_keys_of_dtls(net):
 def library(folder):
     """t/preauth/baresip_plus.c, by which baresip speaks SRTP+."""
     path = os.path.join(folder, "baresip_plus.so")
-    parts = [f"srtp/{n}.c" for n in ("preauth", "preauth_window", "kdf", "ref", "suite", "g711")] + [f"base/{n}.c" for n in ("hash", "bytes", "secmem")]
+    parts = [f"srtp/{n}.c" for n in ("preauth", "preauth_window", "kdf", "ref", "sha1_block", "suite", "g711")] + [f"base/{n}.c" for n in ("hash", "bytes", "secmem")]
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-std=gnu17", "-Wall", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Idaemon", "-Ikernels", "-o", path,
                     "t/preauth/baresip_plus.c", *[f"daemon/{p}" for p in parts], "-ldl"], cwd=relay.ROOT, check=True)
     return path

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An independent implementation of SRTP+ (daemon/srtp/preauth.h), for terminals written in Python. As a program it prints the rows
-of t/unit/test_preauth.c. Written from the description, with hashlib and cryptography."""
+of t/unit/test_preauth.c. Written from the description, with hashlib and OpenSSL's AES."""
+import ctypes
+import functools
 import hashlib
 import hmac
 import os
 import struct
-
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 SCHEMES = ["sequence-fips", "sequence-aes", "header-hmac-sha1", "header-siphash", "chain"]
 LABEL = 0x50
@@ -15,10 +15,32 @@ FIPS_RUN = 10
 CHAIN_NEXT = 32
 
 
+@functools.cache
+def crypto():
+    """libcrypto: Python's own library has no AES, and the kernel tests' guest has no other."""
+    lib = ctypes.CDLL("libcrypto.so.3")
+    for name in ("EVP_CIPHER_CTX_new", *(f"EVP_aes_{8 * n}_ecb" for n in (16, 24, 32))):
+        getattr(lib, name).restype = ctypes.c_void_p
+    return lib
+
+
+def encrypt(key, blocks):
+    """AES-ECB of whole blocks."""
+    lib = crypto()
+    out, n = ctypes.create_string_buffer(len(blocks) + 16), ctypes.c_int()
+    ctx = ctypes.c_void_p(lib.EVP_CIPHER_CTX_new())
+    cipher = ctypes.c_void_p(getattr(lib, f"EVP_aes_{8 * len(key)}_ecb")())
+    good = lib.EVP_EncryptInit_ex(ctx, cipher, None, key, None) == 1 and lib.EVP_EncryptUpdate(ctx, out, ctypes.byref(n), blocks, len(blocks)) == 1
+    lib.EVP_CIPHER_CTX_free(ctx)
+    if not good or n.value != len(blocks):
+        raise OSError("libcrypto failed")
+    return out.raw[:len(blocks)]
+
+
 def seed(scheme, key, salt):
     """RFC 3711 4.3.1 and 4.3.3 with AES-CM, 64 bytes. AEAD suites have 12 bytes of salt (RFC 7714 11)."""
     x = int.from_bytes(salt.ljust(14, b"\0"), "big") ^ (LABEL + SCHEMES.index(scheme) << 48)
-    return Cipher(algorithms.AES(key), modes.CTR((x << 16).to_bytes(16, "big"))).encryptor().update(bytes(64))
+    return encrypt(key, b"".join(((x << 16) + i).to_bytes(16, "big") for i in range(4)))
 
 
 def fips(secret, ssrc, run, count, size=20):
@@ -33,8 +55,7 @@ def fips(secret, ssrc, run, count, size=20):
 
 
 def aes(secret, ssrc, index):
-    e = Cipher(algorithms.AES(secret[:16]), modes.ECB()).encryptor()
-    return struct.unpack(">4I", e.update(struct.pack(">IIQ", ssrc, 0, index // 4)))[index % 4]
+    return struct.unpack(">4I", encrypt(secret[:16], struct.pack(">IIQ", ssrc, 0, index // 4)))[index % 4]
 
 
 def siphash(key, data):

@@ -468,6 +468,36 @@ static void tags_end_with_their_key(void **state)
 	end(&t);
 }
 
+static bool is_blank(const void *p, size_t len)
+{
+	const uint8_t *at = p;
+
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
+static void no_tag_and_no_key_stays_behind(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++)
+		for (int del = 0; del < 2; del++) {
+			struct talk t = talk_of(s, s, suites[0], 0);
+			const struct media *m = t.r->m;
+			struct media_cmd cmd = {.type = MEDIA_CTX_DEL, .id = 0};
+
+			for (uint64_t i = 10; i < 40; i++)
+				relayed(&t, SSRC, i);
+			assert_false(is_blank(&m->tags[0], sizeof(m->tags[0])));
+			t.scheme_a = NONE;
+			if (del)
+				assert_int_equal(media_command(t.r->m, &cmd), 0);
+			else
+				set_ctx(&t, false);
+			assert_true(is_blank(&m->tags[0], sizeof(m->tags[0])));
+			assert_true(is_blank(&m->tags_windows[0], sizeof(m->tags_windows[0])));
+			end(&t);
+		}
+}
+
 static void impossible_configurations_are_refused(void **state)
 {
 	struct talk t = talk_of(of(PREAUTH_CHAIN), NONE, suites[0], 0);
@@ -574,40 +604,114 @@ static void no_true_packet_is_refused(void **state)
 	}
 }
 
+static enum guard_result judged(
+	const struct talk *t, const struct guard *g, uint64_t index, uint32_t spoil)
+{
+	struct guard_packet p = {.port = g->window.port,
+		.first = 0x80,
+		.second = 8,
+		.v6 = g->window.flags & GUARD_IS_V6,
+		.seq = (uint16_t)index,
+		.ssrc = SSRC};
+
+	memcpy(p.addr, g->window.addr, sizeof(p.addr));
+	preauth_sequence(&t->a, SSRC, index, &p.tag, 1);
+	p.tag ^= spoil;
+	return guard_check(g, &p, g->window.at_ns);
+}
+
+/* The stream is under attack, and steering has its guard. */
+static uint64_t attacked(struct talk *t, struct media_guard *g)
+{
+	uint64_t index = 100;
+
+	for (; index < 110; index++)
+		relayed(t, SSRC, index);
+	for (int i = 0; i < 64; i++) {
+		speak(t, SSRC, index + 1, 1);
+		refused(t, PACKET_DROP_FORGED);
+	}
+	assert_true(media_guard_next(t->r->m, g));
+	assert_true(g->on);
+	return index;
+}
+
 /* Wrong tags count as forged packets. The guard has the tags of the next packets, so steering drops
  * forged ones, and no true one. */
 static void a_flood_of_wrong_tags_is_told_to_steering(void **state)
 {
 	static struct media_guard g;
 	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, SUITE_AES_CM_128_80, 0);
-	struct guard_packet p = {.first = 0x80, .ssrc = SSRC};
-	uint64_t index = 100;
+	uint64_t index = attacked(&t, &g);
 
 	(void)state;
-	for (; index < 110; index++)
-		relayed(&t, SSRC, index);
-	for (int i = 0; i < 64; i++) {
-		speak(&t, SSRC, index + 1, 1);
-		refused(&t, PACKET_DROP_FORGED);
-	}
-	assert_true(media_guard_next(t.r->m, &g));
-	assert_true(g.on && g.guard.window.flags & GUARD_TAGS);
+	assert_true(g.guard.window.flags & GUARD_TAGS);
 	assert_int_equal(g.guard.window.tag_len, 4);
-	memcpy(p.addr, g.guard.window.addr, sizeof(p.addr));
-	p.port = g.guard.window.port;
-	p.v6 = g.guard.window.flags & GUARD_IS_V6;
-	p.second = 8;
 	for (uint32_t i = 0; i < 100; i++) {
-		uint32_t tag;
-
-		p.seq = (uint16_t)(index + i);
-		preauth_sequence(&t.a, SSRC, index + i, &tag, 1);
-		p.tag = tag;
-		assert_int_equal(guard_check(&g.guard, &p, g.guard.window.at_ns), GUARD_PASS);
-		p.tag = tag ^ 1;
-		assert_int_equal(guard_check(&g.guard, &p, g.guard.window.at_ns), GUARD_TAG);
+		assert_int_equal(judged(&t, &g.guard, index + i, 0), GUARD_PASS);
+		assert_int_equal(judged(&t, &g.guard, index + i, 1), GUARD_TAG);
 	}
 	relayed(&t, SSRC, index);
+	end(&t);
+}
+
+/* Steering refuses a replay of every packet that was authenticated before the report. */
+static void steering_is_told_of_every_used_tag(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g), first = index;
+
+	(void)state;
+	for (int report = 0; report < 40; report++) {
+		do {
+			relayed(&t, SSRC, index++);
+		} while (!media_guard_next(t.r->m, &g));
+		for (uint64_t i = first; i < index; i++)
+			if (index - i < PREAUTH_BEHIND)
+				assert_int_equal(judged(&t, &g.guard, i, 0), GUARD_TAG);
+		assert_int_equal(judged(&t, &g.guard, index, 0), GUARD_PASS);
+	}
+	end(&t);
+}
+
+/* Under attack, numbers are checked closely, but a right tag says more. */
+static void a_right_tag_passes_the_guard_after_a_jump(void **state)
+{
+	static struct media_guard g;
+
+	(void)state;
+	for (uint8_t s = NONE + 1; s < of(PREAUTH_CHAIN); s++) {
+		struct talk t = talk_of(s, NONE, SUITE_AES_CM_128_80, 0);
+		uint64_t index = attacked(&t, &g);
+
+		for (int i = 0; i < 100; i++) /* until the window is full */
+			relayed(&t, SSRC, index++);
+		index += GUARD_AHEAD + 40;
+		speak(&t, SSRC, index, 1);
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, 0);
+		relayed(&t, SSRC, index);
+		end(&t);
+	}
+}
+
+/* Otherwise steering would drop a terminal's packets for want of tags that it no longer sends. */
+static void a_guard_ends_with_its_tags(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	t.scheme_a = NONE;
+	set_ctx(&t, false); /* a re-INVITE under the same keys */
+	assert_true(media_guard_next(t.r->m, &g));
+	assert_false(g.on);
+	relayed(&t, SSRC, index);
+	t.scheme_a = of(PREAUTH_SEQUENCE_AES);
+	set_ctx(&t, false);
+	relayed(&t, SSRC, index + 1);
 	end(&t);
 }
 
@@ -628,8 +732,12 @@ int main(void)
 		cmocka_unit_test(jumps_and_restarts_cost_no_true_packet),
 		cmocka_unit_test(several_ssrcs_have_windows),
 		cmocka_unit_test(tags_end_with_their_key),
+		cmocka_unit_test(no_tag_and_no_key_stays_behind),
 		cmocka_unit_test(impossible_configurations_are_refused),
 		cmocka_unit_test(a_flood_of_wrong_tags_is_told_to_steering),
+		cmocka_unit_test(steering_is_told_of_every_used_tag),
+		cmocka_unit_test(a_right_tag_passes_the_guard_after_a_jump),
+		cmocka_unit_test(a_guard_ends_with_its_tags),
 		cmocka_unit_test(no_true_packet_is_refused),
 	};
 

@@ -11,6 +11,8 @@
 #include "hex.h"
 #include "srtp/preauth.h"
 #include "srtp/preauth_window.h"
+#include "srtp/ref.h"
+#include "srtp/sha1_block.h"
 #include "srtp/replay.h"
 
 enum { SSRC = 0xcafebabe };
@@ -151,6 +153,26 @@ static void a_suite_without_encryption_has_no_key(void **state)
 
 	(void)state;
 	assert_int_equal(preauth_key_init(&k, PREAUTH_SEQUENCE_AES, &m), -EINVAL);
+}
+
+/* The other tests use the instructions where the processor has them. */
+static void sha1_with_and_without_instructions_agree(void **state)
+{
+	bool fast = srtp_sha1_has_instructions();
+	uint32_t a[5] = {1, 2, 3, 4, 5}, b[5] = {1, 2, 3, 4, 5};
+	struct preauth_key k = key_of(PREAUTH_HEADER_HMAC), slow = k;
+	uint8_t block[64];
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++) {
+		for (uint32_t at = 0; at < sizeof(block); at++)
+			block[at] = (uint8_t)(a[at % 5] >> 8 * (at % 4));
+		srtp_sha1_block(a, block, fast);
+		srtp_ref_sha1_block(b, block);
+		assert_memory_equal(a, b, sizeof(a));
+	}
+	slow.fast_sha1 = false;
+	assert_int_equal(preauth_header(&k, block), preauth_header(&slow, block));
 }
 
 /* --- Window ----------------------------------------------------------------------------------- */
@@ -314,6 +336,7 @@ int main(void)
 		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
 		cmocka_unit_test(a_chain_block_holds_32_tags),
 		cmocka_unit_test(a_suite_without_encryption_has_no_key),
+		cmocka_unit_test(sha1_with_and_without_instructions_agree),
 		cmocka_unit_test(the_window_follows_loss_reordering_and_jumps),
 		cmocka_unit_test(a_group_moves_the_window_as_its_packets_do),
 		cmocka_unit_test(forged_tags_pass_as_often_as_their_width_says),
