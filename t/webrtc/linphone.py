@@ -25,15 +25,16 @@ FLAGS = {"rtp": "RTP/AVP", "sdes": "RTP/SAVP SDES-pad"}
 class Linphone(phones.Linphone):
     """All its calls go by the proxy."""
 
-    def __init__(self, net):
-        super().__init__(net, "a", "linphone_zrtp", 4, "")
+    def __init__(self, net, place="a"):
+        super().__init__(net, place, "linphone_zrtp", 4, "")
 
     def more(self):
-        return (f"[proxy_0]\nreg_proxy=<sip:{PROXY['a']}>\nreg_route=<sip:{PROXY['a']};lr>\nreg_identity=sip:phone@{self.address}\n"
+        proxy = PROXY[self.place]
+        return (f"[proxy_0]\nreg_proxy=<sip:{proxy}>\nreg_route=<sip:{proxy};lr>\nreg_identity=sip:phone@{self.address}\n"
                 "reg_sendregister=0\n")
 
-    def call(self, address):
-        self.process.stdin.write(f"call sip:phone@{address}\n")
+    def call(self, address, user="phone"):
+        self.process.stdin.write(f"call sip:{user}@{address}\n")
 
     def hang_up(self):
         self.process.stdin.write("terminate\n")

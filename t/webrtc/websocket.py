@@ -127,11 +127,12 @@ def both_hear(one, other, title):
 
 
 class Rig:
-    def __init__(self, net, folder, args):
+    def __init__(self, net, folder, args, **settings):
+        """settings: further definitions of the configuration."""
         self.net = net
         self.certificate = Certificate(folder) if args.tls else None
         self.relay = call.start_relay(net, args.relay, names=("web", "sip"))
-        options = {"XC_STOCK": 1} if args.module == "stock" else {}
+        options = settings | ({"XC_STOCK": 1} if args.module == "stock" else {})
         if self.certificate:
             options |= {"XC_CERTIFICATE": f'"{self.certificate.certificate}"', "XC_KEY": f'"{self.certificate.key}"'}
         else:
