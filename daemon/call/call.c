@@ -17,6 +17,7 @@
 #include "call/leg_audio.h"
 #include "call/pierce.h"
 #include "call/query.h"
+#include "call/record_media.h"
 #include "call/session_places.h"
 #include "call/summary.h"
 #include "call/table.h"
@@ -177,6 +178,7 @@ int calls_put_in_force(
 		return err;
 	}
 	links_replace(c, prev, next, planned);
+	record_media_tell(c, next);
 	session_places_change(c, prev, next);
 	if (prev)
 		account(c, prev, false);
