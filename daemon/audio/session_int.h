@@ -3,6 +3,7 @@
 #ifndef AUDIO_SESSION_INT_H
 #define AUDIO_SESSION_INT_H
 
+#include "audio/dtmf_cover.h"
 #include "audio/player.h"
 #include "audio/rate.h"
 #include "audio/reorder.h"
@@ -35,6 +36,7 @@ struct audio_rx {
 	struct tone_out tone;  /* of that event */
 	struct tones_in tones; /* listens for digits, */
 	uint32_t tones_rate;   /* at this rate; 0: it does not */
+	struct audio_cover cover;
 	struct noise noise;
 	struct audio_rate rate;
 };
@@ -59,6 +61,9 @@ static inline uint64_t audio_real(const struct audio_session *s, uint64_t mono_n
 {
 	return mono_ns + s->env->real_ahead_ns;
 }
+
+/* A random number for timestamps, intervals and replaced digits. Not for secrets. */
+uint32_t audio_session_draw(struct audio_session *s);
 
 /* Processes the packet that is due; lost: missing packets before it. */
 void audio_hear(struct audio_session *s, struct audio_session *to, const struct audio_packet *p,
