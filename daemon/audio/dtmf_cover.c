@@ -8,12 +8,18 @@
 
 bool audio_cover_on(const struct audio_session *s)
 {
-	return s->cfg.gate & AUDIO_GATE_DTMF && s->cfg.cover.mode != AUDIO_COVER_DROP;
+	return (s->cfg.gate & AUDIO_GATE_DTMF && s->cfg.cover.mode != AUDIO_COVER_DROP) ||
+		(s->rx.cover.active && s->rx.cover.covering);
+}
+
+bool audio_cover_event(const struct audio_session *s)
+{
+	return s->rx.event.hidden && s->cfg.cover.mode != AUDIO_COVER_DROP;
 }
 
 bool audio_cover_by_digits(const struct audio_session *s)
 {
-	return audio_cover_on(s) && s->cfg.cover.mode >= AUDIO_COVER_RANDOM;
+	return audio_cover_event(s) && s->cfg.cover.mode >= AUDIO_COVER_RANDOM;
 }
 
 void audio_cover_reset(struct audio_session *s)
@@ -81,9 +87,7 @@ static void start(struct audio_session *s, uint32_t rate)
 		return;
 	c->rate = rate;
 	c->n = rate / 1000 * COVER_MS;
-	c->at = 0;
-	c->covering = false;
-	memset(c->held, 0, sizeof(c->held));
+	c->active = false;
 	tones_in_init(&c->tones, rate);
 	audio_cover_begin(s);
 }
@@ -91,6 +95,7 @@ static void start(struct audio_session *s, uint32_t rate)
 void audio_cover_listen(struct audio_session *s, uint32_t rate, const int16_t *pcm, uint32_t n)
 {
 	start(s, rate);
+	s->rx.cover.active = false;
 	(void)detect(s, pcm, n);
 }
 
@@ -100,6 +105,12 @@ void audio_cover_run(struct audio_session *s, uint32_t rate, int16_t *pcm, uint3
 	bool digit;
 
 	start(s, rate);
+	if (!c->active) { /* what it held is old */
+		memset(c->held, 0, sizeof(c->held));
+		c->at = 0;
+		c->covering = false;
+	}
+	c->active = true;
 	digit = detect(s, pcm, n);
 	if (digit && !c->covering) {
 		audio_cover_fill(s, rate, c->held + c->at, c->n - c->at);

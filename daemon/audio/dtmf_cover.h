@@ -19,6 +19,7 @@ struct audio_cover {
 	uint32_t n;    /* samples held, as a ring, */
 	uint32_t at;   /* of which this one is the oldest */
 	uint32_t rate; /* of held and tones; 0: nothing was covered yet */
+	bool active;   /* the last samples went through held */
 	bool covering; /* a digit is in progress */
 	struct tones_in tones;
 	uint8_t digit; /* in place of the present one */
@@ -28,9 +29,13 @@ struct audio_cover {
 
 struct audio_session;
 
-/* Whether digits of the session's terminal are replaced now. */
+/* Whether digits of the session's terminal are replaced now, or a tone that began when they were is
+ * still heard. */
 bool audio_cover_on(const struct audio_session *s);
-/* Whether they are replaced by other digits. */
+/* Whether the telephone event in progress is replaced. What was in force when it began counts until
+ * it ends. */
+bool audio_cover_event(const struct audio_session *s);
+/* Whether it is replaced by another digit. */
 bool audio_cover_by_digits(const struct audio_session *s);
 /* A digit has begun: chooses its replacement. */
 void audio_cover_begin(struct audio_session *s);

@@ -156,6 +156,8 @@ static void give_pcm(struct audio_session *s, struct audio_session *to,
 		audio_cover_run(s, from->rate, pcm, n);
 	else if (s->cfg.cover.listen && !audio_dtmf_makes_events(s, to))
 		audio_cover_listen(s, from->rate, pcm, n);
+	else
+		s->rx.cover.active = false;
 	if (s->cfg.gate & AUDIO_GATE_QUIET)
 		memset(pcm, 0, n * sizeof(*pcm));
 	if (from->rate != to->tx.rate) {
@@ -381,6 +383,7 @@ static void begin_event(struct audio_session *s, struct audio_session *to, const
 	if (to)
 		s->rx.event.to_ts = event_ts(s, to, d);
 	s->rx.event.ts = d->h.ts;
+	s->rx.event.hidden = s->cfg.gate & AUDIO_GATE_DTMF;
 	s->rx.event.known = true;
 	s->rx.event.done = 0;
 }
@@ -408,7 +411,7 @@ static void as_tone(struct audio_session *s, struct audio_session *to, const str
 
 static bool replaced_by_audio(const struct audio_session *s, const struct audio_session *to)
 {
-	return audio_cover_on(s) && !audio_cover_by_digits(s) && to->tx.encoder;
+	return audio_cover_event(s) && !audio_cover_by_digits(s) && to->tx.encoder;
 }
 
 static void hear_event(struct audio_session *s, struct audio_session *to, const struct said *d)
@@ -421,8 +424,7 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 		return;
 	}
 	begin_event(s, to, d);
-	if (!to || s->cfg.gate & AUDIO_GATE_DROP ||
-		(s->cfg.gate & AUDIO_GATE_DTMF && !audio_cover_on(s)))
+	if (!to || s->cfg.gate & AUDIO_GATE_DROP || (s->rx.event.hidden && !audio_cover_event(s)))
 		return;
 	to->tx.t_ns = audio_real(s, d->now_ns);
 	if (audio_dtmf_makes_tones(to) || replaced_by_audio(s, to))
@@ -430,7 +432,7 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 	if (to->cfg.events.type == AUDIO_NO_TYPE || replaced_by_audio(s, to))
 		return;
 	memcpy(payload, d->payload, sizeof(payload));
-	if (audio_cover_on(s))
+	if (audio_cover_event(s))
 		payload[0] = s->rx.cover.digit;
 	lasts = scale(be16(payload + 2), to->cfg.events.clock, clock);
 	put_be16(payload + 2, (uint16_t)min_u32(lasts, UINT16_MAX));

@@ -30,6 +30,7 @@ struct audio_rx {
 		bool known;
 		uint32_t ts;    /* of the terminal's event, */
 		uint32_t to_ts; /* and as it is sent on */
+		bool hidden;    /* AUDIO_GATE_DTMF was set when it began */
 		bool as_tone;   /* it is sent on as a tone, */
 		uint32_t done;  /* of which so many units of its clock were given */
 	} event;
