@@ -9,6 +9,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "call/dtmf.h"
+
 int daemon_audio_channels_create(struct daemon *d)
 {
 	struct daemon_audio *a = &d->audio;
@@ -57,6 +60,7 @@ static void on_event(void *arg, uint32_t audio, const struct audio_event *e)
 		return;
 	log_call(LOG_DEBUG, &(struct log_about){.call_id = from.call_id, .side = from.tag},
 		"the terminal sent a digit");
+	dtmf_digit(d->calls, from.call, from.side, e->digit, clock_real_ns());
 }
 
 static void on_ready(void *arg, uint32_t events)

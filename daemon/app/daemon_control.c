@@ -34,6 +34,11 @@ static int record_start(struct daemon *d)
 		.format = d->o.recording_format,
 		.max_age_s = d->o.recording_max_age * 3600ull,
 		.max_bytes = d->o.recording_max_size * 1000000ull,
+		.codecs = d->o.output_mixed || d->o.output_single ? d->codecs : NULL,
+		.audio_rate = d->o.resample_to,
+		.audio_mixed = d->o.output_mixed,
+		.audio_single = d->o.output_single,
+		.audio_by_channels = d->o.mix_channels,
 		.serial = d->engines.serial,
 		.tap = d->tap,
 		.taps = d->taps,
@@ -42,7 +47,8 @@ static int record_start(struct daemon *d)
 
 	if (err)
 		return daemon_fail(d, err, "recording");
-	d->recorder = (struct recorder){.ops = &record_ops, .arg = d->record};
+	d->recorder = (struct recorder){
+		.ops = &record_ops, .arg = d->record, .audio = cfg.codecs != NULL};
 	calls_recorder(d->calls, &d->recorder);
 	return 0;
 }

@@ -315,6 +315,8 @@ static int check_redis(const struct options *o)
 		? "--redis-tls-cert and --redis-tls-key need each other: set both or neither"
 		: !tls && (o->redis_tls_ca[0] || o->redis_tls_name[0] || o->redis_tls_cert[0])
 		? "--redis-tls-... needs TLS: --redis=rediss://[USER@]HOST[:PORT][/DB]"
+		: !o->codec_threads && (o->output_mixed || o->output_single)
+		? "--output-mixed and --output-single need --codec-threads=1 or more"
 		: o->group[0] && !o->user[0] ? "--group needs --user"
 					     : NULL;
 

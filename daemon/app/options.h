@@ -203,6 +203,14 @@
 		"folder of audio files for ng's play media; default: no files are played")          \
 	X("recording-format", START, RECORDING, recording_format, "raw", "raw|eth",                 \
 		"first header of recorded packets: IP (raw) or Ethernet (eth)")                     \
+	X("output-mixed", START, BOOL, output_mixed, "no", "yes|no",                                \
+		"record NAME-mix.wav, the audio of all parties, in addition to packets")            \
+	X("output-single", START, BOOL, output_single, "no", "yes|no",                              \
+		"record NAME-1.wav, NAME-2.wav, ...: the audio of each party")                      \
+	X("mix-method", START, MIX, mix_channels, "direct", "direct|channels",                      \
+		"NAME-mix.wav: all parties added, or caller left and others right")                 \
+	X("resample-to", START, UINT32, resample_to, "8000", "HZ",                                  \
+		"sample rate of recorded WAV files, a multiple of 8000 up to 48000")                \
 	X("recording-max-age", START, UINT32, recording_max_age, "0", "HOURS",                      \
 		"remove older recordings; 0 = never")                                               \
 	X("recording-max-size", START, UINT32, recording_max_size, "0", "MEGABYTES",                \
@@ -235,7 +243,8 @@ struct options {
 	bool standby;
 	const char *recording_dir, *play_dir, *cdr_file;
 	enum record_format recording_format;
-	uint32_t recording_max_age, recording_max_size;
+	uint32_t recording_max_age, recording_max_size, resample_to;
+	bool output_mixed, output_single, mix_channels;
 	const char *config_file, *pidfile, *user, *group, *redis_key_file, *xdp_interfaces;
 	const char *redis_password_file, *redis_tls_ca, *redis_tls_name, *redis_tls_cert,
 		*redis_tls_key;

@@ -36,6 +36,10 @@
 	X("redis-key-file", redis_server_is_set(&o->redis), "--redis")                   \
 	X("redis-expires", redis_server_is_set(&o->redis), "--redis")                    \
 	X("recording-format", o->recording_dir[0], "--recording-dir")                    \
+	X("output-mixed", o->recording_dir[0], "--recording-dir")                        \
+	X("output-single", o->recording_dir[0], "--recording-dir")                       \
+	X("mix-method", o->output_mixed, "--output-mixed=yes")                           \
+	X("resample-to", o->output_mixed || o->output_single, "--output-mixed=yes")      \
 	X("recording-max-age", o->recording_dir[0], "--recording-dir")                   \
 	X("recording-max-size", o->recording_dir[0], "--recording-dir")
 

@@ -36,6 +36,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[LEVEL] = sizeof(int),
 		[REDIS] = sizeof(struct redis_server),
 		[RECORDING] = sizeof(int),
+		[MIX] = sizeof(bool),
 		[ISOLATION] = sizeof(enum codec_isolation),
 		[NETS] = sizeof(struct call_nets),
 		[SOME_NETS] = sizeof(struct call_nets)};

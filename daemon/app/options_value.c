@@ -127,6 +127,7 @@ static const struct range *range_of(const struct option_row *row)
 		{"worker-priority", 0, 99, 1, "0 to 99"},
 		{"keying-threads", 0, 16, 1, "0 to 16"},
 		{"codec-threads", 0, 16, 1, "0 to 16"},
+		{"resample-to", 8000, 48000, 8000, "a multiple of 8000 from 8000 to 48000 Hz"},
 		{"replay-window", 64, 32768, 64, "a multiple of 64 from 64 to 32768"},
 		{"xmlrpc-format", 0, TEARDOWN_FORMATS - 1, 1, "0, 1 or 2"},
 		{"redis-expires", 1, UINT32_MAX / 1000, 1,
@@ -261,6 +262,17 @@ static const char *set_recording(enum record_format *field, const char *value)
 	if (at < 0)
 		return "raw or eth";
 	*field = (enum record_format)at;
+	return NULL;
+}
+
+static const char *set_mix(bool *channels, const char *value)
+{
+	static const char *const names[] = {"direct", "channels"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "direct or channels";
+	*channels = at;
 	return NULL;
 }
 
@@ -528,6 +540,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_mins(o, value);
 	case RECORDING:
 		return set_recording(field, value);
+	case MIX:
+		return set_mix(field, value);
 	case ISOLATION:
 		return set_isolation(field, value);
 	case PREAUTH:

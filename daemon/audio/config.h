@@ -32,6 +32,23 @@ struct audio_type {
 	char fmtp[AUDIO_FMTP]; /* from the receiver of these packets */
 };
 
+/* Digits of the terminal while AUDIO_GATE_DTMF is set. */
+enum audio_cover_mode {
+	AUDIO_COVER_DROP,    /* events are dropped, tones stay */
+	AUDIO_COVER_SILENCE, /* both are replaced: by silence, */
+	AUDIO_COVER_TONE,    /* by a tone of hz, */
+	AUDIO_COVER_RANDOM,  /* by a random digit for each, */
+	AUDIO_COVER_DIGIT,   /* by digit */
+	AUDIO_COVER_MODES
+};
+struct audio_cover_cfg {
+	uint8_t mode;   /* enum audio_cover_mode */
+	uint8_t digit;  /* 0 to 15 */
+	uint8_t volume; /* of tones, -dBm0 */
+	bool listen;    /* report digits, whether they are covered or not */
+	uint16_t hz;
+};
+
 /* Packets from the terminal, and to it. */
 struct audio_cfg {
 	uint32_t types;                      /* payload types that it may send */
@@ -49,6 +66,7 @@ struct audio_cfg {
 	bool events_to_tone; /* telephone events for this terminal become tones: it has no events */
 	bool tone_to_events; /* tones of this terminal become telephone events */
 	uint8_t gate;        /* MEDIA_GATE_* of this terminal's audio: silence, DTMF blocked */
+	struct audio_cover_cfg cover;
 	bool emergency;
 };
 

@@ -35,7 +35,10 @@ uint32_t audio_dtmf_tone(
 	samples = (uint32_t)((uint64_t)units * to->tx.rate / e->clock);
 	if (!e->done)
 		tone_out_init(&s->rx.tone, e->event, e->volume, to->tx.rate);
-	tone_out_run(&s->rx.tone, pcm, samples);
+	if (audio_cover_event(s))
+		audio_cover_fill(s, to->tx.rate, pcm, samples);
+	else
+		tone_out_run(&s->rx.tone, pcm, samples);
 	audio_player_hear(to, pcm, samples);
 	return units;
 }

@@ -111,7 +111,7 @@ static bool may_pass(const struct audio_session *s, const struct audio_session *
 	uint32_t ptime = to->cfg.ptime;
 
 	return !(s->cfg.gate & AUDIO_GATE_QUIET) && !audio_dtmf_makes_events(s, to) &&
-		is_same_codec(s, t, &to->cfg.codec) &&
+		!audio_cover_on(s) && !s->cfg.cover.listen && is_same_codec(s, t, &to->cfg.codec) &&
 		(!ptime || !units || units == scale(ptime, t->clock, 1000));
 }
 
@@ -153,6 +153,12 @@ static void give_pcm(struct audio_session *s, struct audio_session *to,
 	if (from->channels == 2)
 		for (uint32_t i = 0; i < n; i++)
 			pcm[i] = (int16_t)((pcm[2 * i] + pcm[2 * i + 1]) / 2);
+	if (audio_cover_on(s))
+		audio_cover_run(s, from->rate, pcm, n);
+	else if (s->cfg.cover.listen && !audio_dtmf_makes_events(s, to))
+		audio_cover_listen(s, from->rate, pcm, n);
+	else
+		s->rx.cover.active = false;
 	if (s->cfg.gate & AUDIO_GATE_QUIET)
 		memset(pcm, 0, n * sizeof(*pcm));
 	if (from->rate != to->tx.rate) {
@@ -253,7 +259,7 @@ static void decode(struct audio_session *s, struct audio_session *to, const stru
 	s->stats.decoded++;
 	if (a->can & CODEC_REQUESTS && s->cfg.codec.entry == t->entry && s->tx.encoder)
 		audio_tx_mode(&s->tx, codec_stream_requested(c));
-	if (n && a->channels == 1 && audio_dtmf_makes_events(s, to))
+	if (n && a->channels == 1 && audio_dtmf_makes_events(s, to) && !audio_cover_on(s))
 		audio_dtmf_listen(s, to, s->env->pcm, n, a->rate, d->now_ns);
 	if (n)
 		give_pcm(s, to, a, n);
@@ -375,10 +381,12 @@ static void begin_event(struct audio_session *s, struct audio_session *to, const
 		return;
 	if (d->payload[0] < 16)
 		audio_dtmf_heard(s, d->payload[0]);
+	audio_cover_begin(s);
 	s->stats.events++;
 	if (to)
 		s->rx.event.to_ts = event_ts(s, to, d);
 	s->rx.event.ts = d->h.ts;
+	s->rx.event.hidden = s->cfg.gate & AUDIO_GATE_DTMF;
 	s->rx.event.known = true;
 	s->rx.event.done = 0;
 }
@@ -404,6 +412,11 @@ static void as_tone(struct audio_session *s, struct audio_session *to, const str
 	s->rx.step = step;
 }
 
+static bool replaced_by_audio(const struct audio_session *s, const struct audio_session *to)
+{
+	return audio_cover_event(s) && !audio_cover_by_digits(s) && to->tx.encoder;
+}
+
 static void hear_event(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	uint32_t clock = s->cfg.type[d->at].clock, lasts;
@@ -414,14 +427,16 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 		return;
 	}
 	begin_event(s, to, d);
-	if (!to || s->cfg.gate & (AUDIO_GATE_DTMF | AUDIO_GATE_DROP))
+	if (!to || s->cfg.gate & AUDIO_GATE_DROP || (s->rx.event.hidden && !audio_cover_event(s)))
 		return;
 	to->tx.t_ns = audio_real(s, d->now_ns);
-	if (audio_dtmf_makes_tones(to))
+	if (audio_dtmf_makes_tones(to) || replaced_by_audio(s, to))
 		as_tone(s, to, d);
-	if (to->cfg.events.type == AUDIO_NO_TYPE)
+	if (to->cfg.events.type == AUDIO_NO_TYPE || replaced_by_audio(s, to))
 		return;
 	memcpy(payload, d->payload, sizeof(payload));
+	if (audio_cover_event(s))
+		payload[0] = s->rx.cover.digit;
 	lasts = scale(be16(payload + 2), to->cfg.events.clock, clock);
 	put_be16(payload + 2, (uint16_t)min_u32(lasts, UINT16_MAX));
 	audio_tx_payload(&to->tx,
@@ -436,6 +451,7 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 
 void audio_hear_start(struct audio_session *s)
 {
+	audio_cover_reset(s);
 	s->rx.placed = s->rx.cn = s->rx.event.known = s->rx.event.as_tone = false;
 	s->rx.lost = 0;
 	s->rx.step = 0;

@@ -3,6 +3,7 @@
 #include "audio/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "audio/session_int.h"
 #include "base/secmem.h"
@@ -14,8 +15,7 @@ struct audio_session *audio_session_alloc(void)
 	return calloc(1, sizeof(struct audio_session));
 }
 
-/* Random numbers for timestamps and intervals of reports (RFC 3550 6.3.1). Not for secrets. */
-static uint32_t draw(struct audio_session *s)
+uint32_t audio_session_draw(struct audio_session *s)
 {
 	s->random ^= s->random << 13;
 	s->random ^= s->random >> 17;
@@ -26,7 +26,7 @@ static uint32_t draw(struct audio_session *s)
 /* Sets the next report to 0.5 to 1.5 intervals from now. */
 static void report_later(struct audio_session *s, uint64_t now_ns)
 {
-	s->report_ns = now_ns + REPORT_NS / 2 + REPORT_NS / 1024 * (draw(s) % 1024);
+	s->report_ns = now_ns + REPORT_NS / 2 + REPORT_NS / 1024 * (audio_session_draw(s) % 1024);
 }
 
 void audio_session_init(
@@ -111,9 +111,11 @@ void audio_session_set(struct audio_session *s, struct audio_order *o, uint64_t 
 	set_decoders(s, o);
 	encoder = set_encoder(s, o);
 	s->cfg = o->cfg;
-	audio_tx_set(&s->tx, &s->cfg, s->set ? &before : NULL, encoder, draw(s));
+	audio_tx_set(&s->tx, &s->cfg, s->set ? &before : NULL, encoder, audio_session_draw(s));
 	if (s->set)
 		audio_player_set(s, &before);
+	if (memcmp(&before.cover, &s->cfg.cover, sizeof(before.cover)) != 0)
+		audio_cover_begin(s);
 	s->set = true;
 	audio_order_free(o);
 }

@@ -3,6 +3,7 @@
 #ifndef AUDIO_SESSION_INT_H
 #define AUDIO_SESSION_INT_H
 
+#include "audio/dtmf_cover.h"
 #include "audio/player.h"
 #include "audio/rate.h"
 #include "audio/reorder.h"
@@ -29,12 +30,14 @@ struct audio_rx {
 		bool known;
 		uint32_t ts;    /* timestamp of the terminal's event */
 		uint32_t to_ts; /* timestamp that the event is sent on with */
+		bool hidden;    /* AUDIO_GATE_DTMF was set when it began */
 		bool as_tone;   /* the event is sent on as a tone */
 		uint32_t done;  /* length of the tone given so far, in units of its clock */
 	} event;
 	struct tone_out tone;  /* of that event */
 	struct tones_in tones; /* detects digits in the audio */
 	uint32_t tones_rate;   /* rate of that audio, Hz; 0: digits are not detected */
+	struct audio_cover cover;
 	struct noise noise;
 	struct audio_rate rate;
 };
@@ -59,6 +62,9 @@ static inline uint64_t audio_real(const struct audio_session *s, uint64_t mono_n
 {
 	return mono_ns + s->env->real_ahead_ns;
 }
+
+/* A random number for timestamps, intervals and replaced digits. Not for secrets. */
+uint32_t audio_session_draw(struct audio_session *s);
 
 /* Processes the packet that is due; lost: missing packets before it. */
 void audio_hear(struct audio_session *s, struct audio_session *to, const struct audio_packet *p,

@@ -13,10 +13,12 @@
 #include "base/clock.h"
 #include "call/apply.h"
 #include "call/closing.h"
+#include "call/dtmf.h"
 #include "call/gate.h"
 #include "call/leg_audio.h"
 #include "call/pierce.h"
 #include "call/query.h"
+#include "call/record_media.h"
 #include "call/session_places.h"
 #include "call/summary.h"
 #include "call/table.h"
@@ -177,6 +179,7 @@ int calls_put_in_force(
 		return err;
 	}
 	links_replace(c, prev, next, planned);
+	record_media_tell(c, next);
 	session_places_change(c, prev, next);
 	if (prev)
 		account(c, prev, false);
@@ -211,7 +214,7 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
 	struct calls_gate order, uint64_t now_ns, struct call_reply *out)
 {
 	struct call *call = call_table_find(&c->table, r->call_id), *next;
-	bool held_back;
+	bool held_back, dropped;
 	int err;
 
 	*out = (struct call_reply){0};
@@ -231,12 +234,16 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
 	}
 	err = apply_take(c->relay, call, next);
 	held_back = order.gate == MEDIA_GATE_QUIET && order.on && gate_holds_back(next);
+	dropped = order.gate == MEDIA_GATE_DTMF && order.on && dtmf_only_drops(next);
 	if (err)
 		call_free(&c->keys, next);
 	else
 		err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
+	else if (dropped)
+		out->warning = STR(
+			"digits are dropped: xcipherd has not the codec of the audio, or no codec threads");
 	else if (held_back)
 		out->warning = STR(
 			"packets of codecs that xcipherd has not are dropped: they cannot be silenced");

@@ -69,7 +69,9 @@ int calls_set_sessions(struct calls *c, uint32_t max);
 int calls_set_audio(struct calls *c, uint32_t max);
 /* Whose terminal a digit is of. */
 struct call_digit {
+	struct call *call;
 	struct str call_id, tag;
+	uint8_t side;
 };
 /* Counts a digit that an audio session heard, as a telephone event or a tone. False: it is of no
  * call. */

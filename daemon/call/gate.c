@@ -6,6 +6,8 @@
  * types follow RFC 3551 and RFC 4733. */
 #include "call/gate.h"
 
+#include "call/dtmf.h"
+
 static bool at_address(const struct side *s, const struct endpoint *addr)
 {
 	for (uint32_t i = 0; i < s->legs; i++)
@@ -57,6 +59,25 @@ static void set(uint8_t *gate, uint8_t bit, bool on)
 	*gate = on ? *gate | bit : *gate & (uint8_t)~bit;
 }
 
+/* The mode of block DTMF. With digits that begin it nothing is blocked yet. */
+static const char *security(struct call *c, const struct ng_request *r, bool on)
+{
+	struct endpoint addr = {0};
+	const char *error = NULL;
+
+	if (r->address.len)
+		(void)endpoint_parse_addr(&addr, r->address);
+	for (uint32_t i = 0; i < c->sides && !error; i++) {
+		if (!gate_is_source(c->side[i], r, &addr))
+			continue;
+		if (on)
+			error = dtmf_read(c->side[i], r);
+		else
+			dtmf_forget(c->side[i]);
+	}
+	return error;
+}
+
 static uint32_t set_flows(
 	struct call *c, const struct ng_request *r, uint8_t from, uint8_t bit, bool on)
 {
@@ -79,6 +100,13 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 
 	if (r->address.len && endpoint_parse_addr(&addr, r->address))
 		return NGE_ADDRESS;
+	if (bit == MEDIA_GATE_DTMF) {
+		const char *error = security(c, r, on);
+
+		on &= r->dtmf.security != NG_DTMF_OFF && !r->dtmf.trigger.len;
+		if (error)
+			return error;
+	}
 	if (!names_source(r) && !means_flows(r) && !all) {
 		set(&c->gate, bit, on);
 		return NULL;

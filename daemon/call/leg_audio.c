@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/secmem.h"
 #include "call/codec_list.h"
+#include "call/dtmf.h"
 #include "call/gate.h"
 #include "call/law.h"
 #include "codec/registry.h"
@@ -117,7 +118,8 @@ static bool leg_audio_needed(
 		return false;
 	codec_list_read(&ours, l->audio.agreed);
 	codec_list_read(&theirs, peer->audio.agreed);
-	ours_too = leg_plays(l) || leg_plays(peer) || gate_needs_session(c, s, l) ||
+	ours_too = leg_plays(l) || leg_plays(peer) || dtmf_needs_session(c, s) ||
+		dtmf_needs_session(c, c->side[s->peer]) || gate_needs_session(c, s, l) ||
 		gate_needs_session(c, c->side[s->peer], peer);
 	if (!is_known(codecs(r), &ours) || !is_known(codecs(r), &theirs))
 		return false;
@@ -237,6 +239,22 @@ static void receives(struct audio_cfg *cfg, const struct codec_registry *r,
 			cfg->types++;
 }
 
+uint32_t leg_audio_types(
+	const struct relay *r, const struct leg *l, struct audio_type out[AUDIO_TYPES])
+{
+	struct audio_cfg cfg = {.types = 0};
+	struct codec_list list;
+
+	if (!r->audio || l->rx.pass || !l->audio.agreed.len)
+		return 0;
+	codec_list_read(&list, l->audio.agreed);
+	receives(&cfg, codecs(r), &list, true);
+	memset(out, 0, AUDIO_TYPES * sizeof(*out));
+	for (uint32_t i = 0; i < cfg.types; i++)
+		out[i] = cfg.type[i];
+	return cfg.types;
+}
+
 static bool fits_better(
 	const struct audio_type *t, const struct audio_type *than, uint32_t codec_clock)
 {
@@ -300,6 +318,8 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	if (cfg.to != AUDIO_NONE)
 		codec_list_read(&theirs, peer->audio.agreed);
 	sends_digits(&cfg, &list, &theirs);
+	cfg.cover = s->dtmf.cover;
+	cfg.cover.listen |= s->dtmf.trigger[0] != 0;
 	cfg.gate = gate_of_side(c, s) | gate_of_flow(c, call_side_index(c, s), s->peer);
 	snprintf(cfg.cname, sizeof(cfg.cname), "%016llx",
 		(unsigned long long)hash_siphash(label, &l->audio.ssrc, sizeof(l->audio.ssrc)));

@@ -13,6 +13,9 @@ int leg_audio_take(const struct relay *r, struct call *c);
 /* Prepares the settings of the m-line's session, which must exist. Errors as audio_ops.set. */
 int leg_audio_set(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
+/* Payload types of audio codecs that the leg's terminal may send. Returns how many. */
+uint32_t leg_audio_types(
+	const struct relay *r, const struct leg *l, struct audio_type out[AUDIO_TYPES]);
 /* Writes "opus to PCMU" to text (CALL_PAIR_TEXT bytes) if a worker or a session transcodes packets
  * from this m-line's terminal. False: nothing is transcoded. */
 bool leg_audio_pair_text(const struct call *c, const struct side *s, uint32_t media, char *text);

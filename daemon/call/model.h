@@ -5,6 +5,7 @@
 #ifndef CALL_MODEL_H
 #define CALL_MODEL_H
 
+#include "audio/config.h"
 #include "call/call.h"
 #include "call/history.h"
 #include "keying/session.h"
@@ -214,6 +215,21 @@ struct side_wanted {
 	uint32_t zrtp;         /* NG_ZRTP_* */
 };
 
+/* Digits of a side's terminal that its peer must not get (call/dtmf.h), by MEDIA_GATE_DTMF. */
+enum { SIDE_TRIGGER_MAX = 16 };
+struct side_dtmf {
+	struct audio_cover_cfg cover;
+	/* Characters of the digits that begin and end it, filled up with zeroes. */
+	uint8_t trigger[SIDE_TRIGGER_MAX], end[SIDE_TRIGGER_MAX];
+	uint8_t end_digits; /* it ends after so many digits; 0: it does not, */
+	uint32_t end_ms;    /* or after so many ms */
+	/* Since it began; not saved. */
+	bool begun;
+	uint8_t digits;
+	uint64_t since_ns;
+	uint8_t last[SIDE_TRIGGER_MAX]; /* the latest digits, the last one at the end */
+};
+
 struct side {                               /* one party */
 	bool gone;                          /* stays as a gap: indexes of sides never change */
 	struct str tag, via_branch, label;  /* heap; tag is empty until the answer names it */
@@ -245,9 +261,10 @@ struct side {                               /* one party */
 	bool no_tap;                  /* never record it */
 	uint8_t gate;                 /* MEDIA_GATE_*: for its media, by ng command */
 	uint8_t flow[CALL_MAX_SIDES]; /* the same for media to that side only */
-	uint32_t osrtp;               /* of its last offer, kept for the answer */
-	uint32_t mux_flags;           /* of the last offer to it, kept for its answer */
-	bool offer_open;              /* its last offer is not answered */
+	struct side_dtmf dtmf;
+	uint32_t osrtp;     /* of its last offer, kept for the answer */
+	uint32_t mux_flags; /* of the last offer to it, kept for its answer */
+	bool offer_open;    /* its last offer is not answered */
 	struct side_wanted wanted;
 	/* m-lines hidden from it, a bit each: our numbers include them, its own do not
 	 * (mline_map.c) */
@@ -295,6 +312,7 @@ struct call {
 	bool tap_all, tap_paused, tap_discard;
 	uint32_t tap_parts;  /* number of earlier files: each restart begins another */
 	struct str tap_path; /* heap */
+	uint64_t tap_media;  /* hash of what record_media.c said last; 0: nothing */
 	bool emergency;      /* emergency call: set if any of its dialogs is */
 	bool debug;          /* log its events */
 	uint64_t traced_ns;

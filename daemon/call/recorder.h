@@ -4,7 +4,9 @@
 #ifndef CALL_RECORDER_H
 #define CALL_RECORDER_H
 
+#include "audio/config.h"
 #include "base/bytes.h"
+#include "packet/packet.h"
 
 #define RECORD_PATH_MAX  512
 #define RECORD_PARTS_MAX 9999u
@@ -18,6 +20,19 @@ struct record_start {
 	uint64_t now_ns;
 };
 
+/* Codecs of the recorded audio. */
+#define RECORD_STREAMS 32u
+struct record_stream {
+	struct local_port port; /* where it arrives */
+	uint8_t side;           /* whose it is */
+	uint8_t types;
+	struct audio_type type[AUDIO_TYPES];
+};
+struct record_media {
+	uint32_t n; /* at most RECORD_STREAMS */
+	struct record_stream at[];
+};
+
 struct recorder_ops {
 	/* Opens a recording: *tap marks the packets that belong to it (never 0), path gets the name
 	 * of the file that will be written. The strings are the caller's. 0; -EINVAL: not a usable
@@ -25,6 +40,8 @@ struct recorder_ops {
 	 * -ENOMEM. */
 	int (*start)(
 		void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX]);
+	/* Says which codecs arrive where, from now on. May be NULL. */
+	void (*media)(void *arg, uint32_t tap, const struct record_media *m);
 	/* Adds a line to the metadata file. */
 	void (*note)(void *arg, uint32_t tap, struct str line);
 	/* Ends a recording: completes the file, or removes it and earlier ones. */
@@ -34,6 +51,7 @@ struct recorder_ops {
 struct recorder {
 	const struct recorder_ops *ops;
 	void *arg;
+	bool audio; /* it decodes: call media() */
 };
 
 #endif

@@ -8,6 +8,7 @@
 #include "call/call.h"
 #include "call/calls.h"
 #include "call/record_marks.h"
+#include "call/record_media.h"
 #include "call/table.h"
 
 void calls_recorder(struct calls *c, const struct recorder *rec)
@@ -49,6 +50,7 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 	if (err)
 		return record_error(err);
 	next->tap_parts = 0;
+	next->tap_media = 0;
 	if (str_replace(&next->tap_path, str_from(path))) {
 		c->rec->ops->stop(c->rec->arg, next->tap, true);
 		return NGE_NOMEM;
@@ -93,6 +95,9 @@ const char *calls_record_resume(struct calls *c, struct pool *p, struct call *ca
 		c->rec->ops->stop(c->rec->arg, call->tap, false);
 		err = -ENOMEM;
 	}
+	call->tap_media = 0;
+	if (!err)
+		record_media_tell(c, call);
 	if (!err)
 		return NULL;
 	call->tap = 0;

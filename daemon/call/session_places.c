@@ -51,7 +51,7 @@ bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out)
 	if (!at.call)
 		return false;
 	c->counters.digits++;
-	*out = (struct call_digit){at.call->id, at.call->side[at.side]->tag};
+	*out = (struct call_digit){at.call, at.call->id, at.call->side[at.side]->tag, at.side};
 	return true;
 }
 

@@ -13,6 +13,7 @@
 #include "call/dialog.h"
 #include "call/lifetime.h"
 #include "call/pierce.h"
+#include "call/dtmf.h"
 #include "call/play.h"
 #include "call/session_places.h"
 #include "call/table.h"
@@ -323,6 +324,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		session_places_settle(c->relay, call);
 		handovers(c, call, now_ns);
 		trace_again(c, call, now_ns);
-		(void)play_tick(c, call, now_ns); /* last: it may replace the call */
+		if (!dtmf_tick(c, call, now_ns)) /* last: these may replace the call */
+			(void)play_tick(c, call, now_ns);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Flags of an offer or answer that concern the call or a side as a whole. Pure. */
+#include "call/dtmf.h"
 #include "call/plan.h"
 #include "offer/neg_flags.h"
 
@@ -27,8 +28,11 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
 		c->side[i]->pierce = true;
 	for (uint32_t i = 0; ng_flag(r, NG_FLAG_EXCLUDE_RECORDING) && i < c->sides; i++)
 		c->side[i]->no_tap = true;
-	if (ng_flag(r, NG_FLAG_BLOCK_DTMF))
+	(void)dtmf_read(from, r); /* digits that are none: nothing changes */
+	if (ng_flag(r, NG_FLAG_BLOCK_DTMF) || dtmf_blocks(r))
 		from->gate |= MEDIA_GATE_DTMF;
+	if (r->dtmf.security == NG_DTMF_OFF)
+		from->gate &= (uint8_t)~MEDIA_GATE_DTMF;
 	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
 		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
 			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);

@@ -117,7 +117,8 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 			.repeat_ms = -1,
 			.duration = -1,
 			.pause = -1,
-			.volume = -1}};
+			.volume = -1},
+		.dtmf = {.end_digits = -1, .end_ms = -1, .hz = -1}};
 	if (msg->type != NGVAL_DICT)
 		return -ENOKEY;
 	if (!ng_set_message(&x, msg))

@@ -130,6 +130,7 @@ enum ng_command {
 	X(REUSE_CODECS, "reuse-codecs") \
 	X(ASYMMETRIC_CODECS, "asymmetric-codecs") \
 	X(BLOCK_DTMF, "block-DTMF") \
+	X(DETECT_DTMF, "detect-DTMF") \
 	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \
 	X(ALLOW_RTP_ANSWER, "allow-RTP-answer") \
@@ -271,6 +272,25 @@ struct ng_play {
 	int64_t volume;                  /* dB below full scale, whatever its sign was */
 };
 
+/* DTMF-security: what replaces blocked digits. */
+enum ng_dtmf_security {
+	NG_DTMF_DEFAULT, /* not given */
+	NG_DTMF_OFF,     /* digits are relayed */
+	NG_DTMF_DROP,
+	NG_DTMF_SILENCE,
+	NG_DTMF_TONE,
+	NG_DTMF_RANDOM,
+	NG_DTMF_ZERO,
+	NG_DTMF_DIGIT,
+};
+struct ng_dtmf {
+	enum ng_dtmf_security security;
+	struct str trigger, end; /* digits that begin and end the blocking */
+	int64_t end_digits;      /* end after so many digits; -1: not given */
+	int64_t end_ms;          /* end after this time; -1: not given */
+	int64_t hz;              /* of the tone; -1: not given */
+};
+
 struct ng_request {
 	enum ng_command command;
 	struct str command_text;
@@ -329,6 +349,7 @@ struct ng_request {
 	uint32_t from_tags_n;
 	bool supports_load_limit;
 	struct ng_play play;
+	struct ng_dtmf dtmf;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
 	/* ms of packets to the receiver of an offer, and to its sender; 0: not given */
 	uint8_t ptime, ptime_reverse;

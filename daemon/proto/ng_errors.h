@@ -134,6 +134,8 @@
 		"Both parties need an answered audio m-line with keys and codecs that xcipherd has.") \
 	X(DIGIT, "Invalid DTMF code: 0 to 15, or one of 0-9 * # A-D", \
 		"Set code.") \
+	X(TRIGGER, "Invalid DTMF trigger: up to 16 of 0-9 * # A-D", \
+		"Set DTMF-security-trigger, and its end.") \
 	X(MIX, "Not supported: this relay does not inject, use play media", \
 		"Send play media without block-egress: the file is mixed with the other party.") \
 	X(START_FORWARDING, "Not supported: use start recording", \

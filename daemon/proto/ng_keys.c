@@ -104,6 +104,25 @@ static bool set_volume(struct ng_parser *x, struct str value)
 	return true;
 }
 
+static bool set_frequency(struct ng_parser *x, struct str value)
+{
+	if (x->r->dtmf.hz < 0) /* of several the first */
+		x->r->dtmf.hz = number(value, -1);
+	return true;
+}
+
+static bool set_end_digits(struct ng_parser *x, struct str value)
+{
+	x->r->dtmf.end_digits = number(value, -1);
+	return true;
+}
+
+static bool set_end_ms(struct ng_parser *x, struct str value)
+{
+	x->r->dtmf.end_ms = number(value, -1);
+	return true;
+}
+
 static bool set_repeat_times(struct ng_parser *x, struct str value)
 {
 	x->r->play.repeat_times = number(value, -1);
@@ -217,6 +236,19 @@ static const struct key keys[] = {
 	TEXT("db-id", KEY_TEXT, play.db_id),
 	TEXT("code", KEY_TEXT, play.code),
 	TEXT("digit", KEY_TEXT, play.code),
+	/* The longer names first: flat words "key-value" have the key as a prefix. */
+	{"DTMF-security-trigger-end-digits", KEY_NUMBER, 0, set_end_digits},
+	{"DTMF-security-trigger-end-ms", KEY_NUMBER, 0, set_end_ms},
+	TEXT("DTMF-security-trigger-end", KEY_TEXT, dtmf.end),
+	TEXT("DTMF-security-trigger", KEY_TEXT, dtmf.trigger),
+	{"trigger-end-digits", KEY_NUMBER, 0, set_end_digits},
+	{"trigger-end-time", KEY_NUMBER, 0, set_end_ms},
+	{"trigger-end-ms", KEY_NUMBER, 0, set_end_ms},
+	TEXT("trigger-end", KEY_TEXT, dtmf.end),
+	TEXT("end-trigger", KEY_TEXT, dtmf.end),
+	TEXT("trigger", KEY_TEXT, dtmf.trigger),
+	{"frequency", KEY_ITEMS, 0, set_frequency},
+	{"frequencies", KEY_ITEMS, 0, set_frequency},
 	{"duration", KEY_NUMBER, 0, set_duration},
 	{"volume", KEY_NUMBER, 0, set_volume},
 	{"repeat-times", KEY_NUMBER, 0, set_repeat_times},

@@ -412,12 +412,23 @@ bool ng_set_generate_rtcp(struct ng_parser *x, struct str value)
 	return is_off(value) || ng_set_word(x, STR("generate-RTCP"));
 }
 
-/* For block DTMF: events are dropped and never replaced, whatever was asked for. */
 bool ng_set_dtmf_security(struct ng_parser *x, struct str value)
 {
-	if (!ng_spelled_like(value, STR("drop")))
-		ng_note(x, STR("DTMF-security"),
-			"block DTMF drops telephone events, unblock DTMF does not");
+	static const char *const names[] = {[NG_DTMF_OFF] = "off",
+		[NG_DTMF_DROP] = "drop",
+		[NG_DTMF_SILENCE] = "silence",
+		[NG_DTMF_TONE] = "tone",
+		[NG_DTMF_RANDOM] = "random",
+		[NG_DTMF_ZERO] = "zero",
+		[NG_DTMF_DIGIT] = "DTMF"};
+
+	for (int i = NG_DTMF_OFF; i <= NG_DTMF_DIGIT; i++)
+		if (ng_spelled_like(value, str_from(names[i]))) {
+			x->r->dtmf.security = (enum ng_dtmf_security)i;
+			return true;
+		}
+	ng_note(x, STR("DTMF-security"), "not a mode: digits are dropped");
+	x->r->dtmf.security = NG_DTMF_DROP;
 	return true;
 }
 
@@ -539,7 +550,6 @@ static const struct ng_known words[] = {
 	{"skip-recording-db", NULL},
 	{"recording-announcement", "announcements are not supported"},
 	{"inject-DTMF", NULL}, /* play DTMF works without it */
-	{"detect-DTMF", "DTMF is not detected"},
 	{"early-media", NULL},
 };
 
@@ -559,17 +569,8 @@ static const struct ng_known ignored_keys[] = {
 	{"output-destination", NULL},
 	{"DTLS-reverse", "the role of the answer follows from a=setup"},
 	{"DTMF-delay", "DTMF is relayed unchanged"},
-	{"DTMF-security-trigger", "DTMF is relayed unchanged"},
-	{"DTMF-security-trigger-end", "DTMF is relayed unchanged"},
 	{"DTMF-log-dest", "DTMF is not detected"},
 	{"delay-buffer", "media are never delayed"},
-	{"frequency", NULL},
-	{"frequencies", NULL},
-	{"trigger", NULL},
-	{"trigger-end", NULL},
-	{"end-trigger", NULL},
-	{"trigger-end-time", NULL},
-	{"trigger-end-digits", NULL},
 };
 
 static const struct ng_known prefixes[] = {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "record/record_wav.h"
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
@@ -24,6 +25,7 @@ static int tell(struct record *r, struct cmd c)
 		ring_push(&r->cmds, &c, 1)) {
 		free(c.text);
 		free(c.about);
+		free(c.media);
 		return -EAGAIN;
 	}
 	(void)!write(r->wake_fd, &one, sizeof(one));
@@ -166,6 +168,17 @@ static int op_start(
 	return 0;
 }
 
+static void op_media(void *arg, uint32_t tap, const struct record_media *m)
+{
+	size_t len = sizeof(*m) + m->n * sizeof(m->at[0]);
+	struct cmd c = {.kind = CMD_MEDIA, .tap = tap, .media = malloc(len)};
+
+	if (!c.media)
+		return;
+	memcpy(c.media, m, len);
+	(void)tell(arg, c);
+}
+
 static void op_note(void *arg, uint32_t tap, struct str line)
 {
 	struct cmd c = {
@@ -183,7 +196,8 @@ static void op_stop(void *arg, uint32_t tap, bool discard)
 		r->stopped_total++;
 }
 
-const struct recorder_ops record_ops = {.start = op_start, .note = op_note, .stop = op_stop};
+const struct recorder_ops record_ops = {
+	.start = op_start, .media = op_media, .note = op_note, .stop = op_stop};
 
 /* --- Life ------------------------------------------------------------------------------------- */
 
@@ -217,6 +231,17 @@ static int prepare(struct record *r)
 	return err;
 }
 
+/* Files that an earlier process left. */
+static void repair(struct record *r)
+{
+	uint32_t n = r->cfg.codecs ? record_wav_repair(r->cfg.dir) : 0;
+
+	atomic_store(&r->repaired, n);
+	if (n)
+		log_info("corrected the headers of %u WAV files in %s, which were left open", n,
+			r->cfg.dir);
+}
+
 int record_create(struct record **out, const struct record_config *cfg, char *err, size_t err_len)
 {
 	struct record *r;
@@ -234,6 +259,12 @@ int record_create(struct record **out, const struct record_config *cfg, char *er
 		return -ENOMEM;
 	r->cfg = *cfg;
 	r->wake_fd = -1;
+	r->audio.codecs = cfg->codecs;
+	r->audio.rate = cfg->audio_rate;
+	r->audio.mixed = cfg->audio_mixed;
+	r->audio.single = cfg->audio_single;
+	r->audio.by_channels = cfg->audio_by_channels;
+	repair(r);
 	res = prepare(r);
 	res = res ? res : start_thread(r);
 	if (res) {
@@ -277,5 +308,6 @@ void record_stats(const struct record *r, struct record_stats *out)
 		.bytes = atomic_load(&r->bytes),
 		.lost = atomic_load(&r->lost),
 		.errors = atomic_load(&r->errors),
-		.removed = atomic_load(&r->removed)};
+		.removed = atomic_load(&r->removed),
+		.repaired = atomic_load(&r->repaired)};
 }

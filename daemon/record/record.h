@@ -16,6 +16,10 @@ struct record_config {
 		/* retention: remove older recordings, and the oldest above this size; 0 = keep all
 		 */
 		max_bytes;
+	/* WAV files, as in record_audio.h; NULL: none */
+	const struct codec_registry *codecs;
+	uint32_t audio_rate;
+	bool audio_mixed, audio_single, audio_by_channels;
 	struct engine *serial;
 	struct tap *const *tap; /* one per worker */
 	uint32_t taps;
@@ -31,7 +35,7 @@ void record_destroy(struct record *r);
 extern const struct recorder_ops record_ops; /* arg: struct record */
 
 struct record_stats { /* any thread */
-	uint64_t recordings, active, packets, bytes, lost, errors, removed;
+	uint64_t recordings, active, packets, bytes, lost, errors, removed, repaired;
 };
 void record_stats(const struct record *r, struct record_stats *out);
 

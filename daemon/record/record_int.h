@@ -9,20 +9,22 @@
 #include "batch/engine.h"
 #include "packet/arena.h"
 #include "record/record.h"
+#include "record/record_audio.h"
 #include "base/log.h"
 
 enum { ACTIVE_MAX = 4096, CMD_RING = 4 * ACTIVE_MAX };
 enum { PART_LEN = 16 };
 enum { CACHE = 64, KEY_SLOTS = 2 * (CACHE + 1) }; /* pair 0 is plain */
 
-enum cmd_kind { CMD_START, CMD_NOTE, CMD_STOP };
+enum cmd_kind { CMD_START, CMD_MEDIA, CMD_NOTE, CMD_STOP };
 
 struct cmd {
 	enum cmd_kind kind;
 	uint32_t tap;
 	bool discard;
-	char *text;  /* heap: START: the path; NOTE: the line */
-	char *about; /* START: lines */
+	char *text;                 /* heap: START: the path; NOTE: the line */
+	char *about;                /* START: lines */
+	struct record_media *media; /* MEDIA: heap */
 	uint32_t parts;
 };
 
@@ -30,6 +32,7 @@ struct active {
 	struct active *next;
 	uint32_t tap;
 	struct record_file *file;
+	struct record_audio *audio; /* NULL: no WAV files */
 	char *path;
 	uint32_t parts;            /* number of earlier files, of an earlier daemon */
 	struct record_counts told; /* the part already included in the sums */
@@ -47,6 +50,8 @@ struct record {
 	_Atomic bool end;
 	int wake_fd;
 	struct arena arena;
+	struct record_audio_env audio;
+	int64_t real_ahead_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC, as of this round */
 	struct engine_queue *queue;
 	struct active *active[ACTIVE_MAX]; /* hash by tap */
 	struct cmd taken[CMD_RING];        /* commands in order; starts are already executed */
@@ -54,7 +59,7 @@ struct record {
 	uint32_t *seen_lost, *late_lost; /* per tap: of workers; late: as of the last flush */
 	uint64_t flushed_ns, kept_ns;
 	struct log_limit log_disk, log_slow;
-	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed;
+	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed, repaired;
 };
 
 static inline void record_add(_Atomic uint64_t *c, uint64_t n)

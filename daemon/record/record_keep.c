@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/record_name.h"
+
 #define IN_USE_S 60
 
 struct found {
@@ -30,6 +32,31 @@ static bool is_pcap(const char *name)
 	return n > 5 && strcmp(name + n - 5, ".pcap") == 0;
 }
 
+/* The recording's other file with this ending. False: its name is too long to exist. */
+static bool other(char *out, size_t cap, const char *pcap, uint32_t end)
+{
+	char ending[RECORD_NAME_MAX + 1];
+
+	record_name_end(ending, end);
+	return (size_t)snprintf(out, cap, "%.*s%s", (int)strlen(pcap) - 5, pcap, ending) < cap;
+}
+
+/* Bytes of all files of a recording but its text. */
+static uint64_t bytes_of(int dir, const char *pcap, const struct stat *st)
+{
+	uint64_t sum = (uint64_t)st->st_size;
+
+	for (uint32_t end = 2; end < RECORD_NAME_ENDS; end++) {
+		struct stat wav;
+		char name[256];
+
+		if (other(name, sizeof(name), pcap, end) &&
+			fstatat(dir, name, &wav, AT_SYMLINK_NOFOLLOW) == 0)
+			sum += (uint64_t)wav.st_size;
+	}
+	return sum;
+}
+
 static struct found *list(DIR *d, size_t *n)
 {
 	struct found *all = NULL;
@@ -49,7 +76,7 @@ static struct found *list(DIR *d, size_t *n)
 		all = more;
 		all[*n] = (struct found){.name = strdup(e->d_name),
 			.when_s = (uint64_t)st.st_mtim.tv_sec,
-			.bytes = (uint64_t)st.st_size};
+			.bytes = bytes_of(dirfd(d), e->d_name, &st)};
 		if (!all[*n].name)
 			break;
 		(*n)++;
@@ -59,15 +86,13 @@ static struct found *list(DIR *d, size_t *n)
 
 static bool gone(int dir, const struct found *f)
 {
-	char text[256];
-	size_t base = strlen(f->name) - 5;
+	char name[256];
 
 	if (unlinkat(dir, f->name, 0))
 		return false;
-	if (base + 5 <= sizeof(text)) {
-		snprintf(text, sizeof(text), "%.*s.txt", (int)base, f->name);
-		unlinkat(dir, text, 0);
-	}
+	for (uint32_t end = 1; end < RECORD_NAME_ENDS; end++)
+		if (other(name, sizeof(name), f->name, end))
+			unlinkat(dir, name, 0);
 	return true;
 }
 

@@ -53,6 +53,18 @@ static int flush(struct record *r, struct active *a)
 	return err;
 }
 
+/* Without WAV files the recording goes on as pcap. */
+static void begin_audio(struct record *r, struct active *a, const char *path)
+{
+	int err =
+		r->cfg.codecs ? record_audio_open(&a->audio, &r->audio, path, clock_mono_ns()) : 0;
+
+	if (!err)
+		return;
+	record_add(&r->errors, 1);
+	log_err("recording %s: WAV files cannot be written: %s", path, strerror(-err));
+}
+
 static void begin(struct record *r, struct cmd *c)
 {
 	struct active **at = place(r, c->tap), *a = calloc(1, sizeof(*a));
@@ -64,6 +76,7 @@ static void begin(struct record *r, struct cmd *c)
 		free(a);
 		return;
 	}
+	begin_audio(r, a, c->text);
 	a->tap = c->tap;
 	a->path = c->text;
 	a->parts = c->parts;
@@ -77,18 +90,39 @@ static void begin(struct record *r, struct cmd *c)
 /* Also removes this host's files of the call from before a restart. */
 static void discard_parts(const struct active *a)
 {
-	char part[PART_LEN], path[RECORD_PATH_MAX + PART_LEN];
+	char part[PART_LEN], path[RECORD_PATH_MAX + PART_LEN + RECORD_NAME_MAX];
 	int len;
 
 	record_number_part(part, a->parts);
 	len = (int)(strlen(a->path) - strlen(part));
 	for (uint32_t i = 0; i < a->parts; i++) {
 		record_number_part(part, i);
-		snprintf(path, sizeof(path), "%.*s%s.pcap", len, a->path, part);
-		unlink(path);
-		snprintf(path, sizeof(path), "%.*s%s.txt", len, a->path, part);
-		unlink(path);
+		for (uint32_t e = 0; e < RECORD_NAME_ENDS; e++) {
+			char end[RECORD_NAME_MAX + 1];
+
+			record_name_end(end, e);
+			snprintf(path, sizeof(path), "%.*s%s%s", len, a->path, part, end);
+			unlink(path);
+		}
 	}
+}
+
+static void finish_audio(struct record *r, struct active *a, bool discard)
+{
+	struct record_audio_counts n;
+	char line[128];
+	int err;
+
+	record_audio_counts(a->audio, &n);
+	snprintf(line, sizeof(line),
+		"audio: %u files, %llu packets decoded, %llu lost, %llu broken", n.files,
+		(unsigned long long)n.decoded, (unsigned long long)n.lost,
+		(unsigned long long)n.broken);
+	err = record_audio_close(a->audio, clock_mono_ns(), discard);
+	a->audio = NULL;
+	if (err && !discard)
+		disk_trouble(r, a->path, err);
+	record_file_note(a->file, str_from(line));
 }
 
 static void finish(struct record *r, struct active **at, bool discard)
@@ -100,6 +134,8 @@ static void finish(struct record *r, struct active **at, bool discard)
 		disk_trouble(r, a->path, err);
 	atomic_fetch_sub_explicit(&r->n_active, 1, memory_order_relaxed);
 	*at = a->next;
+	if (a->audio)
+		finish_audio(r, a, discard);
 	record_file_close(a->file, discard);
 	if (discard)
 		discard_parts(a);
@@ -113,22 +149,25 @@ static void carry_out(struct record *r, struct cmd *c)
 
 	if (c->kind == CMD_START)
 		begin(r, c);
+	else if (*at && (*at)->audio && c->kind == CMD_MEDIA)
+		record_audio_media((*at)->audio, c->media, clock_mono_ns());
 	else if (*at && c->kind == CMD_NOTE)
 		record_file_note((*at)->file, str_from(c->text));
 	else if (*at && c->kind == CMD_STOP)
 		finish(r, at, c->discard);
 	free(c->text);
 	free(c->about);
+	free(c->media);
 }
 
-/* Starts recordings at once, because packets may already wait. Other commands wait until earlier
+/* Starts recordings at once, because packets may already wait; likewise new codecs. Other commands wait until earlier
  * packets are written. */
 static void take_commands(struct record *r)
 {
 	struct cmd c;
 
 	while (r->taken_n < CMD_RING && ring_pop(&r->cmds, &c)) {
-		if (c.kind == CMD_START)
+		if (c.kind == CMD_START || c.kind == CMD_MEDIA)
 			carry_out(r, &c);
 		else
 			r->taken[r->taken_n++] = c;
@@ -216,6 +255,16 @@ static struct active *opened(struct record *r, uint32_t tap)
 	return *place(r, tap);
 }
 
+/* On the monotonic clock: the timeline of audio does not jump if the host's time is set. */
+static uint64_t arrival(const struct record *r, uint64_t t_ns)
+{
+	uint64_t now_ns = clock_mono_ns();
+	int64_t t = (int64_t)t_ns - r->real_ahead_ns;
+
+	return t > (int64_t)now_ns || t + (int64_t)NS_PER_SEC < (int64_t)now_ns ? now_ns
+										: (uint64_t)t;
+}
+
 static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 {
 	struct active *a = opened(r, e->tap);
@@ -236,6 +285,8 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 		record_file_lost(a->file, 1);
 	if (err)
 		disk_trouble(r, a->path, err);
+	if (clear && a->audio && !(e->job.flags & XC_JOB_RTCP))
+		record_audio_packet(a->audio, e->to, clear, len, arrival(r, e->t_ns));
 }
 
 static bool drain(struct record *r, struct tap_entry *e)
@@ -256,10 +307,12 @@ static void flush_all(struct record *r)
 {
 	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
 		for (struct active *a = r->active[i]; a; a = a->next) {
-			int err = flush(r, a);
+			int err = flush(r, a), wav = 0;
 
-			if (err)
-				disk_trouble(r, a->path, err);
+			if (a->audio)
+				wav = record_audio_tick(a->audio, clock_mono_ns());
+			if (err || wav)
+				disk_trouble(r, a->path, err ? err : wav);
 		}
 }
 
@@ -303,6 +356,7 @@ void *record_thread(void *arg)
 		end = atomic_load_explicit(&r->end, memory_order_acquire);
 		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
 		(void)!read(r->wake_fd, &count, sizeof(count));
+		r->real_ahead_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
 		/* A new recording may already have packets, and an ending one may have some left:
 		 * so start first, then read packets, then stop. */
 		do {

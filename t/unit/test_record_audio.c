@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Recordings as WAV: every party's tone in its channel, packets in any order, a full disk, a crash. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <signal.h>
+
+#include "record/record_audio.h"
+#include "record/record_wav.h"
+
+#define MS 1000000ull
+enum { PACKET_MS = 20, SAMPLES_MAX = 48000 * 20 };
+
+/* --- Terminals -------------------------------------------------------------------------------- */
+
+struct talker {
+	struct codec_stream *coder;
+	const struct codec_entry *codec;
+	uint8_t type;
+	uint16_t port, seq;
+	uint32_t ts, ssrc;
+	double phase, hertz;
+};
+
+struct rig {
+	char dir[64], path[96];
+	struct codec_registry *codecs;
+	struct record_audio_env *env;
+	struct record_audio *a;
+	struct record_media *media;
+	uint64_t now_ns;
+	struct talker talker[3];
+};
+
+static void rig_init(struct rig *r, uint32_t rate)
+{
+	*r = (struct rig){.now_ns = 77 * MS};
+	strcpy(r->dir, "/tmp/xcipher-wav-XXXXXX");
+	assert_non_null(mkdtemp(r->dir));
+	snprintf(r->path, sizeof(r->path), "%s/tape", r->dir);
+	assert_int_equal(codec_registry_create(&r->codecs), 0);
+	r->env = calloc(1, sizeof(*r->env));
+	r->media = calloc(1, sizeof(*r->media) + RECORD_STREAMS * sizeof(r->media->at[0]));
+	assert_true(r->env && r->media);
+	r->env->codecs = r->codecs;
+	r->env->rate = rate;
+}
+
+static void rig_fini(struct rig *r)
+{
+	char path[160], end[RECORD_NAME_MAX + 1];
+
+	for (uint32_t i = 0; i < 3; i++)
+		codec_stream_close(r->talker[i].coder);
+	for (uint32_t i = 0; i < RECORD_NAME_ENDS; i++) {
+		record_name_end(end, i);
+		snprintf(path, sizeof(path), "%s%s", r->path, end);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(r->dir), 0);
+	codec_registry_destroy(r->codecs);
+	free(r->media);
+	free(r->env);
+}
+
+/* A party's codec; parties have ports of their own, or that of another one. */
+static void joins(struct rig *r, uint32_t n, const char *name, uint32_t clock, uint8_t type)
+{
+	struct codec_stream_cfg cfg = {.can = CODEC_ENCODES, .wish = {.size = sizeof(cfg.wish)}};
+	struct talker *t = &r->talker[n];
+	struct record_stream *s = &r->media->at[n];
+
+	codec_stream_close(t->coder);
+	t->codec = codec_registry_find(r->codecs, name, clock, 1);
+	assert_non_null(t->codec);
+	assert_int_equal(codec_stream_open(&t->coder, t->codec, &cfg), 0);
+	t->type = type;
+	t->port = (uint16_t)(30000 + 2 * n);
+	t->ssrc = 1000 + n;
+	t->hertz = n ? n > 1 ? 1500 : 1000 : 440;
+	*s = (struct record_stream){.port = {.port = t->port}, .side = (uint8_t)n, .types = 1};
+	s->type[0] = (struct audio_type){.type = type,
+		.kind = AUDIO_CODEC,
+		.entry = (uint16_t)(t->codec - r->codecs->entry),
+		.clock = clock};
+	r->media->n = r->media->n > n ? r->media->n : n + 1;
+}
+
+static void begins(struct rig *r)
+{
+	assert_int_equal(record_audio_open(&r->a, r->env, r->path, r->now_ns), 0);
+	record_audio_media(r->a, r->media, r->now_ns);
+}
+
+struct packet {
+	uint8_t bytes[1500];
+	uint32_t len;
+};
+
+static struct packet says(struct talker *t)
+{
+	uint32_t n = t->codec->about.rate * PACKET_MS / 1000;
+	int16_t pcm[48 * PACKET_MS];
+	struct packet p;
+	int got;
+
+	for (uint32_t i = 0; i < n; i++, t->phase += 2 * M_PI * t->hertz / t->codec->about.rate)
+		pcm[i] = (int16_t)lrint(8000 * sin(t->phase));
+	p.bytes[0] = 0x80;
+	p.bytes[1] = t->type;
+	put_be16(p.bytes + 2, t->seq++);
+	put_be32(p.bytes + 4, t->ts);
+	put_be32(p.bytes + 8, t->ssrc);
+	t->ts += t->codec->about.clock * PACKET_MS / 1000;
+	got = codec_stream_encode(t->coder, pcm, n, p.bytes + 12, sizeof(p.bytes) - 12);
+	assert_true(got > 0);
+	p.len = 12 + (uint32_t)got;
+	return p;
+}
+
+static void arrives(struct rig *r, uint32_t n, const struct packet *p)
+{
+	record_audio_packet(
+		r->a, (struct local_port){.port = r->talker[n].port}, p->bytes, p->len, r->now_ns);
+}
+
+static void passes(struct rig *r, uint32_t ms)
+{
+	r->now_ns += ms * MS;
+	assert_int_equal(record_audio_tick(r->a, r->now_ns), 0);
+}
+
+/* All of these parties talk. */
+static void talk(struct rig *r, uint32_t parties, uint32_t ms)
+{
+	for (uint32_t t = 0; t < ms; t += PACKET_MS) {
+		for (uint32_t n = 0; n < 3; n++) {
+			struct packet p;
+
+			if (!(parties & 1u << n))
+				continue;
+			p = says(&r->talker[n]);
+			arrives(r, n, &p);
+		}
+		passes(r, PACKET_MS);
+	}
+}
+
+static void ends(struct rig *r)
+{
+	assert_int_equal(record_audio_close(r->a, r->now_ns, false), 0);
+	r->a = NULL;
+}
+
+/* --- Files ------------------------------------------------------------------------------------ */
+
+struct heard {
+	uint32_t channels, rate, frames;
+	int16_t *pcm;
+};
+
+static uint32_t le(const uint8_t *p, uint32_t n)
+{
+	return n ? p[0] + 256 * le(p + 1, n - 1) : 0;
+}
+
+static struct heard reads(const struct rig *r, const char *end)
+{
+	static uint8_t bytes[44 + 4 * SAMPLES_MAX];
+	struct heard h;
+	char path[160];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s%s", r->path, end);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	len = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	assert_true(
+		len >= 44 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 36, "data", 4) == 0);
+	assert_int_equal(le(bytes + 4, 4), len - 8);
+	assert_int_equal(le(bytes + 40, 4), len - 44);
+	h = (struct heard){.channels = le(bytes + 22, 2), .rate = le(bytes + 24, 4)};
+	h.frames = (uint32_t)(len - 44) / 2 / h.channels;
+	h.pcm = malloc((size_t)len);
+	assert_non_null(h.pcm);
+	for (uint32_t i = 0; i < h.frames * h.channels; i++)
+		h.pcm[i] = (int16_t)le(bytes + 44 + 2 * i, 2);
+	return h;
+}
+
+/* The tone's share of the energy of a channel, from ms on for some ms. */
+static double share(
+	const struct heard *h, uint32_t channel, double hertz, uint32_t from, uint32_t ms)
+{
+	uint32_t first = from * (h->rate / 1000), n = ms * (h->rate / 1000);
+	double s = 0, c = 0, all = 0;
+
+	assert_true(first + n <= h->frames);
+	for (uint32_t i = first; i < first + n; i++) {
+		double x = h->pcm[i * h->channels + channel], w = 2 * M_PI * hertz * i / h->rate;
+
+		s += x * sin(w);
+		c += x * cos(w);
+		all += x * x;
+	}
+	return all > 1 ? 2 * (s * s + c * c) / n / all : 0;
+}
+
+static double loudness(const struct heard *h, uint32_t channel, uint32_t from, uint32_t ms)
+{
+	uint32_t first = from * (h->rate / 1000), n = ms * (h->rate / 1000);
+	double all = 0;
+
+	assert_true(first + n <= h->frames);
+	for (uint32_t i = first; i < first + n; i++)
+		all += (double)h->pcm[i * h->channels + channel] *
+			h->pcm[i * h->channels + channel];
+	return sqrt(all / n);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+static const struct {
+	uint32_t rate;
+	const char *codec[2];
+	uint8_t type[2];
+} pairs[] = {
+	{8000, {"PCMU", "PCMA"}, {0, 8}},
+	{8000, {"G722", "PCMU"}, {9, 0}},
+	{16000, {"PCMA", "G722"}, {8, 9}},
+	{48000, {"G722", "PCMA"}, {9, 8}},
+};
+
+static void each_party_has_its_channel_and_file(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		struct heard h;
+		struct rig r;
+
+		rig_init(&r, pairs[i].rate);
+		r.env->mixed = r.env->single = r.env->by_channels = true;
+		for (uint32_t n = 0; n < 2; n++)
+			joins(&r, n, pairs[i].codec[n], 8000, pairs[i].type[n]);
+		begins(&r);
+		talk(&r, 3, 3000);
+		ends(&r);
+		h = reads(&r, "-mix.wav");
+		assert_int_equal(h.rate, pairs[i].rate);
+		assert_int_equal(h.frames, 3 * pairs[i].rate);
+		assert_true(share(&h, 0, 440, 100, 2800) > 0.99);
+		assert_true(share(&h, 1, 1000, 100, 2800) > 0.99);
+		assert_true(fabs(loudness(&h, 0, 100, 2800) - 8000 / sqrt(2)) < 200);
+		free(h.pcm);
+		h = reads(&r, "-1.wav");
+		assert_true(h.channels == 1 && share(&h, 0, 440, 100, 2800) > 0.99);
+		free(h.pcm);
+		h = reads(&r, "-2.wav");
+		assert_true(h.channels == 1 && share(&h, 0, 1000, 100, 2800) > 0.99);
+		free(h.pcm);
+		rig_fini(&r);
+	}
+}
+
+static void mixed_directly_both_are_in_one_channel(void **state)
+{
+	struct heard h;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->mixed = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	joins(&r, 1, "PCMA", 8000, 8);
+	begins(&r);
+	talk(&r, 3, 2000);
+	talk(&r, 2, 1000);
+	ends(&r);
+	h = reads(&r, "-mix.wav");
+	assert_true(h.channels == 1 && h.frames == 3 * 8000);
+	assert_true(fabs(share(&h, 0, 440, 100, 1800) - 0.5) < 0.01);
+	assert_true(fabs(share(&h, 0, 1000, 100, 1800) - 0.5) < 0.01);
+	assert_true(share(&h, 0, 1000, 2100, 800) > 0.99);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* Late, doubled and swapped packets; one in ten is lost; then a pause, and a new SSRC. */
+static void a_bad_network(void **state)
+{
+	struct record_audio_counts n;
+	struct packet held;
+	struct heard h;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	begins(&r);
+	for (uint32_t i = 0; i < 200; i++) {
+		struct packet p = says(&r.talker[0]);
+
+		if (i % 10 == 3) {
+			held = p;
+		} else if (i % 10 == 5) {
+			arrives(&r, 0, &p);
+			arrives(&r, 0, &held); /* two packets late */
+			arrives(&r, 0, &held);
+		} else if (i % 10 != 8 || i > 100) {
+			arrives(&r, 0, &p);
+		}
+		passes(&r, PACKET_MS);
+	}
+	record_audio_counts(r.a, &n);
+	assert_int_equal(n.lost, 10);
+	assert_int_equal(n.decoded, 190);
+	passes(&r, 2000);
+	r.talker[0].ssrc = 5;
+	r.talker[0].seq = 9000;
+	r.talker[0].ts = 0x7fffffff;
+	talk(&r, 1, 1000);
+	ends(&r);
+	h = reads(&r, "-1.wav");
+	assert_int_equal(h.frames, 7 * 8000);
+	assert_true(share(&h, 0, 440, 2200, 1700) > 0.99);
+	assert_true(loudness(&h, 0, 4100, 1800) < 20);
+	assert_true(share(&h, 0, 440, 6100, 800) > 0.99);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* A re-INVITE changes the codec; a third party joins with its own file, as long as the others. */
+static void codecs_and_parties_change(void **state)
+{
+	struct heard h;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->mixed = r.env->single = r.env->by_channels = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	joins(&r, 1, "PCMA", 8000, 8);
+	begins(&r);
+	talk(&r, 3, 2000);
+	joins(&r, 0, "G722", 8000, 9);
+	joins(&r, 2, "PCMU", 8000, 0);
+	record_audio_media(r.a, r.media, r.now_ns);
+	talk(&r, 7, 2000);
+	ends(&r);
+	h = reads(&r, "-1.wav");
+	assert_int_equal(h.frames, 4 * 8000);
+	assert_true(share(&h, 0, 440, 100, 1800) > 0.99 && share(&h, 0, 440, 2100, 1800) > 0.99);
+	free(h.pcm);
+	h = reads(&r, "-3.wav");
+	assert_int_equal(h.frames, 4 * 8000);
+	assert_true(loudness(&h, 0, 0, 1900) < 1 && share(&h, 0, 1500, 2100, 1800) > 0.99);
+	free(h.pcm);
+	h = reads(&r, "-mix.wav");
+	assert_true(fabs(share(&h, 1, 1000, 2100, 1800) - 0.5) < 0.01);
+	assert_true(fabs(share(&h, 1, 1500, 2100, 1800) - 0.5) < 0.01);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* Telephone events, RTCP, unknown types and other ports leave no sound. */
+static void only_agreed_audio_is_heard(void **state)
+{
+	struct heard h;
+	struct packet p;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->mixed = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	r.media->at[0].types = 2;
+	r.media->at[0].type[1] =
+		(struct audio_type){.type = 101, .kind = AUDIO_EVENTS, .clock = 8000};
+	begins(&r);
+	for (uint32_t i = 0; i < 100; i++) {
+		p = says(&r.talker[0]);
+		p.bytes[1] = i % 2 ? 101 : 34;
+		arrives(&r, 0, &p);
+		p.bytes[1] = 0;
+		r.talker[0].port++;
+		arrives(&r, 0, &p);
+		r.talker[0].port--;
+		p.len = i % 13;
+		arrives(&r, 0, &p);
+		passes(&r, PACKET_MS);
+	}
+	ends(&r);
+	h = reads(&r, "-mix.wav");
+	assert_int_equal(h.frames, 2 * 8000);
+	assert_true(loudness(&h, 0, 0, 2000) < 1);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* A full disk: silence in its place, and what follows is at its time. */
+static void a_full_disk_is_silence(void **state)
+{
+	struct rlimit old, few;
+	struct heard h;
+	struct rig r;
+	int err = 0;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	rig_init(&r, 8000);
+	r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	begins(&r);
+	talk(&r, 1, 3000);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few = old;
+	few.rlim_cur = 44 + 5 * 8000; /* the next block does not fit */
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	for (uint32_t i = 0; i < 25; i++) {
+		struct packet p = says(&r.talker[0]);
+
+		arrives(&r, 0, &p);
+		r.now_ns += PACKET_MS * MS;
+		err = err ? err : record_audio_tick(r.a, r.now_ns);
+	}
+	assert_int_equal(err, -EFBIG);
+	h = reads(&r, "-1.wav"); /* complete up to there */
+	assert_int_equal(h.frames, 5 * 4000);
+	free(h.pcm);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	talk(&r, 1, 1500);
+	ends(&r);
+	h = reads(&r, "-1.wav");
+	assert_int_equal(h.frames, 10 * 4000);
+	assert_true(loudness(&h, 0, 2500, 500) < 1);
+	assert_true(share(&h, 0, 440, 3000, 2000) > 0.99);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* Every moment of a running recording is a file that plays; the start corrects one whose header
+ * was lost, and no other program's files. */
+static void a_crash_leaves_a_file_that_plays(void **state)
+{
+	char path[160], other[160];
+	uint8_t wrong[4] = {1, 0, 0, 0};
+	struct heard h;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->mixed = r.env->by_channels = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	begins(&r);
+	for (uint32_t i = 0; i < 30; i++) {
+		talk(&r, 1, 100);
+		h = reads(&r, "-mix.wav");
+		free(h.pcm);
+	}
+	ends(&r);
+	snprintf(path, sizeof(path), "%s-mix.wav", r.path);
+	snprintf(other, sizeof(other), "%s/song.wav", r.dir);
+	assert_int_equal(link(path, other), 0);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pwrite(fd, wrong, 4, 40), 4);
+	assert_int_equal(pwrite(fd, wrong, 3, 44 + 4 * 24000), 3); /* a part of a sample */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(record_wav_repair(r.dir), 0); /* song.wav has not our name */
+	assert_int_equal(link(other, path), 0);
+	assert_int_equal(record_wav_repair(r.dir), 1);
+	h = reads(&r, "-mix.wav");
+	assert_int_equal(h.frames, 24000);
+	assert_true(share(&h, 0, 440, 100, 2800) > 0.99);
+	free(h.pcm);
+	assert_int_equal(pwrite(fd, "LIST", 4, 36), 4); /* not as we write it */
+	assert_int_equal(pwrite(fd, wrong, 4, 40), 4);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	close(fd);
+	unlink(other);
+	rig_fini(&r);
+}
+
+static void discarded_and_existing_files(void **state)
+{
+	struct record_wav *w;
+	char path[160];
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->mixed = r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	begins(&r);
+	talk(&r, 1, 2000);
+	assert_int_equal(record_audio_close(r.a, r.now_ns, true), 0);
+	snprintf(path, sizeof(path), "%s-mix.wav", r.path);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(record_wav_open(&w, path, 8000, 1), 0);
+	record_wav_close(w, false);
+	assert_int_equal(record_audio_open(&r.a, r.env, r.path, r.now_ns), -EEXIST);
+	assert_int_equal(access(path, F_OK), 0);
+	rig_fini(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_party_has_its_channel_and_file),
+		cmocka_unit_test(mixed_directly_both_are_in_one_channel),
+		cmocka_unit_test(a_bad_network),
+		cmocka_unit_test(codecs_and_parties_change),
+		cmocka_unit_test(only_agreed_audio_is_heard),
+		cmocka_unit_test(a_full_disk_is_silence),
+		cmocka_unit_test(a_crash_leaves_a_file_that_plays),
+		cmocka_unit_test(discarded_and_existing_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
