@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opus by libopus (RFC 6716, RFC 7587): 48 kHz, one or two channels, FEC and DTX. RTP always names
- * two channels. Two rows have it: one whose PCM is mono, for telephony, and one whose is stereo.
- * Either decodes both. Only mono has DTX: libopus 1.3 has none for stereo music. */
+/* Opus by libopus (RFC 6716, RFC 7587): one or two channels, FEC and DTX. RTP always names two
+ * channels and a clock of 48 kHz. Mono PCM, for telephony, has 48, 16 or 8 kHz: at the rate of the
+ * other terminal's codec libopus need not code a band that is empty, and nothing is resampled.
+ * Stereo PCM has 48 kHz. Each row decodes all packets. Only mono has DTX: libopus 1.3 has none for
+ * stereo music. */
 #include "xcipher_codec.h"
 
 #include <errno.h>
@@ -9,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RATE = 48000, FRAME = RATE / 400 /* 2.5 ms */, DTX_BYTES = 2 };
+enum { RATE = 48000, FRAMES = 400 /* of 2.5 ms in a second */, DTX_BYTES = 2 };
 
 struct params {
 	uint32_t max_bitrate; /* maxaveragebitrate, 0: none */
@@ -19,11 +21,13 @@ struct params {
 
 struct encoder {
 	OpusEncoder *opus;
+	uint32_t rate;
 	struct params params;
 };
 
 struct decoder {
 	OpusDecoder *opus;
+	int32_t rate;
 };
 
 /* --- fmtp (RFC 7587 6.1): what the far end prefers to receive --------------------------------- */
@@ -86,24 +90,38 @@ static int error(int opus)
 					     : -EBADMSG;
 }
 
-static int dec_open(void *dec, int channels)
+static int dec_open(void *dec, int32_t rate, int channels)
 {
+	struct decoder *d = dec;
 	int rc = 0;
 
-	((struct decoder *)dec)->opus = opus_decoder_create(RATE, channels, &rc);
+	d->rate = rate;
+	d->opus = opus_decoder_create(rate, channels, &rc);
 	return rc == OPUS_OK ? 0 : -ENOMEM;
 }
 
-static int dec_init(void *dec, const void *params)
+static int dec_init_48(void *dec, const void *params)
 {
 	(void)params;
-	return dec_open(dec, 1);
+	return dec_open(dec, RATE, 1);
+}
+
+static int dec_init_16(void *dec, const void *params)
+{
+	(void)params;
+	return dec_open(dec, 16000, 1);
+}
+
+static int dec_init_8(void *dec, const void *params)
+{
+	(void)params;
+	return dec_open(dec, 8000, 1);
 }
 
 static int dec_init_stereo(void *dec, const void *params)
 {
 	(void)params;
-	return dec_open(dec, 2);
+	return dec_open(dec, RATE, 2);
 }
 
 static void dec_fini(void *dec)
@@ -117,7 +135,7 @@ static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t
 
 	if (len == 0 || len > INT16_MAX)
 		return -EBADMSG;
-	n = opus_packet_get_nb_samples(in, (opus_int32)len, RATE);
+	n = opus_packet_get_nb_samples(in, (opus_int32)len, ((struct decoder *)dec)->rate);
 	if (n < 0)
 		return -EBADMSG;
 	if ((size_t)n > cap)
@@ -129,12 +147,13 @@ static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t
 /* The decoder makes comfort noise by itself if the last packets were those of DTX. */
 static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_t *pcm, size_t cap)
 {
+	uint32_t frame = (uint32_t)((struct decoder *)dec)->rate / FRAMES;
 	int n = 0;
 
 	(void)why;
 	if (samples > cap)
 		return -ENOSPC;
-	if (samples == 0 || samples % FRAME != 0 || samples > XCIPHER_CODEC_MAX_PCM)
+	if (samples == 0 || samples % frame != 0 || samples > XCIPHER_CODEC_MAX_PCM)
 		return -EINVAL;
 	n = opus_decode(((struct decoder *)dec)->opus, NULL, 0, pcm, (int)samples, 0);
 	return n < 0 ? error(n) : n;
@@ -147,7 +166,7 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 
 	if (len == 0 || len > INT16_MAX)
 		return -EBADMSG;
-	n = opus_packet_get_nb_samples(next, (opus_int32)len, RATE);
+	n = opus_packet_get_nb_samples(next, (opus_int32)len, ((struct decoder *)dec)->rate);
 	if (n <= 0)
 		return -EBADMSG;
 	if ((size_t)n > cap)
@@ -160,6 +179,12 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 
 /* --- Encoder ---------------------------------------------------------------------------------- */
 
+/* For 8 and 16 kHz the library's own choice, 11 and 19 kbit/s, is the least that sounds clean. */
+static opus_int32 usual_bitrate(const struct encoder *e)
+{
+	return e->rate == 8000 ? 16000 : e->rate == 16000 ? 24000 : OPUS_AUTO;
+}
+
 static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 {
 	struct encoder *e = enc;
@@ -169,7 +194,8 @@ static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 		bitrate = e->params.max_bitrate;
 	if (bitrate && (bitrate < 500 || bitrate > 512000))
 		return -EINVAL;
-	opus_encoder_ctl(e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : OPUS_AUTO));
+	opus_encoder_ctl(
+		e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : usual_bitrate(e)));
 	opus_encoder_ctl(e->opus, OPUS_SET_INBAND_FEC(wish->fec || e->params.fec));
 	opus_encoder_ctl(e->opus, OPUS_SET_DTX(wish->dtx || e->params.dtx));
 	opus_encoder_ctl(e->opus,
@@ -178,18 +204,17 @@ static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 }
 
 static int enc_open(
-	void *enc, const void *params, const struct xcipher_codec_wish *wish, int channels)
+	struct encoder *e, const void *params, const struct xcipher_codec_wish *wish, int channels)
 {
 	static const struct {
 		uint32_t rate;
 		opus_int32 band;
 	} bands[] = {{8000, OPUS_BANDWIDTH_NARROWBAND}, {12000, OPUS_BANDWIDTH_MEDIUMBAND},
 		{16000, OPUS_BANDWIDTH_WIDEBAND}, {24000, OPUS_BANDWIDTH_SUPERWIDEBAND}};
-	struct encoder *e = enc;
 	int rc = 0;
 
 	e->params = *(const struct params *)params;
-	e->opus = opus_encoder_create(RATE, channels, OPUS_APPLICATION_VOIP, &rc);
+	e->opus = opus_encoder_create((opus_int32)e->rate, channels, OPUS_APPLICATION_VOIP, &rc);
 	if (rc != OPUS_OK)
 		return -ENOMEM;
 	opus_encoder_ctl(e->opus, OPUS_SET_VBR(!e->params.cbr));
@@ -197,19 +222,33 @@ static int enc_open(
 	for (size_t i = sizeof(bands) / sizeof(bands[0]); i > 0 && e->params.max_rate; i--)
 		if (e->params.max_rate <= bands[i - 1].rate)
 			opus_encoder_ctl(e->opus, OPUS_SET_MAX_BANDWIDTH(bands[i - 1].band));
-	rc = adapt(enc, wish);
+	rc = adapt(e, wish);
 	if (rc)
 		opus_encoder_destroy(e->opus);
 	return rc;
 }
 
-static int enc_init(void *enc, const void *params, const struct xcipher_codec_wish *wish)
+static int enc_init_48(void *enc, const void *params, const struct xcipher_codec_wish *wish)
 {
+	((struct encoder *)enc)->rate = RATE;
+	return enc_open(enc, params, wish, 1);
+}
+
+static int enc_init_16(void *enc, const void *params, const struct xcipher_codec_wish *wish)
+{
+	((struct encoder *)enc)->rate = 16000;
+	return enc_open(enc, params, wish, 1);
+}
+
+static int enc_init_8(void *enc, const void *params, const struct xcipher_codec_wish *wish)
+{
+	((struct encoder *)enc)->rate = 8000;
 	return enc_open(enc, params, wish, 1);
 }
 
 static int enc_init_stereo(void *enc, const void *params, const struct xcipher_codec_wish *wish)
 {
+	((struct encoder *)enc)->rate = RATE;
 	return enc_open(enc, params, wish, 2);
 }
 
@@ -221,12 +260,13 @@ static void enc_fini(void *enc)
 /* A packet of up to two bytes need not be sent (opus_encoder(3), DTX). */
 static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
 {
-	static const uint16_t lengths[] = {120, 240, 480, 960, 1920, 2880, 3840, 4800, 5760};
+	static const uint8_t frames[] = {1, 2, 4, 8, 16, 24, 32, 40, 48};
+	uint32_t frame = ((struct encoder *)enc)->rate / FRAMES;
 	opus_int32 dtx = 0;
 	int n = -EINVAL;
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-		if (samples == lengths[i])
+	for (size_t i = 0; i < sizeof(frames); i++)
+		if (samples == frames[i] * frame)
 			n = 0;
 	if (n)
 		return n;
@@ -242,20 +282,24 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 
 /* --- Tables ----------------------------------------------------------------------------------- */
 
-#define COMMON                                                                             \
-	.size = sizeof(struct xcipher_codec), .name = "opus", .clock = RATE, .rate = RATE, \
-	.static_pt = -1, .ptime = 20, .frame_samples = FRAME,                              \
-	.params_size = sizeof(struct params), .dec_size = sizeof(struct decoder),          \
-	.enc_size = sizeof(struct encoder), .align = _Alignof(struct encoder),             \
-	.fmtp_parse = fmtp_parse, .fmtp_write = fmtp_write, .dec_fini = dec_fini,          \
-	.decode = decode, .conceal = conceal, .recover = recover, .enc_fini = enc_fini,    \
+#define COMMON(hz)                                                                       \
+	.size = sizeof(struct xcipher_codec), .name = "opus", .clock = RATE, .rate = hz, \
+	.static_pt = -1, .ptime = 20, .frame_samples = (hz) / FRAMES,                    \
+	.params_size = sizeof(struct params), .dec_size = sizeof(struct decoder),        \
+	.enc_size = sizeof(struct encoder), .align = _Alignof(struct encoder),           \
+	.fmtp_parse = fmtp_parse, .fmtp_write = fmtp_write, .dec_fini = dec_fini,        \
+	.decode = decode, .conceal = conceal, .recover = recover, .enc_fini = enc_fini,  \
 	.encode = encode, .adapt = adapt
 
-static const struct xcipher_codec mono = {
-	COMMON, .channels = 1, .dec_init = dec_init, .enc_init = enc_init};
+static const struct xcipher_codec mono48 = {
+	COMMON(RATE), .channels = 1, .dec_init = dec_init_48, .enc_init = enc_init_48};
+static const struct xcipher_codec mono16 = {
+	COMMON(16000), .channels = 1, .dec_init = dec_init_16, .enc_init = enc_init_16};
+static const struct xcipher_codec mono8 = {
+	COMMON(8000), .channels = 1, .dec_init = dec_init_8, .enc_init = enc_init_8};
 static const struct xcipher_codec stereo = {
-	COMMON, .channels = 2, .dec_init = dec_init_stereo, .enc_init = enc_init_stereo};
-static const struct xcipher_codec *const codecs[] = {&mono, &stereo};
+	COMMON(RATE), .channels = 2, .dec_init = dec_init_stereo, .enc_init = enc_init_stereo};
+static const struct xcipher_codec *const codecs[] = {&mono48, &stereo, &mono16, &mono8};
 
 static const struct xcipher_codec_plugin plugin = {
 	.abi = XCIPHER_CODEC_ABI,
@@ -264,7 +308,7 @@ static const struct xcipher_codec_plugin plugin = {
 	.version = XCIPHER_VERSION,
 	.license = "GPL-2.0-or-later",
 	.codec = codecs,
-	.codecs = 2,
+	.codecs = sizeof(codecs) / sizeof(codecs[0]),
 };
 
 XCIPHER_CODEC_EXPORT const struct xcipher_codec_plugin *xcipher_codec_plugin(void)

@@ -98,10 +98,12 @@ static bool is_same_codec(
 {
 	const struct codec_entry *e = &s->env->codecs->entry[t->entry];
 
+	/* Each Opus packet describes itself (RFC 7587 7), whatever the rate of the PCM is. */
+	if (is_named(e, "opus") && is_named(&s->env->codecs->entry[to->entry], "opus"))
+		return true;
 	if (t->entry != to->entry || t->clock != to->clock)
 		return false;
-	/* Each Opus packet describes itself (RFC 7587 7). */
-	return (e->codec && !e->codec->params_size) || is_named(e, "opus") ||
+	return (e->codec && !e->codec->params_size) ||
 		(t->fmtp_len == to->fmtp_len && memcmp(t->fmtp, to->fmtp, t->fmtp_len) == 0);
 }
 
@@ -163,7 +165,7 @@ static void give_pcm(struct audio_session *s, struct audio_session *to,
 		memset(pcm, 0, n * sizeof(*pcm));
 	if (from->rate != to->tx.rate) {
 		out = s->env->other;
-		if (audio_rate_set(&s->rx.rate, s->env->codecs->resampler, from->rate, to->tx.rate))
+		if (audio_rate_set(&s->rx.rate, s->env->codecs, from->rate, to->tx.rate))
 			return;
 		got = audio_rate_run(&s->rx.rate, pcm, n, out, AUDIO_PCM);
 	}

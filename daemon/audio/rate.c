@@ -14,14 +14,16 @@ void audio_rate_fini(struct audio_rate *r)
 }
 
 int audio_rate_set(
-	struct audio_rate *r, const struct xcipher_resampler *how, uint32_t from, uint32_t to)
+	struct audio_rate *r, const struct codec_registry *codecs, uint32_t from, uint32_t to)
 {
+	const struct xcipher_resampler *how;
 	size_t align;
 	int err;
 
 	if (from == to || (r->from == from && r->to == to))
 		return 0;
 	audio_rate_fini(r);
+	how = codec_registry_resampler(codecs, from, to);
 	if (!how)
 		return -ENOTSUP;
 	align = how->align < sizeof(void *) ? sizeof(void *) : how->align;

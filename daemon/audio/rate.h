@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Converts mono PCM between the rates of two codecs, by the resampler of the registry. */
+/* Converts mono PCM between the rates of two codecs, by a resampler of the registry. */
 #ifndef AUDIO_RATE_H
 #define AUDIO_RATE_H
 
@@ -14,7 +14,7 @@ struct audio_rate { /* all zeroes at first */
 /* Prepares for these rates, in Hz. 0; -ENOTSUP: there is no resampler; -ENOMEM. Cheap if nothing
  * changes. */
 int audio_rate_set(
-	struct audio_rate *r, const struct xcipher_resampler *how, uint32_t from, uint32_t to);
+	struct audio_rate *r, const struct codec_registry *codecs, uint32_t from, uint32_t to);
 /* Converts n samples. Returns the samples written, at most cap, or a negative errno. */
 int audio_rate_run(struct audio_rate *r, const int16_t *in, uint32_t n, int16_t *out, uint32_t cap);
 /* Frees the resampler's state. */

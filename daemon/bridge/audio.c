@@ -114,7 +114,7 @@ static const struct audio_cfg *next_cfg(const struct bridge_audio *b, uint32_t a
 	return !p || !p->taken ? NULL : p->order ? &p->order->cfg : p->open ? &p->cfg : NULL;
 }
 
-/* Whether all codecs that one terminal may send have the PCM rate of the other's codec. */
+/* Whether the PCM of all codecs that one terminal may send fits the other's codec. */
 static bool rates_fit(
 	const struct bridge_audio *b, const struct audio_cfg *from, const struct audio_cfg *to)
 {
@@ -122,8 +122,8 @@ static bool rates_fit(
 
 	for (uint32_t i = 0; i < from->types && to->codec.type != AUDIO_NO_TYPE; i++)
 		if (from->type[i].kind == AUDIO_CODEC &&
-			r->entry[from->type[i].entry].about.rate !=
-				r->entry[to->codec.entry].about.rate)
+			!codec_registry_rates_fit(r, r->entry[from->type[i].entry].about.rate,
+				r->entry[to->codec.entry].about.rate))
 			return false;
 	return true;
 }
@@ -146,7 +146,7 @@ static int op_set(void *arg, uint32_t audio, uint32_t worker, const struct relay
 	err = audio_order_create(&order, b->cfg.codecs, cfg, p->open ? &p->cfg : NULL);
 	if (err)
 		return err == -ENOTSUP ? -EINVAL : err;
-	if (!b->cfg.codecs->resampler && to && !(rates_fit(b, cfg, to) && rates_fit(b, to, cfg))) {
+	if (to && !(rates_fit(b, cfg, to) && rates_fit(b, to, cfg))) {
 		audio_order_free(order);
 		return -EINVAL;
 	}

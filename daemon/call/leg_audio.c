@@ -86,17 +86,17 @@ static bool is_known(const struct codec_registry *r, const struct codec_list *l)
 	return first && entry_of(r, first->name);
 }
 
-/* Without a resampler all codecs must have PCM of the same rate. */
+/* Whether each codec's PCM can become that of each other one. */
 static bool rates_fit(
 	const struct codec_registry *r, const struct codec_list *a, const struct codec_list *b)
 {
 	uint32_t rate = 0;
 
-	for (uint32_t i = 0; i < a->n + b->n && !r->resampler; i++) {
+	for (uint32_t i = 0; i < a->n + b->n; i++) {
 		const struct codec_item *c = i < a->n ? &a->at[i] : &b->at[i - a->n];
 		const struct codec_entry *e = entry_of(r, c->name);
 
-		if (e && rate && e->about.rate != rate)
+		if (e && rate && !codec_registry_rates_fit(r, e->about.rate, rate))
 			return false;
 		rate = e ? e->about.rate : rate;
 	}
@@ -204,8 +204,15 @@ int leg_audio_take(const struct relay *r, struct call *c)
 
 /* --- Its settings ----------------------------------------------------------------------------- */
 
-static bool type_of(struct audio_type *out, const struct codec_registry *r,
-	const struct codec_item *c, struct str fmtp)
+/* Codecs of the process, and the PCM rate to prefer where a codec has several: that of the other
+ * terminal's codec, because then nothing is resampled. */
+struct choice {
+	const struct codec_registry *codecs;
+	uint32_t rate;
+};
+
+static bool type_of(struct audio_type *out, const struct choice *from, const struct codec_item *c,
+	struct str fmtp)
 {
 	const struct codec_entry *e;
 
@@ -223,19 +230,20 @@ static bool type_of(struct audio_type *out, const struct codec_registry *r,
 		out->kind = AUDIO_CN;
 		return true;
 	}
-	e = entry_of(r, c->name);
+	e = entry_of(from->codecs, c->name);
+	e = e ? codec_registry_variant(from->codecs, e, from->rate) : NULL;
 	out->kind = AUDIO_CODEC;
-	out->entry = e ? (uint16_t)(e - r->entry) : 0;
+	out->entry = e ? (uint16_t)(e - from->codecs->entry) : 0;
 	return e;
 }
 
 /* Call it for codecs first, so events do not take their places. */
-static void receives(struct audio_cfg *cfg, const struct codec_registry *r,
-	const struct codec_list *l, bool voice)
+static void receives(
+	struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l, bool voice)
 {
 	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES; i++)
 		if (sdp_codec_is_voice(l->at[i].name) == voice &&
-			type_of(&cfg->type[cfg->types], r, &l->at[i], l->at[i].ours))
+			type_of(&cfg->type[cfg->types], from, &l->at[i], l->at[i].ours))
 			cfg->types++;
 }
 
@@ -264,16 +272,18 @@ static bool fits_better(
 
 /* Comfort noise has the clock rate of the codec. So should telephone events (RFC 4733 2.1), but
  * many phones agree to those of 8000 Hz only, whatever their codec is. */
-static void sends(struct audio_cfg *cfg, const struct codec_registry *r, const struct codec_list *l)
+static void sends(struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l)
 {
 	struct audio_type t;
 
 	cfg->codec.type = cfg->events.type = cfg->cn.type = AUDIO_NO_TYPE;
 	for (uint32_t i = 0; i < l->n && cfg->codec.type == AUDIO_NO_TYPE; i++)
-		if (sdp_codec_is_voice(l->at[i].name) && type_of(&t, r, &l->at[i], l->at[i].fmtp))
+		if (sdp_codec_is_voice(l->at[i].name) &&
+			type_of(&t, from, &l->at[i], l->at[i].fmtp))
 			cfg->codec = t;
 	for (uint32_t i = 0; i < l->n; i++) {
-		if (sdp_codec_is_voice(l->at[i].name) || !type_of(&t, r, &l->at[i], l->at[i].fmtp))
+		if (sdp_codec_is_voice(l->at[i].name) ||
+			!type_of(&t, from, &l->at[i], l->at[i].fmtp))
 			continue;
 		if (t.kind == AUDIO_EVENTS && fits_better(&t, &cfg->events, cfg->codec.clock))
 			cfg->events = t;
@@ -299,6 +309,16 @@ static void sends_digits(
 	cfg->tone_to_events = cfg->events_to_tone;
 }
 
+/* PCM rate of the first codec that the process has; 0: it has none. */
+static uint32_t rate_of(const struct codec_registry *r, const struct codec_list *l)
+{
+	const struct codec_entry *e = NULL;
+
+	for (uint32_t i = 0; i < l->n && !e; i++)
+		e = sdp_codec_is_voice(l->at[i].name) ? entry_of(r, l->at[i].name) : NULL;
+	return e ? e->about.rate : 0;
+}
+
 int leg_audio_set(const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = s->leg[media], *peer = leg_peer(c, s, media);
@@ -309,14 +329,16 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 		.bitrate = l->audio.bitrate,
 		.emergency = s->emergency};
 	struct codec_list list, theirs = {.n = 0};
+	struct choice from = {.codecs = codecs(r)};
 	static const uint8_t label[16] = "cname";
 
 	codec_list_read(&list, l->audio.agreed);
-	receives(&cfg, codecs(r), &list, true);
-	receives(&cfg, codecs(r), &list, false);
-	sends(&cfg, codecs(r), &list);
 	if (cfg.to != AUDIO_NONE)
 		codec_list_read(&theirs, peer->audio.agreed);
+	from.rate = rate_of(from.codecs, &theirs);
+	receives(&cfg, &from, &list, true);
+	receives(&cfg, &from, &list, false);
+	sends(&cfg, &from, &list);
 	sends_digits(&cfg, &list, &theirs);
 	cfg.cover = s->dtmf.cover;
 	cfg.cover.listen |= s->dtmf.trigger[0] != 0;

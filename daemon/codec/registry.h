@@ -37,7 +37,7 @@ struct codec_registry {
 	uint32_t entries;
 	struct codec_loaded loaded[CODEC_PLUGINS];
 	uint32_t plugins;
-	const struct xcipher_resampler *resampler; /* NULL: there is none */
+	const struct xcipher_resampler *resampler; /* of a plug-in; NULL: only the built-in one */
 };
 
 /* With the built-in codecs. 0 or -ENOMEM. */
@@ -45,10 +45,20 @@ int codec_registry_create(struct codec_registry **out);
 /* No stream may be open. Plug-ins in this process stay loaded until it ends: libraries keep memory
  * and threads that they never give back. */
 void codec_registry_destroy(struct codec_registry *r);
-/* NULL: there is none. Names are compared without case. */
+/* The first one: of several PCM rates that of the plug-in's choice. NULL: there is none. Names are
+ * compared without case. */
 const struct codec_entry *codec_registry_find(
 	const struct codec_registry *r, const char *name, uint32_t clock, uint32_t channels);
-/* Adds a codec unless there is one of its name, clock and channels. Whether it did. */
+/* The same codec with PCM of this rate in Hz, or e itself if there is none. */
+const struct codec_entry *codec_registry_variant(
+	const struct codec_registry *r, const struct codec_entry *e, uint32_t rate);
+/* The resampler between two rates in Hz: the built-in one if it has them, else that of a plug-in.
+ * NULL: there is none. */
+const struct xcipher_resampler *codec_registry_resampler(
+	const struct codec_registry *r, uint32_t from, uint32_t to);
+/* Whether PCM of one rate can be sent as PCM of the other, both ways. */
+bool codec_registry_rates_fit(const struct codec_registry *r, uint32_t a, uint32_t b);
+/* Adds a codec unless there is one of its name, clock, channels and PCM rate. Whether it did. */
 bool codec_registry_add(struct codec_registry *r, const struct codec_entry *e);
 
 #endif

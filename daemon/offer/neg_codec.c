@@ -38,7 +38,7 @@ void neg_codec_known(struct neg_in *in, const struct codec_registry *r)
 		const char *channels = a->channels > 1 ? "/2" : "";
 
 		if ((a->can & (CODEC_DECODES | CODEC_ENCODES)) != (CODEC_DECODES | CODEC_ENCODES) ||
-			is_mono_opus(a) || (!r->resampler && a->rate != TELEPHONE_RATE))
+			is_mono_opus(a) || !codec_registry_rates_fit(r, a->rate, TELEPHONE_RATE))
 			continue;
 		k[n] = (struct sdp_known){.type = a->static_pt, .fmtp = usual_fmtp(a->name)};
 		k[n].name = pool_printf(in->p, "%s/%u%s", a->name, a->clock, channels);

@@ -128,13 +128,13 @@ static void print_row(
 	const char *where = e->home ? "isolated" : e->plugin == UINT32_MAX ? "built in" : "plug-in";
 
 	if (o->json)
-		printf("{\"codec\": \"%s\", \"clock\": %u, \"channels\": %u, \"where\": \"%s\", \"batch\": %u, \"encode_ns\": %.0f, \"decode_ns\": %.0f}\n",
-			e->about.name, e->about.clock, e->about.channels, where, n, s[0] * 1e9,
-			s[1] * 1e9);
+		printf("{\"codec\": \"%s\", \"clock\": %u, \"rate\": %u, \"channels\": %u, \"where\": \"%s\", \"batch\": %u, \"encode_ns\": %.0f, \"decode_ns\": %.0f}\n",
+			e->about.name, e->about.clock, e->about.rate, e->about.channels, where, n,
+			s[0] * 1e9, s[1] * 1e9);
 	else
-		printf("%-14s %6u %u  %-8s %5u  %9.2f %9.2f  %8.0f %8.0f\n", e->about.name,
-			e->about.clock, e->about.channels, where, n, s[0] * 1e6, s[1] * 1e6,
-			ptime / s[0], ptime / s[1]);
+		printf("%-14s %6u %6u %u  %-8s %5u  %9.2f %9.2f  %8.0f %8.0f\n", e->about.name,
+			e->about.clock, e->about.rate, e->about.channels, where, n, s[0] * 1e6,
+			s[1] * 1e6, ptime / s[0], ptime / s[1]);
 	fflush(stdout);
 }
 
@@ -255,7 +255,7 @@ int bench_codec(int argc, char **argv)
 		fprintf(stderr,
 			"--codec-worker=FILE names the program, in a clone build/xcipher-codec-worker\n");
 	if (!o.json)
-		printf("codec           clock ch where    batch  encode us decode us  streams per core\n");
+		printf("codec           clock    PCM ch where    batch  encode us decode us  streams per core\n");
 	rc = rc < 0;
 	for (uint32_t i = 0; i < r->entries; i++)
 		if (!o.only || strcasecmp(o.only, r->entry[i].about.name) == 0) {

@@ -11,42 +11,6 @@
 
 #include "proto/rtp.h"
 
-/* --- A resampler that needs no library: for the rates 8000 and 16000 only --------------------- */
-
-struct halves {
-	uint32_t up;
-	int16_t last;
-};
-
-static int halves_init(void *state, uint32_t channels, uint32_t from, uint32_t to)
-{
-	struct halves *h = state;
-
-	h->up = to > from;
-	return channels == 1 && (from == 2 * to || to == 2 * from) ? 0 : -EINVAL;
-}
-
-static int halves_run(void *state, const int16_t *in, size_t n, int16_t *out, size_t cap)
-{
-	struct halves *h = state;
-
-	if (h->up && 2 * n > cap)
-		return -ENOSPC;
-	for (size_t i = 0; h->up && i < n; i++) {
-		out[2 * i] = (int16_t)((h->last + in[i]) / 2);
-		out[2 * i + 1] = h->last = in[i];
-	}
-	for (size_t i = 0; !h->up && i < n / 2; i++)
-		out[i] = (int16_t)((in[2 * i] + in[2 * i + 1]) / 2);
-	return (int)(h->up ? 2 * n : n / 2);
-}
-
-static const struct xcipher_resampler halves = {.size = sizeof(halves),
-	.state_size = sizeof(struct halves),
-	.align = 8,
-	.init = halves_init,
-	.run = halves_run};
-
 /* --- The rig ---------------------------------------------------------------------------------- */
 
 static struct audio_packet *place(void *arg, uint32_t id, bool rtcp)
@@ -128,7 +92,6 @@ struct audio_rig *audio_rig_new(uint8_t a, uint8_t b)
 
 	assert_non_null(r);
 	assert_int_equal(codec_registry_create(&r->codecs), 0);
-	r->codecs->resampler = &halves;
 	r->env =
 		(struct audio_env){.codecs = r->codecs, .place = place, .placed = placed, .arg = r};
 	r->env.real_ahead_ns = 1700000000ull * RIG_SECOND_NS;

@@ -39,6 +39,17 @@ static void add(struct rig *g, const char *name, uint32_t clock, uint32_t channe
 	assert_true(codec_registry_add(g->a.registry, &e));
 }
 
+/* A mono codec with another PCM rate than its clock. */
+static void add_variant(struct rig *g, const char *name, uint32_t rate)
+{
+	struct codec_entry e = g->a.registry->entry[g->a.registry->entries - 2];
+
+	assert_string_equal(e.about.name, name);
+	e.about.rate = rate;
+	assert_true(codec_registry_add(g->a.registry, &e));
+	assert_false(codec_registry_add(g->a.registry, &e));
+}
+
 static const struct xcipher_resampler resampler = {.size = sizeof(resampler)};
 
 static void rig_start(struct rig *g)
@@ -49,6 +60,7 @@ static void rig_start(struct rig *g)
 	g->a.registry->resampler = &resampler;
 	add(g, "opus", 48000, 1, -1);
 	add(g, "opus", 48000, 2, -1);
+	add_variant(g, "opus", 8000);
 	add(g, "G729", 8000, 1, 18);
 	add(g, "AMR", 8000, 1, -1);
 }
@@ -341,11 +353,38 @@ static void events_of_another_clock_are_sent(void **state)
 	rig_end(&g);
 }
 
-/* Without a resampler only codecs of 8000 Hz are transcoded, and calls go on. */
+static uint32_t pcm_rate(struct rig *g, const struct audio_type *t)
+{
+	return g->a.registry->entry[t->entry].about.rate;
+}
+
+/* Of a codec with several PCM rates the one of the other terminal's codec is used, both ways. */
+static void pcm_has_the_rate_of_the_other_codec(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *offer;
+		uint32_t rate;
+	} T[] = {{"0", 8000}, {"9", 48000}};
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rig g;
+
+		rig_start(&g);
+		offer(&g, rule, T[i].offer);
+		answer(&g, "96=opus/48000/2");
+		assert_int_equal(pcm_rate(&g, &session(&g, "b")->codec), T[i].rate);
+		assert_int_equal(pcm_rate(&g, &session(&g, "b")->type[0]), T[i].rate);
+		rig_end(&g);
+	}
+}
+
+/* Without a plug-in codecs of 44,100 Hz are not transcoded, and calls go on. */
 static void no_resampler(void **state)
 {
 	static const struct sdp_codec_rule rule[] = {
-		RULE(TRANSCODE, "opus"), RULE(TRANSCODE, "G729"), {.name = {NULL, 0}}};
+		RULE(TRANSCODE, "L16/44100"), RULE(TRANSCODE, "G729"), {.name = {NULL, 0}}};
 	struct rig g;
 
 	(void)state;
@@ -353,7 +392,7 @@ static void no_resampler(void **state)
 	g.a.registry->resampler = NULL;
 	offer(&g, rule, "0");
 	assert_string_equal(said(&g), "0 18");
-	assert_non_null(memmem(g.t.reply.warning.s, g.t.reply.warning.len, "codec opus", 10));
+	assert_non_null(memmem(g.t.reply.warning.s, g.t.reply.warning.len, "codec L16", 9));
 	answer(&g, "18");
 	assert_non_null(session(&g, "a"));
 	offer(&g, NULL, "9");
@@ -538,6 +577,7 @@ int main(void)
 		cmocka_unit_test(both_sessions_know_their_codecs),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
 		cmocka_unit_test(events_of_another_clock_are_sent),
+		cmocka_unit_test(pcm_has_the_rate_of_the_other_codec),
 		cmocka_unit_test(no_resampler),
 		cmocka_unit_test(pairs_of_codecs_are_counted),
 		cmocka_unit_test(another_codec_in_mid_call),

@@ -472,12 +472,12 @@ static void rubbish_is_counted(void **state)
 	audio_rig_free(r);
 }
 
+/* The built-in resampler has no 44,100 Hz, and the rig has no plug-in. */
 static void without_a_resampler_rates_must_be_equal(void **state)
 {
-	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_G722);
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_L16);
 
 	(void)state;
-	r->codecs->resampler = NULL;
 	talk(r, A, 5); /* set() refuses this; it must not crash all the same */
 	assert_int_equal(r->end[B].gots, 0);
 	audio_rig_free(r);

@@ -75,7 +75,8 @@ static void loads_in_order_of_names(void **state)
 static void built_in_codecs_come_first(void **state)
 {
 	struct codec_registry *r = NULL;
-	struct codec_entry e = {.about = {.name = "pcmu", .clock = 8000, .channels = 1}};
+	struct codec_entry e = {
+		.about = {.name = "pcmu", .clock = 8000, .rate = 8000, .channels = 1}};
 
 	(void)state;
 	assert_int_equal(codec_registry_create(&r), 0);
