@@ -251,12 +251,13 @@ uint32_t leg_audio_types(
 	const struct relay *r, const struct leg *l, struct audio_type out[AUDIO_TYPES])
 {
 	struct audio_cfg cfg = {.types = 0};
+	struct choice from = {.codecs = codecs(r)};
 	struct codec_list list;
 
 	if (!r->audio || l->rx.pass || !l->audio.agreed.len)
 		return 0;
 	codec_list_read(&list, l->audio.agreed);
-	receives(&cfg, codecs(r), &list, true);
+	receives(&cfg, &from, &list, true);
 	memset(out, 0, AUDIO_TYPES * sizeof(*out));
 	for (uint32_t i = 0; i < cfg.types; i++)
 		out[i] = cfg.type[i];
