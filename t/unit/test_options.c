@@ -374,8 +374,8 @@ static void a_bad_line_of_the_file_is_named(void **state)
 	snprintf(arg, sizeof(arg), "--config-file=%s", path);
 	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
 	unlink(path);
-	assert_non_null(strstr(
-		said, "line 3: steering = pigeon is wrong, expected: udp, nfqueue, kernel"));
+	assert_non_null(
+		strstr(said, "line 3: steering = pigeon is wrong, expected: udp, nfqueue, kernel"));
 	options_free(&o);
 }
 
