@@ -226,9 +226,9 @@ const struct keying_ops *keying_row(uint32_t i);
 
 /* --- Offers and answers ----------------------------------------------------------------------- */
 
-/* Whether the terminal's m-line offers what we could accept; it is stored then. Otherwise why says
- * what is wrong. If it has a detail all the same, it says why a keying was passed over for one that
- * comes after it. */
+/* Whether the terminal's m-line offers keys that we could accept, which are then stored. False: *why
+ * has the reason. True: if *why has a detail, an earlier keying was left out for that reason, in
+ * favour of a later one. */
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why);
 bool keying_could_accept(
