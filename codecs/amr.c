@@ -24,6 +24,7 @@ struct encoder {
 	void *library;
 	struct amr_params params;
 	struct xcipher_codec_wish wish;
+	struct amr_pace pace;
 };
 
 static int fmtp_parse(void *params, const char *text, size_t len)
@@ -138,13 +139,13 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 {
 	struct amr_frame frame[AMR_MAX_FRAMES] = {0};
 	struct encoder *e = enc;
-	unsigned mode = amr_choose(&kind, &e->params, &e->wish);
 	size_t n = samples / FRAME;
 
 	if (n == 0 || n > AMR_MAX_FRAMES || samples % FRAME != 0)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		encode_frame(e, mode, pcm + i * FRAME, frame[i].bytes);
+		encode_frame(e, amr_next_mode(&e->pace, &kind, &e->params, &e->wish),
+			pcm + i * FRAME, frame[i].bytes);
 	return amr_write(&kind,
 		&(struct amr_payload){
 			.frame = frame,

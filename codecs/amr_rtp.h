@@ -32,6 +32,13 @@ struct amr_kind {
 struct amr_params {
 	uint32_t aligned;  /* octet-align=1 */
 	uint32_t mode_set; /* bit m: mode m is allowed; 0: all */
+	bool every_other;  /* mode-change-period=2 */
+	bool neighbor;     /* mode-change-neighbor=1 */
+};
+
+struct amr_pace { /* mode changes of an encoder */
+	uint8_t mode;
+	bool begun, odd; /* odd: an odd number of frames since the first */
 };
 
 struct amr_frame {
@@ -69,6 +76,10 @@ static inline int amr_fmtp_parse(
 		} else if (xcipher_fmtp_is(f.key, f.key_len, "mode-set")) {
 			if (amr_mode_set(&p->mode_set, f.value, f.value_len, k->modes))
 				return -EINVAL;
+		} else if (xcipher_fmtp_is(f.key, f.key_len, "mode-change-period")) {
+			p->every_other = n == 2;
+		} else if (xcipher_fmtp_is(f.key, f.key_len, "mode-change-neighbor")) {
+			p->neighbor = n == 1;
 		} else if (xcipher_fmtp_is(f.key, f.key_len, "crc") ||
 			xcipher_fmtp_is(f.key, f.key_len, "robust-sorting") ||
 			xcipher_fmtp_is(f.key, f.key_len, "interleaving")) {
@@ -244,6 +255,24 @@ static inline unsigned amr_choose(
 		if (set & 1U << m && (m <= mode || chosen == k->modes))
 			chosen = m;
 	return chosen;
+}
+
+/* The mode of the next frame. Moves toward amr_choose() as the terminal's fmtp allows: in any frame
+ * or in every other one, and to any mode or to the next one of the set (RFC 4867 8.1). */
+static inline unsigned amr_next_mode(struct amr_pace *now, const struct amr_kind *k,
+	const struct amr_params *p, const struct xcipher_codec_wish *w)
+{
+	uint32_t set = p->mode_set ? p->mode_set : (1U << k->modes) - 1;
+	unsigned to = amr_choose(k, p, w), mode = now->mode;
+
+	if (!now->begun || (!p->neighbor && !(p->every_other && now->odd)))
+		mode = to;
+	else if (to != mode && !(p->every_other && now->odd))
+		do
+			mode = to > mode ? mode + 1 : mode - 1;
+		while (mode != to && !(set >> mode & 1));
+	*now = (struct amr_pace){.mode = (uint8_t)mode, .begun = true, .odd = !now->odd};
+	return mode;
 }
 
 static inline unsigned amr_request(const struct amr_kind *k, const struct xcipher_codec_wish *w)

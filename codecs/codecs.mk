@@ -26,7 +26,7 @@ CODEC_LDFLAGS := -shared $(filter-out -pie,$(LDFLAGS))
 endif
 # Named even by plug-ins that call nothing of it: Debian wants libraries to have the libc that they were built for.
 CODEC_LIBC := -Wl,--no-as-needed -lc
-$(CODEC_DIR)/%.so: codecs/%.c include/xcipher_codec.h codecs/codecs.mk
+$(CODEC_DIR)/%.so: codecs/%.c $(wildcard codecs/*.h) include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
 	$(call say,CODEC $@)
 	$(Q)$(CC) $(CODEC_FLAGS) $(call codec_cflags,$*) $(CODEC_LDFLAGS) -o $@ $< $(call codec_libs,$*) -lm $(CODEC_LIBC)

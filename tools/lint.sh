@@ -113,7 +113,7 @@ python3 tools/circles.py || complain "circles between files of daemon/"
 # Reasons of ng errors are rows of proto/ng_errors.h.
 grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/offer/*.c daemon/keying/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
 # Only keying/ knows the keying of a leg; persist/ lists what is saved.
-grep -nE '\bKEYING_(SDES|PASS)\b|keying(\.|->)(sdes|pass)\b|#include "keying/(rows|sdes_)' daemon/*/*.[ch] | grep -vE '^daemon/(keying|persist)/' && complain "a keying's own state outside of keying/"
+grep -nE '\bKEYING_(SDES|PASS|DTLS|ZRTP|MIKEY)\b|keying(\.|->)(sdes|pass|dtls|zrtp|mikey)\b|#include "keying/(rows|sdes_)' daemon/*/*.[ch] | grep -vE '^daemon/(keying|persist)/' && complain "a keying's own state outside of keying/"
 tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
 # Pure rooms get time, randomness and sockets as parameters.

@@ -120,7 +120,7 @@ void calls_destroy(struct calls *c)
 {
 	if (!c)
 		return;
-	c->leaving |= c->saver.on; /* they live on in Redis */
+	c->leaving |= c->saver.on; /* the calls stay in Redis */
 	while (c->table.first)
 		calls_end(c, c->table.first, CALL_END_STOPPED, 0);
 	saver_fini(&c->saver);

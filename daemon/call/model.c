@@ -431,8 +431,7 @@ const char *leg_suite(const struct leg *l, const struct srtp_params *s, const ch
 	if (s->keys)
 		return srtp_suite_get(srtp_params_suite(s))->name;
 	if (s->awaited)
-		return l->keying.in_force == KEYING_ZRTP ? "ZRTP, no keys yet"
-							 : "DTLS-SRTP, no keys yet";
+		return keying_awaited(&l->keying);
 	return !l->rx.keys && keying[0] ? keying : "plain";
 }
 

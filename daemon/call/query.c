@@ -2,7 +2,6 @@
 /* The reply tree of query and delete, under the protocol's names. Never contains key material. */
 #include "call/leg_audio.h"
 #include "call/query.h"
-#include "keying/mikey.h"
 #include "base/clock.h"
 #include "call/apply.h"
 #include "call/gate.h"
@@ -259,8 +258,8 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	add_word(q, x, st->confirmed, "confirmed");
 	add_word(q, x, q->c->strict_source, "strict source address");
 	add_word(q, x, s->media_handover, "media handover");
-	add_word(q, x, l->keyed && l->rx.keys && l->keying.in_force == KEYING_DTLS,
-		"DTLS fingerprint verified");
+	add_word(q, x, l->keyed && l->rx.keys && *keying_proof(&l->keying),
+		keying_proof(&l->keying));
 	add_word(q, x, l->ice.on && l->ice.pair[rtcp && !l->mux].family, "ICE");
 	x = ngval_add_dict(q->p, d, STR("stats"));
 	add_counts(q, x, st->packets, st->bytes, st->errors);
@@ -273,33 +272,10 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	t->errors += st->errors;
 }
 
-/* "MIKEY mode psk" */
-static const char *mikey_word(const struct leg *l)
-{
-#define X(id, name, type, rfc) "MIKEY mode " name,
-	static const char *const names[] = {MIKEY_MODES(X)};
-#undef X
-
-	return l->keying.mikey.mode < ARRAY_LEN(names) ? names[l->keying.mikey.mode] : "";
-}
-
-/* Uses rtpengine's names. */
 static void add_keying_words(struct query *q, struct ngval *list, const struct leg *l)
 {
-	struct keying_association a = {.role = DTLS_ROLE_NONE};
-	bool dtls = keying_association(&a, &l->keying) && a.role != DTLS_ROLE_NONE;
-
-	bool zrtp = l->keying.in_force == KEYING_ZRTP;
-	bool mikey = l->rx.keys && l->keying.in_force == KEYING_MIKEY;
-
-	add_word(q, list, l->rx.keys && !dtls && !zrtp && !mikey, "SDES");
-	add_word(q, list, zrtp, "ZRTP");
-	add_word(q, list, mikey, "MIKEY");
-	if (mikey)
-		add_word(q, list, true, mikey_word(l));
-	add_word(q, list, dtls, "DTLS-SRTP");
-	add_word(q, list, a.role == DTLS_ROLE_CLIENT, "DTLS role active");
-	add_word(q, list, a.role == DTLS_ROLE_SERVER, "DTLS role passive");
+	for (const char *const *f = keying_flags(&l->keying, l->rx.keys != 0); *f; f++)
+		add_word(q, list, true, *f);
 	add_word(q, list, l->ice.on, "ICE");
 	add_word(q, list, l->ice.on && l->ice.controlling, "ICE controlling");
 	add_word(q, list, l->ice.on && l->ice.lite, "ICE-lite self");

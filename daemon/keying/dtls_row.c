@@ -410,8 +410,18 @@ static bool association(struct keying_association *out, const struct keying_stat
 	return state->in_force == KEYING_DTLS || s->asked;
 }
 
+static const char *const *flags(const struct keying_state *s)
+{
+	static const char *const client[] = {"DTLS-SRTP", "DTLS role active", NULL},
+				 *const server[] = {"DTLS-SRTP", "DTLS role passive", NULL};
+
+	return s->dtls.role == DTLS_ROLE_CLIENT ? client : server;
+}
+
 const struct keying_ops keying_dtls = {.id = KEYING_DTLS,
 	.name = "DTLS-SRTP",
+	.awaited = "DTLS-SRTP, no keys yet",
+	.proof = "DTLS fingerprint verified",
 	.read_offer = read_offer,
 	.could_accept = could_accept,
 	.is_same_offer = is_same_offer,
@@ -424,6 +434,7 @@ const struct keying_ops keying_dtls = {.id = KEYING_DTLS,
 	.drop_asked = drop_asked,
 	.end = end,
 	.is_of = is_of,
+	.flags = flags,
 	.describe = describe,
 	.is_sound = is_sound,
 	.association = association};

@@ -239,6 +239,28 @@ bool keying_is_announced(const struct keying_state *s)
 	return s->zrtp.offered.given;
 }
 
+const char *const *keying_flags(const struct keying_state *s, bool keyed)
+{
+	static const char *const none[] = {NULL};
+	const struct keying_ops *row = in_force(s);
+
+	return row && (keyed || row->awaited) ? row->flags(s) : none;
+}
+
+const char *keying_proof(const struct keying_state *s)
+{
+	const struct keying_ops *row = in_force(s);
+
+	return row && row->proof ? row->proof : "";
+}
+
+const char *keying_awaited(const struct keying_state *s)
+{
+	const struct keying_ops *row = in_force(s);
+
+	return row && row->awaited ? row->awaited : "no keys yet";
+}
+
 void keying_describe(const struct keying_state *s, struct sbuf *b)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)

@@ -168,6 +168,10 @@ struct keying_ops {
 	/* For people, by what is in force. */
 	const char *name;
 	bool end_to_end; /* the terminals agree on the keys with each other */
+	/* For people, while the keys are awaited. NULL: they come in SDP. */
+	const char *awaited;
+	/* query's flag if packets prove who sends under the keys in force. NULL: none do. */
+	const char *proof;
 
 	/* --- Offers and answers --------------------------------------------------------------- */
 	/* Stores what we could accept. suites: bit per suite that the request allows. False:
@@ -197,6 +201,8 @@ struct keying_ops {
 	void (*end)(struct keying_state *s);
 	/* The keys in force are of these suites. */
 	bool (*is_of)(const struct srtp_params *rx, uint32_t suites);
+	/* query's flags while this keying is in force, with rtpengine's names; NULL ends them. */
+	const char *const *(*flags)(const struct keying_state *s);
 	/* Appends the suites that our last offer names, for people. */
 	void (*describe)(const struct keying_state *s, struct sbuf *b);
 	/* A saved state makes sense. */
@@ -220,9 +226,9 @@ const struct keying_ops *keying_row(uint32_t i);
 
 /* --- Offers and answers ----------------------------------------------------------------------- */
 
-/* Whether the terminal's m-line offers what we could accept; it is stored then. Otherwise why says
- * what is wrong. If it has a detail all the same, it says why a keying was passed over for one that
- * comes after it. */
+/* Whether the terminal's m-line offers keys that we could accept, which are then stored. False: *why
+ * has the reason. True: if *why has a detail, an earlier keying was left out for that reason, in
+ * favour of a later one. */
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why);
 bool keying_could_accept(
@@ -282,6 +288,13 @@ bool keying_may_clear(const struct keying_state *s);
 bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */
 bool keying_is_announced(const struct keying_state *s);
+/* query's flags about the keying in force, with rtpengine's names; NULL ends them. keyed: keys are in
+ * force. */
+const char *const *keying_flags(const struct keying_state *s, bool keyed);
+/* query's flag about keys in force: "DTLS fingerprint verified"; "": nothing is proven. */
+const char *keying_proof(const struct keying_state *s);
+/* For people, of awaited keys: "ZRTP, no keys yet". */
+const char *keying_awaited(const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);
 bool keying_is_sound(const struct keying_state *s);
 

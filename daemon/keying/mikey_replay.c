@@ -111,8 +111,8 @@ static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp 
 		!outside(r->since, s->now_ntp, 2 * skew(s));
 }
 
-/* No message may be later. A mark that is later is from a run whose clock was ahead, and a clock
- * that jumped must not lock out. */
+/* The latest time that a message may have. A mark after it was set while our clock was ahead; it is
+ * ignored, or all messages would be refused until then. */
 static uint64_t latest(const struct mikey_stamp *s)
 {
 	return s->now_ntp + ((uint64_t)skew(s) << 33); /* twice: our clock may be set a little */

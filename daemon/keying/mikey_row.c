@@ -207,6 +207,16 @@ static bool is_sound(const struct keying_state *s)
 static const struct keying_key_ops keys = {
 	.ours = our_key, .hold = hold, .keep = keep_ours, .is_theirs = is_theirs};
 
+static const char *const *flags(const struct keying_state *s)
+{
+#define X(id, name, type, rfc) {"MIKEY", "MIKEY mode " name, NULL},
+	static const char *const names[][3] = {MIKEY_MODES(X)};
+#undef X
+	static const char *const unknown[] = {"MIKEY", NULL};
+
+	return s->mikey.mode < ARRAY_LEN(names) ? names[s->mikey.mode] : unknown;
+}
+
 const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.name = "MIKEY",
 	.read_offer = read_offer,
@@ -222,6 +232,7 @@ const struct keying_ops keying_mikey = {.id = KEYING_MIKEY,
 	.drop_asked = drop_asked,
 	.end = end,
 	.is_of = is_of,
+	.flags = flags,
 	.describe = describe,
 	.is_sound = is_sound,
 	.keys = &keys};

@@ -271,6 +271,14 @@ static bool is_sound(const struct keying_state *s)
 	return true;
 }
 
+static const char *const *flags(const struct keying_state *s)
+{
+	static const char *const names[] = {"SDES", NULL};
+
+	(void)s;
+	return names;
+}
+
 const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.name = "SDES end-to-end",
 	.end_to_end = true,
@@ -286,5 +294,6 @@ const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.drop_asked = drop_asked,
 	.end = end,
 	.is_of = is_of,
+	.flags = flags,
 	.describe = describe,
 	.is_sound = is_sound};

@@ -458,6 +458,14 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 static const struct keying_key_ops keys = {
 	.ours = our_key, .hold = hold, .keep = keep_ours, .is_theirs = is_theirs};
 
+static const char *const *flags(const struct keying_state *s)
+{
+	static const char *const names[] = {"SDES", NULL};
+
+	(void)s;
+	return names;
+}
+
 const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.name = "SDES",
 	.read_offer = read_offer,
@@ -472,6 +480,7 @@ const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.drop_asked = drop_asked,
 	.end = end,
 	.is_of = is_of,
+	.flags = flags,
 	.describe = describe,
 	.is_sound = is_sound,
 	.keys = &keys};

@@ -29,7 +29,6 @@
 #define CONFIRM_MAC  12u
 #define CONFIRM_IV   20u
 #define CONFIRM_BODY 36u
-#define CONFIRM_LEN  76u
 
 #define ERROR_NO_SECRET 0x56u /* Diffie-Hellman is needed (5.9) */
 

@@ -488,8 +488,17 @@ bool keying_may_clear(const struct keying_state *s)
 			!(s->zrtp.flags & (NG_ZRTP_REQUIRE | NG_ZRTP_HOLD)));
 }
 
+static const char *const *words(const struct keying_state *s)
+{
+	static const char *const names[] = {"ZRTP", NULL};
+
+	(void)s;
+	return names;
+}
+
 const struct keying_ops keying_zrtp = {.id = KEYING_ZRTP,
 	.name = "ZRTP",
+	.awaited = "ZRTP, no keys yet",
 	.read_offer = read_offer,
 	.could_accept = could_accept,
 	.is_same_offer = is_same_offer,
@@ -502,6 +511,7 @@ const struct keying_ops keying_zrtp = {.id = KEYING_ZRTP,
 	.drop_asked = drop_asked,
 	.end = end,
 	.is_of = is_of,
+	.flags = words,
 	.describe = describe,
 	.is_sound = is_sound,
 	.exchange = exchange};

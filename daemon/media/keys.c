@@ -16,7 +16,7 @@
 #include "packet/arena.h"
 
 #define CREDIT 256u /* packets */
-#define KEPT   4u   /* of MEDIA_EPOCHS - 1 */
+#define KEPT   4u   /* epochs, of at most MEDIA_EPOCHS - 1 */
 #define DERIVE_PER_SECOND \
 	2000u /* without authentication; some 10 us each: at most 2 % of a
 				 * processor */

@@ -13,7 +13,6 @@
 #define MIKEY_ID_MAX       255u   /* bytes of an identity; longer ones are refused */
 #define MIKEY_RAND_MIN     16u    /* RFC 3830 6.11 */
 #define MIKEY_MAC_LEN      20u    /* HMAC-SHA-1-160 */
-#define MIKEY_PARAMS_MAX   24u    /* parameters of one security policy */
 
 /* Data types of the header (RFC 3830 6.1, RFC 4650 4.1, RFC 4738 4.2.1). X(id, number) */
 /* clang-format off */

@@ -30,13 +30,29 @@ struct ng_parser {
 /* One value of a key with several values: "off" of SDES=off. False if it is unknown. */
 typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 
+/* A word of a request, and the bit or enum value that it stands for. */
+struct word_bit {
+	struct str name;
+	uint32_t bit;
+};
+
+/* clang-format off */
+#define WORD(literal, bit) {{literal, sizeof(literal) - 1}, bit}
+/* clang-format on */
+/* ng_values.c: the entry of a table with this name in any spelling; NULL: none. */
+const struct word_bit *ng_word_find(const struct word_bit *t, size_t n, struct str word);
+#define FIND(table, word) ng_word_find(table, ARRAY_LEN(table), word)
+/* If a starts with prefix in any spelling, the rest of it; else s = NULL. */
+struct str ng_rest_after(struct str a, struct str prefix);
+
 /* ng_values.c */
-ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_bundle, ng_set_replace, ng_set_ice,
-	ng_set_dtls, ng_set_mikey;
+ng_value_fn ng_set_osrtp, ng_set_rtcp_mux, ng_set_bundle, ng_set_replace, ng_set_ice, ng_set_dtls,
+	ng_set_mikey;
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
 ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
 ng_value_fn ng_set_dtls_fingerprint, ng_set_generate_rtcp, ng_set_dtmf_security, ng_set_player,
 	ng_set_ptime, ng_set_ptime_reverse, ng_set_alias_key;
+ng_value_fn ng_set_sdes;    /* ng_sdes.c */
 ng_value_fn ng_set_zrtp;    /* ng_zrtp.c */
 ng_value_fn ng_set_preauth; /* ng_preauth.c */
 /* A word without a value: flags, transport words, words without effect. */

@@ -5,16 +5,7 @@
 
 #include <sys/socket.h>
 
-struct word_bit {
-	struct str name;
-	uint32_t bit;
-};
-
-/* clang-format off */
-#define WORD(literal, bit) {{literal, sizeof(literal) - 1}, bit}
-/* clang-format on */
-
-static const struct word_bit *find(const struct word_bit *t, size_t n, struct str word)
+const struct word_bit *ng_word_find(const struct word_bit *t, size_t n, struct str word)
 {
 	for (size_t i = 0; i < n; i++)
 		if (ng_spelled_like(t[i].name, word))
@@ -22,123 +13,13 @@ static const struct word_bit *find(const struct word_bit *t, size_t n, struct st
 	return NULL;
 }
 
-#define FIND(table, word) find(table, ARRAY_LEN(table), word)
-
-/* If a starts with prefix in any spelling, the rest of it; else s = NULL. */
-static struct str rest_after(struct str a, struct str prefix)
+struct str ng_rest_after(struct str a, struct str prefix)
 {
 	struct str head = {a.s, prefix.len};
 
 	if (a.len <= prefix.len || !ng_spelled_like(head, prefix))
 		return STR_NONE;
 	return (struct str){a.s + prefix.len, a.len - prefix.len};
-}
-
-/* --- SDES ---------------------------------------------------------------------------------- */
-
-/* Also when the name came through something that turned '_' into '-'. SUITE_PLAIN if unknown. */
-static enum srtp_suite_id suite_find(struct str name)
-{
-	const struct srtp_suite *s = srtp_suite_find(name);
-	char copy[48];
-
-	if (!s && name.len && name.len < sizeof(copy)) {
-		for (size_t i = 0; i < name.len; i++)
-			copy[i] = name.s[i] == '-' || name.s[i] == ' ' ? '_' : name.s[i];
-		s = srtp_suite_find((struct str){copy, name.len});
-	}
-	return s ? s->id : SUITE_PLAIN;
-}
-
-static bool set_suite_bit(uint32_t *mask, struct str name)
-{
-	enum srtp_suite_id id = suite_find(name);
-
-	if (id == SUITE_PLAIN)
-		return false;
-	*mask |= 1u << id;
-	return true;
-}
-
-/* "A;B;": known suites in this order, each once. Skips unknown ones, and then returns false. */
-static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
-{
-	uint32_t seen = 0, n = 0;
-	bool known = true;
-
-	memset(order, SUITE_PLAIN, SUITE_COUNT);
-	while (names.len) {
-		struct str name = str_trim(str_cut(&names, ';'));
-		enum srtp_suite_id id = suite_find(name);
-
-		if (name.len && id == SUITE_PLAIN)
-			known = false;
-		if (id == SUITE_PLAIN || seen >> id & 1)
-			continue;
-		seen |= 1u << id;
-		order[n++] = (uint8_t)id; /* at most SUITE_COUNT - 1: the last stays SUITE_PLAIN */
-	}
-	return known;
-}
-
-/* A list of unknown suites only still counts: no suite is acceptable, and the warning gives the
- * reason. */
-static bool set_require(struct ng_sdes *s, struct str names)
-{
-	uint8_t order[SUITE_COUNT];
-	bool known = set_suite_order(order, names);
-
-	s->require_given = true;
-	for (uint32_t i = 0; order[i] != SUITE_PLAIN; i++)
-		s->require |= 1u << order[i];
-	return known;
-}
-
-bool ng_set_sdes(struct ng_parser *x, struct str value)
-{
-	static const struct word_bit set[] = {
-		WORD("off", NG_SDES_OFF),
-		WORD("no", NG_SDES_OFF),
-		WORD("disable", NG_SDES_OFF),
-		WORD("nonew", NG_SDES_NONEW),
-		WORD("pad", NG_SDES_PAD),
-		WORD("lifetime", NG_SDES_LIFETIME),
-		WORD("static", NG_SDES_STATIC),
-		WORD("prefer", NG_SDES_PREFER),
-		WORD("priority", NG_SDES_PREFER),
-		WORD("UNENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP),
-		WORD("UNENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP),
-		WORD("UNAUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP),
-	};
-	static const struct word_bit clear[] = {
-		WORD("ENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP),
-		WORD("ENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP),
-		WORD("AUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP),
-	};
-	struct ng_sdes *s = &x->r->sdes;
-	const struct word_bit *w = FIND(set, value);
-	struct str rest;
-
-	if (w) {
-		s->flags |= w->bit;
-		return true;
-	}
-	w = FIND(clear, value);
-	if (w) {
-		s->flags &= ~w->bit;
-		return true;
-	}
-	if ((rest = rest_after(value, STR("no-"))).s)
-		return set_suite_bit(&s->no, rest);
-	if ((rest = rest_after(value, STR("only-"))).s)
-		return set_suite_bit(&s->only, rest);
-	if ((rest = rest_after(value, STR("require:"))).s)
-		return set_require(s, rest);
-	if ((rest = rest_after(value, STR("order:"))).s)
-		return set_suite_order(s->order, rest);
-	if ((rest = rest_after(value, STR("offerer_pref:"))).s)
-		return set_suite_order(s->offerer_pref, rest);
-	return false;
 }
 
 /* --- Keys with a handful of values --------------------------------------------------------- */
@@ -218,7 +99,7 @@ bool ng_set_ice(struct ng_parser *x, struct str value)
 		WORD("optional", NG_ICE_OPTIONAL),
 	};
 	const struct word_bit *w = FIND(t, value);
-	struct str lite = rest_after(value, STR("lite-"));
+	struct str lite = ng_rest_after(value, STR("lite-"));
 
 	if (w)
 		x->r->ice = (enum ng_ice)w->bit;
@@ -629,7 +510,7 @@ static bool set_known(struct ng_parser *x, struct str word)
 			return true;
 		}
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (rest_after(word, str_from(prefixes[i].name)).s) {
+		if (ng_rest_after(word, str_from(prefixes[i].name)).s) {
 			struct str name = str_from(prefixes[i].name);
 
 			name.len--;

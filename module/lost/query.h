@@ -60,7 +60,7 @@ struct http_request {
 	const char *accept;
 	const char *body; /* NULL: GET */
 	int timeout;      /* ms */
-	bool stranger;    /* a caller chose the URL: not to this host, its link, or groups */
+	bool stranger;    /* the caller chose the URL: refuse this host, its links and multicast */
 };
 
 struct http_reply {

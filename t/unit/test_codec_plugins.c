@@ -318,6 +318,41 @@ static void amr_follows_requests(void **state)
 	codec_stream_close(s);
 }
 
+/* The terminal limits when modes change, and by how much. */
+static void amr_changes_modes_as_agreed(void **state)
+{
+	static const struct {
+		const char *fmtp;
+		uint8_t mode[6]; /* of the frames after the first, which has mode 7 */
+	} T[] = {
+		{"octet-align=1", {2, 2, 2, 2, 2, 2}},
+		{"octet-align=1;mode-change-period=2", {7, 2, 2, 2, 2, 2}},
+		{"octet-align=1;mode-change-neighbor=1", {6, 5, 4, 3, 2, 2}},
+		{"octet-align=1;mode-set=0,2,5,7;mode-change-neighbor=1;mode-change-period=2",
+			{7, 5, 5, 2, 2, 2}},
+	};
+	struct xcipher_codec_wish wish = {.has_mode = 1, .mode = 2};
+	struct rig *g = *state;
+
+	say_tone(&g->call, 8000);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct codec_stream *s = open_stream(g, "AMR", 8000, T[i].fmtp);
+		uint8_t out[100];
+
+		if (!s)
+			skip();
+		assert_true(codec_stream_encode(s, g->call.said, 160, out, sizeof(out)) > 0);
+		assert_int_equal(out[1] >> 3, 7);
+		assert_int_equal(codec_stream_adapt(s, &wish), 0);
+		for (size_t n = 0; n < ARRAY_LEN(T[i].mode); n++) {
+			assert_true(
+				codec_stream_encode(s, g->call.said, 160, out, sizeof(out)) > 0);
+			assert_int_equal(out[1] >> 3, T[i].mode[n]);
+		}
+		codec_stream_close(s);
+	}
+}
+
 /* --- fmtp, FEC -------------------------------------------------------------------------------- */
 
 static void fmtp_is_understood(void **state)
@@ -469,6 +504,7 @@ int main(void)
 		cmocka_unit_test(amr_packings_are_equal),
 		cmocka_unit_test(amr_payload_is_the_standards),
 		cmocka_unit_test(amr_follows_requests),
+		cmocka_unit_test(amr_changes_modes_as_agreed),
 		cmocka_unit_test(fmtp_is_understood),
 		cmocka_unit_test(opus_recovers_lost_packets),
 		cmocka_unit_test(resampler_keeps_a_tone),

@@ -48,7 +48,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--port-min=x"}, "--port-min=x"},
 		{{"--port-min=40000", "--port-max=30000"}, "too small"},
 		{{"--workers=64", "--port-min=30000", "--port-max=30019"}, "too small"},
-		{{"--steering=tcp"}, "udp, nfqueue, kernel or xdp"},
+		{{"--steering=tcp"}, "expected: udp, nfqueue, kernel"},
 		{{"--engine=cuda"}, "auto, opencl or serial"},
 		{{"--codec-isolation=some"}, "foreign, all or none"},
 		{{"--opencl-device=gpu:0"}, "weights from 1 to 1000"},
@@ -374,8 +374,8 @@ static void a_bad_line_of_the_file_is_named(void **state)
 	snprintf(arg, sizeof(arg), "--config-file=%s", path);
 	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
 	unlink(path);
-	assert_non_null(strstr(
-		said, "line 3: steering = pigeon is wrong, expected: udp, nfqueue, kernel or xdp"));
+	assert_non_null(
+		strstr(said, "line 3: steering = pigeon is wrong, expected: udp, nfqueue, kernel"));
 	options_free(&o);
 }
 
