@@ -445,14 +445,15 @@ class Phone:
             if re.match(want, message):
                 return message
 
-    def request(self, method, target, remote, number, routes=(), body=""):
+    def request(self, method, target, remote, number, routes=(), body="", more=()):
         here = self.terminal.address
         self.send(f"{method} {target} SIP/2.0", [f"Via: SIP/2.0/UDP {here}:5060;branch=z9hG4bK{os.urandom(6).hex()}", *[f"Route: {r}" for r in routes],
                                                  f"From: <sip:a@{here}>;tag={self.tag}", f"To: {remote}", f"Call-ID: zrtp-{self.tag}", f"CSeq: {number} {method}",
-                                                 "Max-Forwards: 70"], body, "10.200.1.1")
+                                                 "Max-Forwards: 70", *more], body, "10.200.1.1")
 
-    def call(self, target):
-        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp())
+    def call(self, target, more=()):
+        """more: further headers."""
+        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp(), more=more)
 
     def answered(self):
         reply = self.receive("SIP/2.0 2")
