@@ -151,10 +151,14 @@ static bool is_sound(const uint8_t *m, uint32_t len)
 	return len == HELLO_FLAGS + 4 + n * 4 + ZRTP_MAC;
 }
 
+/* m is not the Hello that was received before. */
 static bool is_bound(const struct zrtp *z, const uint8_t *m, uint32_t len)
 {
 	uint8_t hash[ZRTP_HASH];
 
+	/* Only one Hello has this hash. */
+	if (z->cfg.bound && z->peer.hello.len)
+		return false;
 	return !z->cfg.bound ||
 		(zrtp_hash(hash, ZRTP_S256, &(struct zrtp_part){m, len}, 1) == 0 &&
 			secmem_equal(hash, z->cfg.bound_hash, sizeof(hash)));
@@ -211,7 +215,7 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		return 0;
 	}
 	if (z->peer.hello.len)
-		z->other_hello = z->peer.hello;
+		keep(&z->other_hello, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
 	if (z->phase == PH_NO_PEER) {

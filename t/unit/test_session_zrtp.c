@@ -366,8 +366,7 @@ static void a_stream_in_mid_call_has_keys_of_the_same_secret(void **state)
 		run_with(z[i], 2000);
 		assert_int_equal(rig.e[0].n, 2u + i);
 		fits(&rig.e[0].got[1 + i], z[i]);
-		assert_memory_not_equal(
-			rig.e[0].got[1 + i].rx.key, rig.e[0].got[i].rx.key, 16);
+		assert_memory_not_equal(rig.e[0].got[1 + i].rx.key, rig.e[0].got[i].rx.key, 16);
 		assert_string_equal(rig.e[0].got[1 + i].said.sas, zrtp_sas(first));
 		assert_int_equal(rig.e[0].got[1 + i].association, 1);
 		assert_true(zrtp_is_multi(z[i]));

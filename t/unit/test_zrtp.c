@@ -20,6 +20,12 @@ static void checksum_and_hash_are_those_of_the_rfc(void **state)
 
 	(void)state;
 	assert_int_equal(zrtp_crc((const uint8_t *)"123456789", 9), 0xe3069283);
+	assert_int_equal(zrtp_crc_plain((const uint8_t *)"123456789", 9), 0xe3069283);
+	for (size_t n = 0; n <= sizeof(c); n++) {
+		const uint8_t *p = (const uint8_t *)&c;
+
+		assert_int_equal(zrtp_crc(p, n), zrtp_crc_plain(p, n));
+	}
 	/* The Hello follows from the seed. */
 	assert_int_equal(zrtp_hello_hash(a, &c), 0);
 	c.ssrc = 8;
