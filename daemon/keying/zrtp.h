@@ -120,6 +120,8 @@ struct zrtp_config {
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
+	/* Multistream mode alone, after zrtp_multi(): only the peer of that exchange can take part. */
+	bool only_multi;
 	bool enrol; /* with the cache: ask the peer to enrol with us as its trusted MitM (7.3.1) */
 	struct zrtp_counts *counts; /* NULL = not counted */
 };
@@ -182,9 +184,12 @@ bool zrtp_mismatched(const struct zrtp *z);
 
 /* --- After the exchange ----------------------------------------------------------------------- */
 
-/* Another stream with the same peer, from the secret of an open exchange, without public keys
- * (Multistream mode, 4.4.3). Before zrtp_start(). 0, -EAGAIN: first is not open. */
+/* Another stream with the same peer, from the secret of an exchange that has been open, without
+ * public keys (Multistream mode, 4.4.3). Before zrtp_start(). 0, -EAGAIN: first has no secret. */
 int zrtp_multi(struct zrtp *z, const struct zrtp *first);
+/* After the exchange its peer sends a Hello that it did not send before, and both offer Multistream
+ * mode: it begins another stream. Not authenticated: anybody who saw its ZID can send it. */
+bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);
 /* GoClear. 0; -EAGAIN: not open; -EPERM: the peer does not allow it. */
 int zrtp_clear(struct zrtp *z, uint64_t now_ns);
 /* Tells an enrolled terminal the SAS of the far side (SASrelay, 7.3). sas_hash: 32 bytes; kind: how

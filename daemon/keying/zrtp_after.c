@@ -28,7 +28,7 @@ static int mac_of(
 
 int zrtp_multi(struct zrtp *z, const struct zrtp *first)
 {
-	if (first->phase != PH_OPEN || z->phase != PH_IDLE)
+	if ((first->phase != PH_OPEN && first->phase != PH_CLEAR) || z->phase != PH_IDLE)
 		return -EAGAIN;
 	memcpy(z->s.sess, first->s.sess, sizeof(z->s.sess));
 	z->multi_hash = first->multi ? first->multi_hash : hash_of(first);
@@ -173,8 +173,9 @@ int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint
 		return on_sasrelay(z, m, len);
 	case ZRTP_M_CLEAR_ACK:
 	case ZRTP_M_RELAY_ACK:
-		if (z->phase == PH_OPEN || z->phase == PH_CLEAR)
-			zrtp_stop(z);
+		if ((z->phase != PH_OPEN && z->phase != PH_CLEAR) || !z->timer.msg)
+			return zrtp_drop(z, ZRTP_DROP_STATE);
+		zrtp_stop(z);
 		return 0;
 	case ZRTP_M_PING:
 		on_ping(z, m);

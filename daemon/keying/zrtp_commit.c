@@ -77,6 +77,10 @@ void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)
 		return;
 	z->initiator = true;
 	zrtp_choose(z);
+	if (z->cfg.only_multi && agreement(z) != ZRTP_MULT) {
+		zrtp_fail(z, ZRTP_FAIL_REFUSED);
+		return;
+	}
 	if (commit_make(z)) {
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 		return;
@@ -186,6 +190,8 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		return refuse(z, code, ZRTP_FAIL_ALGORITHM);
 	if (len != commit_len((enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	if (z->cfg.only_multi && alg[ZRTP_K_AGREEMENT] != ZRTP_MULT)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (z->phase == PH_COMMIT && ours_stays(z, m, (enum zrtp_agreement)alg[ZRTP_K_AGREEMENT])) {
 		if (z->stale) {
 			z->phase = PH_HELLO;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashes, MACs, key derivation and the cipher of ZRTP (zrtp_crypto.h). */
+
+/* A Hello of a stranger costs a hash. An EVP context for it takes longer than the hash itself. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "keying/zrtp_crypto.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 
 #include "base/secmem.h"
 
@@ -26,15 +30,34 @@ uint32_t zrtp_key_len(enum zrtp_cipher c)
 	return c == ZRTP_AES1 ? 16 : c == ZRTP_AES2 ? 24 : 32;
 }
 
-int zrtp_hash(uint8_t *out, enum zrtp_hash h, const struct zrtp_part *part, uint32_t parts)
+static bool hash_384(uint8_t *out, const struct zrtp_part *part, uint32_t parts)
 {
-	EVP_MD_CTX *c = EVP_MD_CTX_new();
-	bool good = c && EVP_DigestInit_ex(c, digest(h), NULL);
+	SHA512_CTX c;
+	bool good = SHA384_Init(&c);
 
 	for (uint32_t i = 0; good && i < parts; i++)
-		good = EVP_DigestUpdate(c, part[i].p, part[i].len);
-	good = good && EVP_DigestFinal_ex(c, out, NULL);
-	EVP_MD_CTX_free(c);
+		good = SHA384_Update(&c, part[i].p, part[i].len);
+	good = good && SHA384_Final(out, &c);
+	secmem_wipe(&c, sizeof(c));
+	return good;
+}
+
+static bool hash_256(uint8_t *out, const struct zrtp_part *part, uint32_t parts)
+{
+	SHA256_CTX c;
+	bool good = SHA256_Init(&c);
+
+	for (uint32_t i = 0; good && i < parts; i++)
+		good = SHA256_Update(&c, part[i].p, part[i].len);
+	good = good && SHA256_Final(out, &c);
+	secmem_wipe(&c, sizeof(c));
+	return good;
+}
+
+int zrtp_hash(uint8_t *out, enum zrtp_hash h, const struct zrtp_part *part, uint32_t parts)
+{
+	bool good = h == ZRTP_S384 ? hash_384(out, part, parts) : hash_256(out, part, parts);
+
 	return good ? 0 : -EIO;
 }
 

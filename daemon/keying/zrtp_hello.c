@@ -130,33 +130,35 @@ int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c)
 
 /* --- The peer's ------------------------------------------------------------------------------- */
 
-static uint32_t count_of(const struct zrtp_msg *m, enum zrtp_kind kind)
+static uint32_t count_of(const uint8_t *m, enum zrtp_kind kind)
 {
 	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
 
-	return be32(m->b + HELLO_FLAGS) >> shift[kind] & 15;
+	return be32(m + HELLO_FLAGS) >> shift[kind] & 15;
 }
 
 static bool is_sound(const uint8_t *m, uint32_t len)
 {
-	struct zrtp_msg head = {.len = (uint16_t)len};
 	uint32_t n = 0;
 
 	if (len > ZRTP_MESSAGE_MAX)
 		return false;
-	memcpy(head.b, m, HELLO_FLAGS + 4);
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
-		if (count_of(&head, (enum zrtp_kind)k) > ZRTP_LIST)
+		if (count_of(m, (enum zrtp_kind)k) > ZRTP_LIST)
 			return false;
-		n += count_of(&head, (enum zrtp_kind)k);
+		n += count_of(m, (enum zrtp_kind)k);
 	}
 	return len == HELLO_FLAGS + 4 + n * 4 + ZRTP_MAC;
 }
 
+/* m is not the Hello that was received before. */
 static bool is_bound(const struct zrtp *z, const uint8_t *m, uint32_t len)
 {
 	uint8_t hash[ZRTP_HASH];
 
+	/* Only one Hello has this hash. */
+	if (z->cfg.bound && z->peer.hello.len)
+		return false;
 	return !z->cfg.bound ||
 		(zrtp_hash(hash, ZRTP_S256, &(struct zrtp_part){m, len}, 1) == 0 &&
 			secmem_equal(hash, z->cfg.bound_hash, sizeof(hash)));
@@ -213,7 +215,7 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		return 0;
 	}
 	if (z->peer.hello.len)
-		z->other_hello = z->peer.hello;
+		keep(&z->other_hello, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
 	if (z->phase == PH_NO_PEER) {
@@ -226,16 +228,36 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 
 /* --- Choice ----------------------------------------------------------------------------------- */
 
-static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
+/* m: a Hello that is_sound(). */
+static bool has(const uint8_t *m, enum zrtp_kind kind, uint8_t alg)
 {
-	const uint8_t *at = z->peer.hello.b + HELLO_FLAGS + 4;
+	const uint8_t *at = m + HELLO_FLAGS + 4;
 
 	for (uint32_t k = 0; k < (uint32_t)kind; k++)
-		at += 4 * count_of(&z->peer.hello, (enum zrtp_kind)k);
-	for (uint32_t i = 0; i < count_of(&z->peer.hello, kind); i++)
+		at += 4 * count_of(m, (enum zrtp_kind)k);
+	for (uint32_t i = 0; i < count_of(m, kind); i++)
 		if (memcmp(at + 4 * i, names[kind][alg], 4) == 0)
 			return true;
 	return false;
+}
+
+static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
+{
+	return has(z->peer.hello.b, kind, alg);
+}
+
+bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len)
+{
+	enum zrtp_message type;
+	const uint8_t *m;
+	uint32_t n;
+
+	return (z->phase == PH_OPEN || z->phase == PH_CLEAR) &&
+		zrtp_parse(&type, &m, &n, p, len) == 0 && type == ZRTP_M_HELLO && is_sound(m, n) &&
+		memcmp(m + HELLO_ZID, z->peer.zid, ZRTP_ZID) == 0 &&
+		memcmp(m + HELLO_H3, z->peer.hello.b + HELLO_H3, ZRTP_IMAGE) != 0 &&
+		has(m, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
+		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT);
 }
 
 /* The agreement can be used now: Mult and Prsh need a retained secret. */

@@ -2,10 +2,9 @@
 /* See zrtp_self.h. RFC 6189 5, 5.2, 8. */
 #include "keying/zrtp_self.h"
 
-#include <openssl/sha.h>
-
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "keying/zrtp_crypto.h"
 
 #define HEADER   12u /* of a packet; the CRC after the message has 4 bytes */
 #define CRC      4u
@@ -59,7 +58,7 @@ int zrtp_self_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_self *self)
 
 bool zrtp_self_is_hello(const uint8_t *p, size_t len, const uint8_t hash[ZRTP_HASH])
 {
-	uint8_t own[SHA256_DIGEST_LENGTH];
+	uint8_t own[ZRTP_HASH];
 	size_t message;
 
 	if (len < HEADER + TYPE + 8 + CRC || be16(p + HEADER) != PREAMBLE)
@@ -67,6 +66,6 @@ bool zrtp_self_is_hello(const uint8_t *p, size_t len, const uint8_t hash[ZRTP_HA
 	message = 4 * (size_t)be16(p + HEADER + 2);
 	if (len != HEADER + message + CRC || memcmp(p + HEADER + TYPE, "Hello   ", 8))
 		return false;
-	SHA256(p + HEADER, message, own);
-	return memcmp(own, hash, sizeof(own)) == 0;
+	return zrtp_hash(own, ZRTP_S256, &(struct zrtp_part){p + HEADER, message}, 1) == 0 &&
+		memcmp(own, hash, sizeof(own)) == 0;
 }

@@ -3,6 +3,9 @@
 #include "keying/zrtp_wire.h"
 
 #include <errno.h>
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
 
 #define COOKIE 0x5a525450u
 #define START  0x505au
@@ -16,7 +19,7 @@ static const struct {
 #undef X
 };
 
-uint32_t zrtp_crc(const uint8_t *p, size_t len)
+uint32_t zrtp_crc_plain(const uint8_t *p, size_t len)
 {
 	static const uint32_t nibble[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
 		0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6,
@@ -29,6 +32,31 @@ uint32_t zrtp_crc(const uint8_t *p, size_t len)
 		crc = crc >> 4 ^ nibble[crc & 15];
 	}
 	return ~crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc_by_cpu(const uint8_t *p, size_t len)
+{
+	uint64_t crc = UINT32_MAX, word;
+
+	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		crc = _mm_crc32_u64(crc, word);
+	}
+	for (; len; p++, len--)
+		crc = _mm_crc32_u8((uint32_t)crc, *p);
+	return ~(uint32_t)crc;
+}
+#endif
+
+/* Strangers send packets with any checksum, so it must cost little. */
+uint32_t zrtp_crc(const uint8_t *p, size_t len)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("sse4.2"))
+		return crc_by_cpu(p, len);
+#endif
+	return zrtp_crc_plain(p, len);
 }
 
 /* The checksum's bytes go in the order of SCTP: the lowest first. */

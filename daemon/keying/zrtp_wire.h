@@ -33,8 +33,9 @@ struct zrtp_msg {
 	uint8_t b[ZRTP_MESSAGE_MAX];
 };
 
-/* CRC-32C (RFC 4960 B). */
+/* CRC-32C (RFC 4960 B). _plain: without instructions of the processor for it. */
 uint32_t zrtp_crc(const uint8_t *p, size_t len);
+uint32_t zrtp_crc_plain(const uint8_t *p, size_t len);
 
 /* What a packet carries. 0; -EBADMSG: length, -EPROTO: cookie, -EILSEQ: checksum, -ENOMSG: not a
  * message of this version, or too short for its type. *msg points into the packet. */

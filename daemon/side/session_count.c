@@ -36,29 +36,29 @@ static void count_dtls(struct session *s)
 	atomic_store_explicit(&s->env->total.retransmitted, c->retransmitted, memory_order_relaxed);
 }
 
-static void count_result(struct session *s, uint64_t now_ns)
+/* Returns whether the exchange has ended. NULL: none. */
+static bool count_result(struct session_counts *n, const struct zrtp *z, uint64_t took_ns)
 {
-	struct session_counts *n = &s->env->total;
-	struct exchange *x = &s->exchange;
-	enum zrtp_state state = x->zrtp ? zrtp_state(x->zrtp) : ZRTP_IDLE;
+	enum zrtp_state state = z ? zrtp_state(z) : ZRTP_IDLE;
 
-	if (x->counted)
-		return;
 	if (state == ZRTP_OPEN) {
 		add(&n->zrtp[ZRTP_FAIL_NONE], 1);
-		hist_add(&n->zrtp_ns, now_ns - x->began_ns);
-		x->counted = true;
+		hist_add(&n->zrtp_ns, took_ns);
 	} else if (state == ZRTP_FAILED) {
-		add(&n->zrtp[zrtp_failure(x->zrtp)], 1);
-		x->counted = true;
+		add(&n->zrtp[zrtp_failure(z)], 1);
 	}
+	return state == ZRTP_OPEN || state == ZRTP_FAILED;
 }
 
 static void count_zrtp(struct session *s, uint64_t now_ns)
 {
 	struct zrtp_counts *c = &s->env->zrtp_counts;
+	struct session_counts *n = &s->env->total;
+	struct exchange *x = &s->exchange;
 
-	count_result(s, now_ns);
+	x->counted = x->counted || count_result(n, x->zrtp, now_ns - x->began_ns);
+	x->again_counted =
+		x->again_counted || count_result(n, x->again, now_ns - x->again_began_ns);
 	for (int i = 0; i < ZRTP_DROP_COUNT; i++)
 		atomic_store_explicit(
 			&s->env->total.zrtp_drop[i], c->drop[i], memory_order_relaxed);

@@ -69,6 +69,11 @@ struct exchange {               /* of ZRTP, for RTP */
 	struct session_said first; /* results of the exchange whose secret it uses */
 	bool kept;                 /* its secrets were put into the cache */
 	uint8_t relayed[32];       /* SAS hash last sent by SASrelay */
+	/* Of a stream that the terminal began in mid-call, with the secret of zrtp; NULL: none. */
+	struct zrtp *again;
+	uint64_t again_ns;       /* no other before that */
+	uint64_t again_began_ns; /* its first packet */
+	bool again_told, again_counted;
 };
 
 struct session {
@@ -145,6 +150,14 @@ void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
+
+/* session_again.c: a stream that the terminal begins in mid-call. _take: whether it took the packet.
+ * _current: the exchange whose keys are in use. */
+void session_again_drop(struct session *s);
+bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns);
+void session_again_tick(struct session *s, uint64_t now_ns);
+bool session_again_event(struct session *s, struct session_event *out);
+const struct zrtp *session_again_current(const struct session *s);
 
 /* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);

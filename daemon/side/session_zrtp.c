@@ -17,6 +17,7 @@
 void session_zrtp_drop(struct session *s)
 {
 	session_party_leave(s);
+	session_again_drop(s);
 	zrtp_destroy(s->exchange.zrtp);
 	s->exchange = (struct exchange){0};
 }
@@ -201,20 +202,25 @@ void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t 
 		return;
 	if (!x->began_ns)
 		x->began_ns = now_ns;
-	(void)zrtp_take(x->zrtp, in->p, in->len, now_ns);
+	if (!session_again_take(s, in, now_ns))
+		(void)zrtp_take(x->zrtp, in->p, in->len, now_ns);
 }
 
 void session_zrtp_tick(struct session *s, uint64_t now_ns)
 {
 	if (s->exchange.zrtp && zrtp_deadline(s->exchange.zrtp) <= now_ns)
 		zrtp_tick(s->exchange.zrtp, now_ns);
+	session_again_tick(s, now_ns);
 }
 
 uint64_t session_zrtp_deadline(const struct session *s)
 {
-	uint64_t at = s->exchange.zrtp ? zrtp_deadline(s->exchange.zrtp) : UINT64_MAX;
+	const struct exchange *x = &s->exchange;
+	uint64_t at = x->zrtp ? zrtp_deadline(x->zrtp) : UINT64_MAX;
+	uint64_t again = x->again ? zrtp_deadline(x->again) : UINT64_MAX;
 
-	return s->exchange.wait_ns && s->exchange.wait_ns < at ? s->exchange.wait_ns : at;
+	at = again < at ? again : at;
+	return x->wait_ns && x->wait_ns < at ? x->wait_ns : at;
 }
 
 bool session_zrtp_next(struct session *s, struct session_out *out)
@@ -225,6 +231,8 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 	/* Without a destination packets wait; retransmission brings them again. */
 	if (x->zrtp && x->dst.family && x->dst.port)
 		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
+	if (n == 0 && x->again && x->dst.family && x->dst.port)
+		n = zrtp_next(x->again, out->packet, sizeof(out->packet));
 	if (n <= 0)
 		return false;
 	out->rtcp = false;
@@ -252,11 +260,12 @@ static bool keys_event(struct session *s, struct session_event *out)
 bool session_zrtp_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
-	enum zrtp_state state = x->zrtp ? zrtp_state(x->zrtp) : ZRTP_IDLE;
+	enum zrtp_state state;
 
 	*out = (struct session_event){.zrtp = true, .association = s->cfg.zrtp.exchange};
-	if (x->zrtp && keys_event(s, out))
+	if (x->zrtp && (keys_event(s, out) || session_again_event(s, out)))
 		return true;
+	state = x->zrtp ? zrtp_state(session_again_current(s)) : ZRTP_IDLE;
 	if (state == x->told)
 		return false;
 	x->told = (uint8_t)state;

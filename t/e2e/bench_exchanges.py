@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Delay of running media while a thousand MIKEY exchanges arrive at once: bench_exchanges.py [--mode dh] [--count 1000] [--rounds 3]
-[--priority]. As root. mikey-config sets no limits, which is the worst case. Rounds with and without exchanges alternate."""
+"""Delay of running media while a thousand exchanges of MIKEY or ZRTP arrive at once: bench_exchanges.py [--mode dh|...|zrtp] [--count 1000]
+[--rounds 3] [--priority]. As root. mikey-config sets no limits, which is the worst case. Rounds with and without exchanges alternate."""
 import argparse
 import base64
 import os
@@ -18,6 +18,8 @@ from bench_measure import Elsewhere, judge, progress, quiet_terminal, setup, srt
 from netns import Net
 
 ADDRESS = "10.200.1.2"
+PORT = 3000  # of the first terminal of ZRTP; quiet_terminal() drops packets to high ports
+TERMINATE = {"ICE": "remove", "transport_protocol": "RTP/AVP", "ZRTP": "terminate"}
 
 
 def offers(world, mode, count):
@@ -44,6 +46,33 @@ class Burst:
         self.took = time.monotonic() - began
 
 
+def plain(port):
+    return f"v=0\r\no=- 1 1 IN IP4 {ADDRESS}\r\ns=-\r\nc=IN IP4 {ADDRESS}\r\nt=0 0\r\nm=audio {port} RTP/AVP 0\r\n"
+
+
+class ZrtpBurst(Burst):
+    """Calls to terminals of ZRTP, which the daemon begins exchanges with when it has the answers. failed: terminals without keys."""
+
+    def __init__(self, daemon, count):
+        super().__init__(daemon, range(count))
+        self.peers = daemon.net.spawn(daemon.net.terminal["caller"], [os.path.join(relay.BUILD, "t", "zrtp_peers"), ADDRESS, str(PORT), str(count or 1), "30"],
+                                      stdout=-1, text=True)
+        assert self.peers.stdout.readline() == "ready\n"
+
+    def run(self):
+        began = time.monotonic()
+        for i in self.made:
+            before = time.monotonic()
+            call = {"call_id": f"burst-{i}", "from_tag": "a"}
+            for more in ({"sdp": plain(6000), **TERMINATE}, {"to_tag": "b", "sdp": plain(PORT + 2 * i), "ICE": "remove"}):
+                reply = self.client.call("answer" if "to_tag" in more else "offer", **call, **more)
+                assert reply["result"] == "ok", reply
+            self.slowest = max(self.slowest, time.monotonic() - before)
+        if self.made:
+            self.failed = len(self.made) - int(self.peers.stdout.readline().split()[0])
+        self.took = time.monotonic() - began
+
+
 def one(args, world, count):
     """Starts a daemon and some seconds of media. The burst begins after one second."""
     with Net(("caller",)) as net:
@@ -52,8 +81,9 @@ def one(args, world, count):
         daemon = relay.Xcipherd(net, "--steering=udp", "--engine=serial", "--log-level=4", "--port-min=2000", "--port-max=65535",
                                 f"--mikey-config={world.path}", *options).wait_ready()
         spec = "".join(c.spec() for c in setup(daemon, args.calls, ("80", "32")))
-        made = offers(world, args.mode, count)  # not before the start, or they are refused
-        burst, elsewhere = Burst(daemon, made), Elsewhere(daemon.pid())
+        made = range(count) if args.mode == "zrtp" else offers(world, args.mode, count)  # not before the start, or they are refused
+        burst = ZrtpBurst(daemon, count) if args.mode == "zrtp" else Burst(daemon, made)
+        elsewhere = Elsewhere(daemon.pid())
         timer = threading.Timer(1, burst.thread.start)
         timer.start()
         r = judge(srtpload(net, spec, 2 * args.calls, 100 * args.calls, args.seconds))

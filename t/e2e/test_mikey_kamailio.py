@@ -5,9 +5,11 @@ import re
 import tempfile
 import threading
 
+import dtls
 import ng
 import sipp
 import test_mikey
+import test_zrtp
 from baresip import wait_for
 from run import cases
 from test_mikey import BOB, PSK, World, bob, calling, flip, initiator
@@ -50,10 +52,10 @@ class Callee:
         elif method != "ACK":
             self.reply(text, source, "")
 
-    def reply(self, request, source, body):
+    def reply(self, request, source, body, status="200 OK", more=()):
         kept = re.findall(r"^(?:Via|From|Call-ID|CSeq|Record-Route):.*$", request, re.M | re.I)
         to = re.search(r"^To:[^\r]*", request, re.M | re.I)[0]
-        head = ["SIP/2.0 200 OK", *(line.strip() for line in kept), to if ";tag=" in to else to + ";tag=b", "Contact: <" + CALLEE + ">",
+        head = [f"SIP/2.0 {status}", *more, *(line.strip() for line in kept), to if ";tag=" in to else to + ";tag=b", "Contact: <" + CALLEE + ">",
                 *(["Content-Type: application/sdp"] if body else []), f"Content-Length: {len(body)}", "", body]
         self.socket.sendto("\r\n".join(head).encode(), source)
 
@@ -114,3 +116,35 @@ def test_a_refused_caller_learns_why(net):
                                        (stranger, lambda m: m, "identity is unknown")):
                 finish(call(net, kam, calling(side, 488, change)), 1)
                 assert text in kam.text() or text in kam.daemon.text(), text
+
+
+class Refuser(Callee):
+    """Refuses every INVITE with this status and these headers."""
+
+    def __init__(self, net, status, headers):
+        self.status, self.headers, self.invite = status, headers, None
+        super().__init__(net, dtls.Plain(net, "callee", "10.200.2.2"))
+
+    def take(self, text, source):
+        if text.startswith("INVITE "):
+            self.invite = text
+            self.reply(text, source, "", self.status, self.headers)
+
+
+@cases(("420 Bad Extension", ["Unsupported: sec-agree"]), ("428 Use Identity Header", []), ("488 Not Acceptable Here", ["Warning: 304 b.example.org \"No MIKEY\""]),
+       ("606 Not Acceptable", ["Warning: 399 b.example.org \"No common key management\""]))
+def test_a_callees_refusal_passes(net, status, headers):
+    """The caller gets status, reason phrase and headers as the callee wrote them, and the callee gets the caller's Require. The daemon forgets the
+    call."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(folder)
+        with gateway(net, "ours", TO_SDES, options=(f"--mikey-config={world.path}",)) as kam:
+            b = Refuser(net, status, headers)
+            a = test_zrtp.Phone(test_mikey.Mikey(net, "caller", "10.200.1.2").use(initiator(world, "dhhmac")))
+            a.call(CALLEE, ["Require: sec-agree"])
+            reply = a.receive("SIP/2.0 [3-6]")
+            assert reply.startswith(f"SIP/2.0 {status}\r\n") and all(h in reply for h in headers), reply
+            assert "Require: sec-agree" in b.invite and "m=audio" in b.invite and "RTP/SAVP" in b.invite, b.invite
+            wait_for("an end without calls", lambda: kam.daemon.client.call("list")["calls"] == [])
+            b.close()
+            a.terminal.close()

@@ -355,6 +355,41 @@ def test_ssrc_change_and_hold(net):
         assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
 
+@cases(("offerer",), ("answerer",))
+def test_another_stream_in_mid_call(net, who):
+    """The terminal begins a stream with another SSRC and an exchange of its own. Its secret is that of the first, and so is the SAS."""
+    with talking(net, *((zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) if who == "offerer" else
+                        (Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}))) as (daemon, call):
+        call.offer().answer()
+        end, tag = (call.a, "a") if who == "offerer" else (call.b, "b")
+        end.begin().secured()
+        call.exchange()
+        sas, first = end.sas(), end.engine.keys["tx"]
+        end.again().secured()
+        assert end.engine.keys["tx"] != first
+        wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
+        call.exchange()
+        assert sas_of(call, tag) == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
+
+
+@cases(("offerer",), ("answerer",))
+def test_a_terminal_that_lost_its_keys(net, who):
+    """It sends a new offer with another a=zrtp-hash, or answers one with it: another exchange by public keys, another SAS, and media go on."""
+    with talking(net, *((zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) if who == "offerer" else
+                        (Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}))) as (daemon, call):
+        call.offer().answer()
+        end, tag = (call.a, "a") if who == "offerer" else (call.b, "b")
+        end.begin().secured()
+        call.exchange()
+        sas = end.sas()
+        end.anew()
+        call.offer(to_tag="b").answer()
+        end.resume().secured()
+        call.exchange()
+        assert sas_of(call, tag) == end.sas() != sas, (sas, end.sas(), sas_of(call, tag))
+        assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
+
+
 def test_branches_have_hellos_of_their_own(net):
     """Each offer with a via-branch announces another Hello; one branch cannot forge messages of another."""
     with talking(net, Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}) as (daemon, call):
@@ -410,14 +445,15 @@ class Phone:
             if re.match(want, message):
                 return message
 
-    def request(self, method, target, remote, number, routes=(), body=""):
+    def request(self, method, target, remote, number, routes=(), body="", more=()):
         here = self.terminal.address
         self.send(f"{method} {target} SIP/2.0", [f"Via: SIP/2.0/UDP {here}:5060;branch=z9hG4bK{os.urandom(6).hex()}", *[f"Route: {r}" for r in routes],
                                                  f"From: <sip:a@{here}>;tag={self.tag}", f"To: {remote}", f"Call-ID: zrtp-{self.tag}", f"CSeq: {number} {method}",
-                                                 "Max-Forwards: 70"], body, "10.200.1.1")
+                                                 "Max-Forwards: 70", *more], body, "10.200.1.1")
 
-    def call(self, target):
-        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp())
+    def call(self, target, more=()):
+        """more: further headers."""
+        self.request("INVITE", target, f"<{target}>", 1, body=self.terminal.sdp(), more=more)
 
     def answered(self):
         reply = self.receive("SIP/2.0 2")

@@ -19,10 +19,11 @@ class Zrtp(dtls.Plain):
         super().__init__(net, place, address)
         self.announces, self.lock = announces, first.lock if first else threading.RLock()
         self.rx = self.tx = None
-        self.engine = bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements, cache=cache,
-                                first=first and first.engine)
+        self.make_engine = lambda: bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, start=False, agreements=agreements, cache=cache,
+                                             first=first and first.engine)
+        self.engine = self.make_engine()
         self.hello = self.engine.hello_hash()
-        self.running, self.ticker = False, None
+        self.running, self.ticker, self.older = False, None, []
 
     def attributes(self):
         return f"a=zrtp-hash:{self.hello}\r\n" if self.announces else ""
@@ -64,6 +65,29 @@ class Zrtp(dtls.Plain):
             self.rx = srtp.Session(self.suite, self.engine.keys["rx"], srtp.INBOUND)
             self.tx = srtp.Session(self.suite, self.engine.keys["tx"], srtp.OUTBOUND)
 
+    def again(self):
+        """Another stream takes the place of this one in mid-call: another SSRC, and an exchange of its own by the secret of the first."""
+        self.ssrc ^= 0x00ff00ff
+        with self.lock:
+            older, self.engine = self.engine, bzrtp.End(lambda p: self.socket.sendto(p, self.to), self.ssrc, first=self.engine)
+            self.older.append(older)
+            self.tx = None
+        return self
+
+    def anew(self):
+        """The terminal lost its state, and announces another exchange in its next SDP."""
+        with self.lock:
+            self.older.append(self.engine)
+            self.engine, self.tx = self.make_engine(), None
+            self.hello = self.engine.hello_hash()
+
+    def resume(self):
+        """Starts the exchange that it announced."""
+        with self.lock:
+            self.engine.expect(self.told[1])
+            self.engine.start()
+        return self
+
     def secured(self):
         wait_for("ZRTP", lambda: self.engine.secure and self.tx)
         return self
@@ -85,7 +109,8 @@ class Zrtp(dtls.Plain):
         super().close()
         if self.ticker:
             self.ticker.join()
-        self.engine.close()
+        for engine in (self.engine, *reversed(self.older)):
+            engine.close()
 
 
 class Lines:

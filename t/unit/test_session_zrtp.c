@@ -285,6 +285,147 @@ static void a_restored_exchange_is_over(void **state)
 	end();
 }
 
+/* --- Another stream in mid-call --------------------------------------------------------------- */
+
+/* A terminal's engine without a session: its packets go through end 1 of the rig. */
+static void begin_stream(struct zrtp **z, const struct zrtp *first, uint8_t number)
+{
+	uint8_t seed[ZRTP_SEED];
+	const struct zrtp_self self = {.seed = seed, .zid = rig.e[1].order.cfg.zrtp.zid};
+	struct zrtp_prefs prefs;
+	struct zrtp_config c;
+
+	memset(seed, number, sizeof(seed));
+	zrtp_self_config(&c, &prefs, &self);
+	assert_int_equal(zrtp_create(z, &c), 0);
+	if (first)
+		assert_int_equal(zrtp_multi(*z, first), 0);
+	zrtp_start(*z, rig.now_ns);
+}
+
+/* Packets and time between session 0 and this engine. */
+static void run_with(struct zrtp *z, uint64_t ms)
+{
+	uint64_t until = rig.now_ns + ms * MS_NS;
+	struct end *e = &rig.e[0];
+
+	for (; rig.now_ns < until; rig.now_ns += 10 * MS_NS) {
+		struct session_out o;
+		int n;
+
+		for (int turn = 0; turn < 20; turn++) {
+			while ((n = zrtp_next(z, o.packet, sizeof(o.packet))) > 0) {
+				o.rtcp = false;
+				o.len = (uint16_t)n;
+				deliver(0, &o, &rig.e[1].at);
+			}
+			while (session_next(e->s, &o))
+				(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
+			while (e->n < GOT_MAX && session_event(e->s, &e->got[e->n]))
+				e->n++;
+		}
+		session_tick(e->s, rig.now_ns);
+		zrtp_tick(z, rig.now_ns);
+	}
+}
+
+/* Session 0 and an engine of the test's own agree, as with a terminal. */
+static struct zrtp *talk(void)
+{
+	struct zrtp *z;
+
+	start();
+	memset(rig.e[0].order.cfg.zrtp.zid, 0x31, ZRTP_ZID);
+	memset(rig.e[1].order.cfg.zrtp.zid, 0x32, ZRTP_ZID);
+	rig.e[0].order.cfg.zrtp.bound = false;
+	set(0);
+	begin_stream(&z, NULL, 0x41);
+	run_with(z, 1000);
+	assert_int_equal(zrtp_state(z), ZRTP_OPEN);
+	assert_int_equal(rig.e[0].n, 1);
+	return z;
+}
+
+static void fits(const struct session_event *e, const struct zrtp *z)
+{
+	struct srtp_master rx, tx;
+
+	assert_int_equal(e->kind, SESSION_KEYS);
+	assert_int_equal(zrtp_keys(z, &rx, &tx), 0);
+	assert_memory_equal(e->rx.key, tx.key, sizeof(tx.key));
+	assert_memory_equal(e->tx.key, rx.key, sizeof(rx.key));
+}
+
+static void a_stream_in_mid_call_has_keys_of_the_same_secret(void **state)
+{
+	struct zrtp *first = talk(), *z[3];
+
+	(void)state;
+	for (uint8_t i = 0; i < 3; i++) {
+		begin_stream(&z[i], first, 0x51 + i);
+		run_with(z[i], 2000);
+		assert_int_equal(rig.e[0].n, 2u + i);
+		fits(&rig.e[0].got[1 + i], z[i]);
+		assert_memory_not_equal(rig.e[0].got[1 + i].rx.key, rig.e[0].got[i].rx.key, 16);
+		assert_string_equal(rig.e[0].got[1 + i].said.sas, zrtp_sas(first));
+		assert_int_equal(rig.e[0].got[1 + i].association, 1);
+		assert_true(zrtp_is_multi(z[i]));
+	}
+	assert_int_equal(rig.e[0].env.total.zrtp[ZRTP_FAIL_NONE], 4);
+	for (int i = 0; i < 3; i++)
+		zrtp_destroy(z[i]);
+	zrtp_destroy(first);
+	end();
+}
+
+/* Its ZID is known to anybody on the path. */
+static void nobody_else_can_begin_a_stream_in_mid_call(void **state)
+{
+	struct zrtp *first = talk(), *stranger, *z;
+
+	(void)state;
+	begin_stream(&stranger, NULL, 0x61);
+	run_with(stranger, 20000);
+	assert_int_not_equal(zrtp_state(stranger), ZRTP_OPEN);
+	assert_int_equal(rig.e[0].n, 1);
+	/* A terminal comes after that. */
+	begin_stream(&z, first, 0x62);
+	run_with(z, 2000);
+	assert_int_equal(rig.e[0].n, 2);
+	fits(&rig.e[0].got[1], z);
+	zrtp_destroy(z);
+	zrtp_destroy(stranger);
+	zrtp_destroy(first);
+	end();
+}
+
+static void a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second(void **state)
+{
+	struct zrtp *first = talk();
+	uint64_t until = rig.now_ns + 3000 * MS_NS;
+	uint32_t sent = 0;
+
+	(void)state;
+	for (uint8_t i = 0; rig.now_ns < until; rig.now_ns += MS_NS, i++) {
+		struct zrtp *z;
+		struct session_out o;
+
+		begin_stream(&z, NULL, i);
+		o = (struct session_out){.len = 0};
+		o.len = (uint16_t)zrtp_next(z, o.packet, sizeof(o.packet));
+		deliver(0, &o, &rig.e[1].at);
+		session_tick(rig.e[0].s, rig.now_ns);
+		while (session_next(rig.e[0].s, &o))
+			sent += memcmp(o.packet + 16, "HelloACK", 8) != 0;
+		zrtp_destroy(z);
+	}
+	/* Our own Hellos alone */
+	assert_true(sent < 60);
+	assert_int_equal(rig.e[0].env.zrtp_counts.pairs, 1);
+	zrtp_destroy(first);
+	end();
+}
+
 /* Nothing is sent before signalling says where to. */
 static void without_an_address_nothing_leaves(void **state)
 {
@@ -315,6 +456,9 @@ int main(void)
 		cmocka_unit_test(another_hello_than_announced_begins_nothing),
 		cmocka_unit_test(a_terminal_without_zrtp_is_reported),
 		cmocka_unit_test(a_restored_exchange_is_over),
+		cmocka_unit_test(a_stream_in_mid_call_has_keys_of_the_same_secret),
+		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
+		cmocka_unit_test(a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second),
 		cmocka_unit_test(without_an_address_nothing_leaves),
 	};
 

@@ -20,6 +20,12 @@ static void checksum_and_hash_are_those_of_the_rfc(void **state)
 
 	(void)state;
 	assert_int_equal(zrtp_crc((const uint8_t *)"123456789", 9), 0xe3069283);
+	assert_int_equal(zrtp_crc_plain((const uint8_t *)"123456789", 9), 0xe3069283);
+	for (size_t n = 0; n <= sizeof(c); n++) {
+		const uint8_t *p = (const uint8_t *)&c;
+
+		assert_int_equal(zrtp_crc(p, n), zrtp_crc_plain(p, n));
+	}
 	/* The Hello follows from the seed. */
 	assert_int_equal(zrtp_hello_hash(a, &c), 0);
 	c.ssrc = 8;
@@ -405,6 +411,37 @@ static void a_further_stream_without_the_secret_falls_back(void **state)
 	zrtp_rig_end(&more);
 }
 
+/* Fields of a PingACK (5.16): version, our endpoint hash, the sender's, and its SSRC. */
+static void a_ping_is_answered(void **state)
+{
+	uint8_t p[ZRTP_PACKET_MAX], ours[8];
+	struct zrtp_msg ping;
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	for (int turn = 0; turn < 2; turn++) {
+		while (zrtp_next(r.z[US], p, sizeof(p)) > 0)
+			continue;
+		zrtp_msg_begin(&ping, ZRTP_M_PING);
+		zrtp_msg_add(&ping, "1.10ENDPOINT", 12);
+		zrtp_msg_end(&ping, 0);
+		assert_int_equal(
+			zrtp_take(r.z[US], p, zrtp_wrap(p, &ping, 7, 0xabcd0123), r.now_ns), 0);
+		assert_int_equal(zrtp_next(r.z[US], p, sizeof(p)), ZRTP_HEADER + 36 + ZRTP_CRC);
+		assert_memory_equal(p + ZRTP_HEADER + 4, "PingACK 1.10", 12);
+		assert_memory_equal(p + ZRTP_HEADER + 24, "ENDPOINT", 8);
+		assert_int_equal(be32(p + ZRTP_HEADER + 32), 0xabcd0123);
+		if (turn)
+			assert_memory_equal(p + ZRTP_HEADER + 16, ours, sizeof(ours));
+		memcpy(ours, p + ZRTP_HEADER + 16, sizeof(ours));
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+	}
+	zrtp_rig_end(&r);
+}
+
 static void goclear_is_refused_unless_it_is_allowed(void **state)
 {
 	struct zrtp_rig r;
@@ -468,6 +505,7 @@ int main(void)
 		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
 		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),
+		cmocka_unit_test(a_ping_is_answered),
 		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
 	};

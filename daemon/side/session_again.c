@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A stream that the terminal begins in mid-call, as for another SSRC, with an exchange of its own
+ * (RFC 6189 4.4.3). Only Multistream mode is used: it needs the secret of the leg's exchange, so
+ * nobody else can replace the keys of a call whose SAS was compared. The keys in use stay until the
+ * exchange has some. A terminal without that secret sends a new offer. */
+#include "side/session_int.h"
+
+#include "base/secmem.h"
+#include "keying/zrtp_self.h"
+
+/* Least time between two exchanges, because anybody can send a Hello. */
+#define PAUSE_NS 1000000000ull
+
+void session_again_drop(struct session *s)
+{
+	struct exchange *x = &s->exchange;
+
+	zrtp_destroy(x->again);
+	x->again = NULL;
+	x->again_told = x->again_counted = false;
+}
+
+static int make(struct session *s)
+{
+	struct exchange *x = &s->exchange;
+	uint8_t seed[ZRTP_SEED];
+	const struct zrtp_self self = {.seed = seed, .zid = s->cfg.zrtp.zid};
+	struct zrtp_prefs prefs;
+	struct zrtp_config c;
+	int err = secmem_random(seed, sizeof(seed));
+
+	if (err)
+		return err;
+	zrtp_self_config(&c, &prefs, &self);
+	c.counts = &s->env->zrtp_counts;
+	c.may_clear = s->cfg.zrtp.goclear;
+	c.only_multi = true;
+	err = zrtp_create(&x->again, &c);
+	if (!err)
+		err = zrtp_multi(x->again, x->zrtp);
+	secmem_wipe(seed, sizeof(seed));
+	secmem_wipe(&c, sizeof(c));
+	if (err)
+		session_again_drop(s);
+	return err;
+}
+
+/* The packet is the first of another stream, after those that were completed. */
+static bool begins(const struct session *s, const struct session_in *in)
+{
+	const struct exchange *x = &s->exchange;
+
+	return zrtp_begins_another(x->zrtp, in->p, in->len) &&
+		(!x->again || zrtp_begins_another(x->again, in->p, in->len));
+}
+
+bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (now_ns >= x->again_ns && begins(s, in)) {
+		x->again_ns = now_ns + PAUSE_NS;
+		session_again_drop(s);
+		if (make(s))
+			return false;
+		x->again_began_ns = now_ns;
+		zrtp_start(x->again, now_ns);
+	}
+	return x->again && zrtp_take(x->again, in->p, in->len, now_ns) == 0;
+}
+
+/* Forgets one that failed: the keys in use stay. */
+void session_again_tick(struct session *s, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+	enum zrtp_state state = x->again ? zrtp_state(x->again) : ZRTP_IDLE;
+
+	if (state == ZRTP_NO_PEER || (state == ZRTP_FAILED && x->again_counted))
+		session_again_drop(s);
+	else if (x->again && zrtp_deadline(x->again) <= now_ns)
+		zrtp_tick(x->again, now_ns);
+}
+
+const struct zrtp *session_again_current(const struct session *s)
+{
+	return s->exchange.again_told ? s->exchange.again : s->exchange.zrtp;
+}
+
+bool session_again_event(struct session *s, struct session_event *out)
+{
+	struct exchange *x = &s->exchange;
+
+	if (!x->again || x->again_told || zrtp_keys(x->again, &out->rx, &out->tx))
+		return false;
+	x->again_told = true;
+	out->kind = SESSION_KEYS;
+	out->said = session_zrtp_said(s);
+	return true;
+}
