@@ -203,7 +203,10 @@ bool dtls_tls_prepare(SSL_CTX *ctx)
 	SSL_CTX_set_info_callback(ctx, info);
 	SSL_CTX_set_cookie_generate_cb(ctx, cookie_make);
 	SSL_CTX_set_cookie_verify_cb(ctx, cookie_check);
+	/* dtls_filter() knows the records of DTLS 1.2 only. A library that has 1.3 must not agree
+	 * on it. */
 	return SSL_CTX_set_min_proto_version(ctx, DTLS1_2_VERSION) == 1 &&
+		SSL_CTX_set_max_proto_version(ctx, DTLS1_2_VERSION) == 1 &&
 		SSL_CTX_set_cipher_list(ctx, CIPHERS) == 1 &&
 		SSL_CTX_set1_groups_list(ctx, GROUPS) == 1;
 }

@@ -22,11 +22,11 @@ static uint32_t bit_of(const struct media *m, uint32_t port, uint32_t line)
 static const struct bundle_ssrc *known(
 	const struct media *m, uint32_t port, uint32_t ssrc, bool sent)
 {
-	const struct bundle_ssrc *of = m->bundle[port].of[sent];
+	const struct media_bundle *b = media_bundle_at(m, port);
 
-	for (uint32_t i = 0; i < MEDIA_BUNDLE_SSRCS; i++)
-		if (of[i].stream && of[i].ssrc == ssrc)
-			return &of[i];
+	for (uint32_t i = 0; b && i < MEDIA_BUNDLE_SSRCS; i++)
+		if (b->of[sent][i].stream && b->of[sent][i].ssrc == ssrc)
+			return &b->of[sent][i];
 	return NULL;
 }
 
@@ -38,12 +38,13 @@ static uint32_t line_of(const struct media *m, uint32_t port, uint32_t ssrc, boo
 	return s && bit_of(m, port, s->stream - 1) ? s->stream - 1 : MEDIA_NONE;
 }
 
+/* NULL: the port has no bundle. */
 static struct bundle_ssrc *make(struct media *m, uint32_t port, uint32_t ssrc, bool sent)
 {
-	struct media_bundle *b = &m->bundle[port];
+	struct media_bundle *b = media_bundle_at(m, port);
 	struct bundle_ssrc *s = (struct bundle_ssrc *)known(m, port, ssrc, sent);
 
-	if (s)
+	if (s || !b)
 		return s;
 	s = &b->of[sent][b->turn[sent]++ % MEDIA_BUNDLE_SSRCS];
 	*s = (struct bundle_ssrc){.ssrc = ssrc};
@@ -55,7 +56,7 @@ void media_bundle_learn(
 {
 	struct bundle_ssrc *s = make(m, port, ssrc, false);
 
-	if (s->stream && index <= s->index)
+	if (!s || (s->stream && index <= s->index))
 		return;
 	s->stream = line + 1;
 	s->index = index;
@@ -63,12 +64,34 @@ void media_bundle_learn(
 
 void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc)
 {
-	make(m, port, ssrc, true)->stream = line + 1;
+	struct bundle_ssrc *s = make(m, port, ssrc, true);
+
+	if (s)
+		s->stream = line + 1;
 }
 
-void media_bundle_reset(struct media *m, uint32_t port)
+void media_bundle_begin(struct media *m, uint32_t port)
 {
-	memset(&m->bundle[port], 0, sizeof(m->bundle[port]));
+	struct media_bundle *b;
+	uint32_t at;
+
+	media_bundle_end(m, port);
+	at = m->bundle_free ? m->bundle_free - 1 : m->bundle_used++;
+	b = &m->bundle[at];
+	m->bundle_free = b->free;
+	*b = (struct media_bundle){.free = 0};
+	m->bundle_at[port] = at + 1;
+}
+
+void media_bundle_end(struct media *m, uint32_t port)
+{
+	struct media_bundle *b = media_bundle_at(m, port);
+
+	if (!b)
+		return;
+	b->free = m->bundle_free;
+	m->bundle_free = m->bundle_at[port];
+	m->bundle_at[port] = 0;
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */

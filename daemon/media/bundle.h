@@ -21,6 +21,7 @@ struct media_bundle { /* written by complete.c only, and by commands */
 		uint32_t ssrc;
 	} of[2][MEDIA_BUNDLE_SSRCS]; /* [sent] */
 	uint32_t turn[2];            /* whose place is taken next */
+	uint32_t free;               /* next unused place + 1; 0: none */
 };
 
 /* The next stream of the list, or MEDIA_NONE. */
@@ -59,8 +60,16 @@ bool media_bundle_wants_mid(
 int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len);
 #define MEDIA_MID_GROWTH RTP_EXT_GROWTH(RTP_MID_MAX)
 
-/* Forgets all SSRCs. */
-void media_bundle_reset(struct media *m, uint32_t port);
+/* The port has a bundle, without SSRCs at first; it has none any more. Both by commands. */
+void media_bundle_begin(struct media *m, uint32_t port);
+void media_bundle_end(struct media *m, uint32_t port);
+/* What is known of the port's bundle; NULL: it has none. */
+static inline struct media_bundle *media_bundle_at(const struct media *m, uint32_t port)
+{
+	uint32_t at = m->bundle_at[port];
+
+	return at ? &m->bundle[at - 1] : NULL;
+}
 /* RTCP of a bundle that was received: whether it goes to this note's m-line. */
 bool media_bundle_is_for(
 	struct media *m, const struct arena *a, struct note *n, const struct xc_job *j);

@@ -125,6 +125,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->attacks = media_attacks_alloc();
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
 	m->bundle = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle));
+	m->bundle_at = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle_at));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->ahead = bigmem_alloc(1, sizeof(*m->ahead));
 	m->tags = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags));
@@ -134,7 +135,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
 		!m->key || !m->epochs || !m->again || !m->attacks || !m->watch || !m->bundle ||
-		!m->ahead || !m->tags || !m->tags_windows || !m->ours) {
+		!m->bundle_at || !m->ahead || !m->tags || !m->tags_windows || !m->ours) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -165,6 +166,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->again, AGAIN_HASHES, sizeof(*m->again));
 	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));
 	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
+	bigmem_free(m->bundle_at, m->cfg.max_stream, sizeof(*m->bundle_at));
 	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
 	bigmem_free(m->tags, m->cfg.max_ctx, sizeof(*m->tags));
 	bigmem_free(m->tags_windows, m->cfg.max_ctx, sizeof(*m->tags_windows));

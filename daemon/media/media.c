@@ -250,7 +250,9 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	m->bundlers += cfg->bundle != 0;
 	m->bundlers -= s->set && s->cfg.bundle;
 	if (cfg->bundle && !(s->set && s->cfg.bundle))
-		media_bundle_reset(m, cmd->id);
+		media_bundle_begin(m, cmd->id);
+	else if (!cfg->bundle)
+		media_bundle_end(m, cmd->id);
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
@@ -331,6 +333,7 @@ static int stream_del(struct media *m, uint32_t id)
 	media_attack_end(m, id);
 	m->doublers -= m->stream[id].set && doubles(&m->stream[id].cfg);
 	m->bundlers -= m->stream[id].set && m->stream[id].cfg.bundle;
+	media_bundle_end(m, id);
 	if (m->stream[id].set)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));

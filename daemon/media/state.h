@@ -300,7 +300,11 @@ struct media {
 	/* number of streams that are listeners or need silence: a packet may make several jobs */
 	uint32_t doublers;
 	uint32_t bundlers; /* number of streams with bundle: a packet may make several jobs */
-	struct media_bundle *bundle;       /* [max_stream]: touched only where one has bundle */
+	/* [max_stream], from the start: few ports have bundles, so they lie together. bundle_at:
+	 * place + 1 by stream, 0 = none. */
+	struct media_bundle *bundle;
+	uint32_t *bundle_at;
+	uint32_t bundle_used, bundle_free; /* places used so far; an unused one of them + 1 */
 	struct media_ahead *ahead;         /* packets that wait for keys */
 	struct media_tags *tags;           /* [max_ctx]: touched only where one has tags */
 	struct tags_windows *tags_windows; /* [max_ctx]: touched only where one has tags */

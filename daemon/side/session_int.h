@@ -150,6 +150,7 @@ void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
+struct session_said session_zrtp_said(const struct session *s);
 
 /* session_again.c: a stream that the terminal begins in mid-call. _take: whether it took the packet.
  * _current: the exchange whose keys are in use. */

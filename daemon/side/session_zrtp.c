@@ -76,7 +76,7 @@ static void aim(struct session *s)
 	x->dst = x->proven.family ? x->proven : s->cfg.remote[0];
 }
 
-static struct session_said said_now(const struct session *s)
+struct session_said session_zrtp_said(const struct session *s)
 {
 	const struct zrtp *z = s->exchange.zrtp;
 	const uint8_t *hash = zrtp_sas_hash(z), *zid = zrtp_peer_zid(z);
@@ -109,7 +109,7 @@ static void start(struct session *s, uint64_t now_ns)
 	}
 	x->wait_ns = 0;
 	if (first && zrtp_multi(x->zrtp, first->exchange.zrtp) == 0)
-		x->first = said_now(first);
+		x->first = session_zrtp_said(first);
 	zrtp_start(x->zrtp, now_ns);
 }
 
@@ -253,7 +253,7 @@ static bool keys_event(struct session *s, struct session_event *out)
 		return false;
 	x->keys_told = true;
 	out->kind = SESSION_KEYS;
-	out->said = said_now(s);
+	out->said = session_zrtp_said(s);
 	return true;
 }
 

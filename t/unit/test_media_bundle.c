@@ -175,7 +175,7 @@ static void plain_rtp_teaches_nothing(void **state)
 static void a_thousand_ssrcs_are_bounded(void **state)
 {
 	struct rig *r = bundle(K80);
-	const struct media_bundle *b = &r->m->bundle[A];
+	const struct media_bundle *b = media_bundle_at(r->m, A);
 	uint32_t used = 0;
 
 	(void)state;
@@ -189,6 +189,29 @@ static void a_thousand_ssrcs_are_bounded(void **state)
 	/* The windows of a key have their own limit. Whoever was heard stays heard. */
 	assert_int_equal(goes(r, 5000, 1, VIDEO_TYPE, NULL), 0);
 	assert_int_equal(goes(r, 1, 2, VIDEO_TYPE, NULL), PORT_C);
+	rig_free(r);
+}
+
+/* Each place has 1 KiB, and is used again when its bundle ends. */
+static void places_of_bundles_lie_together(void **state)
+{
+	struct rig *r = bundle(K80);
+	uint32_t used = r->m->bundle_used, last = r->m->cfg.max_stream - 1;
+
+	(void)state;
+	assert_int_equal(goes(r, 7, 1, VIDEO_TYPE, NULL), PORT_C);
+	for (int i = 0; i < 100; i++) {
+		media_bundle_end(r->m, A);
+		assert_null(media_bundle_at(r->m, A));
+		media_bundle_learn(r->m, A, A, 8, 1); /* without a bundle nothing is learned */
+		media_bundle_begin(r->m, A);
+		assert_int_equal(media_bundle_at(r->m, A)->of[false][0].stream, 0);
+	}
+	assert_int_equal(r->m->bundle_used, used);
+	media_bundle_begin(r->m, last);
+	assert_ptr_not_equal(media_bundle_at(r->m, A), media_bundle_at(r->m, last));
+	assert_int_equal(r->m->bundle_used, used + 1);
+	media_bundle_end(r->m, last);
 	rig_free(r);
 }
 
@@ -542,6 +565,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_changes_is_followed_in_order),
 		cmocka_unit_test(forgeries_teach_nothing),
 		cmocka_unit_test(plain_rtp_teaches_nothing),
+		cmocka_unit_test(places_of_bundles_lie_together),
 		cmocka_unit_test(a_thousand_ssrcs_are_bounded),
 		cmocka_unit_test(answers_leave_by_the_port_of_all),
 		cmocka_unit_test(the_terminal_moves_with_all_its_m_lines),
