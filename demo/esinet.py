@@ -321,7 +321,7 @@ class Taker:
         self.listener = ng.socket_in(net.terminal[name], kind=socket.SOCK_STREAM)
         self.listener.bind((self.address, 5061))
         self.listener.listen(16)
-        self.received = []
+        self.received, self.others = [], []  # others: requests in or without a dialog
         threading.Thread(target=self.accept, daemon=True).start()
 
     def uri(self):
@@ -366,6 +366,7 @@ class Taker:
             stream.send("SIP/2.0 487 Request Terminated", self.waiting[2])
         else:
             self.byes += method == "BYE"
+            self.others.append(m)
             stream.send("SIP/2.0 200 OK", head)
 
     def pick_up(self):
