@@ -195,7 +195,7 @@ class Caller:
     """A phone with a location, behind the VSP. Speaks RTP in clear."""
 
     def __init__(self, net, ca):
-        self.net, self.ca, self.number, self.sip = net, ca, 0, "tls"
+        self.net, self.ca, self.number, self.sip, self.terminal = net, ca, 0, "tls", dtls.Plain
         self.context = ssl.create_default_context(cafile=ca)
 
     def connect(self):
@@ -218,7 +218,7 @@ class Dialog:
     def __init__(self, caller, lat, lon, service, location, route, stream, more):
         caller.number += 1
         self.caller = caller
-        self.media = dtls.Plain(caller.net, "caller", HOST["caller"])
+        self.media = caller.terminal(caller.net, "caller", HOST["caller"])
         self.start = time.monotonic()
         self.stream, handshake = (stream, 0.0) if stream else caller.connect()
         self.kept = bool(stream)
@@ -284,6 +284,14 @@ class Dialog:
             pass
         self.close()
 
+    def ended_by_network(self):
+        """Waits for the BYE, and answers it."""
+        while not (m := self.stream.receive()).first.startswith("BYE "):
+            pass
+        self.stream.send("SIP/2.0 200 OK", [(n, v) for n, v in m.headers if n in ("via", "from", "to", "call-id", "cseq")])
+        self.close()
+        return m
+
     def reconnect(self):
         self.stream.socket.close()
         self.stream, _ = self.caller.connect()
@@ -313,7 +321,7 @@ class Taker:
         self.listener = ng.socket_in(net.terminal[name], kind=socket.SOCK_STREAM)
         self.listener.bind((self.address, 5061))
         self.listener.listen(16)
-        self.received = []
+        self.received, self.others = [], []  # others: requests in or without a dialog
         threading.Thread(target=self.accept, daemon=True).start()
 
     def uri(self):
@@ -358,6 +366,7 @@ class Taker:
             stream.send("SIP/2.0 487 Request Terminated", self.waiting[2])
         else:
             self.byes += method == "BYE"
+            self.others.append(m)
             stream.send("SIP/2.0 200 OK", head)
 
     def pick_up(self):
@@ -377,12 +386,21 @@ class Taker:
             m.close()
 
 
+class TestMedia(relay.Xcipherd):
+    """The PSAP's xcipherd, which answers test calls."""
+    ng_port = 22223
+
+    def __init__(self, net):
+        super().__init__(net, "--engine=serial", "--delete-delay=0", f"--listen-ng=127.0.0.1:{self.ng_port}", "--media-allow=10.200.2.1", addresses=(PSAP,))
+
+
 class Network:
     """Everything but the calls. lost: "async" (module xcipher_lost) or "stock"."""
 
     def __init__(self, net, folder, lost, boundaries=500, scheme="https", **more):
         """more: places, of esinet_places (default: together); sip: transport between the servers; vsp, esrp, psap, all: further values of their
-        configurations; ready: called with the namespaces and Certificates before the servers start; before: of Proxy, by name."""
+        configurations; ready: called with the namespaces and Certificates before the servers start; before: of Proxy, by name; tests: an xcipherd
+        of the PSAP answers test calls; border: further options of the border's xcipherd."""
         self.net, self.lost_client, self.folder = net, lost, folder
         self.places = more.get("places", esinet_places.together)(net)
         net.forward()
@@ -394,11 +412,14 @@ class Network:
             more["ready"](self)
         stock = lost == "stock"
         self.lost = LostServer(net, folder, self.certificates["lost"], self.ca, not stock, boundaries, self.places["lost"], sip)
-        self.border = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=("outside/10.200.1.1", "esinet/10.200.2.1")).wait_ready()
+        self.tests = TestMedia(net).wait_ready() if more.get("tests") else None
+        # A test call goes from one xcipherd to the other, which is on this host.
+        options = [*([f"--media-allow={PSAP}"] if self.tests else []), *more.get("border", [])]
+        self.border = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", *options, addresses=("outside/10.200.1.1", "esinet/10.200.2.1")).wait_ready()
         url = {"https": f"https://{LOST}:8443/lost", "http": f"http://{LOST}:8080/lost"}[scheme]
         client = {"XC_LOST_STOCK": 1, "XC_LOST_CON": f"lostsrv=>{url}"} if stock else {"XC_LOST": url}
         plain = {"XC_TCP": PORT["tcp"], "XC_TCP_FROM": "^10[.]201[.]0[.]"} if sip == "tcp" else {}
-        values = {"psap": plain, "esrp": {**plain, **client, "XC_PSAP": uri("default", PSAP, sip), "XC_KEEP": uri("keepalive", PSAP, sip)},
+        values = {"psap": {**plain, **({"XC_TEST_NODES": f"udp:127.0.0.1:{TestMedia.ng_port}"} if self.tests else {})}, "esrp": {**plain, **client, "XC_PSAP": uri("default", PSAP, sip), "XC_KEEP": uri("keepalive", PSAP, sip)},
                   "vsp": {**plain, **client, "XC_ESRP_KNOWN": "^sips?:([^@]*@)?10[.]201[.]0[.]2([:;]|$)", "XC_ESRP": uri("sos", ESRP, sip),
                           "XC_KEEP": uri("keepalive", ESRP, sip)}}
         servers = {}
@@ -431,3 +452,5 @@ class Network:
             p.stop()
         self.lost.stop()
         self.border.stop()
+        if self.tests:
+            self.tests.stop()

@@ -263,14 +263,14 @@ static enum step send_on(struct slot *s)
 }
 
 /* tm keeps one suspension per transaction, and while a reply is suspended it drops all others of
- * the transaction. */
+ * the transaction. It cannot suspend a 200 that the callee repeats because the ACK is late. */
 bool async_possible(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
 	bool has = t && t != T_UNDEFINED;
 
 	if (msg->first_line.type == SIP_REPLY)
-		return has && !(t->flags & T_ASYNC_SUSPENDED) &&
+		return has && !(t->flags & T_ASYNC_SUSPENDED) && t->uas.status < 200 &&
 			get_route_type() == TM_ONREPLY_ROUTE;
 	if (msg->REQ_METHOD & (METHOD_ACK | METHOD_CANCEL))
 		return false; /* without a transaction of their own */
@@ -399,7 +399,7 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 	 * for the CANCEL may have arrived before the offer. */
 	if (!s->detached && !current.ran)
 		call_recall(&s->c);
-	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&
+	if (!s->detached && !current.ran && op_begins(s->c.job.op) && reply &&
 		reply->result == WIRE_OK && !s->c.to_tag.len)
 		call_undo(&s->c);
 	current.s = NULL;

@@ -19,10 +19,19 @@
 
 struct last last;
 
+/* A body may have keys. */
+static void drop(struct kept *k)
+{
+	if (!k->s)
+		return;
+	wire_wipe(k->s, k->len);
+	pkg_free(k->s);
+}
+
 static void last_reset(void)
 {
-	if (last.json)
-		pkg_free(last.json);
+	drop(&last.json);
+	drop(&last.sdp);
 	memset(&last, 0, sizeof(last));
 }
 
@@ -40,7 +49,7 @@ static int code_of(enum verdict v, enum op op)
 	case V_POLICY:
 		return 488;
 	case V_REFUSED:
-		return op == OP_OFFER || op == OP_ANSWER ? 488 : 500;
+		return op_has_sdp(op) ? 488 : 500;
 	default:
 		return 500;
 	}
@@ -268,13 +277,13 @@ static void note_suites(struct context *c, const struct wire_reply *reply)
 	strcpy(last.suite_to, offer ? out : c->in_suites);
 }
 
-static void keep_json(struct text json)
+/* NULL if there is none, or no memory. */
+static void keep(struct kept *to, struct text t)
 {
-	last.json = json.len ? pkg_malloc(json.len) : NULL;
-	if (!last.json)
-		return;
-	memcpy(last.json, json.s, json.len);
-	last.json_len = json.len;
+	to->s = t.len ? pkg_malloc(t.len) : NULL;
+	to->len = to->s ? t.len : 0;
+	if (to->s)
+		memcpy(to->s, t.s, t.len);
 }
 
 static enum verdict apply(struct sip_msg *msg, struct context *c, const struct wire_reply *reply)
@@ -282,19 +291,21 @@ static enum verdict apply(struct sip_msg *msg, struct context *c, const struct w
 	enum op op = c->job.op;
 
 	note_suites(c, reply);
-	keep_json(reply->json);
-	if (op == OP_OFFER || op == OP_ANSWER) {
+	keep(&last.json, reply->json);
+	if (op_has_sdp(op)) {
 		if (!reply->sdp.len)
 			return end(op, V_REFUSED, "no SDP in the daemon's reply");
 		if (!policy_out(c, reply)) {
-			if (op == OP_OFFER && !c->to_tag.len)
+			if (op_begins(op) && !c->to_tag.len)
 				call_undo(c);
 			return end(op, V_POLICY, TOO_LOW);
 		}
-		if (sip_replace_body(msg, reply->sdp))
+		if (op != OP_PUBLISH && sip_replace_body(msg, reply->sdp))
 			return end(op, V_INTERNAL, "the body could not be replaced");
+		if (op == OP_PUBLISH)
+			keep(&last.sdp, reply->sdp);
 	}
-	if (op == OP_OFFER)
+	if (op_begins(op))
 		nodes_placed(c->call_id, job_target(&c->job)->id);
 	return end(op, V_OK, NULL);
 }
@@ -329,7 +340,7 @@ void call_undo(const struct context *c)
 
 void call_recall(const struct context *c)
 {
-	for (int i = 0; c->job.op == OP_OFFER && !c->to_tag.len && i < c->job.targets; i++)
+	for (int i = 0; op_begins(c->job.op) && !c->to_tag.len && i < c->job.targets; i++)
 		if (c->job.silent >> i & 1)
 			send_delete(c, &c->job.target[i]);
 }
@@ -427,8 +438,7 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	if (w->retry && !retry_in_rtp(&c, flags, &w->flags_len))
 		return end(op, V_POLICY, "no fall-back to RTP for this call");
 	wire_sdp_suites(c.in_suites, sizeof(c.in_suites), r.sdp);
-	if ((op == OP_OFFER || op == OP_ANSWER) &&
-		!policy_in(&c, &r, (struct text){flags, w->flags_len}))
+	if (op_has_sdp(op) && !policy_in(&c, &r, (struct text){flags, w->flags_len}))
 		return end(op, V_POLICY, TOO_LOW);
 	if (op == OP_OFFER || op == OP_ANSWER)
 		widen(&c, flags, &w->flags_len);

@@ -45,8 +45,10 @@ struct last {
 	struct wire_sas sas_from, sas_to;
 	char fallback[32];
 	bool emergency;
-	char *json; /* pkg; NULL = none */
-	size_t json_len;
+	struct kept {
+		char *s; /* pkg; NULL = none */
+		size_t len;
+	} json, sdp; /* a query's reply; the answer to a publisher */
 };
 extern struct last last;
 

@@ -10,7 +10,7 @@
 #include "settings.h"
 
 static const char *const NAMES[OP_COUNT] = {
-	"offer", "answer", "delete", "query", "start recording", "stop recording"};
+	"offer", "answer", "delete", "query", "start recording", "stop recording", "publish"};
 
 const char *op_name(enum op op)
 {
@@ -77,7 +77,7 @@ enum step job_reply(struct job *j, const struct wire_reply *r)
 		return next_node(j);
 	case WIRE_NO_CALL:
 		nodes_note(job_target(j)->id, NODE_ANSWERED);
-		return j->op == OP_OFFER ? STEP_DONE : next_node(j);
+		return op_begins(j->op) ? STEP_DONE : next_node(j);
 	case WIRE_ERROR:
 		nodes_note(job_target(j)->id, NODE_REFUSED);
 		return STEP_DONE;

@@ -16,9 +16,22 @@ enum op {
 	OP_QUERY,
 	OP_START_RECORDING,
 	OP_STOP_RECORDING,
+	OP_PUBLISH,
 	OP_COUNT
 };
 const char *op_name(enum op op);
+
+/* The request has a body. */
+static inline bool op_has_sdp(enum op op)
+{
+	return op == OP_OFFER || op == OP_ANSWER || op == OP_PUBLISH;
+}
+
+/* The daemon makes a call of it. */
+static inline bool op_begins(enum op op)
+{
+	return op == OP_OFFER || op == OP_PUBLISH;
+}
 
 enum step { STEP_WAIT, STEP_SEND, STEP_DONE };
 

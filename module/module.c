@@ -74,7 +74,8 @@ static int script(struct sip_msg *msg, enum op op, char *a, char *b)
 	X(manage, "manage", OP_COUNT)                             \
 	X(query, "query", OP_QUERY)                               \
 	X(start_recording, "start_recording", OP_START_RECORDING) \
-	X(stop_recording, "stop_recording", OP_STOP_RECORDING)
+	X(stop_recording, "stop_recording", OP_STOP_RECORDING)    \
+	X(publish, "publish", OP_PUBLISH)
 
 #define X(id, name, op)                                                                      \
 	static int w_##id(struct sip_msg *msg, char *a, char *b)                             \
@@ -266,11 +267,12 @@ enum pv {
 	PV_EMERGENCY,
 	PV_FALLBACK,
 	PV_REPLY,
+	PV_SDP,
 	PV_COUNT
 };
 static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "warning",
 	"node", "suite_from", "suite_to", "sas_from", "sas_to", "verified_from", "verified_to",
-	"emergency", "fallback", "reply"};
+	"emergency", "fallback", "reply", "sdp"};
 
 static int pv_name(pv_spec_t *sp, str *in)
 {
@@ -309,7 +311,10 @@ static int pv_get(struct sip_msg *msg, pv_param_t *p, pv_value_t *res)
 	case PV_EMERGENCY:
 		return pv_get_sintval(msg, p, res, last.emergency);
 	case PV_REPLY:
-		s = (str){last.json, (int)last.json_len};
+		s = (str){last.json.s, (int)last.json.len};
+		break;
+	case PV_SDP:
+		s = (str){last.sdp.s, (int)last.sdp.len};
 		break;
 	default:
 		s = (str){(char *)texts[i], (int)strlen(texts[i])};

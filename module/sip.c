@@ -179,7 +179,7 @@ int sip_collect(
 	r->received_from = (struct text){ip_addr2a(&msg->rcv.src_ip), 0};
 	r->received_from.len = strlen(r->received_from.s);
 	r->ipv6 = msg->rcv.src_ip.af == AF_INET6;
-	if (op != OP_OFFER && op != OP_ANSWER)
+	if (!op_has_sdp(op))
 		return 0;
 	r->sdp = sdp_of(msg);
 	*why = "no SDP, or in a part of the body that cannot be replaced";

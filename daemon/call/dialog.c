@@ -371,11 +371,14 @@ static enum dialog_end end_of(uint8_t *side, const struct call *c, const struct 
 		return end_of_pair(side, c, from, to, r);
 	if (r->via_branch.len)
 		return end_of_branch(side, c, from, r->via_branch);
+	/* The tag of a publisher's other end is one that a SIP server gave. */
+	if (c->side[from]->publisher)
+		return DIALOG_END_ALL;
 	/* A connected party may hang up after the party that was left out. */
 	if (r->to_tag.len && !(c->side[from]->connected && was_here(c, r->to_tag)) &&
 		(ng_flag(r, NG_FLAG_TO_TAG) || was_answered(c->side[from])))
 		return DIALOG_END_NOTHING;
-	if (c->side[from]->peer == SIDE_NONE && !c->side[from]->publisher)
+	if (c->side[from]->peer == SIDE_NONE)
 		return DIALOG_END_SIDES; /* "connect" left it out */
 	return did_not_get_it(c, from) ? DIALOG_END_SIDES : DIALOG_END_ALL;
 }

@@ -65,6 +65,7 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 		return true;
 	e->direction = pm->direction;
 	e->formats = pm->formats;
+	e->drop_loopback = pm->mirror;
 	memcpy(e->drop_types, pm->drop_types, sizeof(e->drop_types));
 	l = to->leg[owner];
 	port = leg_port_at(l, 0) ? leg_port_at(l, 0) : &l->port;

@@ -87,3 +87,32 @@ void neg_echo(struct plan *plan, struct side *from, struct side *to, const struc
 	from->echo = in->r->echo & NG_ECHO_BACKWARDS;
 	to->echo = in->r->echo & NG_ECHO_FORWARD;
 }
+
+/* The other types of loopback wrap received packets in further headers. */
+static bool offers_loopback(const struct sdp_media *m)
+{
+	const struct sdp_line *l = sdp_attr(m->lines, STR("loopback"));
+	struct str types = l ? l->arg : STR("");
+
+	if (!sdp_attr(m->lines, STR("loopback-source")))
+		return false;
+	while (types.len)
+		if (str_eq_nocase(str_cut(&types, ' '), STR("rtp-media-loopback")))
+			return true;
+	return false;
+}
+
+void neg_mirror(struct plan_media *pm, const struct sdp_media *m, const struct neg_in *in)
+{
+	static const enum sdp_dir reverse[] = {[SDP_DIR_SENDRECV] = SDP_DIR_SENDRECV,
+		[SDP_DIR_SENDONLY] = SDP_DIR_RECVONLY,
+		[SDP_DIR_RECVONLY] = SDP_DIR_SENDONLY,
+		[SDP_DIR_INACTIVE] = SDP_DIR_INACTIVE};
+
+	pm->direction = sdp_dir_name(reverse[m->dir]);
+	pm->mirror = true;
+	if (offers_loopback(m))
+		pm->type_lines = in->sdp->crlf
+			? STR("a=loopback:rtp-media-loopback\r\na=loopback-mirror\r\n")
+			: STR("a=loopback:rtp-media-loopback\na=loopback-mirror\n");
+}

@@ -16,6 +16,9 @@ enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const s
 	uint32_t i, const struct neg_in *in);
 
 /* Sets which sides get their own media back: by an offer, or by an answer with the flag. */
+/* Of a publisher whose media are echoed: the answer's direction. An offer of media loopback is
+ * accepted (RFC 6849; the relay is the mirror). */
+void neg_mirror(struct plan_media *pm, const struct sdp_media *m, const struct neg_in *in);
 void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
 	bool is_answer);
 

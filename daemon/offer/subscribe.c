@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe). A publisher only
- * sends; a listener gets a copy of other sides' media. Each has its own keys. Pure, except for the
- * copy of the call. No transcoding. */
+ * sends, or gets its own media back (media-echo). A listener gets a copy of other sides' media.
+ * Each has its own keys. Pure, except for the copy of the call. No transcoding. */
 #include "offer/subscribe.h"
 #include "call/gate.h"
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
+#include "offer/neg_flags.h"
 #include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
 #include "offer/sources.h"
@@ -218,6 +219,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 	s->peer = SIDE_NONE;
 	s->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
 	s->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
+	s->echo = r->echo & NG_ECHO_BACKWARDS;
 	if (r->set_label.len || r->label.len)
 		(void)str_replace(&s->label, r->set_label.len ? r->set_label : r->label);
 	if (r->metadata.len)
@@ -254,6 +256,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		pm->proto = m->proto;
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);
 		pm->direction = STR("recvonly");
+		if (s->echo)
+			neg_mirror(pm, m, in);
 		if (!neg_ice_answer(l, in)) {
 			plan_fail(plan, NGE_NOMEM,
 				plan_media_name(in->p, i, "no random bytes for ICE"));

@@ -390,13 +390,22 @@ static bool is_of_dropped_type(const struct sdp_line *l, const struct sdp_media_
 	return me->drop_types[type / 64] >> type % 64 & 1;
 }
 
+static bool is_loopback(const struct sdp_line *l)
+{
+	static const struct str names[] = {
+		{"loopback", 8}, {"loopback-source", 15}, {"loopback-mirror", 15}};
+
+	return name_in(l, names, ARRAY_LEN(names));
+}
+
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
 	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
 		(me->drop_mid && name_is(l, STR("mid"))) ||
 		(me->drop_mid_ext && sdp_is_mid_ext(l)) ||
-		(me->drop_transport_cc && sdp_is_transport_cc(l)) || is_of_dropped_type(l, me))
+		(me->drop_transport_cc && sdp_is_transport_cc(l)) || is_of_dropped_type(l, me) ||
+		(me->drop_loopback && is_loopback(l)))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);

@@ -238,6 +238,24 @@ def test_published_media_is_heard(relay):
     assert reaches(a, ear)
 
 
+@compat("publish", "xcipher-ng(7), publish, media-echo")
+def test_published_media_is_echoed(relay):
+    a = relay.phone("caller")
+    call = relay.call()
+    offered = a.sdp() + "a=loopback:rtp-pkt-loopback rtp-media-loopback\r\na=loopback-source\r\n"
+    told = call.request("publish", from_tag="test", sdp=offered, media_echo="backwards")
+    assert told.sdp.audio.direction == "sendrecv"
+    assert "a=loopback:rtp-media-loopback\r\na=loopback-mirror\r\n" in told["sdp"] and "loopback-source" not in told["sdp"]
+    a.told(told.sdp.audio)
+    a.send(b"echo")
+    assert a.receive() == b"echo"
+    assert call.request("publish", from_tag="test", sdp=a.sdp(direction="sendonly"), media_echo="backwards").sdp.audio.direction == "recvonly"
+    # The tag of the other end is that of a SIP server.
+    call.request("delete", from_tag="test", to_tag="server", delete_delay=0)
+    a.send(b"gone")
+    assert a.receive(0.2) is None
+
+
 @compat("publish", "xcipher-ng(7), publish")
 def test_names_are_made_up(relay):
     told = relay.request("publish", sdp=sdp(audio(direction="sendonly")))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""IPsec in user space between namespaces: strongSwan's charon with the files of kamailio-cfg/ng911/ipsec. No service of the machine starts:
-each charon is a child of the test, with its own folder, and ends with it."""
+"""IPsec between namespaces: strongSwan's charon with the files of kamailio-cfg/ng911/ipsec, in user space ("tunnel") or with the kernel's ESP
+("transport"). No service of the machine starts: each charon is a child of the test, with its own folder, and ends with it."""
 import os
 import re
 import select
@@ -16,7 +16,8 @@ from baresip import wait_for
 CHARON, SWANCTL = "/usr/sbin/charon-systemd", "/usr/sbin/swanctl"
 FILES = os.path.join(relay.ROOT, "kamailio-cfg", "ng911", "ipsec")
 MARK, TABLE = "0x42", "230"
-PLUGINS = "random nonce openssl pem pkcs1 pkcs8 x509 pubkey constraints kdf hmac sha1 sha2 aes gcm kernel-libipsec kernel-netlink socket-default vici updown"
+PLUGINS = "random nonce openssl pem pkcs1 pkcs8 x509 pubkey constraints kdf hmac sha1 sha2 aes gcm kernel-netlink socket-default vici updown"
+ESP = 50
 
 
 def missing():
@@ -27,6 +28,7 @@ def missing():
 
 class Host:
     """charon in a namespace. certificate: (certificate, key); peers: {name: (own address, its address)}."""
+    mode = "tunnel"
 
     def __init__(self, net, ns, folder, name, certificate, ca, peers):
         self.net, self.ns, self.name, self.peers = net, ns, name, peers
@@ -37,9 +39,11 @@ class Host:
         for source, *place in ((certificate[0], "x509", "server.crt"), (certificate[1], "private", "server.key"), (ca, "x509ca", "ca.crt")):
             shutil.copy(source, os.path.join(self.folder, *place))
         for peer in peers:
-            self.write(os.path.join("conf.d", peer + ".conf"), self.connection(peer, "tunnel"))
+            self.write(os.path.join("conf.d", peer + ".conf"), self.connection(peer, self.mode))
         self.write("swanctl.conf", "include conf.d/*.conf\n")
-        self.write("strongswan.conf", f"include {FILES}/strongswan.conf\ncharon-systemd {{\n load = {PLUGINS}\n plugins {{ vici {{ socket = {self.vici} }} }}\n"
+        user_space = self.mode == "tunnel"
+        self.write("strongswan.conf", (f"include {FILES}/strongswan.conf\n" if user_space else "") +
+                   f"charon-systemd {{\n load = {'kernel-libipsec ' * user_space}{PLUGINS}\n plugins {{ vici {{ socket = {self.vici} }} }}\n"
                    f" filelog {{ log {{ path = {self.folder}/log }} }}\n}}\n")
         self.environment = {**os.environ, "STRONGSWAN_CONF": os.path.join(self.folder, "strongswan.conf"), "SWANCTL_DIR": self.folder}
         self.process = None
@@ -85,11 +89,16 @@ class Host:
     def up(self):
         """Whether a tunnel with each peer is there."""
         said = self.swanctl("--list-sas").stdout
-        return all(re.search(rf"^{peer}: #\d+, ESTABLISHED", said, re.M) for peer in self.peers) and said.count("INSTALLED, TUNNEL") >= len(self.peers)
+        return all(re.search(rf"^{peer}: #\d+, ESTABLISHED", said, re.M) for peer in self.peers) and said.count(f"INSTALLED, {self.mode.upper()}") >= len(self.peers)
 
     def stop(self):
         if self.process:
             self.net.stop(self.process, 30)
+
+
+class TransportHost(Host):
+    """With the kernel's ESP. Its kernel keeps packets to the peers back until there are keys, so no rules are needed."""
+    mode = "transport"
 
 
 class Capture:

@@ -23,6 +23,7 @@ sys.path.insert(0, HERE)
 
 import debug_kernel  # noqa: E402
 import image  # noqa: E402
+import ipsec_image  # noqa: E402
 from initramfs import Initramfs  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
@@ -97,14 +98,17 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
         (fs.program if source.endswith(".so") else fs.file)(source, source)
     for name in ("xcipherd", "xcipherctl"):
         fs.program(f"build/{name}", f"{BUILD}/{name}")
-    order = image.modules(kernel, folder, image.MODULES) if os.path.isdir(f"{folder}/lib/modules") else []  # else all is built in
+    ipsec = any("ipsec" in t for t in tests)
+    order = image.modules(kernel, folder, image.MODULES + (ipsec_image.MODULES if ipsec else [])) if os.path.isdir(f"{folder}/lib/modules") else []  # else all is built in
     for number, source in enumerate(order):
         fs.file(f"modules/{number:02}-{os.path.basename(source)}", source)
     if ko:
         fs.file("nf_xcipher.ko", ko)
     for source in sorted(glob.glob(f"{HERE}/guest/*.*")):
         fs.file(f"guest/{os.path.basename(source)}", source)
-    fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON)
+    if ipsec:
+        ipsec_image.add(fs, TOP)
+    fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON + (["ipsec"] if ipsec else []))
     fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
     if extra:
         extra(fs)
