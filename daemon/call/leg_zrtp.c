@@ -6,11 +6,13 @@
 #include "call/history.h"
 #include "call/in_force.h"
 #include "keying/keying.h"
+#include "keying/preauth_policy.h"
 
-static bool set_keys(struct leg *l, const struct session_event *e)
+static bool set_keys(struct leg *l, const struct session_event *e, uint8_t preauth)
 {
 	struct srtp_params rx = {.keys = 1, .key[0] = e->rx}, tx = {.keys = 1, .key[0] = e->tx};
 
+	rx.preauth = tx.preauth = keying_preauth_fits(preauth, &e->rx, false);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
 	keying_exchanged(&l->keying, &e->said);
@@ -27,7 +29,7 @@ bool leg_zrtp_event(struct leg *l, const struct session_event *e)
 		return false;
 	switch (e->kind) {
 	case SESSION_KEYS:
-		return x.suites >> e->rx.suite & 1 && set_keys(l, e);
+		return x.suites >> e->rx.suite & 1 && set_keys(l, e, x.preauth);
 	case SESSION_FAILED:
 	case SESSION_ABSENT:
 		if (!l->rx.awaited ||

@@ -38,7 +38,7 @@ static bool read_said(
 	out->setup = (uint8_t)d.setup;
 	out->tls = sdp_proto_is_dtls(m->proto);
 	out->tls_id = hash_of(d.tls_id);
-	out->preauth = keying_preauth_accepts(in) ? d.preauth : 0;
+	out->preauth = keying_preauth_read(in, m);
 	/* c=0.0.0.0 is an old way to hold a call (RFC 2543), and says nothing of the transport. */
 	if (!m->ice && !endpoint_is_unspecified(&m->conn.addr))
 		out->transport =
@@ -94,7 +94,7 @@ static bool draw_id(struct keying_dtls *s, const struct keying_in *in)
 	return true;
 }
 
-/* preauth: as sdp_dtls.preauth. */
+/* preauth: as keying_preauth_read(). */
 static bool write_lines(struct keying_lines *to, const struct keying_dtls *s, enum dtls_setup setup,
 	uint8_t preauth, const struct keying_in *in)
 {
@@ -109,11 +109,7 @@ static bool write_lines(struct keying_lines *to, const struct keying_dtls *s, en
 	ok = ok && add(to, pool_printf(in->p, "setup:%s", dtls_setup_name(setup)));
 	if (ok && !ng_flag(in->r, NG_FLAG_NO_TLS_ID))
 		ok = add(to, pool_printf(in->p, "tls-id:%.*s", KEYING_TLS_ID, s->our_id));
-	if (ok && preauth)
-		ok = add(to,
-			pool_printf(in->p, SDP_PREAUTH ":%s",
-				preauth_name((enum preauth_scheme)(preauth - 1))));
-	return ok;
+	return ok && keying_preauth_write(to, preauth, in);
 }
 
 static struct keying_error nomem(void)

@@ -8,6 +8,7 @@
  * attacker could choose SDES by damaging it (RFC 4567 4.1.2, 4.1.4). */
 #include "base/secmem.h"
 #include "keying/mikey_row_int.h"
+#include "keying/preauth_policy.h"
 
 /* --- Offers ----------------------------------------------------------------------------------- */
 
@@ -25,6 +26,7 @@ static void forget_offered(struct keying_mikey *s)
 	s->offered = s->offered_hash = 0;
 	s->offered_place = 0;
 	s->offered_session = false;
+	s->preauth.offered = 0;
 }
 
 /* Keys are for one m-line: two would encrypt with the same key, and their senders choose SSRCs. */
@@ -58,6 +60,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	s->offered_hash = mikey_row_hash(said.text);
 	s->offered_place = (uint8_t)said.lines.place;
 	s->offered_session = said.lines.session;
+	s->preauth.offered = keying_preauth_read(in, m);
 	if (l->state->in_force == KEYING_MIKEY && s->used_hash == s->offered_hash &&
 		!mikey_talk_find(in->host->mikey, id)) {
 		s->offered = MIKEY_KEPT;
@@ -179,12 +182,14 @@ static void drop_asked(struct keying_state *s)
 {
 	s->mikey.asked = 0;
 	s->mikey.asked_only = false;
+	s->mikey.preauth.asked = 0;
 }
 
 static void end(struct keying_state *s)
 {
 	s->mikey.used = s->mikey.used_hash = 0;
 	s->mikey.mode = 0;
+	s->mikey.preauth.agreed = 0;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
 }
 

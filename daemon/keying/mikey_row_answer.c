@@ -3,6 +3,7 @@
 #include "keying/mikey_row_int.h"
 
 #include "base/secmem.h"
+#include "keying/preauth_policy.h"
 
 static void into(struct keying_answer *a, const struct mikey_medium *m)
 {
@@ -18,6 +19,14 @@ static void in_force(struct keying_state *s, const struct mikey_run *run)
 	s->mikey.mode = run->mode;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
 	memcpy(s->mikey.peer, run->peer.name, run->peer.len);
+}
+
+/* Keys of ours and the terminal's have the same scheme. */
+static void add_tags(struct keying_answer *a, struct keying_mikey *s, uint8_t scheme)
+{
+	s->preauth.agreed = scheme;
+	a->rx.preauth = keying_preauth_fits(scheme, &a->rx.key[0], false);
+	a->tx.preauth = keying_preauth_fits(scheme, &a->tx.key[0], false);
 }
 
 static enum keying_result refuse(struct keying_answer *a, struct str detail)
@@ -92,9 +101,10 @@ static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 
 enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct keying_in *in)
 {
-	const struct keying_mikey *s = &a->answerer.state->mikey;
+	struct keying_mikey *s = &a->answerer.state->mikey;
 	struct mikey_talk *t;
 	struct said said;
+	uint8_t scheme;
 	struct str why;
 
 	if (!s->asked || !in->host->mikey)
@@ -107,7 +117,11 @@ enum keying_result mikey_row_read_answer(struct keying_answer *a, const struct k
 	t = mikey_talk_find(in->host->mikey, s->asked);
 	if (!t)
 		return refuse(a, STR("the exchange of this offer was forgotten"));
-	return keys_of(a, t, &said, in, &why) ? refuse(a, why) : KEYING_AGREES;
+	if (keys_of(a, t, &said, in, &why))
+		return refuse(a, why);
+	scheme = keying_preauth_read(in, a->media);
+	add_tags(a, s, scheme == s->preauth.asked ? scheme : 0);
+	return KEYING_AGREES;
 }
 
 static bool write_response(
@@ -129,20 +143,21 @@ static bool write_response(
 	return true;
 }
 
-enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct keying_in *in)
+/* Keys in force that stay. */
+static enum keying_result keep(struct keying_answer *a)
+{
+	a->rx = *a->offerer.rx;
+	a->tx = *a->offerer.tx;
+	return KEYING_AGREES;
+}
+
+static enum keying_result agree(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_mikey *s = &a->offerer.state->mikey;
 	struct mikey_talk *t;
 
-	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
-		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
-		return KEYING_PASSES;
-	if (s->offered ==
-		MIKEY_KEPT) { /* the response was deleted: the keys stay in force without it */
-		a->rx = *a->offerer.rx;
-		a->tx = *a->offerer.tx;
-		return KEYING_AGREES;
-	}
+	if (s->offered == MIKEY_KEPT) /* the response was deleted: the keys stay in force without it */
+		return keep(a);
 	t = mikey_talk_find(in->host->mikey, s->offered);
 	if (!t || (t->spent && s->used != s->offered))
 		return refuse(a, STR("the exchange of this offer was forgotten"));
@@ -150,11 +165,8 @@ enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct 
 		a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
 		return KEYING_REFUSES;
 	}
-	if (t->spent) {
-		a->rx = *a->offerer.rx;
-		a->tx = *a->offerer.tx;
-		return KEYING_AGREES;
-	}
+	if (t->spent)
+		return keep(a);
 	if (!mikey_row_note_key(s, &t->keys.medium[s->offered_place].tx, s->offered))
 		return refuse(a, str_from(mikey_failure_text(MIKEY_FAIL_STATE)));
 	in_force(a->offerer.state, &t->run);
@@ -164,4 +176,22 @@ enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct 
 	s->used_hash = s->offered_hash;
 	into(a, &t->keys.medium[s->offered_place]);
 	return KEYING_AGREES;
+}
+
+enum keying_result mikey_row_write_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	struct keying_mikey *s = &a->offerer.state->mikey;
+	enum keying_result r;
+
+	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
+		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
+		return KEYING_PASSES;
+	r = agree(a, in);
+	if (r != KEYING_AGREES)
+		return r;
+	add_tags(a, s, keying_preauth_accepts(in) ? s->preauth.offered : 0);
+	if (keying_preauth_write(a->lines, a->rx.preauth, in))
+		return KEYING_AGREES;
+	a->error = (struct keying_error){NGE_NOMEM, STR("keys")};
+	return KEYING_REFUSES;
 }

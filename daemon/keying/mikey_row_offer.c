@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/preauth_policy.h"
 
 /* The use of MIKEY that the request wants, or else the operator. A leg that has MIKEY keeps it. */
 static enum mikey_use use_of(const struct keying_state *to, const struct keying_in *in)
@@ -162,6 +163,18 @@ static void write_message(
 	}
 }
 
+static bool offer_tags(struct keying_offer *o, const struct keying_in *in)
+{
+	struct keying_mikey *s = &o->to.state->mikey;
+
+	s->preauth.asked = keying_preauth_offers(
+		in, o->to.state->in_force == KEYING_MIKEY ? s->preauth.agreed : 0);
+	if (keying_preauth_write(o->lines, s->preauth.asked, in))
+		return true;
+	o->error = (struct keying_error){NGE_NOMEM, STR("keys")};
+	return false;
+}
+
 enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct keying_in *in)
 {
 	enum mikey_use use = use_of(o->to.state, in);
@@ -183,6 +196,8 @@ enum keying_result mikey_row_write_offer(struct keying_offer *o, const struct ke
 	secmem_wipe(&wish, sizeof(wish));
 	o->warning = w.warning;
 	o->weaker = w.warning.s;
+	if (w.to->mikey.asked && !offer_tags(o, in))
+		return KEYING_REFUSES;
 	if (w.to->mikey.asked)
 		return w.to->mikey.asked_only ? KEYING_AGREES : KEYING_ADDS;
 	if (!w.to->mikey.asked_only) /* another keying may have lines */

@@ -2,6 +2,8 @@
 /* Policy of SRTP+. Pure. */
 #include "keying/preauth_policy.h"
 
+#include "proto/sdp_preauth.h"
+
 static enum preauth_use use_of(const struct keying_in *in)
 {
 	return in->r->preauth == NG_PREAUTH_DEFAULT   ? in->policy->preauth.use
@@ -29,6 +31,23 @@ uint8_t keying_preauth_offers(const struct keying_in *in, uint8_t in_force)
 		break;
 	}
 	return 0;
+}
+
+uint8_t keying_preauth_read(const struct keying_in *in, const struct sdp_media *m)
+{
+	return keying_preauth_accepts(in) ? sdp_preauth_read(in->sdp, m) : 0;
+}
+
+bool keying_preauth_write(struct keying_lines *to, uint8_t scheme, const struct keying_in *in)
+{
+	struct str line = sdp_preauth_write(in->p, scheme);
+
+	if (!scheme)
+		return true;
+	if (!line.s || to->n == KEYING_LINES)
+		return false;
+	to->line[to->n++] = line;
+	return true;
 }
 
 uint8_t keying_preauth_fits(uint8_t scheme, const struct srtp_master *m, bool clear)

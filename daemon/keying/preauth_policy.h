@@ -14,6 +14,12 @@ bool keying_preauth_accepts(const struct keying_in *in);
  * offered again, also where the policy only accepts. */
 uint8_t keying_preauth_offers(const struct keying_in *in, uint8_t in_force);
 
+/* a=xcipher-preauth of the terminal's m-line, as sdp_preauth_read(); 0 also if the policy does not
+ * accept it. Of keyings other than SDES. */
+uint8_t keying_preauth_read(const struct keying_in *in, const struct sdp_media *m);
+/* Adds the line for this scheme, if it is not 0. False: there is no room, or no memory. */
+bool keying_preauth_write(struct keying_lines *to, uint8_t scheme, const struct keying_in *in);
+
 /* The scheme, if these keys can have it; else 0. SRTP must encrypt and authenticate. With chain,
  * the payload must be encrypted. clear: UNENCRYPTED_SRTP. */
 uint8_t keying_preauth_fits(uint8_t scheme, const struct srtp_master *m, bool clear);

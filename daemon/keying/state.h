@@ -51,7 +51,7 @@ struct keying_dtls_said { /* DTLS attributes of a terminal's SDP (RFC 8842) */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
-	uint8_t preauth;    /* as sdp_dtls.preauth; in force: the scheme agreed on */
+	uint8_t preauth;    /* as sdp_preauth_read(); in force: the scheme agreed on */
 	struct dtls_fingerprints prints;
 };
 
@@ -70,6 +70,12 @@ struct keying_dtls {
 	bool nena;         /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
 	uint64_t our_cert; /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
+};
+
+/* Schemes of SRTP+ as sdp_preauth_read(), of keyings with a=xcipher-preauth. */
+struct keying_preauth {
+	uint8_t offered, asked; /* in the terminal's last offer, and in ours to it */
+	uint8_t agreed; /* what the keys in force have, or those that are awaited will have */
 };
 
 struct keying_pass {
@@ -95,6 +101,7 @@ struct keying_mikey {
 	uint64_t asked;       /* our last offer to the terminal */
 	uint8_t asked_place;  /* place of this m-line in our message */
 	bool asked_only;      /* and that had no other keys */
+	struct keying_preauth preauth;
 	/* Keys that may return: the same answer may come again. Not saved, as exchanges are not. */
 	struct mikey_key ours[KEYING_MIKEY_KEYS];
 	uint32_t ours_n;
@@ -137,6 +144,7 @@ struct keying_zrtp {
 	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* its entry in the cache; zero: none */
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
 	bool cleared;    /* the terminal ended SRTP by GoClear */
+	struct keying_preauth preauth;
 };
 
 /* Numbers are saved: they never change. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "keying/preauth_policy.h"
 #include "keying/rows.h"
 #include "keying/zrtp_self.h"
 #include "keying/zrtp_store.h"
@@ -134,8 +135,10 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 {
 	(void)suites;
 	(void)why;
-	if (!sdp_proto_is_secure(m->proto))
+	if (!sdp_proto_is_secure(m->proto)) {
 		sdp_zrtp_read(&l->state->zrtp.offered, in->sdp, m);
+		l->state->zrtp.preauth.offered = keying_preauth_read(in, m);
+	}
 	return false;
 }
 
@@ -183,7 +186,9 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 		}
 		s->exchange++;
 	}
-	if (!add_ours(o->lines, s, in)) {
+	s->preauth.asked =
+		keying_preauth_offers(in, to->in_force == KEYING_ZRTP ? s->preauth.agreed : 0);
+	if (!add_ours(o->lines, s, in) || !keying_preauth_write(o->lines, s->preauth.asked, in)) {
 		o->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -241,6 +246,10 @@ static void agree(struct keying_answer *a, const struct keying_leg *l,
 	if (had_one && l->rx->keys) {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
+		/* A new exchange brings its tags with its keys. */
+		if (s->keyed == s->exchange)
+			a->rx.preauth = a->tx.preauth =
+				keying_preauth_fits(s->preauth.agreed, &l->rx->key[0], false);
 	} else {
 		a->rx = a->tx = (struct srtp_params){.awaited = held};
 		if (!held)
@@ -310,6 +319,10 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		return passed(a, &theirs, in);
 	if (!theirs.given && s->sdes.suites && sdp_attr(m->lines, STR("crypto")))
 		return KEYING_PASSES; /* the offer had SDES, too, and the terminal chose SDES */
+	/* Another scheme than ours answers nothing. */
+	s->zrtp.preauth.agreed = keying_preauth_read(in, m);
+	if (s->zrtp.preauth.agreed != s->zrtp.preauth.asked)
+		s->zrtp.preauth.agreed = 0;
 	s->zrtp.suites = suites_of(in);
 	s->zrtp.flags |= in->r->sdes.require_given ? NG_ZRTP_REQUIRE : 0;
 	/* Without a=zrtp-hash the terminal is asked in the media path. */
@@ -350,7 +363,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	}
 	if (s->unused)
 		s->exchange++;
-	if (!add_ours(a->lines, s, in)) {
+	s->preauth.agreed = keying_preauth_accepts(in) ? s->preauth.offered : 0;
+	if (!add_ours(a->lines, s, in) || !keying_preauth_write(a->lines, s->preauth.agreed, in)) {
 		a->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -377,11 +391,13 @@ static bool asks(const struct keying_state *s)
 static void drop_offered(struct keying_state *s)
 {
 	s->zrtp.offered = (struct sdp_zrtp){0};
+	s->zrtp.preauth.offered = 0;
 }
 
 static void drop_asked(struct keying_state *s)
 {
 	s->zrtp.asked = s->zrtp.passed = false;
+	s->zrtp.preauth.asked = 0;
 }
 
 static void end(struct keying_state *s)
@@ -389,6 +405,7 @@ static void end(struct keying_state *s)
 	s->zrtp.theirs = (struct sdp_zrtp){0};
 	s->zrtp.transport = 0;
 	s->zrtp.keyed = 0;
+	s->zrtp.preauth.agreed = 0;
 	forget_said(&s->zrtp);
 }
 
@@ -422,6 +439,7 @@ static bool exchange(struct keying_exchange *out, const struct keying_state *sta
 	*out = (struct keying_exchange){.number = s->exchange,
 		.flags = s->flags,
 		.suites = s->suites,
+		.preauth = s->preauth.agreed,
 		.seed = s->seed,
 		.zid = s->zid,
 		.party = s->party,

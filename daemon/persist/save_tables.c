@@ -114,7 +114,15 @@ static const struct field keying_dtls_fields[] = {
 };
 static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
 
+static const struct field keying_preauth_fields[] = {
+	NUM("o", keying_preauth, offered, PREAUTH_SCHEMES_COUNT),
+	NUM("a", keying_preauth, asked, PREAUTH_SCHEMES_COUNT),
+	NUM("f", keying_preauth, agreed, PREAUTH_SCHEMES_COUNT),
+};
+static const struct record keying_preauth_record = RECORD_OF(keying_preauth_fields);
+
 static const struct field keying_mikey_fields[] = {
+	RECORD_ROW("q", keying_mikey, preauth, keying_preauth_record),
 	NUM("m", keying_mikey, mode, 255),
 	NUM("h", keying_mikey, used_hash, ANY),
 	BYTES_ROW("p", keying_mikey, peer),
@@ -150,6 +158,7 @@ static const struct field keying_zrtp_fields[] = {
 	BYTES_ROW("sh", keying_zrtp, sas_hash),
 	BYTES_ROW("pz", keying_zrtp, peer_zid),
 	FLAG("c", keying_zrtp, cleared),
+	RECORD_ROW("q", keying_zrtp, preauth, keying_preauth_record),
 };
 static const struct record keying_zrtp_record = RECORD_OF(keying_zrtp_fields);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proto/sdp_bundle.h"
 #include "proto/sdp_dtls.h"
+#include "proto/sdp_preauth.h"
 
 #include <errno.h>
 

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#include "srtp/preauth.h"
-
 static const struct hash {
 	const char *name;
 	uint8_t len;
@@ -143,17 +141,10 @@ static void add_print(struct sdp_dtls *d, struct str value, bool *seen)
 		d->prints.f[d->prints.count++] = f;
 }
 
-static uint8_t preauth_of(struct str name)
-{
-	enum preauth_scheme s;
-
-	return preauth_find(&s, name) ? (uint8_t)(1 + s) : 0;
-}
-
 /* Reads those attributes of one level that a more specific level did not have. */
-static void read_level(struct sdp_dtls *d, const struct sdp_line *from, bool seen[4])
+static void read_level(struct sdp_dtls *d, const struct sdp_line *from, bool seen[3])
 {
-	bool had_print = seen[0], had_setup = seen[1], had_id = seen[2], had_tags = seen[3];
+	bool had_print = seen[0], had_setup = seen[1], had_id = seen[2];
 
 	for (const struct sdp_line *l = from; l; l = l->next) {
 		if (l->type != 'a')
@@ -168,16 +159,13 @@ static void read_level(struct sdp_dtls *d, const struct sdp_line *from, bool see
 
 			d->tls_id = tls_id_valid(id) ? id : STR_NONE;
 			seen[2] = true;
-		} else if (!had_tags && !seen[3] && str_eq(l->name, STR(SDP_PREAUTH))) {
-			d->preauth = preauth_of(str_trim(l->arg));
-			seen[3] = true;
 		}
 	}
 }
 
 void sdp_dtls_read(struct sdp_dtls *out, const struct sdp *s, const struct sdp_media *m)
 {
-	bool seen[4] = {false};
+	bool seen[3] = {false};
 
 	memset(out, 0, sizeof(*out));
 	read_level(out, m->lines, seen);

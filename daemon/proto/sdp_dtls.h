@@ -32,11 +32,6 @@ size_t dtls_hash_len(enum dtls_hash h);       /* bytes; 0 if out of range */
 #define DTLS_TLS_ID_MIN   20u /* RFC 8842 4 */
 #define DTLS_TLS_ID_MAX   255u
 
-/* a=xcipher-preauth:SCHEME, an attribute of the category TRANSPORT (RFC 8859). Its sender offers to
- * receive and send packets with tags of SRTP+. An answer repeats the scheme of the offer, or has no
- * such line. Others ignore it (RFC 8866 5.13). */
-#define SDP_PREAUTH "xcipher-preauth"
-
 struct dtls_fingerprint {
 	uint8_t hash; /* enum dtls_hash */
 	uint8_t value[DTLS_DIGEST_MAX];
@@ -63,8 +58,6 @@ struct sdp_dtls {
 	bool unusable; /* a=fingerprint lines are present, but all are malformed or unknown */
 	enum dtls_setup setup;
 	struct str tls_id; /* empty: none, or malformed */
-	/* SRTP+ (srtp/preauth.h), SDP_PREAUTH: 0 = none or unknown, else 1 + enum preauth_scheme */
-	uint8_t preauth;
 };
 
 /* "sha-256 AB:CD:..." after "a=fingerprint:". 0, -EBADMSG (syntax, or a length that is not the

@@ -5,6 +5,7 @@
  * changes there. */
 #include "proto/sdp_bundle.h"
 #include "proto/sdp_dtls.h"
+#include "proto/sdp_preauth.h"
 
 /* Limit of removed session-level lines that are copied to media which keep them. ICE and DTLS have
  * a dozen (RFC 8839, RFC 8842). */

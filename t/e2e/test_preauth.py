@@ -131,28 +131,63 @@ def test_two_xcipherds_in_a_row(net, scheme):
         test_ng.finish(daemon)
 
 
-def test_two_xcipherds_with_keys_of_dtls(net):
-    """The leg between them has DTLS-SRTP. Its tags begin with the keys of the handshake."""
+PSK = b"a key that both of them know"
+# Keyings of the leg between two xcipherds: what is ordered of the first and the second one, and what its SDP has.
+BETWEEN = {"DTLS": ({"transport_protocol": "UDP/TLS/RTP/SAVP"}, {}, "a=fingerprint:"),
+           "ZRTP": ({"transport_protocol": "RTP/AVP", "ZRTP": ["terminate"]}, {"ZRTP": ["terminate"]}, "a=zrtp-hash:"),
+           "MIKEY": ({"transport_protocol": "RTP/SAVP", "MIKEY": ["require", "psk"], "flags": ["MIKEY-peer=sip:two@example.com"]}, {},
+                     "a=key-mgmt:mikey ")}
+
+
+def mikey(folder, own, other):
+    """The option for a daemon that shares a key with another."""
+    path = os.path.join(folder, own + ".ini")
+    for name, data in ((path, f"[self]\nidentity = sip:{own}@example.com\n[peer sip:{other}@example.com]\nmodes = psk\npsk-file = psk\n".encode()),
+                       (os.path.join(folder, "psk"), PSK + b"\n")):
+        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
+            f.write(data)
+    return f"--mikey-config={path}"
+
+
+@cases(*[(k, s) for k in BETWEEN for s in ("sequence-aes", "chain")])
+def test_two_xcipherds_with_another_keying(net, keying, scheme):
+    """Tags of the leg between them begin with the keys of the handshake, and a re-INVITE ends them under the same keys."""
     both = ("--engine=serial", "--media-allow=10.200.1.1", "--media-allow=10.200.2.1")
-    one = relay.Xcipherd(net, *both, addresses=("10.200.1.1",)).wait_ready()
-    two = Second(net, *both, "--port-min=50000", "--port-max=50100", addresses=("10.200.2.1",)).wait_ready()
+    orders, orders_back, line = BETWEEN[keying]
     a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
-    how = {"transport_protocol": "UDP/TLS/RTP/SAVP", "preauth": "offer"}
-    first = calls.ok(one.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **how))["sdp"]
-    second = calls.ok(two.client.call("offer", call_id="c", from_tag="a", sdp=first, **test_ng.wants(b)))["sdp"]
-    b.told(second)
-    back = calls.ok(two.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"]
-    last = calls.ok(one.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=back))["sdp"]
-    a.told(last)
-    assert "a=xcipher-preauth:sequence-aes\r\n" in first and "a=xcipher-preauth:sequence-aes\r\n" in back
-    assert "preauth" not in second + last
-    wait_for("the handshake", lambda: schemes_of(one, "c")["b"] and schemes_of(two, "c")["a"])
-    assert schemes_of(one, "c") == {"a": None, "b": "sequence-aes"} and schemes_of(two, "c") == {"a": "sequence-aes", "b": None}
-    for i in range(30):
-        assert test_ng.leaves(a, b) and test_ng.leaves(b, a), i
-    for daemon in (one, two):
-        assert drops(daemon, "forged-tag") == drops(daemon, "bad-tag") == drops(daemon, "replay") == 0, daemon.statistics()["drops"]
-        test_ng.finish(daemon)
+
+    def invite(**how):
+        dialog = {"to_tag": "b"} if a.to else {}
+        first = calls.ok(one.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **orders, **how, **dialog))["sdp"]
+        second = calls.ok(two.client.call("offer", call_id="c", from_tag="a", sdp=first, **test_ng.wants(b), **dialog))["sdp"]
+        b.told(second)
+        back = calls.ok(two.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp(), **orders_back))["sdp"]
+        last = calls.ok(one.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=back))["sdp"]
+        a.told(last)
+        assert line in first and line in back and "preauth" not in second + last
+        return [re.findall("a=xcipher-preauth:(.*)\r\n", x) for x in (first, back)]
+
+    def relayed(tags):
+        wait_for("keys", lambda: schemes_of(one, "c")["b"] == schemes_of(two, "c")["a"] == tags and test_ng.leaves(a, b))
+        assert schemes_of(one, "c")["a"] is None and schemes_of(two, "c")["b"] is None
+        for i in range(30):
+            assert test_ng.leaves(a, b) and test_ng.leaves(b, a), i
+
+    with tempfile.TemporaryDirectory() as folder:
+        one = relay.Xcipherd(net, *both, mikey(folder, "one", "two"), addresses=("10.200.1.1",)).wait_ready()
+        two = Second(net, *both, mikey(folder, "two", "one"), "--port-min=50000", "--port-max=50100", addresses=("10.200.2.1",)).wait_ready()
+        assert invite(preauth=f"offer:{scheme}") == [[scheme], [scheme]]
+        relayed(scheme)
+        keys = (a.rx, b.rx)
+        assert invite() == [[scheme], [scheme]]
+        a.rx, b.rx = keys  # libsrtp2's state: the keys are the same
+        relayed(scheme)
+        assert invite(preauth="off") == [[], []]
+        a.rx, b.rx = keys
+        relayed(None)
+        for daemon in (one, two):
+            assert drops(daemon, "forged-tag") == drops(daemon, "bad-tag") == drops(daemon, "replay") == 0, daemon.statistics()["drops"]
+            test_ng.finish(daemon)
 
 
 def library(folder):

@@ -78,6 +78,7 @@ struct said {
 	const char *transport;
 	uint32_t sdes;
 	bool again; /* of an established call */
+	enum ng_preauth preauth;
 };
 
 #define SAID(p, a, ...) ((struct said){.proto = p, .attrs = a, __VA_ARGS__})
@@ -91,6 +92,7 @@ static uint16_t offer(struct rig *r, struct said o)
 	q.zrtp = o.zrtp;
 	q.transport = str_from(o.transport ? o.transport : "");
 	q.sdes.flags = o.sdes;
+	q.preauth = o.preauth;
 	talk_send(&r->t, &q, false);
 	assert_null(r->t.reply.error);
 	return r->t.sdp->media[0].port;
@@ -459,6 +461,113 @@ static void flags_of_the_other_side_are_not_applied(void **state)
 	end(&r);
 }
 
+/* --- SRTP+ ------------------------------------------------------------------------------------ */
+
+#define PLUS     "a=xcipher-preauth:"
+#define PLUS_AES PLUS "sequence-aes\r\n"
+
+static void plus_start(struct rig *r, enum preauth_use use)
+{
+	struct call_policy policy;
+
+	start(r);
+	policy = r->t.policy;
+	policy.sdes.preauth = (struct preauth_policy){.use = use, .scheme = PREAUTH_SEQUENCE_AES};
+	calls_set_policy(r->t.c, &policy);
+}
+
+static void tags_are(struct rig *r, uint16_t port, uint8_t scheme)
+{
+	const struct media_ctx_cfg *ctx = mock_ctx(r->t.m, port);
+
+	assert_int_equal(ctx->rx.preauth, scheme);
+	assert_int_equal(ctx->tx.preauth, scheme);
+	assert_int_equal(ctx->rx.preauth_slot != 0, scheme != 0);
+}
+
+/* Tags begin with the keys of the exchange, and stay at a re-INVITE. Only the same scheme answers an
+ * offer. */
+static void an_offer_of_tags_needs_the_same_in_the_answer(void **state)
+{
+	static const struct {
+		const char *answer;
+		uint8_t scheme;
+	} T[] = {{HASH_B PLUS_AES, 1 + PREAUTH_SEQUENCE_AES}, {HASH_B, 0},
+		{HASH_B PLUS "header-siphash\r\n", 0}, {HASH_B PLUS "x\r\n", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig r;
+		uint16_t b;
+
+		plus_start(&r, PREAUTH_USE_ACCEPT);
+		b = offer(&r,
+			SAID("RTP/AVP", "", .zrtp = NG_ZRTP_TERMINATE,
+				.preauth = NG_PREAUTH_OFFER));
+		assert_true(says(&r, PLUS_AES));
+		answer(&r, SAID("RTP/AVP", T[i].answer));
+		assert_false(says(&r, PLUS));
+		tags_are(&r, b, 0);
+		tell(&r, b, SESSION_KEYS, "ab2c");
+		tags_are(&r, b, T[i].scheme);
+		offer(&r, SAID("RTP/AVP", "", .again = true));
+		assert_int_equal(says(&r, PLUS_AES), T[i].scheme != 0);
+		answer(&r, SAID("RTP/AVP", T[i].answer));
+		tags_are(&r, b, T[i].scheme);
+		assert_int_equal(first_key(&r, b), 9);
+		/* Another exchange: the old keys keep theirs, the new ones begin without. */
+		offer(&r, SAID("RTP/AVP", "", .again = true, .preauth = NG_PREAUTH_OFF));
+		assert_false(says(&r, PLUS));
+		answer(&r, SAID("RTP/AVP", HASH_C));
+		tags_are(&r, b, T[i].scheme);
+		tell(&r, b, SESSION_KEYS, "ab2c");
+		tags_are(&r, b, 0);
+		end(&r);
+	}
+}
+
+/* The other terminal does not see it. */
+static void a_terminal_that_offers_tags_gets_them(void **state)
+{
+	(void)state;
+	for (int use = PREAUTH_USE_OFF; use <= PREAUTH_USE_OFFER; use++) {
+		uint8_t want = use == PREAUTH_USE_OFF ? 0 : 1 + PREAUTH_CHAIN;
+		struct rig r;
+		uint16_t a;
+
+		plus_start(&r, (enum preauth_use)use);
+		offer(&r, SAID("RTP/AVP", HASH_A PLUS "chain\r\n", .transport = "RTP/SAVP"));
+		assert_false(says(&r, PLUS));
+		a = answer(
+			&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+		assert_int_equal(says(&r, PLUS "chain\r\n"), want != 0);
+		tags_are(&r, a, 0);
+		tell(&r, a, SESSION_KEYS, "ab2c");
+		tags_are(&r, a, want);
+		/* A re-INVITE without the attribute ends them, under the same keys. */
+		offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP", .again = true));
+		answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n"));
+		assert_false(says(&r, PLUS));
+		tags_are(&r, a, 0);
+		assert_int_equal(first_key(&r, a), 9);
+		end(&r);
+	}
+}
+
+/* Two that speak ZRTP with each other have keys that we do not know. */
+static void tags_do_not_pass_end_to_end(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	plus_start(&r, PREAUTH_USE_OFFER);
+	offer(&r, SAID("RTP/AVP", HASH_A PLUS_AES));
+	assert_true(says(&r, HASH_A) && !says(&r, PLUS));
+	answer(&r, SAID("RTP/AVP", HASH_B PLUS_AES));
+	assert_true(says(&r, HASH_B) && !says(&r, PLUS));
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +583,9 @@ int main(void)
 		cmocka_unit_test(demanded_suites_bind_zrtp),
 		cmocka_unit_test(each_branch_has_its_exchange),
 		cmocka_unit_test(flags_of_the_other_side_are_not_applied),
+		cmocka_unit_test(an_offer_of_tags_needs_the_same_in_the_answer),
+		cmocka_unit_test(a_terminal_that_offers_tags_gets_them),
+		cmocka_unit_test(tags_do_not_pass_end_to_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
