@@ -5,7 +5,6 @@
 #include "g722.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "codec/g722_vector.h"
@@ -50,28 +49,33 @@ static int32_t clamp16(int32_t v)
 /* LOGSCL, SCALEL and LOGSCH, SCALEH: the next step, after a code. shift: 8 or 10. */
 static void adapt_step(struct g722_band *b, int32_t change, int32_t limit, int32_t shift)
 {
-	int32_t down = 0, value = 0;
-
 	b->log_step = clamp((b->log_step * 127 >> 7) + change, 0, limit);
-	value = power_of_two[b->log_step >> 6 & 31];
-	down = shift - (b->log_step >> 11);
-	b->step = (down < 0 ? value << -down : value >> down) * 4;
+	/* The shift is by -1 at least. */
+	b->step =
+		(2 * power_of_two[b->log_step >> 6 & 31] >> (shift + 1 - (b->log_step >> 11))) * 4;
+}
+
+/* Negates v if mask is -1; mask: 0 or -1. Signs of audio cannot be predicted, so there are no
+ * branches on them. */
+static int32_t negated(int32_t v, int32_t mask)
+{
+	return (v ^ mask) - mask;
 }
 
 /* UPPOL2 and UPPOL1: the coefficients of the poles follow the signs of the last three partial
  * values. */
 static void adapt_poles(struct g722_band *b, int32_t partial)
 {
-	bool same1 = (partial < 0) == (b->partial[0] < 0),
-	     same2 = (partial < 0) == (b->partial[1] < 0);
+	int32_t differ1 = (partial ^ b->partial[0]) >> 31,
+		differ2 = (partial ^ b->partial[1]) >> 31;
 	int32_t first = clamp16(b->pole[0] * 4);
-	int32_t towards = clamp(same1 ? -first : first, INT32_MIN, INT16_MAX) >> 7;
+	int32_t towards = clamp(negated(first, ~differ1), INT32_MIN, INT16_MAX) >> 7;
 	int32_t second =
-		clamp((same2 ? 128 : -128) + towards + (b->pole[1] * 32512 >> 15), -12288, 12288);
+		clamp(negated(128, differ2) + towards + (b->pole[1] * 32512 >> 15), -12288, 12288);
 	int32_t bound = clamp16(15360 - second);
 
 	b->pole[0] =
-		clamp(clamp16((same1 ? 192 : -192) + (b->pole[0] * 32640 >> 15)), -bound, bound);
+		clamp(clamp16(negated(192, differ1) + (b->pole[0] * 32640 >> 15)), -bound, bound);
 	b->pole[1] = second;
 }
 
@@ -186,27 +190,27 @@ void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
 			pcm + 2 * at);
 }
 
-/* QUANTL: the code of the interval that contains the difference. */
+/* QUANTL: the code of the interval that contains the difference. Codes count down from the largest
+ * magnitude; below zero the two smallest differ. */
 static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
 {
-	int32_t difference = clamp16(sample - b->predicted);
-	int32_t magnitude = difference < 0 ? ~difference : difference;
-	uint32_t i = 1 + g722_levels(b->step, magnitude);
+	static const uint8_t code[2][G722_LEVELS + 1] = {
+		{61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
+			40, 39, 38, 37, 36, 35, 34, 33, 32},
+		{63, 62, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
+			12, 11, 10, 9, 8, 7, 6, 5, 4}};
+	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
 
-	/* Codes count down from the largest magnitude. The two smallest below zero differ. */
-	if (difference >= 0)
-		return 62 - i;
-	return i <= 2 ? 64 - i : 34 - i;
+	return code[sign & 1][g722_levels(b->step, difference ^ sign)];
 }
 
 /* QUANTH */
 static uint32_t high_quantize(const struct g722_band *b, int32_t sample)
 {
-	int32_t difference = clamp16(sample - b->predicted);
-	int32_t magnitude = difference < 0 ? ~difference : difference;
-	bool large = magnitude >= 564 * b->step >> 12;
+	static const uint8_t code[2][2] = {{3, 2}, {1, 0}};
+	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
 
-	return difference < 0 ? (large ? 0 : 1) : (large ? 2 : 3);
+	return code[sign & 1][(difference ^ sign) >= 564 * b->step >> 12];
 }
 
 static void encode_chunk(struct g722 *g, const int16_t *pcm, uint32_t n, uint8_t *out)
