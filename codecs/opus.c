@@ -179,23 +179,22 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 
 /* --- Encoder ---------------------------------------------------------------------------------- */
 
-/* For 8 and 16 kHz the library's own choice, 11 and 19 kbit/s, is the least that sounds clean. */
-static opus_int32 usual_bitrate(const struct encoder *e)
+/* 0: the library's choice. For 8 and 16 kHz that would be 11 and 19 kbit/s. */
+static uint32_t usual_bitrate(const struct encoder *e)
 {
-	return e->rate == 8000 ? 16000 : e->rate == 16000 ? 24000 : OPUS_AUTO;
+	return e->rate == 8000 ? 16000 : e->rate == 16000 ? 24000 : 0;
 }
 
 static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 {
 	struct encoder *e = enc;
-	uint32_t bitrate = wish->bitrate;
+	uint32_t bitrate = wish->bitrate ? wish->bitrate : usual_bitrate(e);
 
 	if (e->params.max_bitrate && (bitrate == 0 || bitrate > e->params.max_bitrate))
 		bitrate = e->params.max_bitrate;
 	if (bitrate && (bitrate < 500 || bitrate > 512000))
 		return -EINVAL;
-	opus_encoder_ctl(
-		e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : usual_bitrate(e)));
+	opus_encoder_ctl(e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : OPUS_AUTO));
 	opus_encoder_ctl(e->opus, OPUS_SET_INBAND_FEC(wish->fec || e->params.fec));
 	opus_encoder_ctl(e->opus, OPUS_SET_DTX(wish->dtx || e->params.dtx));
 	opus_encoder_ctl(e->opus,

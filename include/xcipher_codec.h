@@ -94,7 +94,9 @@ struct xcipher_codec {
 	uint32_t flags;
 	const char *name;       /* RTP encoding name: letters, digits, - . _ ; at most 31 */
 	uint32_t clock;         /* RTP clock, Hz */
-	uint32_t rate;          /* rate of the PCM, Hz: 8000 to 48000 */
+	/* Rate of the PCM, Hz: 8000 to 48000. A codec that can do several has a row for each, the
+	 * usual one first. The host takes the rate of the other terminal's codec. */
+	uint32_t rate;
 	uint32_t channels;      /* of the PCM: 1 or 2 */
 	int32_t static_pt;      /* static payload type (RFC 3551), or -1 */
 	uint32_t ptime;         /* default packet time, ms */

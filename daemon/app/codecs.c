@@ -122,5 +122,19 @@ void app_codecs_show(const struct codec_registry *r, struct pool *p, struct ngva
 		add_codec(p, codecs, r, &r->entry[i]);
 	for (uint32_t i = 0; i < r->plugins; i++)
 		add_plugin(p, plugins, &r->loaded[i]);
-	ngval_add_str(p, dict, STR("resampler"), r->resampler ? STR("speexdsp") : STR("none"));
+	ngval_add_str(p, dict, STR("resampler"), r->resampler ? STR("speexdsp") : STR("built in"));
+}
+
+void app_codecs_show_threads(const struct bridge_audio *b, struct pool *p, struct ngval *dict)
+{
+	struct bridge_audio_usage u;
+	struct ngval *d;
+
+	bridge_audio_usage(b, &u);
+	d = ngval_add_dict(p, dict, STR("threads"));
+	ngval_add_int(p, d, STR("sessions"), u.sessions);
+	ngval_add_int(p, d, STR("packets"), (int64_t)u.packets);
+	ngval_add_int(p, d, STR("cpu ms"), (int64_t)(u.cpu_ns / 1000000));
+	ngval_add_int(p, d, STR("dropped"), (int64_t)(u.strays + u.stale + u.back_full));
+	ngval_add_int(p, d, STR("broken"), (int64_t)u.broken);
 }

@@ -4,6 +4,7 @@
 #define APP_CODECS_H
 
 #include "app/options.h"
+#include "bridge/audio.h"
 #include "codec/registry.h"
 #include "proto/ngval.h"
 
@@ -15,5 +16,7 @@ int app_codecs_load(
 	struct codec_registry **out, const struct options *o, char *err, size_t err_len);
 /* Writes the reply to the ng command "codecs". */
 void app_codecs_show(const struct codec_registry *r, struct pool *p, struct ngval *dict);
+/* Adds what the codec threads did. b: NULL: there are none. */
+void app_codecs_show_threads(const struct bridge_audio *b, struct pool *p, struct ngval *dict);
 
 #endif

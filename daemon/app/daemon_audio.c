@@ -50,17 +50,22 @@ void daemon_audio_channels_destroy(struct daemon *d)
 	*a = (struct daemon_audio){.event_fd = -1};
 }
 
-/* The digit itself is not logged: it may be one of a PIN. */
+/* The digit itself is not logged: it may be one of a PIN. A session reports its broken codec
+ * once. */
 static void on_event(void *arg, uint32_t audio, const struct audio_event *e)
 {
 	struct daemon *d = arg;
 	struct call_digit from;
 
-	if (e->kind != AUDIO_EVENT_DIGIT || !calls_digit(d->calls, audio, &from))
-		return;
-	log_call(LOG_DEBUG, &(struct log_about){.call_id = from.call_id, .side = from.tag},
-		"the terminal sent a digit");
-	dtmf_digit(d->calls, from.call, from.side, e->digit, clock_real_ns());
+	if (e->kind == AUDIO_EVENT_DIGIT && calls_digit(d->calls, audio, &from)) {
+		log_call(LOG_DEBUG, &(struct log_about){.call_id = from.call_id, .side = from.tag},
+			"the terminal sent a digit");
+		dtmf_digit(d->calls, from.call, from.side, e->digit, clock_real_ns());
+	}
+	if (e->kind == AUDIO_EVENT_BROKEN && calls_audio_of(d->calls, audio, &from))
+		log_call(LOG_WARNING,
+			&(struct log_about){.call_id = from.call_id, .side = from.tag},
+			"the process of a codec failed too often: this terminal's audio is not transcoded any more (xcipherctl --json codecs shows faults by plug-in)");
 }
 
 static void on_ready(void *arg, uint32_t events)
@@ -104,6 +109,7 @@ int daemon_audio_start(struct daemon *d)
 	a->border = (struct audio){
 		.ops = &bridge_audio_ops, .arg = a->bridge, .max = bridge_audio_max(a->bridge)};
 	d->relay_border.audio = &a->border;
+	d->operate.audio = a->bridge;
 	err = loop_io_add(d->loop, &io, a->event_fd, EPOLLIN, on_ready, d);
 	err = err ? err : calls_set_audio(d->calls, a->border.max);
 	err = err ? err : bridge_audio_start(a->bridge);
@@ -114,6 +120,7 @@ void daemon_audio_stop(struct daemon *d)
 {
 	struct daemon_audio *a = &d->audio;
 
+	d->operate.audio = NULL;
 	bridge_audio_destroy(a->bridge);
 	if (a->bridge && a->event_fd >= 0)
 		close(a->event_fd);

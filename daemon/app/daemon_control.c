@@ -466,7 +466,8 @@ static void metrics(void *arg, struct sbuf *out)
 		.tcp = d->ng_tcp,
 		.proxies = d->ng_unix,
 		.homer = d->homer,
-		.teardown = d->teardown};
+		.teardown = d->teardown,
+		.audio = d->audio.bridge};
 
 	metrics_write(&in, out);
 }

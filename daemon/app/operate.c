@@ -223,6 +223,7 @@ const char *operate_request(
 		return operate_reload(op, p, dict);
 	case NG_CODECS:
 		app_codecs_show(op->codecs, p, dict);
+		app_codecs_show_threads(op->audio, p, dict);
 		return NULL;
 	default:
 		return NGE_BAD_COMMAND;

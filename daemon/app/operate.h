@@ -22,7 +22,8 @@ struct operate {
 	struct limits *limits;
 	struct stats_input *stats;
 	const struct codec_registry *codecs;
-	void (*stop)(void *arg); /* called when the daemon is drained */
+	const struct bridge_audio *audio; /* NULL: no codec threads */
+	void (*stop)(void *arg);          /* called when the daemon is drained */
 	void *stop_arg;
 	int (*keys)(
 		void *arg, char *err, size_t err_len); /* reads the key files again: 0 or -errno */

@@ -395,11 +395,22 @@ void audio_thread_stats(const struct audio_thread *t, uint32_t handle, struct au
 	memcpy(out, now, sizeof(*out));
 }
 
+static uint64_t cpu_of(const struct audio_thread *t)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (!t->running || pthread_getcpuclockid(t->thread, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
 struct audio_thread_counts audio_thread_counts(const struct audio_thread *t)
 {
 	return (struct audio_thread_counts){
 		.packets = atomic_load_explicit(&t->packets, memory_order_relaxed),
 		.strays = atomic_load_explicit(&t->strays, memory_order_relaxed),
+		.cpu_ns = cpu_of(t),
 		.sessions = atomic_load_explicit(&t->sessions, memory_order_relaxed)};
 }
 

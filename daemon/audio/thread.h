@@ -37,6 +37,7 @@ struct audio_thread_config {
 
 struct audio_thread_counts {
 	uint64_t packets, strays; /* strays: of sessions that have ended */
+	uint64_t cpu_ns;          /* of the thread, all it did; 0: it does not run */
 	uint32_t sessions;
 };
 

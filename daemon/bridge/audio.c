@@ -28,6 +28,7 @@ struct bridge_audio {
 	uint32_t promised[AUDIO_THREADS_MAX];
 	uint32_t *free_place[AUDIO_THREADS_MAX], free_n[AUDIO_THREADS_MAX]; /* stacks */
 	struct place *place;                                                /* [max] */
+	uint64_t broken;
 };
 
 static uint32_t thread_of(const struct bridge_audio *b, uint32_t audio)
@@ -255,6 +256,7 @@ void bridge_audio_poll(struct bridge_audio *b)
 		while (audio_thread_event(b->thread[t], &e)) {
 			const struct place *p = &b->place[e.serial % b->cfg.max];
 
+			b->broken += e.kind == AUDIO_EVENT_BROKEN;
 			if (p->open && p->serial == e.serial)
 				b->cfg.event(b->cfg.event_arg, e.serial % b->cfg.max, &e);
 		}
@@ -262,13 +264,18 @@ void bridge_audio_poll(struct bridge_audio *b)
 
 void bridge_audio_usage(const struct bridge_audio *b, struct bridge_audio_usage *out)
 {
-	*out = (struct bridge_audio_usage){.sessions = b->cfg.max};
+	*out = (struct bridge_audio_usage){0};
+	if (!b)
+		return;
+	out->sessions = b->cfg.max;
+	out->broken = b->broken;
 	for (uint32_t t = 0; t < b->cfg.threads; t++) {
 		struct audio_thread_counts c = audio_thread_counts(b->thread[t]);
 
 		out->sessions -= b->free_n[t];
 		out->packets += c.packets;
 		out->strays += c.strays;
+		out->cpu_ns += c.cpu_ns;
 	}
 	for (uint32_t i = 0; i < b->cfg.workers * b->cfg.threads; i++) {
 		const struct audio_channel *c = b->cfg.channel[i];

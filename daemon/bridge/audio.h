@@ -39,9 +39,11 @@ void bridge_audio_poll(struct bridge_audio *b);
 struct bridge_audio_usage {
 	uint32_t sessions; /* taken */
 	uint64_t packets, strays;
+	uint64_t cpu_ns;           /* of all codec threads */
+	uint64_t broken;           /* sessions whose codec's process failed too often */
 	uint64_t stale, back_full; /* of the channels: see packet/audio.h */
 };
-/* Sums the counters of all threads and channels. */
+/* Sums the counters of all threads and channels. b NULL: there are no codec threads. */
 void bridge_audio_usage(const struct bridge_audio *b, struct bridge_audio_usage *out);
 
 #endif

@@ -152,6 +152,9 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 		out->detail =
 			STR("media would pass through this relay in a circle, or too many times");
 		break;
+	case -ENOPROTOOPT: /* leg_audio_set() */
+		out->error = NGE_FMTP;
+		break;
 	case -EAGAIN: /* another relay may be less busy */
 		out->load_limit = is_new;
 		out->again = !is_new;

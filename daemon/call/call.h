@@ -67,12 +67,14 @@ void calls_set_reach(struct calls *c, const struct reach *r);
 int calls_set_sessions(struct calls *c, uint32_t max);
 /* Likewise of relay->audio. */
 int calls_set_audio(struct calls *c, uint32_t max);
-/* Whose terminal a digit is of. */
+/* The party of an audio session. */
 struct call_digit {
 	struct call *call;
 	struct str call_id, tag;
 	uint8_t side;
 };
+/* Whose audio session this is. False: it is of no call. */
+bool calls_audio_of(const struct calls *c, uint32_t audio, struct call_digit *out);
 /* Counts a digit that an audio session heard, as a telephone event or a tone. False: it is of no
  * call. */
 bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out);

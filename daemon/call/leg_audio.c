@@ -332,6 +332,7 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	struct codec_list list, theirs = {.n = 0};
 	struct choice from = {.codecs = codecs(r)};
 	static const uint8_t label[16] = "cname";
+	int err;
 
 	codec_list_read(&list, l->audio.agreed);
 	if (cfg.to != AUDIO_NONE)
@@ -346,8 +347,9 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	cfg.gate = gate_of_side(c, s) | gate_of_flow(c, call_side_index(c, s), s->peer);
 	snprintf(cfg.cname, sizeof(cfg.cname), "%016llx",
 		(unsigned long long)hash_siphash(label, &l->audio.ssrc, sizeof(l->audio.ssrc)));
-	return r->audio->ops->set(
+	err = r->audio->ops->set(
 		r->audio->arg, l->audio.handle, c->worker, &l->port, l->mux, &cfg);
+	return err == -EINVAL ? -ENOPROTOOPT : err;
 }
 
 /* --- Text for operators ----------------------------------------------------------------------- */

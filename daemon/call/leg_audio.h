@@ -10,7 +10,8 @@
 /* Takes handles for all legs of the copy c that need one, and drops those that are not needed. The
  * present call keeps its handles until the commit. 0, or the error of audio_ops.take. */
 int leg_audio_take(const struct relay *r, struct call *c);
-/* Prepares the settings of the m-line's session, which must exist. Errors as audio_ops.set. */
+/* Prepares the settings of the m-line's session, which must exist. Errors as audio_ops.set, but
+ * -ENOPROTOOPT for -EINVAL. */
 int leg_audio_set(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
 /* Payload types of audio codecs that the leg's terminal may send. Returns how many. */

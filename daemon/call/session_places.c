@@ -43,16 +43,23 @@ int calls_set_audio(struct calls *c, uint32_t max)
 	return c->audio_place ? 0 : -ENOMEM;
 }
 
-bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out)
+bool calls_audio_of(const struct calls *c, uint32_t audio, struct call_digit *out)
 {
 	struct session_place at =
 		c->audio_place ? c->audio_place[audio] : (struct session_place){0};
 
 	if (!at.call)
 		return false;
-	c->counters.digits++;
 	*out = (struct call_digit){at.call, at.call->id, at.call->side[at.side]->tag, at.side};
 	return true;
+}
+
+bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out)
+{
+	bool of_call = calls_audio_of(c, audio, out);
+
+	c->counters.digits += of_call;
+	return of_call;
 }
 
 static void settle(const struct relay *r, const struct call *call, struct leg *l, bool rtcp)

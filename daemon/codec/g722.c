@@ -5,16 +5,11 @@
 #include "g722.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
-enum { TAPS = 24, ZEROS = 6, LOW_LEVELS = 30 };
+#include "codec/g722_vector.h"
 
-/* Decision levels of the six-bit quantizer of the lower band, in units of step / 2^12. */
-static const int16_t low_level[LOW_LEVELS] = {0, 35, 72, 110, 150, 190, 233, 276, 323, 370, 422,
-	473, 530, 587, 650, 714, 786, 858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980,
-	2195, 2557, 2919};
-/* Its outputs for the first six, five and four bits of a code, in units of step / 2^15. */
+/* Outputs of the quantizer of the lower band for the first six, five and four bits of a code, in units of step / 2^15. */
 static const int16_t low_out6[64] = {-136, -136, -136, -136, -24808, -21904, -19008, -16704, -14984,
 	-13512, -12280, -11192, -10232, -9360, -8576, -7856, -7192, -6576, -6000, -5456, -4944,
 	-4464, -4008, -3576, -3168, -2776, -2400, -2032, -1688, -1360, -1040, -728, 24808, 21904,
@@ -35,8 +30,11 @@ static const int16_t high_change[4] = {798, -214, 798, -214};
 static const int16_t power_of_two[32] = {2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489,
 	2543, 2599, 2656, 2714, 2774, 2834, 2896, 2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444,
 	3520, 3597, 3676, 3756, 3838, 3922, 4008};
-/* Every other tap of the mirror filter. The rest are the same backwards. */
-static const int16_t tap[TAPS / 2] = {3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11};
+/* Every other tap of the mirror filter, and the others. */
+static const int16_t even_tap[G722_TAPS] = {
+	3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11};
+static const int16_t odd_tap[G722_TAPS] = {
+	-11, 53, -156, 362, -805, 3876, 951, -210, 32, 12, -11, 3};
 
 static int32_t clamp(int32_t v, int32_t low, int32_t high)
 {
@@ -45,47 +43,40 @@ static int32_t clamp(int32_t v, int32_t low, int32_t high)
 
 static int32_t clamp16(int32_t v)
 {
-	return clamp(v, INT16_MIN, INT16_MAX);
+	return g722_clamp16(v);
 }
 
 /* LOGSCL, SCALEL and LOGSCH, SCALEH: the next step, after a code. shift: 8 or 10. */
 static void adapt_step(struct g722_band *b, int32_t change, int32_t limit, int32_t shift)
 {
-	int32_t down = 0, value = 0;
-
 	b->log_step = clamp((b->log_step * 127 >> 7) + change, 0, limit);
-	value = power_of_two[b->log_step >> 6 & 31];
-	down = shift - (b->log_step >> 11);
-	b->step = (down < 0 ? value << -down : value >> down) * 4;
+	/* The shift is by -1 at least. */
+	b->step =
+		(2 * power_of_two[b->log_step >> 6 & 31] >> (shift + 1 - (b->log_step >> 11))) * 4;
+}
+
+/* Negates v if mask is -1; mask: 0 or -1. Signs of audio cannot be predicted, so there are no
+ * branches on them. */
+static int32_t negated(int32_t v, int32_t mask)
+{
+	return (v ^ mask) - mask;
 }
 
 /* UPPOL2 and UPPOL1: the coefficients of the poles follow the signs of the last three partial
  * values. */
 static void adapt_poles(struct g722_band *b, int32_t partial)
 {
-	bool same1 = (partial < 0) == (b->partial[0] < 0),
-	     same2 = (partial < 0) == (b->partial[1] < 0);
+	int32_t differ1 = (partial ^ b->partial[0]) >> 31,
+		differ2 = (partial ^ b->partial[1]) >> 31;
 	int32_t first = clamp16(b->pole[0] * 4);
-	int32_t towards = clamp(same1 ? -first : first, INT32_MIN, INT16_MAX) >> 7;
+	int32_t towards = clamp(negated(first, ~differ1), INT32_MIN, INT16_MAX) >> 7;
 	int32_t second =
-		clamp((same2 ? 128 : -128) + towards + (b->pole[1] * 32512 >> 15), -12288, 12288);
+		clamp(negated(128, differ2) + towards + (b->pole[1] * 32512 >> 15), -12288, 12288);
 	int32_t bound = clamp16(15360 - second);
 
 	b->pole[0] =
-		clamp(clamp16((same1 ? 192 : -192) + (b->pole[0] * 32640 >> 15)), -bound, bound);
+		clamp(clamp16(negated(192, differ1) + (b->pole[0] * 32640 >> 15)), -bound, bound);
 	b->pole[1] = second;
-}
-
-/* UPZERO: those of the zeros follow the signs of the last differences. */
-static void adapt_zeros(struct g722_band *b, int32_t difference)
-{
-	int32_t by = difference == 0 ? 0 : 128;
-
-	for (int i = 0; i < ZEROS; i++) {
-		bool same = (difference < 0) == (b->difference[i] < 0);
-
-		b->zero[i] = clamp16((same ? by : -by) + (b->zero[i] * 32640 >> 15));
-	}
 }
 
 /* Block 4: the predictor takes a quantized difference, and predicts the next sample. */
@@ -96,20 +87,14 @@ static void predict(struct g722_band *b, int32_t difference)
 	int32_t poles = 0;
 
 	adapt_poles(b, partial);
-	adapt_zeros(b, difference);
-	memmove(b->difference + 1, b->difference, (ZEROS - 1) * sizeof(b->difference[0]));
-	b->difference[0] = difference;
+	b->zeros = clamp16(g722_zeros(b, difference)); /* UPZERO, FILTEZ */
 	b->partial[1] = b->partial[0];
 	b->partial[0] = partial;
 	b->rebuilt[1] = b->rebuilt[0];
 	b->rebuilt[0] = rebuilt;
-	/* FILTEP, FILTEZ, PREDIC */
+	/* FILTEP, PREDIC */
 	poles = clamp16((b->pole[0] * clamp16(2 * b->rebuilt[0]) >> 15) +
 		(b->pole[1] * clamp16(2 * b->rebuilt[1]) >> 15));
-	b->zeros = 0;
-	for (int i = 0; i < ZEROS; i++)
-		b->zeros += b->zero[i] * clamp16(2 * b->difference[i]) >> 15;
-	b->zeros = clamp16(b->zeros);
 	b->predicted = clamp16(poles + b->zeros);
 }
 
@@ -141,22 +126,30 @@ int g722_init(struct g722 *g, uint32_t rate)
 	return 0;
 }
 
-/* Moves two values into the delay line of the filter. */
-static void shift_in(struct g722 *g, int32_t a, int32_t b)
+/* The halves of the delay line: the past of the filter, then a chunk. Filtering in vectors reads a
+ * few values more. */
+struct lines {
+	int16_t even[G722_TAPS - 1 + G722_CHUNK + 8], odd[G722_TAPS - 1 + G722_CHUNK + 8];
+	int32_t even_sum[G722_CHUNK], odd_sum[G722_CHUNK];
+};
+
+enum { PAST = G722_TAPS - 1 };
+
+static void lines_start(struct lines *l, const struct g722 *g)
 {
-	memmove(g->line, g->line + 2, (TAPS - 2) * sizeof(g->line[0]));
-	g->line[TAPS - 2] = a;
-	g->line[TAPS - 1] = b;
+	memset(l->even, 0, sizeof(l->even));
+	memset(l->odd, 0, sizeof(l->odd));
+	memcpy(l->even, g->even, sizeof(g->even));
+	memcpy(l->odd, g->odd, sizeof(g->odd));
 }
 
-static void filter(const struct g722 *g, int32_t *even, int32_t *odd)
+/* Filters n pairs of values after the past, and keeps what the next chunk needs. */
+static void lines_filter(struct lines *l, struct g722 *g, uint32_t n)
 {
-	*even = 0;
-	*odd = 0;
-	for (int i = 0; i < TAPS / 2; i++) {
-		*even += g->line[2 * i] * tap[i];
-		*odd += g->line[2 * i + 1] * tap[TAPS / 2 - 1 - i];
-	}
+	g722_filter(l->even, even_tap, l->even_sum, n);
+	g722_filter(l->odd, odd_tap, l->odd_sum, n);
+	memcpy(g->even, l->even + n, sizeof(g->even));
+	memcpy(g->odd, l->odd + n, sizeof(g->odd));
 }
 
 /* INVQBL: the output of the lower quantizer for as many bits as are audio. */
@@ -167,61 +160,83 @@ static int32_t low_difference(const struct g722 *g, uint32_t code)
 	return g->low.step * table[code >> g->spare] >> 15;
 }
 
-void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
+static void decode_chunk(struct g722 *g, const uint8_t *in, uint32_t n, int16_t *pcm)
 {
-	for (size_t i = 0; i < n; i++) {
+	struct lines l;
+
+	lines_start(&l, g);
+	for (uint32_t i = 0; i < n; i++) {
 		uint32_t low_code = in[i] & 0x3f, high_code = in[i] >> 6;
 		int32_t low = clamp(g->low.predicted + low_difference(g, low_code), -16384, 16383);
 		int32_t high = clamp(g->high.predicted + (g->high.step * high_out[high_code] >> 15),
 			-16384, 16383);
-		int32_t even = 0, odd = 0;
 
 		low_adapt(&g->low, low_code);
 		high_adapt(&g->high, high_code);
-		shift_in(g, low + high, low - high);
-		filter(g, &even, &odd);
-		pcm[2 * i] = (int16_t)clamp16(odd >> 11);
-		pcm[2 * i + 1] = (int16_t)clamp16(even >> 11);
+		l.even[PAST + i] = (int16_t)(low + high);
+		l.odd[PAST + i] = (int16_t)(low - high);
+	}
+	lines_filter(&l, g, n);
+	for (uint32_t i = 0; i < n; i++) {
+		pcm[2 * i] = (int16_t)clamp16(l.odd_sum[i] >> 11);
+		pcm[2 * i + 1] = (int16_t)clamp16(l.even_sum[i] >> 11);
 	}
 }
 
-/* QUANTL: the code of the interval that contains the difference. */
+void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
+{
+	for (size_t at = 0; at < n; at += G722_CHUNK)
+		decode_chunk(g, in + at, n - at < G722_CHUNK ? (uint32_t)(n - at) : G722_CHUNK,
+			pcm + 2 * at);
+}
+
+/* QUANTL: the code of the interval that contains the difference. Codes count down from the largest
+ * magnitude; below zero the two smallest differ. */
 static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
 {
-	int32_t difference = clamp16(sample - b->predicted);
-	int32_t magnitude = difference < 0 ? ~difference : difference;
-	uint32_t i = 1;
+	static const uint8_t code[2][G722_LEVELS + 1] = {
+		{61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
+			40, 39, 38, 37, 36, 35, 34, 33, 32},
+		{63, 62, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
+			12, 11, 10, 9, 8, 7, 6, 5, 4}};
+	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
 
-	while (i < LOW_LEVELS && magnitude >= low_level[i] * b->step >> 12)
-		i++;
-	/* Codes count down from the largest magnitude. The two smallest below zero differ. */
-	if (difference >= 0)
-		return 62 - i;
-	return i <= 2 ? 64 - i : 34 - i;
+	return code[sign & 1][g722_levels(b->step, difference ^ sign)];
 }
 
 /* QUANTH */
 static uint32_t high_quantize(const struct g722_band *b, int32_t sample)
 {
-	int32_t difference = clamp16(sample - b->predicted);
-	int32_t magnitude = difference < 0 ? ~difference : difference;
-	bool large = magnitude >= 564 * b->step >> 12;
+	static const uint8_t code[2][2] = {{3, 2}, {1, 0}};
+	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
 
-	return difference < 0 ? (large ? 0 : 1) : (large ? 2 : 3);
+	return code[sign & 1][(difference ^ sign) >= 564 * b->step >> 12];
+}
+
+static void encode_chunk(struct g722 *g, const int16_t *pcm, uint32_t n, uint8_t *out)
+{
+	struct lines l;
+
+	lines_start(&l, g);
+	for (uint32_t i = 0; i < n; i++) {
+		l.even[PAST + i] = pcm[2 * i];
+		l.odd[PAST + i] = pcm[2 * i + 1];
+	}
+	lines_filter(&l, g, n);
+	for (uint32_t i = 0; i < n; i++) {
+		int32_t even = l.even_sum[i], odd = l.odd_sum[i];
+		uint32_t low_code = low_quantize(&g->low, (odd + even) >> 14);
+		uint32_t high_code = high_quantize(&g->high, (odd - even) >> 14);
+
+		low_adapt(&g->low, low_code);
+		high_adapt(&g->high, high_code);
+		out[i] = (uint8_t)(high_code << 6 | low_code >> g->spare << g->spare);
+	}
 }
 
 void g722_encode(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out)
 {
-	for (size_t i = 0; i < n; i++) {
-		int32_t even = 0, odd = 0;
-		uint32_t low_code = 0, high_code = 0;
-
-		shift_in(g, pcm[2 * i], pcm[2 * i + 1]);
-		filter(g, &even, &odd);
-		low_code = low_quantize(&g->low, (odd + even) >> 14);
-		low_adapt(&g->low, low_code);
-		high_code = high_quantize(&g->high, (odd - even) >> 14);
-		high_adapt(&g->high, high_code);
-		out[i] = (uint8_t)(high_code << 6 | low_code >> g->spare << g->spare);
-	}
+	for (size_t at = 0; at < n; at += G722_CHUNK)
+		encode_chunk(g, pcm + 2 * at, n - at < G722_CHUNK ? (uint32_t)(n - at) : G722_CHUNK,
+			out + at);
 }

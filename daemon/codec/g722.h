@@ -14,15 +14,15 @@ struct g722_band {
 	int32_t rebuilt[2];     /* the last two samples, newest first */
 	int32_t partial[2];     /* the last two without the part of the poles */
 	int32_t pole[2];        /* coefficients */
-	int32_t zero[6];        /* coefficients */
-	int32_t difference[6];  /* the last six quantized differences, newest first */
+	int16_t zero[8];        /* coefficients: six, two are not used */
+	int16_t difference[8];  /* the last six quantized differences, newest first, and two 0 */
 	int32_t log_step, step; /* of the quantizer */
 };
 
 struct g722 {
 	struct g722_band low, high;
-	int32_t line[24]; /* of the filter that splits or joins the bands, oldest first */
-	uint32_t spare;   /* low bits of a byte that are not audio: 0, 1 or 2 */
+	int16_t even[11], odd[11]; /* last inputs of the filter that splits or joins the bands */
+	uint32_t spare;            /* low bits of a byte that are not audio: 0, 1 or 2 */
 };
 
 /* rate: 64000, 56000 or 48000. Bytes of the lower rates leave the lowest bit or two bits to other

@@ -37,14 +37,28 @@ static void list(const struct view *v, const struct ngval *codecs)
 	table_print(v->to, &t, v->width, 0);
 }
 
+/* A daemon without codec threads, or of an earlier version, has nothing to show. */
+static void threads(const struct view *v, const struct ngval *t)
+{
+	int64_t packets = ngval_int(ngval_get(t, STR("packets")), 0);
+	int64_t ms = ngval_int(ngval_get(t, STR("cpu ms")), 0);
+
+	if (!packets)
+		return;
+	fprintf(v->to, "codec threads: %lld sessions, %lld packets, %.1f s of CPU, %.1f us each",
+		(long long)ngval_int(ngval_get(t, STR("sessions")), 0), (long long)packets,
+		(double)ms / 1e3, (double)ms * 1e3 / (double)packets);
+	fprintf(v->to, "; %lld dropped, %lld sessions broken\n",
+		(long long)ngval_int(ngval_get(t, STR("dropped")), 0),
+		(long long)ngval_int(ngval_get(t, STR("broken")), 0));
+}
+
 void view_codecs(const struct view *v, const struct ngval *reply)
 {
 	const struct ngval *plugins = ngval_get(reply, STR("plug-ins"));
 
 	list(v, ngval_get(reply, STR("codecs")));
-	if (str_eq(text(v->p, reply, "resampler"), STR("none")))
-		fputs("there is no resampler (speexdsp.so): only codecs with a rate of 8000 are transcoded\n",
-			v->to);
+	threads(v, ngval_get(reply, STR("threads")));
 	for (const struct ngval *c = plugins ? plugins->first : NULL; c; c = c->next) {
 		struct str refused = text(v->p, c, "refused");
 

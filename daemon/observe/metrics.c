@@ -252,6 +252,25 @@ static void write_redis(const struct stats_input *in, struct sbuf *b)
 		"Calls of the active node that this standby follows.", u.followed);
 }
 
+static void write_codec_threads(const struct bridge_audio *a, struct sbuf *b)
+{
+	struct bridge_audio_usage u;
+
+	bridge_audio_usage(a, &u);
+	metrics_one(b, "codec_sessions", GAUGE, "Audio sessions of codec threads.", u.sessions);
+	metrics_one(b, "codec_packets_total", COUNTER,
+		"Packets that codec threads received from workers.", u.packets);
+	metrics_one_real(b, "codec_cpu_seconds_total", COUNTER, "Processor time of codec threads.",
+		(double)u.cpu_ns / 1e9);
+	metrics_one(b, "codec_broken_sessions_total", COUNTER,
+		"Sessions that stopped transcoding because a codec's process failed too often.",
+		u.broken);
+	metrics_family(b, "codec_dropped_packets_total", COUNTER,
+		"Packets between workers and codec threads that were dropped, by reason.");
+	metrics_u64(b, "codec_dropped_packets_total", "reason=\"ended\"", u.strays + u.stale);
+	metrics_u64(b, "codec_dropped_packets_total", "reason=\"full\"", u.back_full);
+}
+
 void metrics_write(const struct metrics_input *in, struct sbuf *out)
 {
 	write_calls(in->stats, out);
@@ -262,6 +281,8 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_limits(in->stats, out);
 	metrics_write_packets(in->stats, out);
 	write_resources(in->stats, out);
+	if (in->audio)
+		write_codec_threads(in->audio, out);
 	write_redis(in->stats, out);
 	if (in->stats->sessions)
 		keying_metrics(in->stats->sessions, out);

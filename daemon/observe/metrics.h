@@ -4,6 +4,7 @@
 #define OBSERVE_METRICS_H
 
 #include "observe/stats.h"
+#include "bridge/audio.h"
 #include "control/handler.h"
 
 struct metrics_input {
@@ -13,6 +14,7 @@ struct metrics_input {
 	const struct ng_tcp *tcp, *proxies;
 	const struct homer *homer;
 	const struct teardown *teardown;
+	const struct bridge_audio *audio;
 };
 
 /* Control thread. Appends the whole text. */

@@ -73,6 +73,10 @@ static void two_folders_are_loaded(void **state)
 	assert_int_equal(pool_create(&p, 1 << 20), 0);
 	dict = ngval_dict(p);
 	app_codecs_show(g.r, p, dict);
+	app_codecs_show_threads(NULL, p, dict);
+	assert_int_equal(
+		ngval_int(ngval_get(ngval_get(dict, STR("threads")), STR("packets")), -1), 0);
+	assert_true(str_eq(ngval_get(dict, STR("resampler"))->str, STR("built in")));
 	half = row(dict, "codecs", "name", "x-half");
 	assert_non_null(half);
 	assert_int_equal(ngval_int(ngval_get(half, STR("isolated")), -1), 1);

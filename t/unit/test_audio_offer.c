@@ -469,6 +469,9 @@ static void a_refused_setting_leaves_the_call(void **state)
 	g.a.set_error = -EAGAIN;
 	talk_answer(&g.t, "a", "b", text);
 	assert_non_null(g.t.reply.error);
+	g.a.set_error = -EINVAL;
+	talk_answer(&g.t, "a", "b", text);
+	assert_string_equal(g.t.reply.error, "A codec refuses its a=fmtp");
 	g.a.set_error = 0;
 	talk_answer(&g.t, "a", "b", text);
 	assert_null(g.t.reply.error);
