@@ -429,6 +429,9 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 		return;
 	}
 	begin_event(s, to, d);
+	/* Events are dropped at once, but not replaced in the middle: that would be two digits. */
+	if (s->cfg.cover.mode == AUDIO_COVER_DROP)
+		s->rx.event.hidden |= s->cfg.gate & AUDIO_GATE_DTMF;
 	if (!to || s->cfg.gate & AUDIO_GATE_DROP || (s->rx.event.hidden && !audio_cover_event(s)))
 		return;
 	to->tx.t_ns = audio_real(s, d->now_ns);

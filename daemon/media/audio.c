@@ -9,6 +9,7 @@
 
 #include "media/draft.h"
 #include "media/keys.h"
+#include "media/rtcp_stats.h"
 #include "media/ssrc.h"
 #include "packet/arena.h"
 
@@ -28,6 +29,8 @@ uint8_t media_audio_give(struct media *m, const struct arena *a, const struct no
 
 	if (!m->cfg.audio_threads)
 		return media_drop(m, n->stream, PACKET_DROP_INACTIVE);
+	if (head.rtcp)
+		media_rtcp_ended(m, n->stream, in, a->out + j->out_off, head.len);
 	err = audio_take(m->cfg.audio[head.serial % m->cfg.audio_threads],
 		&m->trial[n->stream].audio, &head, a->out + j->out_off);
 	return err ? media_drop(m, n->stream,
@@ -94,6 +97,8 @@ uint32_t media_audio_take(
 				.t_ns = p->t_ns,
 				.dev = p->rtcp};
 			memcpy(a->in + in[n].in_off, p->bytes, p->len);
+			if (p->rtcp)
+				media_rtcp_said(m, p->stream, p->bytes, p->len, p->t_ns);
 			audio_sent(c);
 			n++;
 		}

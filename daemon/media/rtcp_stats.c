@@ -16,16 +16,26 @@
 
 #define READ_MAX   512u /* bytes of a compound packet that are looked at: reports come first */
 #define CLOCK_SURE 500000000ull
+#define JITTER_MAX 10000000u      /* us */
+#define SILENT_NS  30000000000ull /* without a report of the other terminal */
 
 static const uint8_t zero_key[32];
 
-struct seen {
-	/* The worker's. */
-	uint32_t lsr; /* of this terminal's last sender report */
+/* Of a sender of RTP. */
+struct sender {
+	uint32_t lsr; /* of its last sender report */
 	uint64_t lsr_ns;
 	uint64_t ntp; /* of the first one, to find the clock rate */
 	uint32_t rtp, hz;
-	uint32_t leg_us; /* round trip between this relay and the terminal */
+};
+
+struct seen {
+	/* The worker's. */
+	struct sender its, ours; /* this terminal, and an audio session that sends to it */
+	/* Of its media at this relay, as an audio session reported to it. */
+	uint32_t arrived_jitter_us, arrived_loss;
+	uint64_t judged_ns; /* when its media were judged last by the other terminal */
+	uint32_t leg_us;    /* round trip between this relay and the terminal */
 	/* Readable by any thread: quality of this terminal's media, as the other one reports it. */
 	_Atomic uint64_t samples, sum[QUALITY_FIELDS], low_ns, high_ns;
 	_Atomic uint32_t lost, low[QUALITY_FIELDS], high[QUALITY_FIELDS];
@@ -102,7 +112,7 @@ static uint32_t clear_text(
 
 /* Finds the rate of a terminal's timestamps from two sender reports: the nearest known rate, if
  * near enough. */
-static void learn_clock(struct seen *s, const struct rtcp_info *i)
+static void learn_clock(struct sender *s, const struct rtcp_info *i)
 {
 	static const uint32_t known[] = {
 		8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 90000};
@@ -156,26 +166,118 @@ static void sample(
 		hist_add(&r->rtt_us, v[QUALITY_RTT]);
 }
 
+/* The round trip between this relay and the terminal (RFC 3550 6.4.1), if its report refers to the
+ * last sender report that reached it through us, or was ours. */
+static void measure_leg(
+	struct seen *from, const struct sender *of, const struct rtcp_block *b, uint64_t t_ns)
+{
+	uint64_t dlsr_ns = ((uint64_t)b->dlsr * 1000000000ull) >> 16;
+
+	if (b->lsr && b->lsr == of->lsr && t_ns > of->lsr_ns + dlsr_ns &&
+		t_ns - of->lsr_ns - dlsr_ns < 60000000000ull)
+		from->leg_us = (uint32_t)((t_ns - of->lsr_ns - dlsr_ns) / 1000);
+}
+
+static uint32_t jitter_of(const struct sender *of, const struct rtcp_block *b)
+{
+	uint64_t us = (uint64_t)b->jitter * 1000000 / (of->hz ? of->hz : 8000);
+
+	return us > JITTER_MAX ? JITTER_MAX : (uint32_t)us;
+}
+
+static void judge(struct rtcp_stats *r, struct seen *of, uint32_t v[QUALITY_FIELDS], uint64_t t_ns)
+{
+	v[QUALITY_MOS] = rtcp_mos(v[QUALITY_RTT], v[QUALITY_JITTER], v[QUALITY_LOSS]);
+	sample(r, of, v, t_ns);
+}
+
 /* a report block about media that "of" sends */
 static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
 	const struct rtcp_block *b, uint64_t t_ns)
 {
-	uint32_t v[QUALITY_FIELDS] = {0}, hz = of->hz ? of->hz : 8000;
-	uint64_t jitter_us = (uint64_t)b->jitter * 1000000 / hz;
-	uint64_t dlsr_ns = ((uint64_t)b->dlsr * 1000000000ull) >> 16;
+	uint32_t v[QUALITY_FIELDS] = {0};
 
-	/* RFC 3550 6.4.1: the report refers to the other side's sender report, which we
-	 * forwarded. */
-	if (b->lsr && b->lsr == of->lsr && t_ns > of->lsr_ns + dlsr_ns &&
-		t_ns - of->lsr_ns - dlsr_ns < 60000000000ull)
-		from->leg_us = (uint32_t)((t_ns - of->lsr_ns - dlsr_ns) / 1000);
-	v[QUALITY_JITTER] = jitter_us > 10000000 ? 10000000 : (uint32_t)jitter_us;
+	measure_leg(from, &of->its, b, t_ns);
+	v[QUALITY_JITTER] = jitter_of(&of->its, b);
 	v[QUALITY_LOSS] = b->fraction * 10000u / 256;
 	v[QUALITY_RTT_LEG] = from->leg_us;
 	v[QUALITY_RTT] = from->leg_us + of->leg_us;
-	v[QUALITY_MOS] = rtcp_mos(v[QUALITY_RTT], v[QUALITY_JITTER], v[QUALITY_LOSS]);
 	put32(&of->lost, b->lost > 0 ? (uint32_t)b->lost : 0);
-	sample(r, of, v, t_ns);
+	judge(r, of, v, t_ns);
+}
+
+/* Of RTCP that ends here: the other terminal's report is about packets of ours. To it belongs what
+ * was lost and delayed before. */
+static void take_ended(struct rtcp_stats *r, struct seen *from, struct seen *of,
+	const struct rtcp_block *b, uint64_t t_ns)
+{
+	uint32_t v[QUALITY_FIELDS] = {0}, loss = b->fraction * 10000u / 256;
+
+	measure_leg(from, &from->ours, b, t_ns);
+	v[QUALITY_JITTER] = min_u32(jitter_of(&from->ours, b) + of->arrived_jitter_us, JITTER_MAX);
+	v[QUALITY_LOSS] = loss + (10000 - loss) * of->arrived_loss / 10000;
+	v[QUALITY_RTT_LEG] = from->leg_us;
+	v[QUALITY_RTT] = from->leg_us + of->leg_us;
+	of->judged_ns = t_ns;
+	judge(r, of, v, t_ns);
+}
+
+static void heard_sender(struct sender *s, const struct rtcp_info *i, uint64_t t_ns)
+{
+	if (!i->sender)
+		return;
+	s->lsr = (uint32_t)(i->ntp >> 16);
+	s->lsr_ns = t_ns;
+	learn_clock(s, i);
+}
+
+static void give_report(struct rtcp_stats *r, const struct media_rtcp_report *report)
+{
+	struct ring *tap = atomic_load_explicit(&r->tap, memory_order_acquire);
+
+	if (tap) /* ring full: this report is lost to the reader */
+		ring_push(tap, report, 1);
+}
+
+void media_rtcp_ended(struct media *m, uint32_t stream, const struct packet_in *in,
+	const uint8_t *text, uint32_t len)
+{
+	struct media_rtcp_report report = {.t_ns = in->t_ns, .stream = stream, .src = in->src};
+	struct rtcp_stats *r = m->rtcp;
+	uint32_t peer = m->stream[stream].cfg.rtcp_to;
+
+	if (rtcp_read(&report.info, text, len))
+		return;
+	heard_sender(&r->seen[stream].its, &report.info, in->t_ns);
+	for (uint32_t i = 0; i < report.info.blocks && peer < r->streams; i++)
+		take_ended(r, &r->seen[stream], &r->seen[peer], &report.info.block[i], in->t_ns);
+	give_report(r, &report);
+}
+
+void media_rtcp_said(
+	struct media *m, uint32_t stream, const uint8_t *text, uint32_t len, uint64_t t_ns)
+{
+	struct rtcp_stats *r = m->rtcp;
+	struct seen *s = &r->seen[stream];
+	uint32_t v[QUALITY_FIELDS] = {0};
+	struct rtcp_info info;
+
+	if (rtcp_read(&info, text, len))
+		return;
+	heard_sender(&s->ours, &info, t_ns);
+	if (!info.blocks)
+		return;
+	s->arrived_jitter_us = jitter_of(&s->its, &info.block[0]);
+	s->arrived_loss = info.block[0].fraction * 10000u / 256;
+	put32(&s->lost, info.block[0].lost > 0 ? (uint32_t)info.block[0].lost : 0);
+	s->judged_ns = s->judged_ns ? s->judged_ns : t_ns;
+	if (t_ns < s->judged_ns + SILENT_NS)
+		return;
+	/* The other terminal reports nothing: judge what arrived here. */
+	v[QUALITY_JITTER] = s->arrived_jitter_us;
+	v[QUALITY_LOSS] = s->arrived_loss;
+	v[QUALITY_RTT] = v[QUALITY_RTT_LEG] = s->leg_us;
+	judge(r, s, v, t_ns);
 }
 
 void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
@@ -185,21 +287,14 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 	struct seen *from = &r->seen[n->stream], *of = &r->seen[n->to];
 	struct media_rtcp_report report = {.t_ns = in->t_ns, .stream = n->stream, .src = in->src};
 	uint8_t text[READ_MAX];
-	struct ring *tap;
 	uint32_t len = clear_text(r, a, j, text);
 
 	if (!len || rtcp_read(&report.info, text, len))
 		return;
-	if (report.info.sender) {
-		from->lsr = (uint32_t)(report.info.ntp >> 16);
-		from->lsr_ns = in->t_ns;
-		learn_clock(from, &report.info);
-	}
+	heard_sender(&from->its, &report.info, in->t_ns);
 	for (uint32_t i = 0; i < report.info.blocks; i++)
 		take_block(r, from, of, &report.info.block[i], in->t_ns);
-	tap = atomic_load_explicit(&r->tap, memory_order_acquire);
-	if (tap) /* ring full: this report is lost to the reader */
-		ring_push(tap, &report, 1);
+	give_report(r, &report);
 }
 
 /* --- Reading from other threads --------------------------------------------------------------- */
@@ -293,8 +388,9 @@ void rtcp_stats_reset(struct rtcp_stats *r, uint32_t stream)
 {
 	struct seen *s = &r->seen[stream];
 
-	s->lsr = s->rtp = s->hz = s->leg_us = 0;
-	s->lsr_ns = s->ntp = 0;
+	s->its = s->ours = (struct sender){0};
+	s->leg_us = s->arrived_jitter_us = s->arrived_loss = 0;
+	s->judged_ns = 0;
 	put64(&s->samples, 0);
 	put64(&s->low_ns, 0);
 	put64(&s->high_ns, 0);

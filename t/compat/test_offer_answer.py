@@ -394,11 +394,11 @@ def test_template(relay):
     relay.request("reload")
 
 
-@compat("flags", "xcipher-ng(7), symmetric, port-latching, audio-player, generate-RTCP, DTMF-security")
+@compat("flags", "xcipher-ng(7), symmetric, port-latching, audio-player, generate-RTCP")
 def test_what_is_done_always(relay):
-    for keys in ({"flags": ["symmetric", "port-latching"]}, {"audio_player": "off"}, {"generate-RTCP": "off"}, {"DTMF-security": "drop"}):
+    for keys in ({"flags": ["symmetric", "port-latching"]}, {"audio_player": "off"}, {"generate-RTCP": "off"}):
         assert not relay.call().offer(sdp(audio()), **keys).warning, keys
-    for keys in ({"audio_player": "always"}, {"DTMF-security": "tone"}, {"generate-RTCP": "on"}):
+    for keys in ({"audio_player": "always"}, {"generate-RTCP": "on"}):
         assert relay.call().offer(sdp(audio()), **keys).warning, keys
 
 

@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import struct
+import time
 
 import idle
 import ng
@@ -129,3 +130,32 @@ def test_an_offer_that_demands_mux_names_one_port(relay):
     # Control: otherwise the offer names the port for an answerer without mux (RFC 5761 section 5.1.1).
     told = relay.call().offer(sdp(audio()), rtcp_mux=["offer"]).sdp.audio
     assert told.has("rtcp-mux") and told.attr("rtcp") == str(told.port + 1), told.lines
+
+
+@compat_each("RTCP", "RFC 3550 section 6.4; xcipher-ng(7), detect-DTMF", [(None, None), ("80", "32")])
+def test_quality_where_rtcp_ends(relay, x, y):
+    """A codec thread ends RTCP: the callee's report about packets of the relay is the quality of the
+    caller's media, with the round trip since the relay's sender report."""
+    a, b = relay.phone("caller", x), relay.phone("callee", y)
+    call = relay.call()
+    more = {"SDES": [f"only-{b.suite}"]} if y else {}
+    b.told(call.offer(a.sdp(formats="0"), transport_protocol="RTP/SAVP" if y else "RTP/AVP", flags=["detect-DTMF"], **more).sdp.audio)
+    a.told(call.answer(b.sdp(formats="0")).sdp.audio)
+    other = rtcp_socket(relay, "callee", b)
+    for i in range(10):
+        a.send(bytes([0x55 + i] * 160))
+        assert len(b.receive()) == 160
+    report = receive(b, other)
+    assert report[1] == 200, report
+    ssrc, ntp = struct.unpack("!I", report[4:8])[0], struct.unpack("!I", report[10:14])[0]
+    block = struct.pack("!IIIIII", ssrc, 64 << 24 | 5, 10, 80, ntp, 0)
+    send(b, part(RR, b.ssrc, block, count=1), other, 1)
+    end = time.monotonic() + 30
+    while True:
+        said = call.query()["SSRC"].get(str(a.ssrc), {}).get("average MOS")
+        if said:
+            break
+        assert time.monotonic() < end, call.query()["SSRC"]
+        time.sleep(0.05)
+    assert said["packet loss"] == 25 and 10 <= said["jitter"] < 60 and 10 <= said["MOS"] < 40 and said["samples"] == 1, said
+    other.close()

@@ -106,6 +106,11 @@ static void settings(struct rig *r, struct input *in, uint32_t id)
 		.ssrc = before->ssrc,
 		.index = word(in),
 		.gate = (uint8_t)(byte(in) % 16),
+		.cover = {.mode = (uint8_t)(byte(in) % AUDIO_COVER_MODES),
+			.digit = (uint8_t)(byte(in) % 16),
+			.volume = (uint8_t)(byte(in) % 64),
+			.listen = byte(in) & 1,
+			.hz = 440},
 		.cname = "f"};
 	unsigned new_ssrc = byte(in) & 1, which = byte(in);
 	struct audio_order *o;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/rtcp_stats.h"
 #include "packet/audio.h"
 
 #define K80 SUITE_AES_CM_128_80
@@ -131,6 +132,88 @@ static void rtcp_ends_in_the_session(void **state)
 	assert_non_null(p);
 	assert_true(p->rtcp);
 	assert_int_equal(p->len, 28);
+	end(r, c);
+}
+
+/* A sender report with one block. lsr, dlsr: what the block refers to. */
+struct said {
+	uint32_t ntp, lsr, dlsr, jitter;
+	uint8_t fraction;
+};
+
+static void write_report(uint8_t p[52], const struct said *s)
+{
+	memset(p, 0, 52);
+	p[0] = 0x81;
+	p[1] = 200;
+	put_be16(p + 2, 12);
+	put_be32(p + 4, OURS);
+	put_be32(p + 8, s->ntp >> 16);
+	put_be32(p + 12, s->ntp << 16);
+	put_be32(p + 28, 7);
+	p[32] = s->fraction;
+	put_be32(p + 32, (uint32_t)s->fraction << 24 | 3);
+	put_be32(p + 40, s->jitter);
+	put_be32(p + 44, s->lsr);
+	put_be32(p + 48, s->dlsr);
+}
+
+/* Both legs count for what B gets of A: loss and jitter from A to us, as we report it to A, and from
+ * us to B, as B reports it to us. Without a report of B, what reached us counts. */
+static void quality_is_that_of_both_legs(void **state)
+{
+	const uint64_t s_ns = 1000000000ull;
+	const struct said to_a = {.ntp = 1 << 16, .fraction = 26, .jitter = 80},
+			  to_b = {.ntp = 2 << 16},
+			  by_b = {.ntp = 9 << 16,
+				  .fraction = 13,
+				  .jitter = 160,
+				  .lsr = 2 << 16,
+				  .dlsr = 6554};
+	struct packet_in in = {.t_ns = 100 * s_ns + 200000000};
+	struct media_rtcp_report report;
+	struct audio_channel *c;
+	struct rig *r = transcoded(&c);
+	struct media_quality q;
+	struct ring tap;
+	uint8_t p[52];
+
+	(void)state;
+	assert_int_equal(ring_init(&tap, 8, sizeof(struct media_rtcp_report)), 0);
+	media_rtcp_tap(r->m, &tap);
+	write_report(p, &to_a);
+	media_rtcp_said(r->m, A, p, sizeof(p), 100 * s_ns);
+	media_stream_quality(r->m, A, &q);
+	assert_int_equal(q.samples, 0); /* B may still report */
+	write_report(p, &to_b);
+	media_rtcp_said(r->m, B_RTCP, p, sizeof(p), 100 * s_ns);
+	write_report(p, &by_b);
+	media_rtcp_ended(r->m, B_RTCP, &in, p, sizeof(p));
+	media_stream_quality(r->m, A, &q);
+	assert_int_equal(q.samples, 1);
+	assert_int_equal(q.lost, 3);
+	assert_int_equal(q.low[QUALITY_LOSS], 507 + 9493 * 1015 / 10000);
+	assert_int_equal(q.low[QUALITY_JITTER], 30000);
+	assert_in_range(q.low[QUALITY_RTT], 99000, 101000);
+	assert_in_range(q.low[QUALITY_MOS], 100, 350);
+	assert_int_equal(ring_pop(&tap, &report), 1);
+	assert_int_equal(report.stream, B_RTCP);
+	assert_int_equal(report.info.block[0].fraction, 13);
+	write_report(p, &to_a); /* B reports: nothing is counted twice */
+	media_rtcp_said(r->m, A, p, sizeof(p), 105 * s_ns);
+	media_stream_quality(r->m, A, &q);
+	assert_int_equal(q.samples, 1);
+	media_rtcp_said(r->m, A, p, sizeof(p), 140 * s_ns); /* B is silent */
+	media_stream_quality(r->m, A, &q);
+	assert_int_equal(q.samples, 2);
+	assert_int_equal(q.high[QUALITY_LOSS], 1015);
+	assert_int_equal(q.high[QUALITY_JITTER], 10000);
+	for (uint32_t n = 0; n < sizeof(p); n++) { /* cut short */
+		media_rtcp_said(r->m, A, p, n, 105 * s_ns);
+		media_rtcp_ended(r->m, A, &in, p, n);
+	}
+	media_rtcp_tap(r->m, NULL);
+	ring_fini(&tap);
 	end(r, c);
 }
 
@@ -336,6 +419,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(authentic_packets_go_to_the_session),
 		cmocka_unit_test(rtcp_ends_in_the_session),
+		cmocka_unit_test(quality_is_that_of_both_legs),
 		cmocka_unit_test(packets_of_the_session_leave_under_the_legs_keys),
 		cmocka_unit_test(an_index_is_sent_once),
 		cmocka_unit_test(a_step_needs_no_proof),

@@ -11,6 +11,7 @@
 
 #include "media/bundle.h"
 #include "media/ssrc.h"
+#include "packet/audio.h"
 
 enum { VIDEO = 3, C = 4, PORT_V = 30004, PORT_C = 30006, EXT = 5 };
 enum { AUDIO_TYPE = 8, BOTH = 100, VIDEO_TYPE = 96, NOBODY = 77 };
@@ -463,6 +464,55 @@ static void mids_are_sent_until_the_terminal_reports(void **state)
 	rig_free(r);
 }
 
+/* A's audio is transcoded: packets of its session name the m-line, too, until A reports them. */
+static void mids_of_transcoded_audio(void **state)
+{
+	enum { SERIAL = 70, OURS = 0x77 };
+	struct audio_channel *c = aligned_alloc(64, sizeof(*c));
+	struct rig *r = bundle(K80);
+	struct media_cmd cmd = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+	struct batch b = {.job = r->a.job, .status = r->a.status};
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(audio_channel_init(c), 0);
+	r->m->cfg.audio = &c;
+	r->m->cfg.audio_threads = 1;
+	cmd.stream = r->m->stream[A].cfg;
+	cmd.stream.audio = SERIAL;
+	cmd.stream.to_bundle = true;
+	set(r, &cmd);
+	for (uint16_t seq = 1; seq < 6; seq++) {
+		struct audio_packet *p = audio_give(c, false);
+		uint8_t plain[256];
+		char mid[32];
+		uint32_t len;
+
+		assert_non_null(p);
+		*p = (struct audio_packet){.stream = A, .serial = SERIAL, .t_ns = 5, .len = 172};
+		rig_plain_rtp(p->bytes, OURS, seq);
+		audio_given(c);
+		r->n = media_audio_take(r->m, &r->a, 0, r->in, SLOTS);
+		b.n = media_audio_prepare(r->m, &r->a, r->in, r->n, r->a.job);
+		rig_complete(r, b.n);
+		assert_int_equal(r->outs, 1);
+		assert_int_equal(r->out[0].local.port, PORT_A);
+		len = rig_open(r, 0, plain, A_RX, seq, false);
+		read_ext(mid, plain, len, EXT);
+		assert_string_equal(mid, seq < 4 ? "a" : "");
+		assert_memory_equal(plain + len - 160, p->bytes + 12, 160);
+		r->n = 0;
+		if (seq == 3) {
+			report(r, 1, 0x11, OURS, 0);
+			rig_run(r);
+			assert_int_equal(r->in[0].verdict, PACKET_AUDIO);
+		}
+	}
+	audio_channel_fini(c);
+	free(c);
+	rig_free(r);
+}
+
 static void a_right_mid_stays_and_a_wrong_one_is_replaced(void **state)
 {
 	struct rig *r = bundle(K80);
@@ -572,6 +622,7 @@ int main(void)
 		cmocka_unit_test(reports_go_to_whom_they_concern),
 		cmocka_unit_test(feedback_is_dropped_for_whom_it_is_nothing),
 		cmocka_unit_test(mids_are_sent_until_the_terminal_reports),
+		cmocka_unit_test(mids_of_transcoded_audio),
 		cmocka_unit_test(a_right_mid_stays_and_a_wrong_one_is_replaced),
 		cmocka_unit_test(no_mid_where_none_was_agreed),
 		cmocka_unit_test(mids_under_gcm),

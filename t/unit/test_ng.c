@@ -212,8 +212,7 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'DTLS':'off','DTLS-fingerprint':'SHA-256'", "dtls:1 hash:sha-256"},
 		{"'generate RTCP':'off','audio player':'off','DTMF-security':'drop'", ""},
 		{"'generate RTCP':'on','audio player':'always','DTMF-security':'tone'",
-			"W(generate-RTCP: RTCP is generated for transcoded calls only; audio-player: media use it only while something plays; "
-			"DTMF-security: block DTMF drops telephone events, unblock DTMF does not)"},
+			"W(generate-RTCP: RTCP is generated for transcoded calls only; audio-player: media use it only while something plays)"},
 		{"'pause':'yes'", "pause"},
 		{"'pause':'no'", ""},
 		{"'DTLS':'passive'", "dtls:2"},
