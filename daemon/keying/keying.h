@@ -227,9 +227,9 @@ const struct keying_ops *keying_row(uint32_t i);
 
 /* --- Offers and answers ----------------------------------------------------------------------- */
 
-/* Whether the terminal's m-line offers keys that we could accept, which are then stored. False: *why
- * has the reason. True: if *why has a detail, an earlier keying was left out for that reason, in
- * favour of a later one. */
+/* Whether the terminal's m-line offers keys that we could accept, which are then stored. False:
+ * *why has the reason. True: if *why has a detail, an earlier keying was left out for that reason,
+ * in favour of a later one. */
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why);
 bool keying_could_accept(
@@ -289,8 +289,8 @@ bool keying_may_clear(const struct keying_state *s);
 bool keying_may_do_without(const struct keying_state *s);
 /* The terminal's last offer is in RTP, and announces a keying in the media path. */
 bool keying_is_announced(const struct keying_state *s);
-/* query's flags about the keying in force, with rtpengine's names; NULL ends them. keyed: keys are in
- * force. */
+/* query's flags about the keying in force, with rtpengine's names; NULL ends them. keyed: keys
+ * are in force. */
 const char *const *keying_flags(const struct keying_state *s, bool keyed);
 /* query's flag about keys in force: "DTLS fingerprint verified"; "": nothing is proven. */
 const char *keying_proof(const struct keying_state *s);

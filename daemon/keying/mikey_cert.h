@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Certificates for MIKEY: our key pairs with their chains, certificates of peers, trusted roots
- * with revocation lists. Constant once loaded, so any thread may read them. RSA of 2,048 bits or more. */
+ * with revocation lists. Constant once loaded, so any thread may read them. RSA of 2,048
+ * bits or more. */
 #ifndef KEYING_MIKEY_CERT_H
 #define KEYING_MIKEY_CERT_H
 

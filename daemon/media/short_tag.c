@@ -15,8 +15,8 @@
 
 #define SHORT_TAG_LEN 4u
 #define TESTS_AT_ONCE 8u
-#define TESTS_EVERY_NS \
-	1000000000ull /* after TESTS_AT_ONCE, one per second and stream: a test is an additional HMAC */
+/* After TESTS_AT_ONCE, one per second and stream: a test is an additional HMAC. */
+#define TESTS_EVERY_NS 1000000000ull
 
 static bool may_be_short(const struct media *m, const struct media_crypto *c, uint32_t key)
 {

@@ -7,6 +7,7 @@
 
 #define SUITE_MAX_KEY_LEN  32
 #define SUITE_MAX_SALT_LEN 14
+#define SUITE_MAX_TAG_LEN  16
 #define SUITE_MAX_MKI_LEN  128 /* bytes in a packet (RFC 4568 9.2) */
 /* An MKI is a number. Signalling refuses numbers above 16 bytes, so any bytes before the last 16
  * are zeroes and are not stored. */
