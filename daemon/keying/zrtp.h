@@ -187,8 +187,8 @@ bool zrtp_mismatched(const struct zrtp *z);
 /* Another stream with the same peer, from the secret of an exchange that has been open, without
  * public keys (Multistream mode, 4.4.3). Before zrtp_start(). 0, -EAGAIN: first has no secret. */
 int zrtp_multi(struct zrtp *z, const struct zrtp *first);
-/* After the exchange its peer sends a Hello that it did not send before, and both offer Multistream
- * mode: it begins another stream. Not authenticated: anybody who saw its ZID can send it. */
+/* A Hello of the peer's ZID that is not the one of this exchange, and both offer Multistream mode: it
+ * begins another stream. Not authenticated: anybody who saw the ZID can send it. */
 bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);
 /* GoClear. 0; -EAGAIN: not open; -EPERM: the peer does not allow it. */
 int zrtp_clear(struct zrtp *z, uint64_t now_ns);

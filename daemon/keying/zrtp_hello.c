@@ -252,9 +252,8 @@ bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len)
 	const uint8_t *m;
 	uint32_t n;
 
-	return (z->phase == PH_OPEN || z->phase == PH_CLEAR) &&
-		zrtp_parse(&type, &m, &n, p, len) == 0 && type == ZRTP_M_HELLO && is_sound(m, n) &&
-		memcmp(m + HELLO_ZID, z->peer.zid, ZRTP_ZID) == 0 &&
+	return z->peer_known && zrtp_parse(&type, &m, &n, p, len) == 0 && type == ZRTP_M_HELLO &&
+		is_sound(m, n) && memcmp(m + HELLO_ZID, z->peer.zid, ZRTP_ZID) == 0 &&
 		memcmp(m + HELLO_H3, z->peer.hello.b + HELLO_H3, ZRTP_IMAGE) != 0 &&
 		has(m, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
 		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT);

@@ -45,12 +45,15 @@ static int make(struct session *s)
 	return err;
 }
 
-/* The packet is the first of another stream, after those that were completed. */
+/* The packet is the first of a stream. One that is not complete makes room, too, because its Hello
+ * was perhaps forged. */
 static bool begins(const struct session *s, const struct session_in *in)
 {
 	const struct exchange *x = &s->exchange;
+	enum zrtp_state state = zrtp_state(x->zrtp);
 
-	return zrtp_begins_another(x->zrtp, in->p, in->len) &&
+	return (state == ZRTP_OPEN || state == ZRTP_CLEAR) &&
+		zrtp_begins_another(x->zrtp, in->p, in->len) &&
 		(!x->again || zrtp_begins_another(x->again, in->p, in->len));
 }
 

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import os
+import random
 import re
 import tempfile
 import threading
@@ -370,6 +371,49 @@ def test_another_stream_in_mid_call(net, who):
         wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
         call.exchange()
         assert sas_of(call, tag) == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def forged(rng, packet):
+    """This packet, or one of random bytes, with changes and a right checksum."""
+    types = (b"Hello   ", b"HelloACK", b"Commit  ", b"DHPart1 ", b"DHPart2 ", b"Confirm1", b"Confirm2", b"Conf2ACK", b"Error   ", b"ErrorACK", b"GoClear ",
+             b"ClearACK", b"SASrelay", b"RelayACK", b"Ping    ", b"PingACK ")
+    body = bytearray(packet[12:-4])
+    if rng.random() < 0.5:
+        body = bytearray(b"PZ\0\0" + rng.choice(types) + rng.randbytes(4 * rng.randrange(0, 110)))
+    elif rng.random() < 0.5:
+        body[32:64] = rng.randbytes(32)  # another H3 under the terminal's ZID
+    else:
+        body[rng.randrange(4, len(body))] ^= 1 << rng.randrange(8)
+    body[2:4] = (len(body) // 4).to_bytes(2, "big")
+    out = packet[:12] + bytes(body)
+    return out + crc32c(out).to_bytes(4, "little")
+
+
+def test_forged_packets_in_mid_call(net):
+    """From the terminal's own address, with its ZID: media go on, and the keys and the SAS stay."""
+    rng = random.Random(18)
+    with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) as (daemon, call):
+        sent, send = [], call.a.socket.sendto
+        call.offer().answer()
+        call.a.tap = sent.append
+        call.a.begin().secured()
+        call.exchange()
+        sas, hello = call.a.sas(), next(p for p in sent if p[16:24] == b"Hello   ")
+        for n in range(2000):
+            send(forged(rng, hello), call.a.to)
+            if n % 100 == 0:
+                call.exchange(3)
+        assert sas_of(call, "a") == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
+        assert daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 1
 
 
 @cases(("offerer",), ("answerer",))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Packets of a stranger into a ZRTP exchange between two exchanges of ours. Input: pieces of a byte
  * of control, a byte of length in words, and a message. No piece may crash or leave memory behind.
- * Both sides never open with different keys. */
+ * Both sides never open with different keys, and a stream in mid-call never opens for a stranger. */
 #include <stdlib.h>
 
 #include "keying/zrtp.h"
@@ -19,13 +19,25 @@ static void drain(struct zrtp *from, struct zrtp *to, uint64_t now_ns, bool pass
 			(void)zrtp_take(to, buf, (size_t)n, now_ns);
 }
 
+/* A stream that another one of z[0]'s peer would begin. */
+static struct zrtp *begin_another(const struct zrtp *first, uint64_t now_ns)
+{
+	struct zrtp_config c = {.seed = {9}, .only_multi = true};
+	struct zrtp *z;
+
+	if (zrtp_create(&z, &c) || zrtp_multi(z, first))
+		abort();
+	zrtp_start(z, now_ns);
+	return z;
+}
+
 /* control: bit 0 to whom, bit 1 genuine packets before it, bit 2 time passes, bit 3 without its own
- * header and checksum */
-static void piece(struct zrtp *z[2], uint8_t control, const uint8_t *p, size_t n, uint64_t now_ns)
+ * header and checksum, bit 4 to the stream in mid-call */
+static void piece(struct zrtp *z[3], uint8_t control, const uint8_t *p, size_t n, uint64_t now_ns)
 {
 	uint8_t packet[ZRTP_PACKET_MAX];
 	struct zrtp_msg m;
-	struct zrtp *to = z[control & 1];
+	struct zrtp *to = control & 16 && z[2] ? z[2] : z[control & 1];
 	uint8_t *copy;
 	size_t len = n;
 
@@ -36,6 +48,8 @@ static void piece(struct zrtp *z[2], uint8_t control, const uint8_t *p, size_t n
 	if (control & 4) {
 		zrtp_tick(z[0], now_ns);
 		zrtp_tick(z[1], now_ns);
+		if (z[2])
+			zrtp_tick(z[2], now_ns);
 	}
 	if (!(control & 8) && n <= ZRTP_MESSAGE_MAX) {
 		memcpy(m.b, p, n);
@@ -47,14 +61,19 @@ static void piece(struct zrtp *z[2], uint8_t control, const uint8_t *p, size_t n
 	if (!copy)
 		abort();
 	memcpy(copy, p, len);
+	(void)zrtp_begins_another(z[0], copy, len);
 	(void)zrtp_take(to, copy, len, now_ns);
 	free(copy);
+	if (!z[2] && zrtp_state(z[0]) == ZRTP_OPEN)
+		z[2] = begin_another(z[0], now_ns);
+	if (z[2])
+		drain(z[2], NULL, now_ns, false);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct srtp_master rx[2], tx[2];
-	struct zrtp *z[2];
+	struct zrtp *z[3] = {NULL};
 	uint64_t now_ns = 0;
 
 	for (int i = 0; i < 2; i++) {
@@ -80,7 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		(memcmp(&rx[0], &tx[1], sizeof(rx[0])) != 0 ||
 			memcmp(&rx[1], &tx[0], sizeof(rx[0])) != 0))
 		abort();
-	zrtp_destroy(z[0]);
-	zrtp_destroy(z[1]);
+	if (z[2] && zrtp_keys(z[2], &rx[0], &tx[0]) == 0)
+		abort();
+	for (int i = 0; i < 3; i++)
+		zrtp_destroy(z[i]);
 	return 0;
 }
