@@ -299,7 +299,7 @@ struct media {
 	uint64_t shed_before_ns[2]; /* [emergency]: packets received before are too old */
 	/* number of streams that are listeners or need silence: a packet may make several jobs */
 	uint32_t doublers;
-	uint32_t bundlers;                 /* number of streams with bundle: likewise */
+	uint32_t bundlers; /* number of streams with bundle: likewise */
 	/* [max_stream], from the start: few ports have bundles, so they lie together. bundle_at:
 	 * place + 1 by stream, 0 = none. */
 	struct media_bundle *bundle;
