@@ -50,7 +50,7 @@ struct plan {
 	struct plan_media {
 		bool keep, reject, omit;
 		bool mirror; /* a=loopback of the sender is removed (RFC 6849) */
-		bool both; /* osrtp_legacy.c: also offer its m-line in the other profile */
+		bool both;   /* osrtp_legacy.c: also offer its m-line in the other profile */
 		struct str direction; /* s = NULL: unchanged */
 		enum sdp_proto proto;
 		bool mux;

@@ -328,6 +328,29 @@ static void many_may_listen_and_hang_up_in_any_order(void **state)
 	talk_end(&t);
 }
 
+/* RFC 6849: the relay is the mirror. */
+static void a_publisher_hears_itself(void **state)
+{
+	struct ng_request r = talk_request("p", "", "");
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	r.sdp = str_from(talk_body(&t, "192.0.2.5", 4000, "RTP/SAVP",
+		CRYPTO(C80A) "a=loopback:rtp-media-loopback\r\na=loopback-source\r\n"));
+	r.echo = NG_ECHO_BACKWARDS;
+	talk_pool(&t);
+	calls_publish(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+	assert_null(t.reply.error);
+	t.sdp = pool_alloc(t.p, sizeof(*t.sdp));
+	assert_int_equal(sdp_parse(t.sdp, t.p, t.reply.sdp, NULL), SDP_OK);
+	assert_int_equal(t.sdp->media[0].dir, SDP_DIR_SENDRECV);
+	assert_non_null(sdp_attr(t.sdp->media[0].lines, STR("loopback-mirror")));
+	assert_null(sdp_attr(t.sdp->media[0].lines, STR("loopback-source")));
+	assert_ptr_equal(&t.m->stream_cfg[stream_of(&t, 5)->rtp_to], stream_of(&t, 5));
+	talk_end(&t);
+}
+
 static void a_publisher_is_answered_and_heard(void **state)
 {
 	struct ng_request r = talk_request("p", "", "");
@@ -433,6 +456,7 @@ int main(void)
 		cmocka_unit_test(who_must_wait_gets_nothing_before_it_sends),
 		cmocka_unit_test(a_subscription_is_offered_what_the_source_said),
 		cmocka_unit_test(many_may_listen_and_hang_up_in_any_order),
+		cmocka_unit_test(a_publisher_hears_itself),
 		cmocka_unit_test(a_publisher_is_answered_and_heard),
 		cmocka_unit_test(tags_of_the_wrong_kind_are_refused),
 		cmocka_unit_test(a_listener_that_hangs_up_ends_nobodys_call),
