@@ -116,8 +116,8 @@ static inline bool media_tag_is_ready(const struct tags_sent *t, const struct xc
 	return t->keyed || (j->tx_index - t->first < t->n && t->ssrc == media_sent_ssrc(j));
 }
 
-/* Copies the window of an SSRC that this context receives, for steering (packet/guard.h). Returns the
- * bytes of its tags; 0: it has no window. */
+/* Copies the window of an SSRC that this context receives, for steering (packet/guard.h). Returns
+ * the bytes of its tags; 0: it has no window. */
 uint8_t media_preauth_window(struct preauth_window *out, const struct media *m,
 	const struct media_ctx *c, uint32_t ssrc);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* a=xcipher-preauth:SCHEME, an attribute of the category TRANSPORT (RFC 8859). Its sender offers to
- * receive and send packets with tags of SRTP+, under keys of DTLS-SRTP, ZRTP or MIKEY; a=crypto has a
- * parameter of its own. An answer repeats the scheme of the offer, or has no such line. Others
- * ignore it (RFC 8866 5.13). Pure. */
+ * receive and send packets with tags of SRTP+, under keys of DTLS-SRTP, ZRTP or MIKEY. For a=crypto
+ * there is a parameter of its own. An answer repeats the scheme of the offer, or has no such line.
+ * Others ignore it (RFC 8866 5.13). Pure. */
 #ifndef PROTO_SDP_PREAUTH_H
 #define PROTO_SDP_PREAUTH_H
 

@@ -21,7 +21,7 @@ bool srtp_sha1_has_instructions(void)
 	w[(i) % 4] = _mm_sha1msg2_epu32(                                                           \
 		_mm_xor_si128(_mm_sha1msg1_epu32(w[(i) % 4], w[((i) + 1) % 4]), w[((i) + 2) % 4]), \
 		w[((i) + 3) % 4]);
-/* Four rounds. e: abcd before the previous four, from which the instruction takes the e of these. */
+/* Four rounds. e: abcd before the previous four; the instruction takes the next e from it. */
 #define ROUNDS(i)                               \
 	e = _mm_sha1nexte_epu32(e, w[(i) % 4]); \
 	t = s;                                  \

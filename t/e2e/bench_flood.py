@@ -3,7 +3,7 @@
 
 t/tool/forge sends from the address and port of one call's terminal, with its SSRC. "any": with any
 sequence numbers and timestamps; "next": with those that the terminal uses now, which only
-authentication tells apart. "stun", "dtls", "rtcp": packets of these protocols to a port of RTP.
+authentication tells apart. "stun", "dtls", "zrtp", "rtcp": packets of these protocols to a port of RTP.
 "port": to a port of no call. CPU per forged packet: the relay's CPU time with the flood, less that
 without, divided by the forged packets. What the kernel spends on them before the relay, in the
 sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it."""
@@ -19,7 +19,7 @@ CALLS = 20
 RATE = 50  # packets per second of a leg
 PAIR = ("80", "80")
 RATES, RATES_OTHER = (2000, 20000, 50000, 100000, 200000, 0), (20000, 0)
-KINDS = {"any": RATES, "next": RATES, "stun": RATES_OTHER, "dtls": RATES_OTHER, "rtcp": RATES_OTHER, "port": RATES_OTHER}
+KINDS = {"any": RATES, "next": RATES, "stun": RATES_OTHER, "dtls": RATES_OTHER, "zrtp": RATES_OTHER, "rtcp": RATES_OTHER, "port": RATES_OTHER}
 # rtpengine's log when it has found over 50 waiting packets at a port five times: it never reads that port again.
 NO_CALL = 39998
 GIVES_UP = "UDP receive queue exceeded"

@@ -6,8 +6,8 @@
  *
  * RATE in packets per second; 0: as fast as it can. SEQUENCE: "any": any sequence number and
  * timestamp; "next": those that the leg uses now (FIRST, then CALL-RATE more each second), so only
- * authentication detects them; "stun", "dtls", "rtcp": packets of these protocols instead. Prints
- * the number of packets sent and the seconds they took. */
+ * authentication detects them; "stun", "dtls", "zrtp", "rtcp": packets of these protocols instead.
+ * Prints the number of packets sent and the seconds they took. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -66,6 +66,15 @@ static void fill(uint8_t *p, const char *kind, uint32_t ssrc, uint64_t index)
 		put_be16(p + 11, LEN - 13);
 		return;
 	}
+	if (strcmp(kind, "zrtp") == 0) { /* RFC 6189 5; the rest stays random, the CRC, too */
+		p[0] = 0x10;
+		p[1] = 0;
+		put_be32(p + 4, 0x5a525450);
+		put_be32(p + 8, ssrc);
+		put_be16(p + 12, 0x505a);
+		put_be16(p + 14, (LEN - 16) / 4);
+		return;
+	}
 	p[0] = 0x80;
 	if (strcmp(kind, "rtcp") == 0) { /* a receiver report */
 		p[1] = 201;
@@ -95,7 +104,7 @@ int main(int argc, char **argv)
 	if (argc != 10) {
 		fprintf(stderr,
 			"usage: forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS "
-			"any|next|stun|dtls|rtcp CALL-RATE FIRST\n");
+			"any|next|stun|dtls|zrtp|rtcp CALL-RATE FIRST\n");
 		return 2;
 	}
 	from = address(argv[1], argv[2]);
