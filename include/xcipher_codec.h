@@ -92,8 +92,8 @@ struct xcipher_codec_direct {
 struct xcipher_codec {
 	uint32_t size;
 	uint32_t flags;
-	const char *name;       /* RTP encoding name: letters, digits, - . _ ; at most 31 */
-	uint32_t clock;         /* RTP clock, Hz */
+	const char *name; /* RTP encoding name: letters, digits, - . _ ; at most 31 */
+	uint32_t clock;   /* RTP clock, Hz */
 	/* Rate of the PCM, Hz: 8000 to 48000. A codec that can do several has a row for each, the
 	 * usual one first. The host takes the rate of the other terminal's codec. */
 	uint32_t rate;

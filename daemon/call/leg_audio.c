@@ -347,8 +347,7 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	cfg.gate = gate_of_side(c, s) | gate_of_flow(c, call_side_index(c, s), s->peer);
 	snprintf(cfg.cname, sizeof(cfg.cname), "%016llx",
 		(unsigned long long)hash_siphash(label, &l->audio.ssrc, sizeof(l->audio.ssrc)));
-	err = r->audio->ops->set(
-		r->audio->arg, l->audio.handle, c->worker, &l->port, l->mux, &cfg);
+	err = r->audio->ops->set(r->audio->arg, l->audio.handle, c->worker, &l->port, l->mux, &cfg);
 	return err == -EINVAL ? -ENOPROTOOPT : err;
 }
 

@@ -9,7 +9,8 @@
 
 #include "codec/g722_vector.h"
 
-/* Outputs of the quantizer of the lower band for the first six, five and four bits of a code, in units of step / 2^15. */
+/* Outputs of the quantizer of the lower band for the first six, five and four bits of a code, in
+ * units of step / 2^15. */
 static const int16_t low_out6[64] = {-136, -136, -136, -136, -24808, -21904, -19008, -16704, -14984,
 	-13512, -12280, -11192, -10232, -9360, -8576, -7856, -7192, -6576, -6000, -5456, -4944,
 	-4464, -4008, -3576, -3168, -2776, -2400, -2032, -1688, -1360, -1040, -728, 24808, 21904,
@@ -66,8 +67,8 @@ static int32_t negated(int32_t v, int32_t mask)
  * values. */
 static void adapt_poles(struct g722_band *b, int32_t partial)
 {
-	int32_t differ1 = (partial ^ b->partial[0]) >> 31,
-		differ2 = (partial ^ b->partial[1]) >> 31;
+	int32_t differ1 = -((partial ^ b->partial[0]) < 0),
+		differ2 = -((partial ^ b->partial[1]) < 0);
 	int32_t first = clamp16(b->pole[0] * 4);
 	int32_t towards = clamp(negated(first, ~differ1), INT32_MIN, INT16_MAX) >> 7;
 	int32_t second =
@@ -199,7 +200,7 @@ static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
 			40, 39, 38, 37, 36, 35, 34, 33, 32},
 		{63, 62, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
 			12, 11, 10, 9, 8, 7, 6, 5, 4}};
-	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
+	int32_t difference = clamp16(sample - b->predicted), sign = -(difference < 0);
 
 	return code[sign & 1][g722_levels(b->step, difference ^ sign)];
 }
@@ -208,7 +209,7 @@ static uint32_t low_quantize(const struct g722_band *b, int32_t sample)
 static uint32_t high_quantize(const struct g722_band *b, int32_t sample)
 {
 	static const uint8_t code[2][2] = {{3, 2}, {1, 0}};
-	int32_t difference = clamp16(sample - b->predicted), sign = difference >> 31;
+	int32_t difference = clamp16(sample - b->predicted), sign = -(difference < 0);
 
 	return code[sign & 1][(difference ^ sign) >= 564 * b->step >> 12];
 }

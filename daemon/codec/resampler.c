@@ -26,8 +26,8 @@ struct state {
 	uint32_t taps;     /* of a phase, a multiple of 8 */
 	uint32_t at;       /* position of the next output after the next input, in 1/up */
 	bool copies;       /* phase 0 is an input sample, delayed */
-	int16_t tap
-		[MOST_TAPS]; /* of phase 0, then 1, ... In each the one of the oldest sample first */
+	/* Of phase 0, then 1 and so on; in each the one of the oldest sample first. */
+	int16_t tap[MOST_TAPS];
 	int16_t line[MOST_TAPS - 1]; /* the last inputs, of which taps - 1 are used */
 };
 
