@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "call/dtmf.h"
+#include "call/dtmf_trigger.h"
 
 int daemon_audio_channels_create(struct daemon *d)
 {

@@ -9,13 +9,6 @@
 #define EVENT_PAUSE 60u
 #define EVENT_LEVEL 10u /* -dBm0 */
 
-void audio_dtmf_heard(struct audio_session *s, uint8_t event)
-{
-	s->stats.digits++;
-	if (s->heard.n < ARRAY_LEN(s->heard.digit))
-		s->heard.digit[s->heard.n++] = event;
-}
-
 /* --- Events to tones -------------------------------------------------------------------------- */
 
 bool audio_dtmf_makes_tones(const struct audio_session *to)

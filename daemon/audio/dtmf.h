@@ -27,7 +27,4 @@ bool audio_dtmf_makes_events(const struct audio_session *s, const struct audio_s
 void audio_dtmf_listen(struct audio_session *s, struct audio_session *to, int16_t *pcm, uint32_t n,
 	uint32_t rate, uint64_t now_ns);
 
-/* A digit of the terminal's has begun: it is counted and reported. */
-void audio_dtmf_heard(struct audio_session *s, uint8_t event);
-
 #endif

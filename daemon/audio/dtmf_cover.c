@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "audio/dtmf.h"
+#include "audio/session_int.h"
 
 bool audio_cover_on(const struct audio_session *s)
 {

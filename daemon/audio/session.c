@@ -15,14 +15,6 @@ struct audio_session *audio_session_alloc(void)
 	return calloc(1, sizeof(struct audio_session));
 }
 
-uint32_t audio_session_draw(struct audio_session *s)
-{
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 17;
-	s->random ^= s->random << 5;
-	return s->random;
-}
-
 /* Sets the next report to 0.5 to 1.5 intervals from now. */
 static void report_later(struct audio_session *s, uint64_t now_ns)
 {

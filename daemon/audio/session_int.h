@@ -8,6 +8,7 @@
 #include "audio/rate.h"
 #include "audio/reorder.h"
 #include "audio/tx.h"
+#include "base/bytes.h"
 #include "codec/noise.h"
 #include "proto/rtp.h"
 
@@ -63,8 +64,23 @@ static inline uint64_t audio_real(const struct audio_session *s, uint64_t mono_n
 	return mono_ns + s->env->real_ahead_ns;
 }
 
-/* A random number for timestamps, intervals and replaced digits. Not for secrets. */
-uint32_t audio_session_draw(struct audio_session *s);
+/* A random number for timestamps, intervals of reports (RFC 3550 6.3.1) and replaced digits. Not
+ * for secrets. */
+static inline uint32_t audio_session_draw(struct audio_session *s)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 17;
+	s->random ^= s->random << 5;
+	return s->random;
+}
+
+/* A digit of the terminal's has begun: it is counted and reported. */
+static inline void audio_dtmf_heard(struct audio_session *s, uint8_t event)
+{
+	s->stats.digits++;
+	if (s->heard.n < ARRAY_LEN(s->heard.digit))
+		s->heard.digit[s->heard.n++] = event;
+}
 
 /* Processes the packet that is due; lost: missing packets before it. */
 void audio_hear(struct audio_session *s, struct audio_session *to, const struct audio_packet *p,

@@ -7,8 +7,6 @@
 #include "call/call.h"
 #include "call/model.h"
 
-struct calls;
-
 /* Stores the request's DTMF keys in the side that it concerns. NULL, or the error-reason. */
 const char *dtmf_read(struct side *s, const struct ng_request *r);
 /* Whether the request blocks digits at once: it has a mode, and no digits that begin it. */
@@ -19,10 +17,5 @@ void dtmf_forget(struct side *s);
 bool dtmf_needs_session(const struct call *c, const struct side *s);
 /* Whether a command's mode cannot be put into force for some leg: its digits are dropped. */
 bool dtmf_only_drops(const struct call *c);
-
-/* A digit of the side's terminal. May replace the call by a changed copy. */
-void dtmf_digit(struct calls *c, struct call *call, uint8_t side, uint8_t digit, uint64_t now_ns);
-/* Ends what has lasted long enough. May replace the call, and returns then true. */
-bool dtmf_tick(struct calls *c, struct call *call, uint64_t now_ns);
 
 #endif

@@ -13,7 +13,7 @@
 #include "call/dialog.h"
 #include "call/lifetime.h"
 #include "call/pierce.h"
-#include "call/dtmf.h"
+#include "call/dtmf_trigger.h"
 #include "call/play.h"
 #include "call/session_places.h"
 #include "call/table.h"

@@ -59,7 +59,8 @@ void media_rtcp_tap(struct media *m, struct ring *tap);
 /* Called by complete.c for a committed RTCP packet. */
 void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);
-/* Where an audio session ends RTCP. Reads RTCP of the stream's terminal, decrypted and committed. */
+/* Where an audio session ends RTCP. Reads RTCP of the stream's terminal, decrypted and
+ * committed. */
 void media_rtcp_ended(struct media *m, uint32_t stream, const struct packet_in *in,
 	const uint8_t *text, uint32_t len);
 /* Reads our own RTCP for the stream's terminal, before it is encrypted: what arrived from it. */

@@ -160,8 +160,8 @@ static void carry_out(struct record *r, struct cmd *c)
 	free(c->media);
 }
 
-/* Starts recordings at once, because packets may already wait; likewise new codecs. Other commands wait until earlier
- * packets are written. */
+/* Starts recordings at once, because packets may already wait; likewise new codecs. Other commands
+ * wait until earlier packets are written. */
 static void take_commands(struct record *r)
 {
 	struct cmd c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Digits that the other party must not get (ng's DTMF-security): telephone events and tones, in each
- * mode. What it hears and gets has no trace of the digit. */
+/* Digits that the other party must not get (ng's DTMF-security): telephone events and tones, in
+ * each mode. What it hears and gets has no trace of the digit. */
 #include "audio_rig.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void talk(struct audio_rig *r, uint32_t packets)
 	}
 }
 
-/* ms of audio of A: a digit that begins at a sample, and lasts so many; before and after silence. */
+/* ms of audio of A: a digit that begins at a sample, and lasts so many; silence around it. */
 static void dial(struct audio_rig *r, uint8_t digit, uint32_t at, uint32_t lasts, uint32_t ms)
 {
 	static int16_t said[8 * 2000];

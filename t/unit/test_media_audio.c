@@ -158,8 +158,8 @@ static void write_report(uint8_t p[52], const struct said *s)
 	put_be32(p + 48, s->dlsr);
 }
 
-/* Both legs count for what B gets of A: loss and jitter from A to us, as we report it to A, and from
- * us to B, as B reports it to us. Without a report of B, what reached us counts. */
+/* Both legs count for what B gets of A: loss and jitter from A to us, as we report it to A, and
+ * from us to B, as B reports it to us. Without a report of B, what reached us counts. */
 static void quality_is_that_of_both_legs(void **state)
 {
 	const uint64_t s_ns = 1000000000ull;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recordings as WAV: every party's tone in its channel, packets in any order, a full disk, a crash. */
+/* Recordings as WAV: every party's tone in its channel, packets in any order, a full disk, a
+ * crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
