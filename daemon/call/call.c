@@ -246,10 +246,10 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r,
 		calls_resource_error(out, err, false);
 	else if (dropped)
 		out->warning = STR(
-			"digits are dropped: xcipherd has not the codec of the audio, or no codec threads");
+			"digits are dropped: xcipherd lacks the codec of the audio, or codec threads");
 	else if (held_back)
 		out->warning = STR(
-			"packets of codecs that xcipherd has not are dropped: they cannot be silenced");
+			"packets of codecs that xcipherd lacks are dropped: they cannot be silenced");
 }
 
 /* --- Saved calls ------------------------------------------------------------------------------ */

@@ -135,7 +135,7 @@ static const char *why_not(
 
 	if (r->op == SDP_CODEC_TRANSCODE && sdp_codec_is(r->name, STR("telephone-event")) &&
 		!has(&c->told, r->name))
-		return "not added: the offerer has none, and tones do not become telephone events";
+		return "not added: the offerer has no telephone events";
 	if (!named ||
 		(r->op != SDP_CODEC_TRANSCODE && r->op != SDP_CODEC_ACCEPT &&
 			r->op != SDP_CODEC_SET))

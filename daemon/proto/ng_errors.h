@@ -132,7 +132,7 @@
 		"Set play-dir.") \
 	X(PLAY_FILE, "Media file cannot be played", \
 		"The text says why.") \
-	X(PLAY_LEG, "No audio of the participant can be played to", \
+	X(PLAY_LEG, "The participant has no audio m-line that can be played to", \
 		"Both parties need an answered audio m-line with keys and codecs that xcipherd has.") \
 	X(DIGIT, "Invalid DTMF code: 0 to 15, or one of 0-9 * # A-D", \
 		"Set code.") \

@@ -308,7 +308,7 @@ bool ng_set_dtmf_security(struct ng_parser *x, struct str value)
 			x->r->dtmf.security = (enum ng_dtmf_security)i;
 			return true;
 		}
-	ng_note(x, STR("DTMF-security"), "not a mode: digits are dropped");
+	ng_note(x, STR("DTMF-security"), "unknown mode: digits are dropped");
 	x->r->dtmf.security = NG_DTMF_DROP;
 	return true;
 }
