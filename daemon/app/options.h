@@ -145,13 +145,13 @@
 	X("codec-dir", START, NAMES, codec_dir, CODEC_FOLDER, "DIR[,DIR...]|none",                  \
 		"folders of codec plug-ins; none = only the built-in codecs")                       \
 	X("codec-isolation", START, ISOLATION, codec_isolation, "foreign", "foreign|all|none",      \
-		"plug-ins to isolate in processes; foreign = those of other folders than ours")     \
+		"plug-ins to isolate in processes; foreign = those outside the default folder")     \
 	X("codec-worker", START, STRING, codec_worker, CODEC_WORKER, "FILE",                        \
 		"program that tests codec plug-ins, and runs those that are isolated")              \
 	X("mikey-config", START, STRING, mikey_config, "", "FILE",                                  \
 		"identities and keys for MIKEY; default: MIKEY is off")                             \
 	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
-		"MIKEY toward terminals, if no flag says: only in answers, offered, or required")   \
+		"MIKEY towards terminals without a flag: only in answers, offered, or required")    \
 	X("mikey-state", START, STRING, mikey_state, "", "FILE",                                    \
 		"file that keeps each peer's latest MIKEY timestamp over restarts; default: none")  \
 	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \

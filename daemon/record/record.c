@@ -238,8 +238,9 @@ static void repair(struct record *r)
 
 	atomic_store(&r->repaired, n);
 	if (n)
-		log_info("corrected the headers of %u WAV files in %s, which were left open", n,
-			r->cfg.dir);
+		log_info(
+			"corrected the headers of %u WAV files in %s, which an earlier process left open",
+			n, r->cfg.dir);
 }
 
 int record_create(struct record **out, const struct record_config *cfg, char *err, size_t err_len)
