@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Digits of a terminal whose other party has no telephone events, and the reverse: events become
- * tones in the audio, and tones become events. A session's parts, as hear.c. */
+ * tones in the audio, and tones become events. Part of an audio session, like hear.c. */
 #ifndef AUDIO_DTMF_H
 #define AUDIO_DTMF_H
 
 #include "audio/session_int.h"
 
-/* A telephone event of the terminal's, as the packet has it. */
+/* A telephone event, from a packet of the terminal. */
 struct audio_dtmf_event {
 	uint8_t event, volume;
-	uint32_t done,
-		lasts; /* units of clock: of which the tone was given, and as the packet says */
+	uint32_t done;  /* length of the tone given so far, in units of clock */
+	uint32_t lasts; /* length that the packet states, in units of clock */
 	uint32_t clock;
 };
 

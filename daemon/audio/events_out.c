@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sender of telephone events. An event's first packet has the marker, each packet says how long
- * the event has lasted, and the last one is sent three times. A duration has 16 bits: a longer
- * event goes on in a new segment with a timestamp of its own. */
+/* Sends telephone events. An event's first packet has the marker, each packet states the duration so
+ * far, and the last one is sent three times. A duration has 16 bits: a longer event continues in a
+ * new segment with its own timestamp. */
 #include "audio/events_out.h"
 
 #include <errno.h>

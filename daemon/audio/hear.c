@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a terminal says, for the other: decoded and encoded, or its payloads as they are; gaps,
- * comfort noise and telephone events. Payloads are a stranger's: nothing in them is believed. */
+/* Forwards the audio of a terminal to the other session: as decoded samples, or as unchanged
+ * payloads. Also handles gaps, comfort noise and telephone events. Packets may be malformed. */
 #include "audio/dtmf.h"
 
 #include <errno.h>
@@ -30,9 +30,9 @@ static uint32_t scale(uint64_t n, uint32_t to, uint32_t from)
 	return (uint32_t)(n * to / from);
 }
 
-/* --- No faster than time ---------------------------------------------------------------------- */
+/* --- No faster than real time ----------------------------------------------------------------- */
 
-/* Whether the terminal has sent more audio than time has passed. A flood of packets would else take
+/* Whether the terminal has sent audio faster than real time. Otherwise a flood of packets would take
  * the thread and the worker's ring from other calls. */
 static bool is_early(struct audio_session *s, uint64_t now_ns)
 {
@@ -52,7 +52,7 @@ static void count_time(struct audio_session *s, uint32_t units, uint32_t clock)
 	s->rx.until_ns += min_u32(units, clock) * COUNTED_NS / clock;
 }
 
-/* --- Where it lies in the other's timeline ---------------------------------------------------- */
+/* --- Position in the other session's timeline ------------------------------------------------- */
 
 /* Timestamp units between the last packet and this one; negative: they overlap. If a new timeline
  * begins, the gap is the time that passed. */

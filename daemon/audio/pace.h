@@ -13,9 +13,9 @@ struct audio_pace {
 	uint64_t heard_ns; /* start of the last round with packets; 0: none */
 };
 
-/* After a round that began at now_ns (CLOCK_MONOTONIC). Returns when the next one may begin,
- * without anyone who wakes the thread; 0: it sleeps until it is woken. Packets that come at least
- * every two naps are frequent enough. */
+/* Call it after a round that began at now_ns (CLOCK_MONOTONIC). Returns the time at which the nap
+ * ends; 0: no nap, so the thread sleeps until it is woken. It naps if the
+ * previous round with packets began less than two naps earlier. */
 static inline uint64_t audio_pace_nap(struct audio_pace *p, uint32_t packets, uint64_t now_ns)
 {
 	uint64_t before = p->heard_ns;

@@ -78,12 +78,12 @@ int audio_session_digits(
 	struct audio_session *s, const struct audio_digit *d, uint32_t n, uint64_t now_ns);
 /* Moves the plays that ended since the last call to *out. */
 void audio_session_ended(struct audio_session *s, struct audio_ended *out);
-/* Digits heard since the last time it was asked; of more than eight the first. */
+/* Moves the digits that began since the last call to *out; only the first eight are kept. */
 void audio_session_heard(struct audio_session *s, struct audio_heard *out);
 /* Sends the session's last RTCP packet. */
 void audio_session_bye(struct audio_session *s, uint64_t now_ns);
 const struct audio_stats *audio_session_stats(const struct audio_session *s);
-/* Whether the process of an isolated codec has failed too often. True only once. */
+/* Returns true once, after the process of an isolated codec has failed too often. */
 bool audio_session_broke(struct audio_session *s);
 
 #endif

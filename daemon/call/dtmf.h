@@ -15,7 +15,7 @@ bool dtmf_blocks(const struct ng_request *r);
 void dtmf_forget(struct side *s);
 /* Whether a leg of the side needs an audio session to replace digits, or to hear them. */
 bool dtmf_needs_session(const struct call *c, const struct side *s);
-/* Whether a command's mode cannot be put into force for some leg: its digits are dropped. */
+/* Whether some leg cannot replace digits as its mode says, and therefore drops them. */
 bool dtmf_only_drops(const struct call *c);
 
 #endif

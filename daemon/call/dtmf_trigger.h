@@ -10,7 +10,7 @@ struct calls;
 
 /* A digit of the side's terminal. May replace the call by a changed copy. */
 void dtmf_digit(struct calls *c, struct call *call, uint8_t side, uint8_t digit, uint64_t now_ns);
-/* Ends what has lasted long enough. May replace the call, and returns then true. */
+/* Ends blockings whose time is over. True: the call was replaced. */
 bool dtmf_tick(struct calls *c, struct call *call, uint64_t now_ns);
 
 #endif

@@ -131,8 +131,9 @@ static bool leg_audio_needed(
 
 /* --- Its handle ------------------------------------------------------------------------------- */
 
-/* Packets of a session after which the next one has another SSRC. Together with what is left out,
- * they are less than half a cycle of sequence numbers, of which a terminal may miss all. */
+/* After a session with more packets than SENT_MAX, the next one has another SSRC. SENT_MAX and
+ * LEFT_OUT together are less than half a cycle of sequence numbers, so a terminal may miss them
+ * all. */
 enum { SENT_MAX = 16000, LEFT_OUT = 512 };
 
 static int draw(struct leg_audio *a)
@@ -160,7 +161,7 @@ static int take(const struct relay *r, uint32_t near, struct leg_audio *a)
 	return err;
 }
 
-/* LEFT_OUT: it may still send some, until it has ended. */
+/* LEFT_OUT: the session may still send packets until it has ended. */
 static void leave(const struct relay *r, struct leg_audio *a)
 {
 	struct audio_stats stats;

@@ -312,7 +312,7 @@ struct call {
 	bool tap_all, tap_paused, tap_discard;
 	uint32_t tap_parts;  /* number of earlier files: each restart begins another */
 	struct str tap_path; /* heap */
-	uint64_t tap_media;  /* hash of what record_media.c said last; 0: nothing */
+	uint64_t tap_media;  /* hash of record_media.c's last report; 0: none */
 	bool emergency;      /* emergency call: set if any of its dialogs is */
 	bool debug;          /* log its events */
 	uint64_t traced_ns;

@@ -25,7 +25,7 @@ enum {
 	VOLUME = 8,
 	VOLUME_MAX = 63,
 };
-#define AFTER_NS (NS_PER_SEC) /* the session may end the clip so much later */
+#define AFTER_NS (NS_PER_SEC) /* most that the session ends a clip late */
 
 void calls_files(struct calls *c, struct audio_files *f)
 {

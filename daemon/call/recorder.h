@@ -23,8 +23,8 @@ struct record_start {
 /* Codecs of the recorded audio. */
 #define RECORD_STREAMS 32u
 struct record_stream {
-	struct local_port port; /* where it arrives */
-	uint8_t side;           /* whose it is */
+	struct local_port port; /* receives the audio */
+	uint8_t side;           /* sends it */
 	uint8_t types;
 	struct audio_type type[AUDIO_TYPES];
 };
@@ -40,7 +40,7 @@ struct recorder_ops {
 	 * -ENOMEM. */
 	int (*start)(
 		void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX]);
-	/* Says which codecs arrive where, from now on. May be NULL. */
+	/* Sets the codecs of each recorded port from now on. May be NULL. */
 	void (*media)(void *arg, uint32_t tap, const struct record_media *m);
 	/* Adds a line to the metadata file. */
 	void (*note)(void *arg, uint32_t tap, struct str line);

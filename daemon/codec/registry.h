@@ -45,8 +45,8 @@ int codec_registry_create(struct codec_registry **out);
 /* No stream may be open. Plug-ins in this process stay loaded until it ends: libraries keep memory
  * and threads that they never give back. */
 void codec_registry_destroy(struct codec_registry *r);
-/* The first one: of several PCM rates that of the plug-in's choice. NULL: there is none. Names are
- * compared without case. */
+/* The codec of this name, clock and channels; of several PCM rates, the plug-in's first. NULL: there
+ * is none. Names are compared without case. */
 const struct codec_entry *codec_registry_find(
 	const struct codec_registry *r, const char *name, uint32_t clock, uint32_t channels);
 /* The same codec with PCM of this rate in Hz, or e itself if there is none. */
@@ -58,7 +58,7 @@ const struct xcipher_resampler *codec_registry_resampler(
 	const struct codec_registry *r, uint32_t from, uint32_t to);
 /* Whether PCM of one rate can be sent as PCM of the other, both ways. */
 bool codec_registry_rates_fit(const struct codec_registry *r, uint32_t a, uint32_t b);
-/* Adds a codec unless there is one of its name, clock, channels and PCM rate. Whether it did. */
+/* Adds a codec. False: there is one of its name, clock, channels and PCM rate already. */
 bool codec_registry_add(struct codec_registry *r, const struct codec_entry *e);
 
 #endif

@@ -95,7 +95,7 @@ int audio_take(struct audio_channel *c, struct audio_share *share, const struct 
 
 	if (head->len > AUDIO_PACKET_MAX)
 		return -EMSGSIZE;
-	/* As many packets were written since its last as wait now, so none of these is its own. */
+	/* All packets that wait were written after the stream's last one, so none is its own. */
 	if (at - share->until >= AUDIO_ENTRIES - left)
 		*share = (struct audio_share){0};
 	if (share->n >= AUDIO_SHARE || left <= (head->emergency ? 0 : AUDIO_RESERVE))

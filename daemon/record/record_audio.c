@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decodes and mixes the audio of a recording (record/record_audio.h). A line is what arrives at one
- * port; it puts packets in order. A voice is one codec of a line: its decoder, and a window of its
- * samples at the rate of the codec. A block is what is written at once. Packets are a stranger's:
- * nothing in them is believed. */
+/* Decodes and mixes the audio of a recording (record/record_audio.h). A line is the audio of one
+ * port: it puts packets in order. A voice is one codec of a line: its decoder, and a window of its
+ * samples at the rate of the codec. A block is half a second, written at once. Packets may be
+ * malformed. */
 #include "record/record_audio.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 
 enum {
 	BLOCK_MS = 500,
-	WAIT_MS = 500,   /* a block is written so long after its end */
+	WAIT_MS = 500,   /* between the end of a block and its writing */
 	MARGIN_MS = 100, /* of older samples, for the resampler */
 	WINDOW_MS = MARGIN_MS + BLOCK_MS + WAIT_MS + 500,
-	ASTRAY_MS = 300,  /* so far from its arrival a timestamp is believed */
+	ASTRAY_MS = 300,  /* a timestamp further from its arrival is ignored */
 	CONCEAL_MS = 120, /* a longer gap is silence */
 	VOICES = 64,
 	TEXT = RECORD_PATH_MAX + RECORD_NAME_MAX + 1,

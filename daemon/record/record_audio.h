@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The audio of one recording as WAV files: decodes the packets of all parties and puts them on one
- * timeline. Packets are written half a second after they came, so that late ones find their place.
- * Telephone events are silence: a recording should not have the digits of a card number. One thread
- * only; may block. */
+ * timeline. Audio is written in blocks of half a second, each half a second after its end, so that
+ * late packets find their place. Telephone events are silence: a recording should not have the
+ * digits of a card number. One thread only; may block. */
 #ifndef RECORD_RECORD_AUDIO_H
 #define RECORD_RECORD_AUDIO_H
 
@@ -33,13 +33,13 @@ struct record_audio;
  * -errno. */
 int record_audio_open(
 	struct record_audio **out, struct record_audio_env *env, const char *path, uint64_t now_ns);
-/* Says which codecs arrive where, from now on. Codecs that stay keep their state. */
+/* Sets the codecs of each port from now on. Codecs that stay keep their state. */
 void record_audio_media(struct record_audio *a, const struct record_media *m, uint64_t now_ns);
 /* Takes an RTP packet that arrived at "to" at t_ns. RTCP and unknown payload types are ignored. */
 void record_audio_packet(struct record_audio *a, struct local_port to, const uint8_t *bytes,
 	uint32_t len, uint64_t t_ns);
-/* Writes what is due. 0, or -errno: a part was not written, and is missing. Call it some times a
- * second. */
+/* Writes the blocks that are due. 0, or -errno: a part was not written, and is missing. Call it
+ * several times per second. */
 int record_audio_tick(struct record_audio *a, uint64_t now_ns);
 struct record_audio_counts {
 	uint64_t decoded, lost, broken; /* packets; broken: a codec refused them */

@@ -20,8 +20,8 @@ struct record_wav {
 	int fd;
 	uint32_t rate;
 	uint16_t channels;
-	uint32_t data; /* bytes of samples in the file, */
-	uint32_t owed; /* and of those that were not written: silence before the next ones */
+	uint32_t data; /* bytes of samples in the file */
+	uint32_t owed; /* bytes that were not written: silence before the next samples */
 	char path[];
 };
 
@@ -136,7 +136,7 @@ int record_wav_write(struct record_wav *w, const int16_t *pcm, uint32_t n)
 		w->owed = 0;
 		return 0;
 	}
-	/* Without the part that was written the header is right again. */
+	/* The header states the old length, so the part that was written has to go. */
 	(void)!ftruncate(w->fd, (off_t)RECORD_WAV_HEADER + w->data);
 	w->owed += len;
 	return err;
