@@ -295,7 +295,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		s->suites = in->r->sdes.require & (s->nena ? NENA_SUITES : UINT32_MAX);
 	if (s->nena && is_too_weak(&a->answerer))
 		return refuse_weak(a);
-	/* Another scheme than ours answers nothing. */
+	/* The answer must repeat the scheme of our offer. */
 	if (said.preauth != s->asked_preauth)
 		said.preauth = 0;
 	agree(a, &a->answerer, &said, role, in);

@@ -319,7 +319,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		return passed(a, &theirs, in);
 	if (!theirs.given && s->sdes.suites && sdp_attr(m->lines, STR("crypto")))
 		return KEYING_PASSES; /* the offer had SDES, too, and the terminal chose SDES */
-	/* Another scheme than ours answers nothing. */
+	/* The answer must repeat the scheme of our offer. */
 	s->zrtp.preauth.agreed = keying_preauth_read(in, m);
 	if (s->zrtp.preauth.agreed != s->zrtp.preauth.asked)
 		s->zrtp.preauth.agreed = 0;

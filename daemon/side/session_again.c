@@ -45,8 +45,8 @@ static int make(struct session *s)
 	return err;
 }
 
-/* The packet is the first of a stream. One that is not complete makes room, too, because its Hello
- * was perhaps forged. */
+/* Whether the packet is the first of a stream. It may replace an incomplete exchange in mid-call,
+ * whose Hello was perhaps forged. */
 static bool begins(const struct session *s, const struct session_in *in)
 {
 	const struct exchange *x = &s->exchange;

@@ -6,7 +6,7 @@
 static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
 {
 	struct component *c = &s->part[k];
-	/* Without ICE the peer is who it is only when its certificate was checked. */
+	/* Without ICE, the peer's address is proven only after its certificate was checked. */
 	bool known = s->ice ? c->dst.family
 			    : c->proven.family && c->dtls && dtls_state(c->dtls) == DTLS_OPEN;
 

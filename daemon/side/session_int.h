@@ -131,7 +131,8 @@ static inline struct endpoint session_ice_selected(const struct session *s, uint
 	return pair.remote;
 }
 
-/* session_ice.c: the agent follows the order. before, had_two: what was so far. 0 or -errno. */
+/* session_ice.c: the agent follows the order. before, had_two: the state
+ * before it. 0 or -errno. */
 int session_ice_set(struct session *s, const struct session_order *order,
 	const struct session_kept *before, bool had_two, uint64_t now_ns);
 void session_ice_drop(struct session *s);

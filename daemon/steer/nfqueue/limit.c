@@ -11,7 +11,7 @@
 
 #define COUNTER "over_source_rate%u" /* worker */
 
-/* As nf_xcipher and the XDP program: a quarter of a second's packets. */
+/* A quarter of a second's packets, as in nf_xcipher and the XDP program. */
 static uint32_t burst(const struct steer_config *cfg)
 {
 	uint32_t quarter = cfg->source_rate / 4;
@@ -106,8 +106,8 @@ static ssize_t ask(const struct limit *l, const struct steer_config *cfg)
 	return send(l->fd, h, h->nlmsg_len, 0);
 }
 
-/* The kernel answers before send() returns. An error, as while the rules are set again, changes
- * nothing. */
+/* The kernel answers before send() returns. Errors change nothing; they occur while the rules are
+ * set again. */
 void limit_count(struct limit *l, const struct steer_config *cfg, struct steer_counters *c)
 {
 	_Alignas(struct nlmsghdr) char buf[1024];
