@@ -191,7 +191,7 @@ static void digits(struct rig *r, struct input *in, uint32_t id)
 	(void)audio_session_digits(r->s[id], d, 1 + byte(in) % 3, r->now_ns);
 }
 
-/* The clock goes on to the next deadline, or by some time. */
+/* Advances the clock to the next deadline, or by some time. */
 static void pass_time(struct rig *r, struct input *in)
 {
 	uint64_t until = r->now_ns + (uint64_t)byte(in) * MS * (byte(in) & 1 ? 1 : 50);

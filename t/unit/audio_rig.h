@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two terminals and the audio sessions of their legs, without threads: terminals encode tones and
- * decode what comes, the rig carries packets and has the clock. */
+/* Two terminals and the audio sessions of their legs, without threads. Terminals encode tones and
+ * decode received packets; the rig carries the packets and has the clock. */
 #ifndef T_AUDIO_RIG_H
 #define T_AUDIO_RIG_H
 
@@ -47,14 +47,14 @@ void audio_rig_free(struct audio_rig *r);
 struct audio_cfg audio_rig_cfg(const struct audio_rig *r, uint32_t end, uint8_t type);
 /* Gives them to the session. */
 void audio_rig_set(struct audio_rig *r, uint32_t end, const struct audio_cfg *cfg);
-/* A packet of the terminal's tone, not carried yet. Its clock and numbers go on. */
+/* Creates the next packet of the terminal's tone, but does not carry it. */
 struct audio_packet audio_rig_say(struct audio_rig *r, uint32_t end);
 /* One with this payload. */
 struct audio_packet audio_rig_packet(struct audio_rig *r, uint32_t end, uint8_t type, bool marker,
 	const void *payload, uint32_t len);
 /* It reaches the session. */
 void audio_rig_carry(struct audio_rig *r, uint32_t end, const struct audio_packet *p);
-/* The clock goes on; deadlines on the way are met. */
+/* Advances the clock and handles the deadlines up to then. */
 void audio_rig_wait(struct audio_rig *r, uint64_t ns);
 /* The nth packet that the terminal got, counting from the last: 0. */
 const struct audio_packet *audio_rig_got(const struct audio_rig *r, uint32_t end, uint32_t back);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --codec-dir: which codecs a start has, and what the ng command "codecs" says about them. */
+/* --codec-dir: the codecs that a start loads, and the reply to the ng command "codecs". */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -61,8 +61,8 @@ static void dial(struct audio_rig *r, uint8_t digit, uint32_t at, uint32_t lasts
 	}
 }
 
-/* A detector that hears what a decent one cannot: energy at both frequencies in 10 ms. Returns the
- * ms in which the digit is heard. */
+/* A very sensitive detector: energy at both frequencies in 10 ms. Returns the ms in which it finds
+ * the digit. */
 static uint32_t traces(const int16_t *x, uint32_t n, uint8_t digit)
 {
 	struct tone_out tone;
@@ -149,7 +149,7 @@ static void tones_leave_no_trace(void **state)
 		}
 }
 
-/* Speech, here a tone of 440 Hz, passes, COVER_MS later. Equal codecs are not passed unheard. */
+/* Speech, here a tone of 440 Hz, passes, COVER_MS later. Equal codecs are decoded, too. */
 static void speech_passes(void **state)
 {
 	static const uint8_t codecs[][2] = {
@@ -165,7 +165,7 @@ static void speech_passes(void **state)
 		assert_int_equal(audio_session_stats(r->end[A].s)->passed, 0);
 		n = audio_rig_listen(r, B, 0, pcm, PCM);
 		assert_true(n >= 15000);
-		n -= 4000; /* a decoder begins with an echo of nothing */
+		n -= 4000; /* the decoder's start */
 		assert_true(audio_rig_snr(pcm + 4000, n, r->end[B].codec->about.rate, 440) > 20);
 		audio_rig_free(r);
 	}

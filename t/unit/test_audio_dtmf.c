@@ -65,7 +65,7 @@ static void assert_reported(struct audio_rig *r, uint32_t end, uint8_t n, uint8_
 	assert_int_equal(heard.n, 0);
 }
 
-/* B has no telephone events: it hears tones as long as A's events, then audio goes on. */
+/* B has no telephone events: it hears tones as long as A's events, and then audio again. */
 static void events_become_tones(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_G722);
@@ -92,7 +92,7 @@ static void events_become_tones(void **state)
 	assert_int_equal(digits_heard(r, B, from, digit, sizeof(digit)), 1);
 	assert_int_equal(digit[0], 5);
 	assert_reported(r, A, 1, 5);
-	talk(r, A, 3); /* audio of the event's time, in addition to it */
+	talk(r, A, 3); /* audio that A sends during the event */
 	assert_int_equal(r->end[B].gots - from, 6);
 	r->end[A].ts += 3 * 160;
 	talk(r, A, 5);
@@ -101,7 +101,7 @@ static void events_become_tones(void **state)
 	audio_rig_free(r);
 }
 
-/* A lies about the length: each packet causes 120 ms at most. */
+/* A states a false length: each packet causes 120 ms of tone at most. */
 static void tones_are_bounded(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);

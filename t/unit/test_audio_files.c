@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that calls play: which are read, which are refused, and what is shared. */
+/* Files that calls play: accepted and refused files, and shared clips. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +117,7 @@ static void names_and_links_that_lead_out_are_refused(void **state)
 		print_message("%s\n", names[i]);
 		assert_int_equal(get(r, names[i], &c), -EACCES);
 	}
-	snprintf(p, sizeof(p), "%s-more/out.ul", r->folder); /* only begins alike */
+	snprintf(p, sizeof(p), "%s-more/out.ul", r->folder); /* another folder, same prefix */
 	assert_int_equal(get(r, p, &c), -EACCES);
 	memset(longer, 'a', sizeof(longer));
 	assert_int_equal(

@@ -93,7 +93,7 @@ static void it_begins_with_its_index_and_a_marker(void **state)
 	audio_rig_free(r);
 }
 
-/* One in twenty lost, and pairs swapped: what the other hears goes on without a gap. */
+/* One packet in twenty is lost, and pairs are swapped: the other terminal hears no gap. */
 static void loss_and_order(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_G722);
@@ -123,7 +123,7 @@ static void loss_and_order(void **state)
 	assert_int_equal(s->lost, lost);
 	assert_int_equal(s->concealed, lost);
 	assert_int_equal(s->doubled, 25);
-	/* Those held: the later of each pair, and up to three behind each gap. */
+	/* Held packets: the later of each pair, and up to three after each gap. */
 	assert_in_range(s->reordered, 25, 25 + 3 * lost);
 	assert_int_equal(r->end[B].gots, 500);
 	assert_even(r, B, 499, 160);
@@ -232,7 +232,7 @@ static void equal_codecs_are_passed(void **state)
 	audio_rig_free(r);
 }
 
-/* A pause of the terminal, which its timestamps tell, is a pause for the other. */
+/* A pause in the timestamps of one terminal is a pause for the other. */
 static void pauses_stay_pauses(void **state)
 {
 	static const uint8_t T[] = {RIG_PCMA, RIG_G722, RIG_PCMU};
@@ -254,7 +254,7 @@ static void pauses_stay_pauses(void **state)
 	}
 }
 
-/* Another terminal answers: other SSRC, timestamps and numbers; ours go on. */
+/* Another terminal answers: SSRC, timestamps and numbers change; ours continue. */
 static void another_source_goes_on(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
@@ -275,7 +275,7 @@ static void another_source_goes_on(void **state)
 	audio_rig_free(r);
 }
 
-/* The leg gets another codec in mid-call: numbers and timestamps go on, with a marker. */
+/* The leg gets another codec in mid-call: numbers and timestamps continue, with a marker. */
 static void another_codec_goes_on(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
@@ -406,7 +406,7 @@ static void comfort_noise_is_made(void **state)
 	audio_rig_free(r);
 }
 
-/* CN for a terminal that has it: the packet goes on, and the talkspurt behind it has a marker. */
+/* CN for a terminal that has it: the packet is forwarded, and the next talkspurt has a marker. */
 static void comfort_noise_is_passed(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
@@ -431,7 +431,7 @@ static void comfort_noise_is_passed(void **state)
 	audio_rig_free(r);
 }
 
-/* What a stranger may send, and what finds no room, disturbs nothing. */
+/* Malformed packets, and packets that a full ring drops, disturb nothing. */
 static void rubbish_is_counted(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_G722);
@@ -478,7 +478,7 @@ static void without_a_resampler_rates_must_be_equal(void **state)
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_L16);
 
 	(void)state;
-	talk(r, A, 5); /* set() refuses this; it must not crash all the same */
+	talk(r, A, 5); /* set() refuses this, but it must not crash */
 	assert_int_equal(r->end[B].gots, 0);
 	audio_rig_free(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a terminal hears of us: clips at other rates, repeated, limited and mixed, and digits. */
+/* Audio that the relay plays: clips at other rates, repeated, limited and mixed, and digits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,7 +127,7 @@ static void codec_may_change_while_a_clip_plays(void **state)
 	audio_source_run(&s, 8000, pcm, 160, &ended);
 	memset(pcm, 0, sizeof(pcm));
 	audio_source_run(&s, 48000, pcm, 960, &ended);
-	assert_in_range(pcm[0], 320, 322); /* goes on where it was */
+	assert_in_range(pcm[0], 320, 322); /* continues at its position */
 	assert_in_range(pcm[959], 639, 642);
 	audio_source_fini(&s);
 }

@@ -223,7 +223,7 @@ static void a_ring_lends_its_entries(void **state)
 	ring_fini(&r);
 }
 
-/* SipHash with 128 bits, beside OpenSSL's. */
+/* SipHash with 128 bits, compared with OpenSSL's. */
 static void wide_siphash_is_openssls(void **state)
 {
 	uint8_t key[16], msg[100], got[16], want[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Audio sessions as calls take them, on codec threads that run: handles, settings that change all
- * the time, packets from a worker meanwhile, and what comes back. ThreadSanitizer runs it, too. */
+/* Audio sessions on running codec threads: handles, settings that change all the time while a worker
+ * sends packets, and the packets that come back. ThreadSanitizer runs it, too. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static void rig_end(struct rig *r)
 	codec_registry_destroy(r->codecs);
 }
 
-/* Calls get threads in turn, whoever they are, and a call's sessions share one. */
+/* Calls get threads in turn, whatever their Call-ID, and a call's sessions share one. */
 static void calls_are_spread(void **state)
 {
 	uint32_t audio[MAX], serial;

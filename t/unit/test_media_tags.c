@@ -675,8 +675,9 @@ static void steering_is_told_of_every_used_tag(void **state)
 	end(&t);
 }
 
-/* Under attack, numbers are checked closely, but a right tag of the window says more. A header that
- * was seen long ago has a right tag, too: it can be replayed when its number lies ahead again. */
+/* Under attack, numbers are checked closely, but a correct tag of the window outweighs them. With a
+ * header scheme, an old header has a correct tag, too: it can be replayed when its number lies ahead
+ * again. */
 static void a_right_tag_passes_the_guard_after_a_jump(void **state)
 {
 	static struct media_guard g;
@@ -702,7 +703,7 @@ static void a_right_tag_passes_the_guard_after_a_jump(void **state)
 	}
 }
 
-/* Otherwise steering would drop a terminal's packets for want of tags that it no longer sends. */
+/* Otherwise steering would expect tags that the terminal no longer sends, and drop its packets. */
 static void a_guard_ends_with_its_tags(void **state)
 {
 	static struct media_guard g;

@@ -137,7 +137,7 @@ static void selected_party_hears_the_file(void **state)
 	assert_int_equal(played(&g, "b")->start, 80);
 	assert_int_equal(played(&g, "b")->repeat, 3);
 	assert_int_equal(played(&g, "b")->limit_ms, 900);
-	assert_true(played(&g, "b")->mix); /* the other party goes on */
+	assert_true(played(&g, "b")->mix); /* the other party is still heard */
 	rig_end(&g);
 }
 
@@ -179,8 +179,8 @@ static void session_ends_with_the_file(void **state)
 	rig_end(&g);
 }
 
-/* Under one key 64 SSRCs are sent at most. So each session of a leg goes on with the leg's SSRC,
- * behind the packets that the last one sent. */
+/* Under one key 64 SSRCs are sent at most. So each session of a leg continues the leg's SSRC, after
+ * the packets of the last session. */
 static void many_clips_need_one_ssrc(void **state)
 {
 	struct audio_cfg before, now;

@@ -412,7 +412,7 @@ static void only_agreed_audio_is_heard(void **state)
 	rig_fini(&r);
 }
 
-/* A full disk: silence in its place, and what follows is at its time. */
+/* A full disk: the missing part is silence, and later audio keeps its position. */
 static void a_full_disk_is_silence(void **state)
 {
 	struct rlimit old, few;
@@ -453,8 +453,8 @@ static void a_full_disk_is_silence(void **state)
 	rig_fini(&r);
 }
 
-/* Every moment of a running recording is a file that plays; the start corrects one whose header
- * was lost, and no other program's files. */
+/* A running recording is a file that plays at any moment. The start corrects a file whose header was
+ * lost, but no other program's files. */
 static void a_crash_leaves_a_file_that_plays(void **state)
 {
 	char path[160], other[160];
