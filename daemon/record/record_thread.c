@@ -53,7 +53,7 @@ static int flush(struct record *r, struct active *a)
 	return err;
 }
 
-/* Without WAV files the recording goes on as pcap. */
+/* Without WAV files the recording continues as pcap. */
 static void begin_audio(struct record *r, struct active *a, const char *path)
 {
 	int err =
