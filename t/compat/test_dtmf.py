@@ -51,7 +51,7 @@ def has_digit(samples, digit):
 
 
 class Line:
-    """What a phone sends, in time, and what its peer gets."""
+    """Sends a phone's packets at their times, and collects those that its peer gets."""
 
     def __init__(self, phone, peer):
         self.phone, self.peer, self.ts, self.got = phone, peer, 0, []
@@ -65,7 +65,7 @@ class Line:
         self.hear(0)
 
     def hear(self, timeout):
-        """Takes what arrives. Returns whether anything did."""
+        """Reads the packets that have arrived. Returns whether there were any."""
         if not select.select([self.peer.sock], [], [], timeout)[0]:
             return False
         packet = self.peer.sock.recv(2048)

@@ -45,7 +45,7 @@ class Call(calls.Call):
 
 
 def word(codec):
-    """As codecload has it."""
+    """The codec in codecload's notation."""
     name, kind, fmtp = CODECS[codec]
     return f"{name.removesuffix('/2')}:{kind}" + (f":{fmtp}" if fmtp else "")
 

@@ -19,7 +19,7 @@ def offers_anew(end, identity):
 
 
 def refused(end, before):
-    """491: the terminal stays with what was agreed before (RFC 3264 8)."""
+    """491: the terminal keeps the state agreed before (RFC 3264 8)."""
     for name in ("key", "side", "line", "out", "into", "tag"):
         if name in before:
             setattr(end, name, before[name])

@@ -18,7 +18,7 @@ def recorded(folder):
 
 
 def play(n, taker, said):
-    """A call in which both say something of their own. Returns the INVITE that the taker got."""
+    """A call in which each party sends its own audio. Returns the INVITE that the taker got."""
     import ng911
     ng911.PACKETS = 5
     dialog, invite = ng911.connected(n, ng911.Story(False), ng911.HERE, taker)
