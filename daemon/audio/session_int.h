@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of an audio session: session.c has its life and RTCP, hear.c the terminal's packets. */
+/* Shared by the files of an audio session: session.c has its creation, end and RTCP, hear.c handles
+ * the terminal's packets. */
 #ifndef AUDIO_SESSION_INT_H
 #define AUDIO_SESSION_INT_H
 
@@ -74,7 +75,7 @@ static inline uint32_t audio_session_draw(struct audio_session *s)
 	return s->random;
 }
 
-/* A digit of the terminal's has begun: it is counted and reported. */
+/* Counts and reports a digit that the terminal has begun. */
 static inline void audio_dtmf_heard(struct audio_session *s, uint8_t event)
 {
 	s->stats.digits++;
@@ -85,7 +86,7 @@ static inline void audio_dtmf_heard(struct audio_session *s, uint8_t event)
 /* Processes the packet that is due; lost: missing packets before it. */
 void audio_hear(struct audio_session *s, struct audio_session *to, const struct audio_packet *p,
 	uint32_t lost, uint64_t now_ns);
-/* The terminal's source has started or restarted. */
+/* Call it when the terminal's source has started or restarted. */
 void audio_hear_start(struct audio_session *s);
 /* Generates comfort noise for the other terminal, if it is due. */
 void audio_hear_noise(struct audio_session *s, struct audio_session *to, uint64_t now_ns);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* DTMF. Detection by the Goertzel algorithm in blocks of 12.75 ms (102 samples at 8000 Hz). A block
- * has a digit if one low and one high frequency are each much stronger than the other three of
- * their group, are about as strong as each other, and together have most of the block's energy,
- * unlike speech. No library is used, because libspandsp depends on libtiff, which a daemon that
- * handles keys should not load. */
+ * has a digit if one low and one high frequency stand out of their groups, have about the same
+ * power, and together have most of the block's energy, unlike speech. No library is used, because
+ * libspandsp depends on libtiff, which a daemon that handles keys should not load. */
 #include "audio/tones.h"
 
 #include <math.h>

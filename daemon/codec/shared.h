@@ -20,7 +20,7 @@ enum codec_op {
 	CODEC_OP_REQUESTED,
 	CODEC_OP_ENCODE,
 	CODEC_OP_ADAPT,
-	CODEC_OP_FMTP, /* writes what fmtp_write says */
+	CODEC_OP_FMTP, /* returns the text of fmtp_write() */
 };
 
 /* A request. Length and cap in the unit of the codec's function: bytes or samples. */
@@ -43,7 +43,7 @@ struct codec_shared {
 
 /* The first message of the program. */
 struct codec_hello {
-	uint32_t loaded;   /* 0: refused, why says the reason */
+	uint32_t loaded;   /* 0: refused, why has the reason */
 	uint32_t landlock; /* 1: the plug-in's files are limited by Landlock, too */
 	char why[CODEC_WHY_MAX];
 	char name[CODEC_NAME_MAX], version[CODEC_NAME_MAX], license[CODEC_NAME_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How two parties agree on SRTP keys. Each leg has a keying_state; the functions below ask every
  * keying, one row of operations each, and nothing outside keying/ knows which one a leg uses. Pure
- * state machines: no sockets, no clock, no allocation after creation but of text in the request's
- * pool. Results are srtp_params, and the model puts them into force.
+ * state machines: no sockets, no clock, and after creation no allocation except text in the request's
+ * pool. Results are srtp_params, which the model puts into force.
  *
  * A new keying is a member of keying_state (state.h), a file with its row, and an entry in
  * keying.c. A keying whose keys come in packets (DTLS-SRTP, ZRTP) adds four operations at the end
@@ -40,10 +40,10 @@ struct keying_host {
 	bool dtls;                     /* there are keying threads, and a certificate */
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
-	uint64_t cert;                 /* tells certificates apart */
+	uint64_t cert;                 /* identifies the certificate */
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 	bool zrtp;                     /* there are keying threads */
-	enum zrtp_policy zrtp_policy;  /* where the request does not say it */
+	enum zrtp_policy zrtp_policy;  /* used if the request has none */
 	const uint8_t *zid; /* our ZID [KEYING_ZRTP_ZID] from the cache; NULL: no cache */
 };
 

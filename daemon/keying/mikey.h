@@ -255,7 +255,7 @@ struct mikey_out {
 
 /* --- Replay memory --------------------------------------------------------------------------*/
 
-/* Remembers I_MESSAGEs that were believed, until their timestamps leave the allowed skew (RFC 3830
+/* Remembers accepted I_MESSAGEs until their timestamps leave the allowed skew (RFC 3830
  * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
  * is accepted. A peer may use half of the places that others leave free, and its further messages
  * are refused. So no peer can use up the memory. One thread at a time. */

@@ -34,7 +34,7 @@ struct keying_sdes {
 	/* Our last offer to the terminal: its lines, in order. */
 	uint8_t suite[SUITE_COUNT];
 	uint32_t suites;
-	/* All keys that we told this terminal, by suite. */
+	/* All keys that we sent this terminal, by suite. */
 	struct sdes_key ours[SUITE_COUNT];
 	uint32_t ours_n;
 	/* Of the keys in force: the tag of our a=crypto line, and whether the terminal's line has
@@ -47,7 +47,7 @@ struct keying_sdes {
 
 struct keying_dtls_said { /* DTLS attributes of a terminal's SDP (RFC 8842) */
 	bool given;
-	bool tls;           /* in a profile of DTLS: SDES in the same m-line does not go first */
+	bool tls;           /* profile of DTLS: SDES in the same m-line comes second */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
@@ -57,12 +57,12 @@ struct keying_dtls_said { /* DTLS attributes of a terminal's SDP (RFC 8842) */
 
 struct keying_dtls {
 	struct keying_dtls_said offered; /* the terminal's last offer */
-	struct keying_dtls_said
-		in_force;      /* parameters that the association in force was agreed with */
+	/* Parameters agreed on for the association in force. */
+	struct keying_dtls_said in_force;
 	bool asked;            /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;   /* and this a=setup: enum dtls_setup */
 	uint8_t asked_preauth; /* and this scheme of SRTP+; 0: none */
-	bool passive;          /* we leave the terminal the client's role */
+	bool passive;          /* the terminal may be the DTLS client */
 	uint8_t role;          /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association;  /* counts them */
 	uint32_t suites;       /* bit per suite: SRTP profiles that may be agreed on */

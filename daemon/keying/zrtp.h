@@ -115,8 +115,8 @@ struct zrtp_config {
 	const uint8_t *zid;      /* ours; NULL: it follows from the seed */
 	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
 	const struct zrtp_prefs *prefs; /* NULL: all */
-	bool not_mitm; /* leave out the M flag, by which a gateway says what it is */
-	bool bound;    /* the peer's Hello must have this hash (its a=zrtp-hash) */
+	bool not_mitm;                  /* leave out the M flag, which identifies a gateway */
+	bool bound;                     /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
@@ -164,7 +164,7 @@ bool zrtp_initiated(const struct zrtp *z);
 const uint8_t *zrtp_peer_zid(const struct zrtp *z); /* NULL: no Hello yet */
 /* The peer is enrolled with us, or we with it: both have the secret of an enrolment. */
 bool zrtp_enrolled(const struct zrtp *z);
-/* The peer says that it is a trusted man in the middle itself. */
+/* The peer declares itself a trusted man in the middle. */
 bool zrtp_peer_is_mitm(const struct zrtp *z);
 
 /* --- Retained secrets (RFC 6189 4.3, 4.9) ----------------------------------------------------- */

@@ -59,7 +59,7 @@ static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
 	r->last = index;
 }
 
-/* Clears a table, and starts it as the command says. */
+/* Clears a table, and starts it with the command's values. */
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts);
 

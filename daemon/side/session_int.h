@@ -23,7 +23,7 @@ struct component {
 	bool counted;
 };
 
-/* The terminal's ICE credentials and candidates. Of exactly the size that they need. */
+/* The terminal's ICE credentials and candidates. Allocated at exactly their size. */
 struct session_ice_peer {
 	char *ufrag, *pwd; /* NULL: not known yet */
 	struct ice_candidate *candidate;
@@ -31,7 +31,7 @@ struct session_ice_peer {
 	bool last;
 };
 
-/* What later orders and packets need of struct session_cfg, with its names. */
+/* Members of struct session_cfg that later orders and packets need, under the same names. */
 struct session_kept {
 	bool mux;
 	struct endpoint remote[2];
@@ -131,18 +131,18 @@ static inline struct endpoint session_ice_selected(const struct session *s, uint
 	return pair.remote;
 }
 
-/* session_ice.c: the agent follows the order. before, had_two: the state
- * before it. 0 or -errno. */
+/* session_ice.c: adapts the agent to the order. before, had_two: the state before it. 0 or
+ * -errno. */
 int session_ice_set(struct session *s, const struct session_order *order,
 	const struct session_kept *before, bool had_two, uint64_t now_ns);
 void session_ice_drop(struct session *s);
-/* Called first with a new order. Keeps what it says of the terminal. Candidates of a restart that
- * was offered wait until its credentials come into force. 0 or -ENOMEM. */
+/* Called first with a new order. Stores its candidates and credentials of the terminal. Candidates
+ * of an offered restart wait until its credentials come into force. 0 or -ENOMEM. */
 int session_ice_keep(struct session *s, const struct session_ice *said);
 /* Forgets the terminal's credentials and candidates. */
 void session_ice_forget(struct session *s);
 
-/* session_zrtp.c: the exchange follows s->cfg.zrtp. 0 or -errno. */
+/* session_zrtp.c: adapts the exchange to s->cfg.zrtp. 0 or -errno. */
 int session_zrtp_set(struct session *s, const struct session_zrtp *before);
 void session_zrtp_drop(struct session *s);
 void session_zrtp_proceed(struct session *s, uint64_t now_ns);
@@ -167,11 +167,11 @@ void session_party_leave(struct session *s);
 /* The exchange whose secret this one uses, or waits for. NULL: none. */
 const struct session *session_party_first(const struct session *s);
 
-/* session_count.c: adds to the counters of the environment what happened since. */
+/* session_count.c: adds the changes since the last call to the counters of the environment. */
 void session_count(struct session *s, uint64_t now_ns);
-/* The terminal answers no Hello. */
+/* Counts a terminal that answered no Hello. */
 void session_count_absent(struct session *s);
-/* The agent ends. */
+/* Counts the end of the agent. */
 void session_count_ice_end(struct session *s);
 
 #endif
