@@ -40,7 +40,7 @@
 		"send RTCP reports to this Homer server, too (HEP by UDP)")                         \
 	X("homer-id", START, UINT32, homer_id, "2001", "N", "capture id of these reports")          \
 	X("media-allow", START, SOME_NETS, media_allow, "none", "NETWORK,...|none",                 \
-		"loopback, multicast or own addresses that media may be sent to nevertheless")      \
+		"exceptions: loopback, multicast or own addresses that media may be sent to")       \
 	X("media-deny", START, NETS, media_deny, "none", "NETWORK,...|none",                        \
 		"networks that media are never sent to, even if --media-allow names them")          \
 	X("port-min", START, PORT, port_min, "30000", "PORT", "lowest local media port")            \

@@ -16,9 +16,10 @@ struct codec_registry;
 struct audio_ops {
 	/* All codecs of this process; constant. */
 	const struct codec_registry *(*codecs)(void *arg);
-	/* Takes a handle below max on a codec thread: that of the session "near", as sessions of a
-	 * call share one; AUDIO_NONE: that with the fewest sessions. -ENOSPC when all its handles
-	 * are used. *serial: a new number each time, for media_stream_cfg.audio. */
+	/* Takes a handle below max, on the codec thread of the session "near", because the sessions
+	 * of a call share a thread. near AUDIO_NONE: on the thread with the fewest sessions.
+	 * -ENOSPC: all handles of the thread are used. *serial: a new number each time, for
+	 * media_stream_cfg.audio. */
 	int (*take)(void *arg, uint32_t near, uint32_t *audio, uint32_t *serial);
 	void (*release)(void *arg, uint32_t audio);
 	/* Prepares the session's settings. send() puts them into force, undo() discards them. mux:

@@ -7,8 +7,8 @@
 #include "call/audio.h"
 #include "call/model.h"
 
-/* Takes handles for all legs of the copy c that need one, and drops those that are not needed. The
- * present call keeps its handles until the commit. 0, or the error of audio_ops.take. */
+/* Takes handles for the legs of the copy c that need one, and drops handles that no leg needs. The
+ * call in force keeps its handles until the commit. 0, or the error of audio_ops.take. */
 int leg_audio_take(const struct relay *r, struct call *c);
 /* Prepares the settings of the m-line's session, which must exist. Errors as audio_ops.set, but
  * -ENOPROTOOPT for -EINVAL. */

@@ -60,10 +60,10 @@ bool media_bundle_wants_mid(
 int32_t media_bundle_write_mid(const struct media *m, const struct note *n, uint8_t *p, size_t len);
 #define MEDIA_MID_GROWTH RTP_EXT_GROWTH(RTP_MID_MAX)
 
-/* The port has a bundle, without SSRCs at first; it has none any more. Both by commands. */
+/* Starts the bundle of a port, without SSRCs, and ends it. Both by commands. */
 void media_bundle_begin(struct media *m, uint32_t port);
 void media_bundle_end(struct media *m, uint32_t port);
-/* What is known of the port's bundle; NULL: it has none. */
+/* The port's bundle; NULL: it has none. */
 static inline struct media_bundle *media_bundle_at(const struct media *m, uint32_t port)
 {
 	uint32_t at = m->bundle_at[port];

@@ -148,7 +148,7 @@ static void take_events(struct answer *a)
 	}
 }
 
-/* A codec thread connects codecs of the two. */
+/* Whether a codec thread has to transcode between the two legs. */
 static bool transcodes(const struct answer *a)
 {
 	for (uint32_t i = 0; i < a->out.n; i++) {
@@ -176,7 +176,7 @@ static void gather(struct answer *a, const struct leg *lf, const struct sdp_medi
 	codec_list_read(&a->theirs, lf->audio.theirs);
 	codec_list_read(&a->told, lf->audio.told);
 	if (!lf->audio.engaged)
-		a->theirs.n = 0; /* the answer is the offerer's as it is */
+		a->theirs.n = 0; /* the offerer gets the answer unchanged */
 	sdp_codec_names(m, a->name);
 	sdp_filter_codecs(&none, m, &c);
 	for (uint32_t i = 0; i < c.theirs.n; i++) {
