@@ -54,7 +54,8 @@ struct session_env { /* what the sessions of a thread share */
 	uint32_t profiles;
 	bool sha1;                /* accept sha-1 in fingerprints */
 	struct zrtp_store *store; /* retained secrets, shared by all threads; NULL: none */
-	/* Of the session that was called last: its owner asks for packets before it calls another. */
+	/* Of the session that was called last: its owner asks for packets before it calls
+	 * another. */
 	struct session_verify verify;
 	struct session *party[SESSION_PARTIES]; /* sessions by hash of session_zrtp.party */
 };
