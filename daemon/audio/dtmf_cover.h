@@ -29,11 +29,11 @@ struct audio_cover {
 
 struct audio_session;
 
-/* Whether digits of the session's terminal are replaced now. Also true while a tone lasts that began
- * when they were. */
+/* Whether digits of the session's terminal are replaced now. Also true while a tone lasts that
+ * began when they were. */
 bool audio_cover_on(const struct audio_session *s);
-/* Whether the telephone event in progress is replaced. The setting at its beginning applies until it
- * ends. */
+/* Whether the telephone event in progress is replaced. The setting at its beginning applies until
+ * it ends. */
 bool audio_cover_event(const struct audio_session *s);
 /* Whether that event is replaced by another digit. */
 bool audio_cover_by_digits(const struct audio_session *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sends telephone events. An event's first packet has the marker, each packet states the duration so
- * far, and the last one is sent three times. A duration has 16 bits: a longer event continues in a
- * new segment with its own timestamp. */
+/* Sends telephone events. An event's first packet has the marker, each packet states the duration
+ * so far, and the last one is sent three times. A duration has 16 bits: a longer event continues in
+ * a new segment with its own timestamp. */
 #include "audio/events_out.h"
 
 #include <errno.h>

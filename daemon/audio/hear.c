@@ -32,8 +32,8 @@ static uint32_t scale(uint64_t n, uint32_t to, uint32_t from)
 
 /* --- No faster than real time ----------------------------------------------------------------- */
 
-/* Whether the terminal has sent audio faster than real time. Otherwise a flood of packets would take
- * the thread and the worker's ring from other calls. */
+/* Whether the terminal has sent audio faster than real time. Otherwise a flood of packets would
+ * take the thread and the worker's ring from other calls. */
 static bool is_early(struct audio_session *s, uint64_t now_ns)
 {
 	struct audio_rx *r = &s->rx;

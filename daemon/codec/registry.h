@@ -45,8 +45,8 @@ int codec_registry_create(struct codec_registry **out);
 /* No stream may be open. Plug-ins in this process stay loaded until it ends: libraries keep memory
  * and threads that they never give back. */
 void codec_registry_destroy(struct codec_registry *r);
-/* The codec of this name, clock and channels; of several PCM rates, the plug-in's first. NULL: there
- * is none. Names are compared without case. */
+/* The codec of this name, clock and channels; of several PCM rates, the plug-in's first. NULL:
+ * there is none. Names are compared without case. */
 const struct codec_entry *codec_registry_find(
 	const struct codec_registry *r, const char *name, uint32_t clock, uint32_t channels);
 /* The same codec with PCM of this rate in Hz, or e itself if there is none. */

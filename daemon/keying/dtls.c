@@ -178,8 +178,8 @@ static void finish_work(struct dtls *a)
 		work_free(a);
 }
 
-/* Frees what only the handshake needs. Without fingerprints the peer's digests wait for them. Called
- * at the end of each public function that may end the handshake or the hold. */
+/* Frees what only the handshake needs. Without fingerprints the peer's digests wait for them.
+ * Called at the end of each public function that may end the handshake or the hold. */
 static void forget(struct dtls *a)
 {
 	if (!a->over || a->state == DTLS_UNCHECKED)

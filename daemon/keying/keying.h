@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How two parties agree on SRTP keys. Each leg has a keying_state; the functions below ask every
  * keying, one row of operations each, and nothing outside keying/ knows which one a leg uses. Pure
- * state machines: no sockets, no clock, and after creation no allocation except text in the request's
- * pool. Results are srtp_params, which the model puts into force.
+ * state machines: no sockets, no clock, and after creation no allocation except text in the pool of
+ * the request. Results are srtp_params, which the model puts into force.
  *
  * A new keying is a member of keying_state (state.h), a file with its row, and an entry in
  * keying.c. A keying whose keys come in packets (DTLS-SRTP, ZRTP) adds four operations at the end

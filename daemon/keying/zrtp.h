@@ -120,7 +120,7 @@ struct zrtp_config {
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
-	/* Multistream mode alone, after zrtp_multi(): only the peer of that exchange can take part. */
+	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part. */
 	bool only_multi;
 	bool enrol; /* with the cache: ask the peer to enrol with us as its trusted MitM (7.3.1) */
 	struct zrtp_counts *counts; /* NULL = not counted */
@@ -187,8 +187,8 @@ bool zrtp_mismatched(const struct zrtp *z);
 /* Another stream with the same peer, from the secret of an exchange that has been open, without
  * public keys (Multistream mode, 4.4.3). Before zrtp_start(). 0, -EAGAIN: first has no secret. */
 int zrtp_multi(struct zrtp *z, const struct zrtp *first);
-/* A Hello of the peer's ZID that is not the one of this exchange, and both offer Multistream mode: it
- * begins another stream. Not authenticated: anybody who saw the ZID can send it. */
+/* A Hello of the peer's ZID that is not the one of this exchange begins another stream, if both
+ * offer Multistream mode. Not authenticated: anybody who saw the ZID can send it. */
 bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);
 /* GoClear. 0; -EAGAIN: not open; -EPERM: the peer does not allow it. */
 int zrtp_clear(struct zrtp *z, uint64_t now_ns);

@@ -208,8 +208,8 @@ bool media_attack_refuses(const struct media *m, const struct arena *a, uint32_t
 	g.time = be32(p + 4);
 	g.ssrc = be32(p + 8);
 	r = guard_window_check(w, &g, in->t_ns);
-	/* A correct tag outweighs an implausible index or timestamp. Not with a header scheme: there,
-	 * a header seen on the wire keeps its tag for ever. */
+	/* A correct tag outweighs an implausible index or timestamp. Not with a header scheme:
+	 * there, a header seen on the wire keeps its tag for ever. */
 	if ((r == GUARD_INDEX || r == GUARD_TIME) && c->rx.tagged &&
 		!preauth_is_header(media_tag_scheme(&c->cfg->rx)) &&
 		media_tag_check(m, a, c, p, len) == PREAUTH_TRUE)

@@ -206,8 +206,8 @@ static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
 	judge(r, of, v, t_ns);
 }
 
-/* Where an audio session ends RTCP, a terminal's report is about our packets. Loss and jitter before
- * the relay are added to it. */
+/* Where an audio session ends RTCP, a terminal's report is about our packets. Loss and jitter
+ * before the relay are added to it. */
 static void take_ended(struct rtcp_stats *r, struct seen *from, struct seen *of,
 	const struct rtcp_block *b, uint64_t t_ns)
 {

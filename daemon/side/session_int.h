@@ -153,8 +153,8 @@ bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
 struct session_said session_zrtp_said(const struct session *s);
 
-/* session_again.c: a stream that the terminal begins in mid-call. _take: whether it took the packet.
- * _current: the exchange whose keys are in use. */
+/* session_again.c: a stream that the terminal begins in mid-call. _take: true if it took the
+ * packet. _current: the exchange whose keys are in use. */
 void session_again_drop(struct session *s);
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 void session_again_tick(struct session *s, uint64_t now_ns);

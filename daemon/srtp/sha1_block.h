@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The compression function of SHA-1 (FIPS 180-4 6.1.2), by the processor's SHA instructions where it
- * has them, else by ref.h. */
+/* The compression function of SHA-1 (FIPS 180-4 6.1.2), by the processor's SHA instructions where
+ * it has them, else by ref.h. */
 #ifndef SRTP_SHA1_BLOCK_H
 #define SRTP_SHA1_BLOCK_H
 

@@ -2,8 +2,8 @@
 /* Floods at a worker: forged SRTP, ClientHellos of strangers, and forged Hellos of ZRTP. The worker
  * has the daemon's code and the serial engine; receiving and sending are left out, which all floods
  * need alike. A ClientHello goes through the side channel to the gate, and a HelloVerifyRequest
- * comes back; a Hello goes to the exchange, and a HelloACK comes back. Both threads' work is done in
- * one, and their wake-ups are left out. */
+ * comes back; a Hello goes to the exchange, and a HelloACK comes back. One thread does the work of
+ * both, and their wake-ups are left out. */
 #include "bench_flood.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Calls of terminals that key by DTLS, with ICE: each steering, and a daemon that is killed and started again."""
 import redisrig
-import webrtc
+import webrtc  # its path has video
+import video
 from baresip import wait_for
 from run import Skip, cases
 from test_xdp import need_xdp
@@ -79,7 +80,7 @@ def test_video_of_two_browsers_after_a_kill(net):
     redis = redisrig.Redis(net)
     daemon = webrtc.start(net, *redis.daemon_options())
     with webrtc.talk(net, daemon, "chromium_video", "chromium_video", more={"bundle": ["accept", "offer"], **NO_SSRC}) as c:
-        webrtc.video.check(c)
+        video.check(c)
         wait_for("the call is saved", lambda: not daemon.statistics()["redis"].get("backlog"))
         daemon.process.kill()
         daemon.process.wait()

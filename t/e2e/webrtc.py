@@ -12,7 +12,6 @@ sys.path.append(os.path.join(relay.ROOT, "t", "webrtc"))
 
 import call  # noqa: E402
 import kinds  # noqa: E402
-import video  # noqa: E402, F401
 
 TERMINALS = call.PLACES
 ADDRESSES = [f"{p}/{a}" for i, p in enumerate(TERMINALS, 1) for a in (f"10.200.{i}.1", f"fd00:{i}::1")]

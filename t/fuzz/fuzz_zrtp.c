@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Packets of a stranger into a ZRTP exchange between two exchanges of ours. Input: pieces of a byte
  * of control, a byte of length in words, and a message. No piece may crash or leave memory behind.
- * Both sides never open with different keys, and a stream in mid-call never opens for a stranger. */
+ * Both sides never open with different keys. A stream in mid-call never opens for a stranger. */
 #include <stdlib.h>
 
 #include "keying/zrtp.h"

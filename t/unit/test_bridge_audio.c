@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Audio sessions on running codec threads: handles, settings that change all the time while a worker
- * sends packets, and the packets that come back. ThreadSanitizer runs it, too. */
+/* Audio sessions on running codec threads: handles, settings that change all the time while a
+ * worker sends packets, and the packets that come back. ThreadSanitizer runs it, too. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

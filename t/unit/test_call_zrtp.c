@@ -485,8 +485,8 @@ static void tags_are(struct rig *r, uint16_t port, uint8_t scheme)
 	assert_int_equal(ctx->rx.preauth_slot != 0, scheme != 0);
 }
 
-/* Tags begin with the keys of the exchange, and stay at a re-INVITE. Only the same scheme answers an
- * offer. */
+/* Tags begin with the keys of the exchange, and stay at a re-INVITE. Only the same scheme answers
+ * an offer. */
 static void an_offer_of_tags_needs_the_same_in_the_answer(void **state)
 {
 	static const struct {

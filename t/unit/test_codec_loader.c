@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files of a folder: loaded plug-ins, and reasons why others are refused; gaps and comfort noise. */
+/* Files of a folder: loaded plug-ins, and why others are refused; gaps and comfort noise. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

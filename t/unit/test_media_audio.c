@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams with an audio session: authentic packets go to the codec thread decrypted, and its packets
- * leave under the leg's keys. */
+/* Streams with an audio session: authentic packets go to the codec thread decrypted, and its
+ * packets leave under the leg's keys. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -158,8 +158,8 @@ static void write_report(uint8_t p[52], const struct said *s)
 	put_be32(p + 48, s->dlsr);
 }
 
-/* The quality of A's media at B combines both legs: loss and jitter from A to us, which we report to
- * A, and from us to B, which B reports to us. Without a report of B only the first leg counts. */
+/* The quality of A's media at B combines both legs: loss and jitter from A to us, which we report
+ * to A, and from us to B, which B reports to us. Without a report of B the first counts. */
 static void quality_is_that_of_both_legs(void **state)
 {
 	const uint64_t s_ns = 1000000000ull;

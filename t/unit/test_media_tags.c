@@ -676,8 +676,8 @@ static void steering_is_told_of_every_used_tag(void **state)
 }
 
 /* Under attack, numbers are checked closely, but a correct tag of the window outweighs them. With a
- * header scheme, an old header has a correct tag, too: it can be replayed when its number lies ahead
- * again. */
+ * header scheme, an old header has a correct tag, too: it can be replayed when its number lies
+ * ahead again. */
 static void a_right_tag_passes_the_guard_after_a_jump(void **state)
 {
 	static struct media_guard g;

@@ -453,8 +453,8 @@ static void a_full_disk_is_silence(void **state)
 	rig_fini(&r);
 }
 
-/* A running recording is a file that plays at any moment. The start corrects a file whose header was
- * lost, but no other program's files. */
+/* A running recording is a file that plays at any moment. The start corrects a file whose header
+ * was lost, but no other program's files. */
 static void a_crash_leaves_a_file_that_plays(void **state)
 {
 	char path[160], other[160];
