@@ -134,7 +134,16 @@ struct file_state {
 	struct options *o;
 	struct source source;
 	char complaint[512];
+	bool own; /* an entry of section [xcipher] was read */
 };
+
+/* Keeps the first section of others. Always true. */
+static bool note_section(struct options *o, const char *section)
+{
+	if (!o->other_section[0])
+		snprintf(o->other_section, sizeof(o->other_section), "%s", section);
+	return true;
+}
 
 static bool file_line(void *arg, const char *section, const char *name, const char *value)
 {
@@ -142,8 +151,14 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 	const struct option_row *row;
 	const char *right;
 
-	if (strcmp(section, "xcipher") != 0)
-		return true; /* other sections may belong to other programs */
+	if (!section[0]) {
+		snprintf(f->complaint, sizeof(f->complaint),
+			"\"%.200s\" is in no section: write [xcipher] above it", name);
+		return false;
+	}
+	f->own |= strcmp(section, "xcipher") == 0;
+	if (strcmp(section, "xcipher") != 0) /* others may belong to other programs */
+		return note_section(f->o, section);
 	row = row_find(name);
 	if (!row || row->kind == CONFIG) {
 		char more[128];
@@ -172,8 +187,11 @@ static int read_file(struct options *o, bool asked)
 
 	if (strcmp(o->config_file, "none") == 0 || (!asked && access(o->config_file, F_OK) != 0))
 		return 0;
+	o->other_section[0] = 0;
 	line = ini_read(o->config_file, file_line, &f);
 	source_free(&f.source);
+	if (f.own)
+		o->other_section[0] = 0;
 	o->password_in_file = o->redis.password[0] || o->redis_write.password[0];
 	if (line == 0)
 		return 0;
@@ -424,6 +442,10 @@ static void warn_idle(void *arg, const char *name, const char *needs)
 void options_warn(const struct options *o)
 {
 	options_idle(o, warn_idle, NULL);
+	if (o->other_section[0] && strcmp(o->other_section, o->templates) != 0)
+		log_warn(
+			"no option of %s is used: its lines are in section [%s]. xcipherd reads section [xcipher]; for a file of rtpengine see xcipher-migrate",
+			o->config_file, o->other_section);
 	if (o->password_in_file && secret_file_is_open(o->config_file))
 		log_warn(
 			"%s holds the password of Redis, and other users can read or change it: use --redis-password-file, or chmod 640 it and chown it to root and xcipherd's group",

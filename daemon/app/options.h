@@ -276,6 +276,7 @@ struct options {
 	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
+	char other_section[64]; /* of the file, if it has entries, but none of [xcipher]; or "" */
 	uint8_t keying_threads;
 	uint8_t codec_threads;
 	const char *dtls_cert, *dtls_key;

@@ -39,7 +39,8 @@
 	X("output-mixed", o->recording_dir[0], "--recording-dir")                        \
 	X("output-single", o->recording_dir[0], "--recording-dir")                       \
 	X("mix-method", o->output_mixed, "--output-mixed=yes")                           \
-	X("resample-to", o->output_mixed || o->output_single, "--output-mixed=yes")      \
+	X("resample-to", o->output_mixed || o->output_single,                            \
+		"--output-mixed=yes or --output-single=yes")                             \
 	X("recording-max-age", o->recording_dir[0], "--recording-dir")                   \
 	X("recording-max-size", o->recording_dir[0], "--recording-dir")
 

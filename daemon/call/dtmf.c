@@ -4,7 +4,7 @@
 #include "audio/tones.h"
 #include "call/gate.h"
 
-enum { HZ = 400, HZ_MIN = 100, HZ_MAX = 3400, VOLUME = 10, VOLUME_MAX = 63 };
+enum { HZ = 400, VOLUME = 10, VOLUME_MAX = 63 };
 #define END_MS_MAX (24 * 3600 * 1000)
 
 static int64_t bounded(int64_t n, int64_t def, int64_t min, int64_t max)
@@ -73,7 +73,7 @@ const char *dtmf_read(struct side *s, const struct ng_request *r)
 		next.cover.mode = (uint8_t)mode_of(r->dtmf.security);
 		next.cover.digit = r->dtmf.security == NG_DTMF_DIGIT ? digit_of(r->play.code) : 0;
 		next.cover.volume = (uint8_t)bounded(r->play.volume, VOLUME, 0, VOLUME_MAX);
-		next.cover.hz = (uint16_t)bounded(r->dtmf.hz, HZ, HZ_MIN, HZ_MAX);
+		next.cover.hz = (uint16_t)bounded(r->dtmf.hz, HZ, NG_DTMF_HZ_MIN, NG_DTMF_HZ_MAX);
 	}
 	if (next.cover.digit == TONES_NO_DIGIT)
 		return NGE_DIGIT;

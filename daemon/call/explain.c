@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/gate.h"
 #include "call/leg_audio.h"
 #include "call/sight.h"
 #include "call/table.h"
@@ -352,6 +353,21 @@ static const char *role_of(const struct call *c, uint32_t side)
 					   : "callee";
 }
 
+/* Media of this terminal that commands keep from all others, or from some. */
+static void add_blocked(struct explain *x, struct ngval *d, const struct side *s)
+{
+	uint8_t gate = gate_of_side(x->call, s);
+	struct str text;
+
+	for (uint32_t to = 0; to < x->call->sides; to++)
+		gate |= s->flow[to];
+	text = pool_printf(x->p, "%s%s%s", gate & MEDIA_GATE_MEDIA ? ", media" : "",
+		gate & MEDIA_GATE_DTMF ? ", digits" : "",
+		gate & MEDIA_GATE_QUIET ? ", audio (silence is sent)" : "");
+	if (text.len)
+		ngval_add_str(x->p, d, STR("blocked"), (struct str){text.s + 2, text.len - 2});
+}
+
 static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32_t media)
 {
 	const struct side *s = x->call->side[side];
@@ -380,6 +396,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add_sas(x, d, l);
 	if (l->rx.preauth)
 		add(x, d, "SRTP+", preauth_name((enum preauth_scheme)(l->rx.preauth - 1)));
+	add_blocked(x, d, s);
 	add_media(x, d, l, &st);
 	add_drops(x, d, "dropped", &st);
 	add_drops(x, d, "RTCP dropped", &rtcp);

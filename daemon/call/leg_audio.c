@@ -259,6 +259,8 @@ uint32_t leg_audio_types(
 		return 0;
 	codec_list_read(&list, l->audio.agreed);
 	receives(&cfg, &from, &list, true);
+	if (cfg.types)
+		receives(&cfg, &from, &list, false);
 	memset(out, 0, AUDIO_TYPES * sizeof(*out));
 	for (uint32_t i = 0; i < cfg.types; i++)
 		out[i] = cfg.type[i];

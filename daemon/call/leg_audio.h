@@ -14,7 +14,8 @@ int leg_audio_take(const struct relay *r, struct call *c);
  * -ENOPROTOOPT for -EINVAL. */
 int leg_audio_set(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
-/* Payload types of audio codecs that the leg's terminal may send. Returns how many. */
+/* Payload types that the leg's terminal may send, with those of telephone events and comfort
+ * noise. Returns how many; 0: no codec of the process is among them. */
 uint32_t leg_audio_types(
 	const struct relay *r, const struct leg *l, struct audio_type out[AUDIO_TYPES]);
 /* Writes "opus to PCMU" to text (CALL_PAIR_TEXT bytes) if a worker or a session transcodes packets

@@ -282,6 +282,19 @@ static bool load_trust(struct reading *r)
 	return !err || mikey_complain(&r->files, "--mikey-config: roots or crl: not PEM");
 }
 
+/* Adds the file and the line to the complaint of an entry or a section. */
+static void name_line(struct reading *r, int line)
+{
+	static const char option[] = "--mikey-config: ";
+	char *why = strdup(r->files.err);
+	bool plain = why && strncmp(why, option, sizeof(option) - 1) == 0;
+
+	if (plain)
+		mikey_complain(&r->files, "%s%s, line %d: %s", option, r->files.path, line,
+			why + sizeof(option) - 1);
+	free(why);
+}
+
 /* 0, -errno, or the number of a wrong line. */
 static int read_file(struct reading *r)
 {
@@ -291,11 +304,13 @@ static int read_file(struct reading *r)
 
 	if (f)
 		fclose(f);
-	if (line && !r->files.err[0])
+	if (line < 0)
 		mikey_complain(&r->files, "--mikey-config: %s: %s", r->files.path,
-			line == -EINVAL    ? "not a regular file"
-				: line < 0 ? strerror(-line)
-					   : "syntax error");
+			line == -EINVAL ? "not a regular file" : strerror(-line));
+	if (line > 0 && !r->files.err[0])
+		mikey_complain(&r->files, "--mikey-config: not of the form name = value");
+	if (line > 0)
+		name_line(r, line);
 	return line;
 }
 

@@ -76,7 +76,9 @@ static bool wish_of(
 {
 	if (party_of(&w->party, to, in)) {
 		mikey_host_count(in->host->mikey, MIKEY_MODE_COUNT, true, MIKEY_FAIL_IDENTITY);
-		*why = STR("no section for MIKEY-peer");
+		*why = in->r->mikey_peer.len || to->mikey.peer[0]
+			? STR("no section for MIKEY-peer")
+			: STR("MIKEY-peer is missing in the request");
 		return false;
 	}
 	if (mode_of(&w->mode, &w->party, in->r))

@@ -283,6 +283,9 @@ enum ng_dtmf_security {
 	NG_DTMF_ZERO,
 	NG_DTMF_DIGIT,
 };
+#define NG_DTMF_HZ_MIN 100
+#define NG_DTMF_HZ_MAX 3400
+
 struct ng_dtmf {
 	enum ng_dtmf_security security;
 	struct str trigger, end; /* digits that begin and end the blocking */

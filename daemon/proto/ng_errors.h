@@ -144,9 +144,9 @@
 		"Send start recording.") \
 	X(STOP_FORWARDING, "Not supported: use stop recording", \
 		"Send stop recording.") \
-	X(JOIN, "Not supported: this relay does not join calls", \
-		"Use a conference server.") \
-	X(OWN_MEDIA, "Not supported: this relay does not generate media", \
+	X(JOIN, "Not supported: parties of one call are joined by connect, those of several never", \
+		"Use connect, or a conference server.") \
+	X(OWN_MEDIA, "Not supported: use a media server", \
 		"Use a media server.") \
 	X(CLI, "Not supported: use xcipherctl", \
 		"Use xcipherctl.") \

@@ -106,8 +106,11 @@ static bool set_volume(struct ng_parser *x, struct str value)
 
 static bool set_frequency(struct ng_parser *x, struct str value)
 {
-	if (x->r->dtmf.hz < 0) /* of several the first */
-		x->r->dtmf.hz = number(value, -1);
+	if (x->r->dtmf.hz >= 0) /* of several the first */
+		return true;
+	x->r->dtmf.hz = number(value, -1);
+	if (x->r->dtmf.hz < NG_DTMF_HZ_MIN || x->r->dtmf.hz > NG_DTMF_HZ_MAX)
+		ng_note(x, STR("frequency"), "not 100 to 3400 Hz, another is used");
 	return true;
 }
 

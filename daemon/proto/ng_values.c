@@ -449,16 +449,16 @@ static const struct ng_known ignored_keys[] = {
 	{"recording-path", "the directory is the daemon's option"},
 	{"output-destination", NULL},
 	{"DTLS-reverse", "the role of the answer follows from a=setup"},
-	{"DTMF-delay", "DTMF is relayed unchanged"},
-	{"DTMF-log-dest", "DTMF is not detected"},
-	{"delay-buffer", "media are never delayed"},
+	{"DTMF-delay", "digits are not delayed"},
+	{"DTMF-log-dest", "digits are not reported to other programs"},
+	{"delay-buffer", "no delay can be set"},
 };
 
 static const struct ng_known prefixes[] = {
 	{"T.38-", "there is no fax gateway"},
 	{"T38-", "there is no fax gateway"},
 	{"extmap-", "header extensions are relayed"},
-	{"DTMF-", "DTMF is relayed unchanged"},
+	{"DTMF-", "DTMF is relayed, blocked, or replaced by DTMF-security"},
 	{"moh-", "there is no music on hold"},
 	{"recording-", NULL},
 };

@@ -68,8 +68,10 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 {
 	const struct row *row = row_find(name);
 
-	if (strcmp(section, "xcipher-web") != 0)
+	if (section[0] && strcmp(section, "xcipher-web") != 0)
 		return true; /* other sections may belong to other programs */
+	if (!section[0])
+		return false;
 	return row && strcmp(name, "config-file") != 0 && value[0] && set(arg, row, value, false);
 }
 
@@ -85,7 +87,8 @@ static bool read_file(struct web_options *o, bool asked)
 		fprintf(stderr, ME "cannot read %s: %s\n", o->config_file, strerror(-line));
 	else if (line > 0)
 		fprintf(stderr,
-			ME "%s, line %d: not an option with a value, as --help lists them\n",
+			ME
+			"%s, line %d: not an option with a value, as --help lists them, in section [xcipher-web]\n",
 			o->config_file, line);
 	return line == 0;
 }

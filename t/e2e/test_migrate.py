@@ -103,6 +103,35 @@ def test_what_is_taken_over_is_in_the_file(_net):
     assert status == 1 and "no such host" in report, report
 
 
+RECORDER = """[rtpengine-recording]
+table = 0
+output-dir = /var/lib/rec
+output-storage = file
+output-format = mp3
+output-mixed = true
+output-single = no
+mix-method = channels
+resample-to = 16000
+mp3-bitrate = 24000
+mysql-host = db
+"""
+
+
+def test_options_of_rtpengine_recording(_net):
+    status, conf, report = migrate(RECORDER, "--config-section=rtpengine-recording")
+    assert status == 0, report
+    assert options(conf) == {"recording-dir": "/var/lib/rec", "output-mixed": "yes", "mix-method": "channels", "resample-to": "16000"}, conf
+    lost = report.split("no equivalent:")[1].split("Next:")[0]
+    for name in ("output-format = mp3: audio is written as WAV", "mp3-bitrate", "mysql-host"):
+        assert name in lost, report
+    status, conf, report = migrate(RECORDER.replace("16000", "44100"), "--config-section=rtpengine-recording")
+    assert status == 0 and "resample-to" not in options(conf) and "resample-to = 44100: xcipherd resamples" in report, report
+    status, conf, report = migrate(RECORDER.replace("channels", "stereo"), "--config-section=rtpengine-recording")
+    assert status == 1 and not conf and "direct, channels" in report, report
+    status, conf, report = migrate("[rtpengine]\noutput-mixed = true\n")
+    assert status == 0 and "output-mixed = true: an option of rtpengine-recording" in report, report
+
+
 def test_a_mistake_is_one_clear_line(_net):
     for text, word in (("table = many", "whole number"), ("what", "line 2"), ("listen-ng = 127.0.0.1:99999", "PORT"),
                        ("sip-source = maybe", "true or false"), ("log-level = 9", "0 to 7"), ("", "nothing")):

@@ -125,6 +125,8 @@ def test_media_and_telephone_events_are_blocked_and_unblocked(net):
                                          ("block DTMF", "unblock DTMF", True, False)):
         reply = say(block, from_tag="a")
         assert "warning" not in reply, reply
+        told = {leg["tag"]: leg.get("blocked") for leg in say("explain")["legs"]}
+        assert told == {"a": "digits" if voice else "media", "b": None}, told
         assert leaves(a, b, does=voice) and leaves(a, b, EVENT, event), block
         assert leaves(b, a) and leaves(b, a, EVENT), block
         say(unblock, from_tag="a")

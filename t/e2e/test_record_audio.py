@@ -9,6 +9,7 @@ import numpy as np
 
 import calls
 import relay
+import test_ng
 from bench_transcode import PLUGINS
 from run import Skip, cases
 from test_module import BOTH, needs, proxy, quoted
@@ -39,6 +40,28 @@ def seconds(path):
         return 0
     data, rate = channels(path)
     return len(data[0]) / rate
+
+
+def test_digits_are_not_lost_audio(net):
+    """Telephone events share the sequence numbers of the audio around them. The text of the recording counts packets that are
+    missing; events are not."""
+    with Folder() as tapes:
+        daemon = test_ng.start(net, f"--recording-dir={tapes.path}", "--output-mixed=yes")
+        a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
+        test_ng.talk(daemon.client, a, b, "digits")
+        path = reply_file(daemon.client.call("start recording", call_id="digits")).removesuffix(".pcap")
+        for n in range(60):
+            a.send(bytes((5, 10, 0, 160)) if n % 3 else b"\x55" * 160, test_ng.EVENT if n % 3 else 0)
+            assert b.hears(), n
+        a.seq += 2  # these are lost
+        for n in range(10):
+            a.send(b"\x55" * 160)
+            assert b.hears(), n
+        calls.ok(daemon.client.call("stop recording", call_id="digits"))
+        with open(path + ".txt", encoding="utf-8") as f:
+            text = f.read()
+        assert "audio: 1 files, 30 packets decoded, 2 lost, 0 broken" in text, text
+        test_ng.finish(daemon)
 
 
 @cases(("SRTP", "PCMU", "SRTP", "PCMU", 8000), ("SRTP", "PCMA", "RTP", "PCMU", 8000), ("SRTP", "G722", "SRTP", "PCMA", 16000))

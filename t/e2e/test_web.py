@@ -153,6 +153,14 @@ def test_it_listens_nowhere_else(net):
         assert web.wait(60) == 1 and "AF_NETLINK" in web.stderr.read()
 
 
+def test_a_line_outside_of_the_section_is_named(_net):
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
+        f.write("; no section\nlisten-http = 127.0.0.1:1\n")
+        f.flush()
+        p = subprocess.run([f"{relay.BUILD}/xcipher-web", f"--config-file={f.name}"], capture_output=True, text=True, check=False, timeout=60)
+    assert p.returncode == 1 and f"{f.name}, line 2:" in p.stderr and "[xcipher-web]" in p.stderr, p
+
+
 # libwebsockets ends a name at other separators than commas and blanks, too.
 LISTS = [f"ng{plain}.rtpengine.com{end}, page.xcipher" for plain in ("", "-plain") for end in (";q=1", "/1", '"', "=", ":", "@", " x", "")]
 

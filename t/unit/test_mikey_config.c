@@ -241,7 +241,7 @@ static void mistakes_have_one_complaint(void **state)
 		{SELF "[peer a@b]\nmay = anything\n", "may is"},
 		{SELF "[peer a@b]\ncolor = red\n", "color is not a name"},
 		{SELF "[peer a@b]\ncertificate = rubbish.pem\n", "no usable PEM certificate"},
-		{SELF "nonsense\n", "syntax error"},
+		{SELF "nonsense\n", "not of the form name = value"},
 	};
 
 	(void)state;
@@ -254,6 +254,30 @@ static void mistakes_have_one_complaint(void **state)
 		if (!strstr(err, T[i].complaint))
 			fail_msg("\"%s\" instead of \"%s\"", err, T[i].complaint);
 		assert_null(strstr(err, "enough length"));
+	}
+}
+
+static void a_mistake_names_file_and_line(void **state)
+{
+	static const struct {
+		const char *text, *where;
+	} T[] = {
+		{"[self]\nidentity =\n", ", line 2: identity has"},
+		{"[self]\nidentity = a@b\n\n[peer a@b]\ncolor = red\n", ", line 5: color is not"},
+		{"[self]\nidentity = a@b\n[other]\n", ", line 3: sections are"},
+		{"root:x:0:0\n", ", line 1: sections are"},
+		{"[self]\nnonsense\n", ", line 2: not of the form"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_config *c = NULL;
+		char err[512] = "";
+
+		assert_int_equal(load(&c, T[i].text, err, sizeof(err)), -EINVAL);
+		assert_ptr_equal(strstr(err, "--mikey-config: /"), err);
+		if (!strstr(err, T[i].where))
+			fail_msg("\"%s\" instead of \"%s\"", err, T[i].where);
 	}
 }
 
@@ -275,6 +299,7 @@ int main(void)
 		cmocka_unit_test(rates_and_owners),
 		cmocka_unit_test(pipes_are_refused),
 		cmocka_unit_test(mistakes_have_one_complaint),
+		cmocka_unit_test(a_mistake_names_file_and_line),
 		cmocka_unit_test(a_file_that_is_absent),
 	};
 

@@ -278,7 +278,7 @@ static void replies_say_what_clients_expect(void **state)
 		{"{'command':'connect','call-id':'c','from-tag':'f'}", {0},
 			ERR("No to-tag in message")},
 		{"{'command':'mesh','call-id':'c'}", {0},
-			ERR("Not supported: this relay does not join calls")},
+			ERR("Not supported: parties of one call are joined by connect, those of several never")},
 		{"{'command':'play_media','call-id':'c'}", {0}, "{'result':'ok'}"},
 		{"{'command':'offer','call-id':'c'}", {0}, ERR("No SDP body in message")},
 		{"{'command':'offer','sdp':'v=0'}", {0}, ERR("No call-id in message")},

@@ -554,6 +554,8 @@ static void options_without_effect_are_named(void **state)
 			"dtls-sha1: --keying-threads=1 or more; "},
 		{{"--mikey-state=/x", "--zrtp-cache-days=1"},
 			"mikey-state: --mikey-config; zrtp-cache-days: --zrtp-cache; "},
+		{{"--resample-to=16000"},
+			"resample-to: --output-mixed=yes or --output-single=yes; "},
 	};
 
 	(void)state;
@@ -570,10 +572,48 @@ static void options_without_effect_are_named(void **state)
 	}
 }
 
+/* A stranger forgets [xcipher], or takes the file of another program. */
+static void a_file_without_our_section_is_noticed(void **state)
+{
+	static const struct {
+		const char *text, *other, *said;
+	} T[] = {
+		{"[rtpengine]\ntos = 184\n", "rtpengine", ""},
+		{"[rtpengine]\ntos = 184\n[more]\na = b\n", "rtpengine", ""},
+		{"[rtpengine]\ntos = 184\n[xcipher]\ntos = 46\n", "", ""},
+		{"[xcipher]\ntos = 46\n[other]\na = b\n", "", ""},
+		{"[xcipher]\n", "", ""},
+		{"", "", ""},
+		{"\ntos = 46\n[xcipher]\n", "",
+			", line 2: \"tos\" is in no section: write [xcipher] above it\n"},
+	};
+	char path[] = "/tmp/xcipher-options-XXXXXX", arg[64], said[1024];
+	const char *args[] = {arg, NULL};
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(arg, sizeof(arg), "--config-file=%s", path);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct options o;
+
+		write_file(path, T[i].text);
+		assert_int_equal(read_with(&o, args, said, sizeof(said)),
+			T[i].said[0] ? OPTIONS_EXIT_ERROR : OPTIONS_RUN);
+		if (T[i].said[0])
+			assert_non_null(strstr(said, T[i].said));
+		else
+			assert_string_equal(said, "");
+		assert_string_equal(o.other_section, T[i].other);
+		options_free(&o);
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_without_effect_are_named),
+		cmocka_unit_test(a_file_without_our_section_is_noticed),
 		cmocka_unit_test(each_option_is_taken_or_named_as_its_row_says),
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
