@@ -377,8 +377,8 @@ static uint32_t event_ts(struct audio_session *s, struct audio_session *to, cons
 	return ts;
 }
 
-/* Whether digits come faster than anybody dials. Their reports would fill the control thread's queue,
- * and digits of other calls would be lost, which may have to begin a block. */
+/* Whether digits come faster than anybody dials. Their reports would fill the control thread's
+ * queue, and digits of other calls would be lost, which may have to begin a block. */
 static bool is_hasty(struct audio_session *s, uint64_t now_ns)
 {
 	uint64_t *until = &s->rx.event.heard_ns;

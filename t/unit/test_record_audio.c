@@ -519,8 +519,8 @@ static void discarded_and_existing_files(void **state)
 	rig_fini(&r);
 }
 
-/* A silent party of a long call begins to speak: the hours before cost no disk, and no time in which
- * packets of other recordings are lost. */
+/* A silent party of a long call begins to speak: the hours before cost no disk, and no time in
+ * which packets of other recordings are lost. */
 static void silence_before_a_late_party_is_a_hole(void **state)
 {
 	struct stat st;

@@ -432,7 +432,8 @@ static void a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second(void **st
 	end();
 }
 
-/* The terminal's GoClear was for the first stream. Keys of a later one end it, whatever Hello follows. */
+/* The terminal's GoClear was for the first stream. Keys of a later one end it, whatever Hello
+ * follows. */
 static void a_forged_hello_does_not_bring_back_a_clear_stream(void **state)
 {
 	struct zrtp *first = talk_with(true), *z, *stranger;
