@@ -13,6 +13,7 @@
 #define NOISE_MS   20u
 #define AHEAD_NS   (2 * SECOND) /* audio that a network may hold back and deliver at once */
 #define LEAST_NS   1000000u     /* each packet counts as at least this much audio */
+#define DIGIT_NS   40000000u    /* a digit counts as so long: the shortest that Q.24 accepts */
 #define COUNTED_NS \
 	(SECOND / 16 * 15) /* a second of audio counts as this: a terminal's clock may be fast */
 
@@ -376,12 +377,25 @@ static uint32_t event_ts(struct audio_session *s, struct audio_session *to, cons
 	return ts;
 }
 
+/* Whether digits come faster than anybody dials. Their reports would fill the control thread's
+ * queue, and digits of other calls would be lost, which may have to begin a block. */
+static bool is_hasty(struct audio_session *s, uint64_t now_ns)
+{
+	uint64_t *until = &s->rx.event.heard_ns;
+
+	*until = *until > now_ns ? *until : now_ns;
+	if (*until - now_ns > AHEAD_NS)
+		return true;
+	*until += DIGIT_NS;
+	return false;
+}
+
 /* A new event's first packet. */
 static void begin_event(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	if (s->rx.event.known && s->rx.event.ts == d->h.ts)
 		return;
-	if (d->payload[0] < 16)
+	if (d->payload[0] < 16 && !is_hasty(s, d->now_ns))
 		audio_dtmf_heard(s, d->payload[0]);
 	audio_cover_begin(s);
 	s->stats.events++;

@@ -30,11 +30,12 @@ struct audio_rx {
 	uint64_t until_ns; /* the audio that arrived so far would play until then */
 	struct {
 		bool known;
-		uint32_t ts;    /* timestamp of the terminal's event */
-		uint32_t to_ts; /* timestamp that the event is sent on with */
-		bool hidden;    /* AUDIO_GATE_DTMF was set when it began */
-		bool as_tone;   /* the event is sent on as a tone */
-		uint32_t done;  /* length of the tone given so far, in units of its clock */
+		uint32_t ts;       /* timestamp of the terminal's event */
+		uint32_t to_ts;    /* timestamp that the event is sent on with */
+		bool hidden;       /* AUDIO_GATE_DTMF was set when it began */
+		bool as_tone;      /* the event is sent on as a tone */
+		uint64_t heard_ns; /* the digits reported so far would last until then */
+		uint32_t done;     /* length of the tone given so far, in units of its clock */
 	} event;
 	struct tone_out tone;  /* of that event */
 	struct tones_in tones; /* detects digits in the audio */

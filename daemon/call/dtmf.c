@@ -90,6 +90,12 @@ void dtmf_forget(struct side *s)
 	s->dtmf = (struct side_dtmf){.cover = {.listen = listen}};
 }
 
+void dtmf_forget_trigger(struct side *s)
+{
+	s->dtmf.begun = false;
+	memset(s->dtmf.trigger, 0, sizeof(s->dtmf.trigger));
+}
+
 static bool is_blocked(const struct call *c, const struct side *s)
 {
 	uint8_t gate = gate_of_side(c, s);

@@ -13,6 +13,8 @@ const char *dtmf_read(struct side *s, const struct ng_request *r);
 bool dtmf_blocks(const struct ng_request *r);
 /* After "unblock DTMF": forgets the mode and the digits that begin it. */
 void dtmf_forget(struct side *s);
+/* After a command that blocks at once or ends it: the terminal's digits change nothing. */
+void dtmf_forget_trigger(struct side *s);
 /* Whether a leg of the side needs an audio session to replace digits, or to hear them. */
 bool dtmf_needs_session(const struct call *c, const struct side *s);
 /* Whether some leg cannot replace digits as its mode says, and therefore drops them. */

@@ -74,6 +74,8 @@ static const char *security(struct call *c, const struct ng_request *r, bool on)
 			error = dtmf_read(c->side[i], r);
 		else
 			dtmf_forget(c->side[i]);
+		if (on && !r->dtmf.trigger.len && !means_flows(r))
+			dtmf_forget_trigger(c->side[i]);
 	}
 	return error;
 }

@@ -33,6 +33,9 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
 		from->gate |= MEDIA_GATE_DTMF;
 	if (r->dtmf.security == NG_DTMF_OFF)
 		from->gate &= (uint8_t)~MEDIA_GATE_DTMF;
+	if (!r->dtmf.trigger.len &&
+		(ng_flag(r, NG_FLAG_BLOCK_DTMF) || r->dtmf.security != NG_DTMF_DEFAULT))
+		dtmf_forget_trigger(from);
 	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
 		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
 			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);

@@ -69,13 +69,6 @@ static uint32_t block_frames(const struct record_audio *a)
 	return a->env->rate * BLOCK_MS / 1000;
 }
 
-static void silence_before(struct record_audio *a, uint32_t which, uint16_t channels)
-{
-	memset(a->env->out, 0, block_frames(a) * channels * sizeof(int16_t));
-	for (uint64_t i = 0; i < a->blocks && !a->err; i++)
-		a->err = record_wav_write(a->wav[which], a->env->out, block_frames(a));
-}
-
 /* Opens a file when it has something to store. A party that joins later begins with silence. */
 static struct record_wav *file(struct record_audio *a, uint32_t which)
 {
@@ -94,7 +87,7 @@ static struct record_wav *file(struct record_audio *a, uint32_t which)
 		return NULL;
 	}
 	a->counts.files++;
-	silence_before(a, which, channels);
+	a->err = record_wav_silence(a->wav[which], a->blocks * block_frames(a));
 	return a->wav[which];
 }
 

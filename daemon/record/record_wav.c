@@ -117,6 +117,8 @@ int record_wav_write(struct record_wav *w, const int16_t *pcm, uint32_t n)
 
 	if (w->data > DATA_MAX - w->owed || len > DATA_MAX - w->data - w->owed)
 		return -EFBIG;
+	if (!len)
+		return 0;
 	while (left && !err) {
 		uint32_t some = min_u32(left, CHUNK / SAMPLE_BYTES);
 
@@ -140,6 +142,16 @@ int record_wav_write(struct record_wav *w, const int16_t *pcm, uint32_t n)
 	(void)!ftruncate(w->fd, (off_t)RECORD_WAV_HEADER + w->data);
 	w->owed += len;
 	return err;
+}
+
+int record_wav_silence(struct record_wav *w, uint64_t n)
+{
+	uint64_t room = DATA_MAX - w->data - w->owed;
+
+	if (n > room / w->channels / SAMPLE_BYTES)
+		return -EFBIG;
+	w->owed += (uint32_t)n * w->channels * SAMPLE_BYTES;
+	return 0;
 }
 
 void record_wav_close(struct record_wav *w, bool discard)

@@ -17,6 +17,9 @@ int record_wav_open(struct record_wav **out, const char *path, uint32_t rate, ui
 /* Appends n samples of each channel, interleaved. 0, or -errno: none was written, and the next ones
  * follow after that much silence; -EFBIG: the file has the largest size that WAV allows. */
 int record_wav_write(struct record_wav *w, const int16_t *pcm, uint32_t n);
+/* Puts n samples of silence of each channel before the next ones, at no cost: the file gets a hole.
+ * Nothing is written without next ones. 0 or -EFBIG. */
+int record_wav_silence(struct record_wav *w, uint64_t n);
 /* Closes the file. discard: removes it, too. NULL is fine. */
 void record_wav_close(struct record_wav *w, bool discard);
 

@@ -84,9 +84,18 @@ void session_again_tick(struct session *s, uint64_t now_ns)
 		zrtp_tick(x->again, now_ns);
 }
 
-const struct zrtp *session_again_current(const struct session *s)
+static const struct zrtp *current(const struct session *s)
 {
 	return s->exchange.again_told ? s->exchange.again : s->exchange.zrtp;
+}
+
+enum zrtp_state session_again_state(struct session *s)
+{
+	struct exchange *x = &s->exchange;
+	enum zrtp_state state = zrtp_state(current(s));
+
+	x->again_after_clear = x->again_after_clear && zrtp_state(x->zrtp) == ZRTP_CLEAR;
+	return state == ZRTP_CLEAR && !x->again_told && x->again_after_clear ? ZRTP_OPEN : state;
 }
 
 bool session_again_event(struct session *s, struct session_event *out)
@@ -96,6 +105,7 @@ bool session_again_event(struct session *s, struct session_event *out)
 	if (!x->again || x->again_told || zrtp_keys(x->again, &out->rx, &out->tx))
 		return false;
 	x->again_told = true;
+	x->again_after_clear = zrtp_state(x->zrtp) == ZRTP_CLEAR;
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);
 	return true;

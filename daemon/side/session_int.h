@@ -74,6 +74,7 @@ struct exchange {               /* of ZRTP, for RTP */
 	uint64_t again_ns;       /* no other before that */
 	uint64_t again_began_ns; /* its first packet */
 	bool again_told, again_counted;
+	bool again_after_clear; /* it brought keys after zrtp's GoClear, which is over since then */
 };
 
 struct session {
@@ -159,7 +160,8 @@ void session_again_drop(struct session *s);
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 void session_again_tick(struct session *s, uint64_t now_ns);
 bool session_again_event(struct session *s, struct session_event *out);
-const struct zrtp *session_again_current(const struct session *s);
+/* Of the stream whose keys are in use. */
+enum zrtp_state session_again_state(struct session *s);
 
 /* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);

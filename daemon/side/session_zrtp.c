@@ -265,7 +265,7 @@ bool session_zrtp_event(struct session *s, struct session_event *out)
 	*out = (struct session_event){.zrtp = true, .association = s->cfg.zrtp.exchange};
 	if (x->zrtp && (keys_event(s, out) || session_again_event(s, out)))
 		return true;
-	state = x->zrtp ? zrtp_state(session_again_current(s)) : ZRTP_IDLE;
+	state = x->zrtp ? session_again_state(s) : ZRTP_IDLE;
 	if (state == x->told)
 		return false;
 	x->told = (uint8_t)state;

@@ -118,6 +118,35 @@ static void tones_are_bounded(void **state)
 	audio_rig_free(r);
 }
 
+/* A's digits, of a millisecond each, would take the queue of reports from other calls. */
+static void digits_are_reported_no_faster_than_dialled(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
+	struct audio_heard heard;
+	uint32_t n = 0;
+
+	(void)state;
+	for (int i = 0; i < 4000; i++) {
+		struct audio_packet p = event(r, A, RIG_EVENTS, 8, true);
+
+		r->end[A].ts += 8;
+		audio_rig_carry(r, A, &p);
+		audio_rig_wait(r, RIG_MS);
+		audio_session_heard(r->end[A].s, &heard);
+		n += heard.n;
+	}
+	assert_in_range(n, 4000 / 40, (4000 + 2000) / 40 + 2);
+	audio_rig_wait(r, 4000 * RIG_MS);
+	for (int i = 0; i < 40; i++) { /* those of a dialler that was held up in the network */
+		struct audio_packet p = event(r, A, RIG_EVENTS, 8, true);
+
+		r->end[A].ts += 8;
+		audio_rig_carry(r, A, &p);
+		assert_reported(r, A, 1, 5);
+	}
+	audio_rig_free(r);
+}
+
 /* A has no telephone events, B has: it hears each digit once, and little of the tone. */
 static void tones_become_events(void **state)
 {
@@ -170,6 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_become_tones),
 		cmocka_unit_test(tones_are_bounded),
+		cmocka_unit_test(digits_are_reported_no_faster_than_dialled),
 		cmocka_unit_test(tones_become_events),
 	};
 

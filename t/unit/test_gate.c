@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "call/call.h"
+#include "call/calls.h"
+#include "call/dtmf_trigger.h"
 #include "call_talk.h"
 #include "offer/exchange.h"
 
@@ -173,6 +175,50 @@ static void commands_mean_the_sides_that_they_name(void **state)
 	}
 }
 
+static struct ng_request block(struct str trigger)
+{
+	struct ng_request r = talk_request("a", "", "");
+
+	r.dtmf.trigger = trigger;
+	r.dtmf.end = trigger.len ? STR("#") : (struct str){0};
+	r.dtmf.security = NG_DTMF_SILENCE;
+	return r;
+}
+
+/* A terminal that knows the digits cannot end what the operator has blocked at once. */
+static void digits_do_not_end_a_block_by_command(void **state)
+{
+	static const char *const pressed[] = {"*", "*#", "#", "**##"};
+	static const char all[] = "0123456789*#";
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(pressed); i++) {
+		struct calls_gate on = {MEDIA_GATE_DTMF, true};
+		struct ng_request r = block(STR("*"));
+		struct talk t;
+
+		talk_start(&t);
+		talk_offer(&t, "a", "", BODY("192.0.2.1"));
+		talk_answer(&t, "a", "b", BODY("192.0.2.2"));
+		talk_pool(&t);
+		calls_gate(t.c, t.p, &r, on, t.now, &t.reply);
+		assert_null(t.reply.error);
+		assert_int_equal(gate_of(&t, 1) & MEDIA_GATE_DTMF, 0);
+		if (i % 2) {
+			dtmf_digit(t.c, call_table_find(&t.c->table, STR("call")), 0, 10, t.now);
+			assert_int_equal(gate_of(&t, 1) & MEDIA_GATE_DTMF, MEDIA_GATE_DTMF);
+		}
+		r = block((struct str){0});
+		calls_gate(t.c, t.p, &r, on, t.now, &t.reply);
+		assert_null(t.reply.error);
+		for (const char *p = pressed[i / 2]; *p; p++)
+			dtmf_digit(t.c, call_table_find(&t.c->table, STR("call")), 0,
+				(uint8_t)(strchr(all, *p) - all), t.now);
+		assert_int_equal(gate_of(&t, 1) & MEDIA_GATE_DTMF, MEDIA_GATE_DTMF);
+		talk_end(&t);
+	}
+}
+
 struct word { /* a command */
 	const char *from, *to, *to_label;
 	enum ng_all all;
@@ -301,6 +347,7 @@ int main(void)
 		cmocka_unit_test(a_blocked_packet_is_received_but_does_not_leave),
 		cmocka_unit_test(rtcp_of_a_blocked_stream_leaves),
 		cmocka_unit_test(commands_mean_the_sides_that_they_name),
+		cmocka_unit_test(digits_do_not_end_a_block_by_command),
 		cmocka_unit_test(calls_sides_and_flows_are_blocked_apart),
 		cmocka_unit_test(silence_warns_of_codecs_that_have_none),
 	};

@@ -519,6 +519,38 @@ static void discarded_and_existing_files(void **state)
 	rig_fini(&r);
 }
 
+/* A silent party of a long call begins to speak: the hours before cost no disk, and no time in
+ * which packets of other recordings are lost. */
+static void silence_before_a_late_party_is_a_hole(void **state)
+{
+	struct stat st;
+	int16_t pcm[800];
+	char path[160];
+	bool loud = false;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	begins(&r);
+	passes(&r, 3600 * 1000);
+	talk(&r, 1, 2000);
+	ends(&r);
+	snprintf(path, sizeof(path), "%s-1.wav", r.path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 44 + 3602 * 16000);
+	assert_true(st.st_blocks * 512 < 1 << 20);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(pread(fd, pcm, sizeof(pcm), st.st_size - (off_t)sizeof(pcm)), sizeof(pcm));
+	close(fd);
+	for (uint32_t i = 0; i < ARRAY_LEN(pcm); i++)
+		loud |= pcm[i] > 1000;
+	assert_true(loud);
+	rig_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +561,7 @@ int main(void)
 		cmocka_unit_test(only_agreed_audio_is_heard),
 		cmocka_unit_test(a_full_disk_is_silence),
 		cmocka_unit_test(a_crash_leaves_a_file_that_plays),
+		cmocka_unit_test(silence_before_a_late_party_is_a_hole),
 		cmocka_unit_test(discarded_and_existing_files),
 	};
 

@@ -330,11 +330,12 @@ static void run_with(struct zrtp *z, uint64_t ms)
 }
 
 /* Session 0 and an engine of the test's own agree, as with a terminal. */
-static struct zrtp *talk(void)
+static struct zrtp *talk_with(bool goclear)
 {
 	struct zrtp *z;
 
 	start();
+	rig.e[0].order.cfg.zrtp.goclear = goclear;
 	memset(rig.e[0].order.cfg.zrtp.zid, 0x31, ZRTP_ZID);
 	memset(rig.e[1].order.cfg.zrtp.zid, 0x32, ZRTP_ZID);
 	rig.e[0].order.cfg.zrtp.bound = false;
@@ -344,6 +345,11 @@ static struct zrtp *talk(void)
 	assert_int_equal(zrtp_state(z), ZRTP_OPEN);
 	assert_int_equal(rig.e[0].n, 1);
 	return z;
+}
+
+static struct zrtp *talk(void)
+{
+	return talk_with(false);
 }
 
 static void fits(const struct session_event *e, const struct zrtp *z)
@@ -426,6 +432,30 @@ static void a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second(void **st
 	end();
 }
 
+/* The terminal's GoClear was for the first stream. Keys of a later one end it, whatever Hello
+ * follows. */
+static void a_forged_hello_does_not_bring_back_a_clear_stream(void **state)
+{
+	struct zrtp *first = talk_with(true), *z, *stranger;
+
+	(void)state;
+	assert_int_equal(zrtp_clear(first, rig.now_ns), 0);
+	run_with(first, 1000);
+	assert_int_equal(rig.e[0].n, 2);
+	assert_int_equal(rig.e[0].got[1].kind, SESSION_CLEAR);
+	begin_stream(&z, first, 0x51);
+	run_with(z, 2000);
+	assert_int_equal(rig.e[0].n, 3);
+	fits(&rig.e[0].got[2], z);
+	begin_stream(&stranger, NULL, 0x61);
+	run_with(stranger, 20000);
+	assert_int_equal(rig.e[0].n, 3);
+	zrtp_destroy(stranger);
+	zrtp_destroy(z);
+	zrtp_destroy(first);
+	end();
+}
+
 /* Nothing is sent before signalling says where to. */
 static void without_an_address_nothing_leaves(void **state)
 {
@@ -459,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_stream_in_mid_call_has_keys_of_the_same_secret),
 		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second),
+		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),
 		cmocka_unit_test(without_an_address_nothing_leaves),
 	};
 
