@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 #include "audio/clip.h"
 #include "audio/wav.h"
 #include "base/caps.h"
+#include "base/thread.h"
 
 enum { WAIT_MS = 20, RAW_RATE = 8000, HEADER_MAX = 1 << 20 };
 
@@ -208,20 +208,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct audio_files *f)
-{
-	sigset_t all, was;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	err = pthread_create(&f->thread, NULL, run, f);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	if (!err)
-		pthread_setname_np(f->thread, "play-files");
-	return -err;
-}
-
 static void init_waiting(struct audio_files *f)
 {
 	pthread_condattr_t attr;
@@ -247,7 +233,7 @@ int audio_files_create(struct audio_files **out, const char *folder)
 	if (err)
 		goto free_files;
 	init_waiting(f);
-	err = start_thread(f);
+	err = thread_start(&f->thread, NULL, "play-files", run, f);
 	if (err)
 		goto free_files;
 	*out = f;

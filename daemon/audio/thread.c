@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "base/deadlines.h"
 #include "base/ring.h"
 #include "base/secmem.h"
+#include "base/thread.h"
 
 #define EVENT_RING 1024u
 #define TURN       64u /* packets of one worker before those of the next */
@@ -451,20 +451,13 @@ int audio_thread_create(struct audio_thread **out, const struct audio_thread_con
 
 int audio_thread_start(struct audio_thread *t)
 {
-	sigset_t all, old;
 	char name[16];
 	int err;
 
-	sigfillset(&all); /* the control thread handles signals */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&t->thread, NULL, run, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	t->running = true;
 	snprintf(name, sizeof(name), "codec-%u", t->cfg.index);
-	pthread_setname_np(t->thread, name);
-	return 0;
+	err = thread_start(&t->thread, NULL, name, run, t);
+	t->running = err == 0;
+	return err;
 }
 
 static void rings_fini(struct audio_thread *t)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/caps.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #define LINE_MAX_BYTES (256u << 10)
 #define WAITING_MAX    (16u << 20) /* bytes of all lines that wait */
@@ -129,16 +129,10 @@ static void *run(void *arg)
 
 static int start(struct cdr *c)
 {
-	sigset_t all, old;
-	int err;
+	int err = thread_start(&c->thread, NULL, "cdr", run, c);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&c->thread, NULL, run, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
-		return -err;
-	pthread_setname_np(c->thread, "cdr");
+		return err;
 	pthread_mutex_lock(&c->lock);
 	while (!c->started)
 		pthread_cond_wait(&c->news, &c->lock);

@@ -4,7 +4,6 @@
 #include "record/record_int.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "base/thread.h"
 #include "record/record_wav.h"
 
 /* --- Commands --------------------------------------------------------------------------------- */
@@ -203,18 +203,10 @@ const struct recorder_ops record_ops = {
 
 static int start_thread(struct record *r)
 {
-	sigset_t all, old;
-	int err;
+	int err = thread_start(&r->thread, NULL, "recording", record_thread, r);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&r->thread, NULL, record_thread, r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	r->running = true;
-	pthread_setname_np(r->thread, "recording");
-	return 0;
+	r->running = err == 0;
+	return err;
 }
 
 static int prepare(struct record *r)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "base/deadlines.h"
+#include "base/thread.h"
 
 #define CMD_RING   256u
 #define EVENT_RING 256u
@@ -359,20 +359,13 @@ int side_thread_create(struct side_thread **out, const struct side_thread_config
 
 int side_thread_start(struct side_thread *t)
 {
-	sigset_t all, old;
 	char name[16];
 	int err;
 
-	sigfillset(&all); /* signals are the control thread's */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&t->thread, NULL, run, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	t->running = true;
 	snprintf(name, sizeof(name), "keying-%u", t->cfg.index);
-	pthread_setname_np(t->thread, name);
-	return 0;
+	err = thread_start(&t->thread, NULL, name, run, t);
+	t->running = err == 0;
+	return err;
 }
 
 static void rings_fini(struct side_thread *t)

@@ -3,7 +3,6 @@
 #include "worker/worker_int.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/lines.h"
+#include "base/thread.h"
 #include "batch/engine.h"
 
 /* Steering has work to do about once a second, also without packets. A standing timer costs nothing
@@ -157,41 +157,25 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 }
 
 /* Fails unless the thread gets its priority. */
-static int thread_create(struct worker *w)
+int worker_start(struct worker *w)
 {
 	struct sched_param param = {.sched_priority = w->cfg.priority};
 	pthread_attr_t attr;
-	int err = pthread_attr_init(&attr);
+	char name[16];
+	int err = -pthread_attr_init(&attr);
 
 	if (err)
 		return err;
 	if (w->cfg.priority) {
-		err = pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-		err = err ? err : pthread_attr_setschedpolicy(&attr, SCHED_RR);
-		err = err ? err : pthread_attr_setschedparam(&attr, &param);
+		err = -pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+		err = err ? err : -pthread_attr_setschedpolicy(&attr, SCHED_RR);
+		err = err ? err : -pthread_attr_setschedparam(&attr, &param);
 	}
-	err = err ? err : pthread_create(&w->thread, &attr, worker_loop, w);
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
-int worker_start(struct worker *w)
-{
-	sigset_t all, old;
-	char name[16];
-	int err;
-
-	/* The control thread handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = thread_create(w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	w->running = true;
 	snprintf(name, sizeof(name), "worker-%u", w->cfg.index);
-	pthread_setname_np(w->thread, name);
-	return 0;
+	err = err ? err : thread_start(&w->thread, &attr, name, worker_loop, w);
+	pthread_attr_destroy(&attr);
+	w->running = err == 0;
+	return err;
 }
 
 void worker_wake(struct worker *w)

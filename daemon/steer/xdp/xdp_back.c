@@ -10,7 +10,6 @@
 #include <libmnl/libmnl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/caps.h"
 #include "base/lines.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "host/rtnl.h"
 #include "packet/arena.h"
 
@@ -201,21 +201,10 @@ static void *run(void *arg)
 
 int back_start(struct back *b)
 {
-	sigset_t all, old;
-	int err;
+	int err = b->running ? 0 : thread_start(&b->thread, NULL, "xdp-links", run, b);
 
-	if (b->running)
-		return 0;
-	/* The control thread handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&b->thread, NULL, run, b);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	b->running = true;
-	pthread_setname_np(b->thread, "xdp-links");
-	return 0;
+	b->running = err == 0;
+	return err;
 }
 
 void back_stop(struct back *b)
