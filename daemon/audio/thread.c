@@ -16,6 +16,7 @@
 
 #include "audio/clip.h"
 #include "audio/pace.h"
+#include "audio/player.h"
 #include "audio/source.h"
 #include "base/caps.h"
 #include "base/clock.h"

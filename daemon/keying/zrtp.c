@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define MS          1000000ull
 #define T1_FIRST    (50 * MS)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define NONCE 16u
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define BODY         40u /* H0, flags, cache expiration interval; without signature */
 #define BODY_FLAGS   32u

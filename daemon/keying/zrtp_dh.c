@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 static enum zrtp_agreement agreement(const struct zrtp *z)
 {

@@ -11,6 +11,7 @@
 #include "media/bundle.h"
 #include "media/jump.h"
 #include "media/keys.h"
+#include "media/lane.h"
 #include "media/other.h"
 #include "media/prefetch.h"
 #include "media/rename.h"

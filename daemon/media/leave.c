@@ -2,6 +2,8 @@
 /* The sending part of a job, for prepare.c and copies.c: index, key, and position of the tag. Reads
  * state only. Decides whether the engine encrypts, or complete.c after it changed the packet
  * (seal.h). RFC 3711 3.3, RFC 7714 8 and 9. */
+#include "media/leave.h"
+
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/keys.h"

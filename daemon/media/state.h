@@ -419,9 +419,6 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum packet_v
 	return (uint8_t)why;
 }
 
-/* Selects the scratch of this burst. */
-void media_lane_use(struct media *m, uint64_t burst);
-
 /* Whether a context authenticates received packets of this kind. */
 static inline bool media_proves(const struct media_way *rx, bool rtcp)
 {
