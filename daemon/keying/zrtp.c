@@ -113,7 +113,7 @@ int zrtp_drop(struct zrtp *z, enum zrtp_drop why)
 
 /* --- Chain ------------------------------------------------------------------------------------ */
 
-int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
+int zrtp_add_mac(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 {
 	uint8_t mac[ZRTP_MAC];
 	int err;
@@ -126,7 +126,7 @@ int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 	return err;
 }
 
-bool zrtp_sealed_by(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
+bool zrtp_has_mac_of(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 {
 	uint8_t mac[ZRTP_MAC];
 
