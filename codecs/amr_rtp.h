@@ -29,6 +29,17 @@ struct amr_kind {
 	uint8_t modes; /* 8 or 9; the next type is a description of noise (SID) */
 };
 
+/* Functions of a codec's library. Frames are as above. */
+struct amr_library {
+	void *(*decoder)(void); /* NULL: no memory */
+	void (*decoder_end)(void *decoder);
+	void (*decode)(void *decoder, const uint8_t *frame, int16_t *pcm);
+	void *(*encoder)(int dtx); /* NULL: no memory */
+	void (*encoder_end)(void *encoder);
+	void (*encode)(void *encoder, unsigned mode, const int16_t *pcm, uint8_t *frame, bool dtx);
+	bool dtx_at_start; /* the encoder takes DTX when it starts: a change starts it again */
+};
+
 struct amr_params {
 	uint32_t aligned;  /* octet-align=1 */
 	uint32_t mode_set; /* bit m: mode m is allowed; 0: all */
@@ -36,7 +47,7 @@ struct amr_params {
 	bool neighbor;     /* mode-change-neighbor=1 */
 };
 
-struct amr_pace { /* mode changes of an encoder */
+struct amr_modes { /* mode changes of an encoder */
 	uint8_t mode;
 	bool begun, odd; /* odd: an odd number of frames since the first */
 };
@@ -259,7 +270,7 @@ static inline unsigned amr_choose(
 
 /* The mode of the next frame. Moves toward amr_choose() as the terminal's fmtp allows: in any frame
  * or in every other one, and to any mode or to the next one of the set (RFC 4867 8.1). */
-static inline unsigned amr_next_mode(struct amr_pace *now, const struct amr_kind *k,
+static inline unsigned amr_next_mode(struct amr_modes *now, const struct amr_kind *k,
 	const struct amr_params *p, const struct xcipher_codec_wish *w)
 {
 	uint32_t set = p->mode_set ? p->mode_set : (1U << k->modes) - 1;
@@ -271,7 +282,7 @@ static inline unsigned amr_next_mode(struct amr_pace *now, const struct amr_kind
 		do
 			mode = to > mode ? mode + 1 : mode - 1;
 		while (mode != to && !(set >> mode & 1));
-	*now = (struct amr_pace){.mode = (uint8_t)mode, .begun = true, .odd = !now->odd};
+	*now = (struct amr_modes){.mode = (uint8_t)mode, .begun = true, .odd = !now->odd};
 	return mode;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* AMR-WB by opencore-amr and vo-amrwbenc (RFC 4867): 6.6 to 23.85 kbit/s, with DTX. */
-#include <errno.h>
 #include <opencore-amrwb/dec_if.h>
 #include <vo-amrwbenc/enc_if.h>
 
 #include "amr_rtp.h"
 
-enum { FRAME = 320 };
+#define AMR_NAME   "AMR-WB"
+#define AMR_PLUGIN "amrwb"
+#define AMR_RATE   16000
 
 static const struct amr_kind kind = {
 	.bits = {132, 177, 253, 285, 317, 365, 397, 461, 477, 40},
@@ -14,174 +15,29 @@ static const struct amr_kind kind = {
 	.modes = 9,
 };
 
-struct decoder {
-	void *library;
-	struct amr_params params;
-	uint32_t request;
+static void decode_frame(void *decoder, const uint8_t *in, int16_t *pcm)
+{
+	D_IF_decode(decoder, in, pcm, 0);
+}
+
+static void *encoder_init(int dtx)
+{
+	(void)dtx;
+	return E_IF_init();
+}
+
+static void encode_frame(void *encoder, unsigned mode, const int16_t *pcm, uint8_t *out, bool dtx)
+{
+	E_IF_encode(encoder, (int)mode, pcm, out, dtx);
+}
+
+static const struct amr_library library = {
+	.decoder = D_IF_init,
+	.decoder_end = D_IF_exit,
+	.decode = decode_frame,
+	.encoder = encoder_init,
+	.encoder_end = E_IF_exit,
+	.encode = encode_frame,
 };
 
-struct encoder {
-	void *library;
-	struct amr_params params;
-	struct xcipher_codec_wish wish;
-	struct amr_pace pace;
-};
-
-static int fmtp_parse(void *params, const char *text, size_t len)
-{
-	return amr_fmtp_parse(params, &kind, text, len);
-}
-
-static int fmtp_write(const void *params, char *out, size_t cap)
-{
-	return amr_fmtp_write(params, out, cap);
-}
-
-/* --- Decoder ---------------------------------------------------------------------------------- */
-
-static int dec_init(void *dec, const void *params)
-{
-	struct decoder *d = dec;
-
-	d->params = *(const struct amr_params *)params;
-	d->request = AMR_NO_REQUEST;
-	d->library = D_IF_init();
-	return d->library ? 0 : -ENOMEM;
-}
-
-static void dec_fini(void *dec)
-{
-	D_IF_exit(((struct decoder *)dec)->library);
-}
-
-static int decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
-{
-	struct amr_frame frame[AMR_MAX_FRAMES];
-	struct decoder *d = dec;
-	unsigned request = 0;
-	int n = amr_read(&kind, d->params.aligned, in, len, frame, &request);
-
-	if (n < 0)
-		return n;
-	if ((size_t)n * FRAME > cap)
-		return -ENOSPC;
-	d->request = request;
-	for (int i = 0; i < n; i++)
-		D_IF_decode(d->library, frame[i].bytes, pcm + (size_t)i * FRAME, 0);
-	return n * FRAME;
-}
-
-static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_t *pcm, size_t cap)
-{
-	static const struct amr_frame none = {{AMR_NONE}};
-	struct decoder *d = dec;
-
-	(void)why; /* the decoder knows whether noise came last */
-	if (samples > cap)
-		return -ENOSPC;
-	if (samples % FRAME != 0)
-		return -EINVAL;
-	for (size_t at = 0; at < samples; at += FRAME)
-		D_IF_decode(d->library, none.bytes, pcm + at, 0);
-	return (int)samples;
-}
-
-static int requested(const void *dec)
-{
-	const struct decoder *d = dec;
-
-	return d->request == AMR_NO_REQUEST ? -ENOENT : (int)d->request;
-}
-
-/* --- Encoder ---------------------------------------------------------------------------------- */
-
-static int enc_init(void *enc, const void *params, const struct xcipher_codec_wish *wish)
-{
-	struct encoder *e = enc;
-
-	e->params = *(const struct amr_params *)params;
-	e->wish = *wish;
-	e->library = E_IF_init();
-	return e->library ? 0 : -ENOMEM;
-}
-
-static void enc_fini(void *enc)
-{
-	E_IF_exit(((struct encoder *)enc)->library);
-}
-
-static int adapt(void *enc, const struct xcipher_codec_wish *wish)
-{
-	((struct encoder *)enc)->wish = *wish;
-	return 0;
-}
-
-static void encode_frame(struct encoder *e, unsigned mode, const int16_t *pcm, uint8_t *out)
-{
-	E_IF_encode(e->library, (int)mode, pcm, out, e->wish.dtx);
-}
-
-static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
-{
-	struct amr_frame frame[AMR_MAX_FRAMES] = {0};
-	struct encoder *e = enc;
-	size_t n = samples / FRAME;
-
-	if (n == 0 || n > AMR_MAX_FRAMES || samples % FRAME != 0)
-		return -EINVAL;
-	for (size_t i = 0; i < n; i++)
-		encode_frame(e, amr_next_mode(&e->pace, &kind, &e->params, &e->wish),
-			pcm + i * FRAME, frame[i].bytes);
-	return amr_write(&kind,
-		&(struct amr_payload){
-			.frame = frame,
-			.n = n,
-			.request = amr_request(&kind, &e->wish),
-			.aligned = e->params.aligned,
-		},
-		out, cap);
-}
-
-static const struct xcipher_codec codec = {
-	.size = sizeof(struct xcipher_codec),
-	.flags = XCIPHER_CODEC_HAS_DTX,
-	.name = "AMR-WB",
-	.clock = 16000,
-	.rate = 16000,
-	.channels = 1,
-	.static_pt = -1,
-	.ptime = 20,
-	.frame_samples = FRAME,
-	.params_size = sizeof(struct amr_params),
-	.dec_size = sizeof(struct decoder),
-	.enc_size = sizeof(struct encoder),
-	.align = _Alignof(struct encoder),
-	.fmtp_parse = fmtp_parse,
-	.fmtp_write = fmtp_write,
-	.dec_init = dec_init,
-	.dec_fini = dec_fini,
-	.decode = decode,
-	.conceal = conceal,
-	.requested = requested,
-	.enc_init = enc_init,
-	.enc_fini = enc_fini,
-	.encode = encode,
-	.adapt = adapt,
-};
-
-static const struct xcipher_codec *const codecs[] = {&codec};
-
-static const struct xcipher_codec_plugin plugin = {
-	.abi = XCIPHER_CODEC_ABI,
-	.size = sizeof(struct xcipher_codec_plugin),
-	.name = "amrwb",
-	.version = XCIPHER_VERSION,
-	.license = "GPL-2.0-or-later",
-	.codec = codecs,
-	.codecs = sizeof(codecs) / sizeof(codecs[0]),
-};
-
-XCIPHER_CODEC_EXPORT const struct xcipher_codec_plugin *xcipher_codec_plugin(void)
-{
-	return &plugin;
-}
+#include "amr_plugin.h"

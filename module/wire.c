@@ -10,6 +10,8 @@
 
 #include "base/secret_file.h"
 #include "base/secmem.h"
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ng_auth.h"
 
 #define POOL_LIMIT (8u << 20)

@@ -11,7 +11,6 @@ import sys
 
 # Circles with a reason.
 ALLOWED = {
-    "ctl/args ctl/calls ctl/main ctl/top": "--help prints the commands, which main.c has",
     "offer/mline_map offer/osrtp_legacy": "hidden and doubled m-lines of a side are numbered together",
     "web/client web/http web/page web/ws": "events of libwebsockets reach http, page and ws by client.c, and each may end the client",
     "steer/xdp/xdp_back steer/xdp/xdp_hub": "the hub starts the thread that tells it of interfaces",

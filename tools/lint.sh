@@ -109,6 +109,7 @@ for folder in daemon/*/; do
 	done < <(grep -roE --include='*.[ch]' '^#include "[a-z]+/' "$folder" | sed -E 's/#include "([a-z]+)\//\1/')
 done
 python3 tools/circles.py || complain "circles between files of daemon/"
+python3 tools/headers.py || complain "declarations in the header of another file"
 
 # Reasons of ng errors are rows of proto/ng_errors.h.
 grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/offer/*.c daemon/keying/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"

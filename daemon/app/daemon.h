@@ -76,7 +76,7 @@ struct daemon {
 	struct mikey_host mikey; /* config NULL: MIKEY is off */
 	struct daemon_zrtp {
 		struct zrtp_store *store; /* NULL: no cache of retained secrets */
-		struct redis_crypt *seal;
+		struct redis_crypt *crypt;
 		uint64_t saved;  /* version of the store that the file has */
 		uint32_t wait_s; /* until the next attempt to save */
 		bool failed;     /* the last attempt to save failed, which was logged */

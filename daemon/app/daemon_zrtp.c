@@ -69,7 +69,7 @@ static int save(struct daemon *d, bool sync)
 	sbuf_init(&plain, FILE_LIMIT);
 	sbuf_init(&sealed, FILE_LIMIT);
 	err = zrtp_store_write(d->zrtp.store, &plain);
-	err = err ? err : redis_crypt_close(d->zrtp.seal, &sealed, name, sbuf_view(&plain));
+	err = err ? err : redis_crypt_close(d->zrtp.crypt, &sealed, name, sbuf_view(&plain));
 	err = err ? err : replace_file(d->o.zrtp_cache, sbuf_view(&sealed), sync);
 	sbuf_fini(&plain);
 	sbuf_fini(&sealed);
@@ -99,7 +99,7 @@ void daemon_zrtp_stop(struct daemon *d)
 	if (d->zrtp.store && zrtp_store_version(d->zrtp.store) != d->zrtp.saved)
 		(void)save(d, true);
 	zrtp_store_destroy(d->zrtp.store);
-	redis_crypt_destroy(d->zrtp.seal);
+	redis_crypt_destroy(d->zrtp.crypt);
 	d->zrtp = (struct daemon_zrtp){0};
 }
 
@@ -129,7 +129,7 @@ static int load(struct daemon *d)
 	sbuf_init(&sealed, FILE_LIMIT);
 	sbuf_init(&plain, FILE_LIMIT);
 	err = read_all(&sealed, d->o.zrtp_cache);
-	err = err ? err : redis_crypt_open(d->zrtp.seal, &plain, name, sbuf_view(&sealed));
+	err = err ? err : redis_crypt_open(d->zrtp.crypt, &plain, name, sbuf_view(&sealed));
 	err = err ? err : zrtp_store_read(d->zrtp.store, sbuf_view(&plain), clock_mono_ns());
 	sbuf_fini(&sealed);
 	sbuf_fini(&plain);
@@ -170,7 +170,7 @@ int daemon_zrtp_create(struct daemon *d)
 		return 0;
 	err = check(d);
 	err = err ? err
-		  : redis_crypt_create(&d->zrtp.seal, "--zrtp-cache-key", d->o.zrtp_cache_key,
+		  : redis_crypt_create(&d->zrtp.crypt, "--zrtp-cache-key", d->o.zrtp_cache_key,
 			    d->err, sizeof(d->err));
 	if (err)
 		return err;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "batch/engine.h"
 #include "batch/run.h"
+#include "batch/selftest.h"
 
 struct result {
 	int res;

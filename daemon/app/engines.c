@@ -9,6 +9,7 @@
 #include "app/engine_probe.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "batch/calibrate.h"
 #include "batch/engine.h"
 #include "batch/engines.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "audio/dtmf.h"
+#include "audio/player.h"
 
 #include <string.h>
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Forwards the audio of a terminal to the other session: as decoded samples, or as unchanged
  * payloads. Also handles gaps, comfort noise and telephone events. Packets may be malformed. */
-#include "audio/dtmf.h"
+#include "audio/hear.h"
 
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+
+#include "audio/dtmf.h"
 
 #define SECOND     1000000000ull
 #define CONCEAL_MS 120u /* longest gap to conceal; a longer one is a pause */

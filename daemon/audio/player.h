@@ -17,6 +17,18 @@ struct audio_player {
 	int16_t other[AUDIO_PCM]; /* of the other party, mono at tx.rate */
 };
 
+/* Plays to the session's terminal (audio/source.h). The session takes the clip's reference only
+ * on success. 0; -ENOTSUP: nothing is encoded for this terminal; -ENOSPC: too many at once;
+ * -EINVAL. */
+int audio_session_play(struct audio_session *s, const struct audio_play *play, uint64_t now_ns);
+/* Ends the play of this id; 0: all plays and digits. */
+void audio_session_stop(struct audio_session *s, uint32_t id);
+/* Sends digits to the terminal: telephone events if it has them, else tones. Errors as above. */
+int audio_session_digits(
+	struct audio_session *s, const struct audio_digit *d, uint32_t n, uint64_t now_ns);
+/* Moves the plays that ended since the last call to *out. */
+void audio_session_ended(struct audio_session *s, struct audio_ended *out);
+
 /* Whether audio is sent by the clock now. Then no payload is forwarded unchanged. */
 bool audio_player_on(const struct audio_session *s);
 /* Whether a clip or a tone replaces the other party's audio now. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audio/hear.h"
 #include "audio/session_int.h"
 #include "base/secmem.h"
 

@@ -67,17 +67,6 @@ void audio_session_take(struct audio_session *s, struct audio_session *to,
 uint64_t audio_session_deadline(const struct audio_session *s);
 /* Handles all deadlines up to now_ns. to: as above. */
 void audio_session_tick(struct audio_session *s, struct audio_session *to, uint64_t now_ns);
-/* Plays to the session's terminal (audio/source.h). The session takes the clip's reference only
- * on success. 0; -ENOTSUP: nothing is encoded for this terminal; -ENOSPC: too many at once;
- * -EINVAL. */
-int audio_session_play(struct audio_session *s, const struct audio_play *play, uint64_t now_ns);
-/* Ends the play of this id; 0: all plays and digits. */
-void audio_session_stop(struct audio_session *s, uint32_t id);
-/* Sends digits to the terminal: telephone events if it has them, else tones. Errors as above. */
-int audio_session_digits(
-	struct audio_session *s, const struct audio_digit *d, uint32_t n, uint64_t now_ns);
-/* Moves the plays that ended since the last call to *out. */
-void audio_session_ended(struct audio_session *s, struct audio_ended *out);
 /* Moves the digits that began since the last call to *out; only the first eight are kept. */
 void audio_session_heard(struct audio_session *s, struct audio_heard *out);
 /* Sends the session's last RTCP packet. */

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "audio/clip.h"
-#include "audio/pace.h"
+#include "audio/nap.h"
+#include "audio/player.h"
 #include "audio/source.h"
 #include "base/caps.h"
 #include "base/clock.h"
@@ -45,7 +46,7 @@ struct audio_thread {
 	struct audio_env env;
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
-	struct audio_pace pace;
+	struct audio_nap nap;
 	bool told;
 	uint32_t seed;
 	/* Written by the thread, read by all. */
@@ -356,7 +357,7 @@ static void *run(void *arg)
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed);
 		any = audio_thread_round(t, now);
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed) - had;
-		nap = audio_pace_nap(&t->pace, (uint32_t)had, now);
+		nap = audio_nap_until(&t->nap, (uint32_t)had, now);
 		if (nap)
 			nap_until(nap);
 		else if (!any && may_sleep(t))

@@ -22,5 +22,10 @@ struct calibration {
 };
 
 void batch_calibrate(struct calibration *c);
+/* "from 4 packets (AES-CM), 8 (GCM) ...; ns per packet serial/device ...": the measured values, for
+ * a log line. */
+void batch_device_describe(char *out, size_t len, const struct batch_device *d);
+
+extern const char *const batch_class_name[BATCH_CLASSES];
 
 #endif

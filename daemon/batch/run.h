@@ -16,7 +16,6 @@
 /* The content of a batch, as far as it influences which engine is faster. CM includes NULL and
  * plain. */
 enum batch_class { BATCH_CM, BATCH_GCM, BATCH_F8, BATCH_MIXED, BATCH_CLASSES };
-extern const char *const batch_class_name[BATCH_CLASSES];
 #define BATCH_SIZES 11u        /* sizes that are measured: 1, 2, 4 ... 1,024 packets */
 #define BATCH_NEVER UINT32_MAX /* as a smallest batch: no dispatch pays */
 
@@ -94,12 +93,5 @@ uint32_t batch_flying(const struct batch_runner *r);
 const struct batch_counters *batch_runner_counters(const struct batch_runner *r);
 const struct batch_device_counters *batch_runner_device_counters(
 	const struct batch_runner *r, uint32_t device);
-/* "from 4 packets (AES-CM), 8 (GCM) ...; ns per packet serial/device ...": the measured values, for
- * a log line. */
-void batch_device_describe(char *out, size_t len, const struct batch_device *d);
-
-/* Tests an engine on known answers after it was opened, against srtp/ref: each suite that it
- * supports, RTP and RTCP, good and damaged packets. 0, or -EIO with a line in err. */
-int batch_selftest(const struct engine_ops *ops, struct engine *e, char *err, size_t err_len);
 
 #endif

@@ -2,6 +2,8 @@
 /* The self-test: every pair of suites that an engine supports, RTP and RTCP, clear and encrypted
  * bodies, good and damaged packets, odd lengths, compared with srtp/ref. Runs once when an engine
  * is opened, on its own arena. An engine that fails it is not used. */
+#include "batch/selftest.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/find.h"
 #include "call/summary.h"
 

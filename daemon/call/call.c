@@ -5,7 +5,7 @@
 #include "call/call.h"
 
 #include <stdio.h>
-#include "call/calls.h"
+#include "call/call_int.h"
 
 #include <errno.h>
 #include <stdlib.h>

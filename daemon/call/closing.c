@@ -4,7 +4,7 @@
 #include "call/closing.h"
 #include "base/clock.h"
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/leg_audio.h"
 #include "call/names.h"
 #include "call/sight.h"

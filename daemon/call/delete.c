@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "call/apply.h"
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/dialog.h"
 #include "call/query.h"
 #include "call/table.h"

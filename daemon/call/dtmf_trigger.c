@@ -3,7 +3,7 @@
 
 #include "audio/tones.h"
 #include "call/apply.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 
 static bool ends_with(const uint8_t last[SIDE_TRIGGER_MAX], const uint8_t want[SIDE_TRIGGER_MAX])
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/gate.h"
 #include "call/leg_audio.h"
 #include "call/sight.h"

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/unsaved.h"
 
 #define CELLS 32768u /* pairs of ports of an address */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "call/apply.h"
 #include "call/audio.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/gate.h"
 #include "call/table.h"
 #include "proto/base64.h"

@@ -8,7 +8,7 @@
  */
 #include "call/reach_again.h"
 #include "base/clock.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/unsaved.h"
 
 #define STEP_CALLS 128u             /* calls checked per step */

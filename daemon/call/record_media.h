@@ -3,7 +3,7 @@
 #ifndef CALL_RECORD_MEDIA_H
 #define CALL_RECORD_MEDIA_H
 
-#include "call/calls.h"
+#include "call/call_int.h"
 
 struct call;
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/record_marks.h"
 #include "call/record_media.h"
 #include "call/table.h"

@@ -3,7 +3,7 @@
 #ifndef CALL_SESSION_PLACES_H
 #define CALL_SESSION_PLACES_H
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/session.h"
 
 struct session_place {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/circle.h"
 #include "call/delete.h"
 #include "call/dialog.h"

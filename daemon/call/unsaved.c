@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/model.h"
 #include "call/table.h"
 

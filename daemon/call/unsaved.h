@@ -33,6 +33,8 @@ struct saver {
 };
 int saver_init(struct saver *s, struct call_table *table, const struct relay *relay);
 void saver_fini(struct saver *s);
+/* Access for save and restore. */
+struct saver *calls_saver(struct calls *c);
 
 /* Records that next replaced prev; prev NULL: it is new. */
 void save_changed(struct saver *s, struct call *prev, struct call *next);

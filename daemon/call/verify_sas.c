@@ -3,7 +3,7 @@
  * one that the terminal shows. The next exchange with this terminal is then verified, too. */
 #include "call/apply.h"
 #include "call/history.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "keying/keying.h"
 

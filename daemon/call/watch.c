@@ -4,7 +4,7 @@
  * provoke some of these reports, so their number per call is limited. */
 #include "call/watch.h"
 #include "base/clock.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/sight.h"
 #include "media/learn.h"
 

@@ -12,6 +12,8 @@
 #include "call/explain.h"
 #include "call/tick.h"
 #include "control/reply.h"
+#include "proto/bencode.h"
+#include "proto/json.h"
 
 #define LOG_EVERY_NS NS_PER_SEC
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See reply.h. */
 #include "control/reply.h"
+#include "proto/bencode.h"
+#include "proto/json.h"
 
 #include <errno.h>
 

@@ -174,7 +174,7 @@ static int take(struct args *a, int code, const char *value)
 		printf("xcipherctl %s\n", XCIPHER_VERSION);
 		exit(0);
 	default:
-		help();
+		a->help();
 		exit(0);
 	}
 }

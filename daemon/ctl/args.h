@@ -18,6 +18,7 @@ struct args {
 	char filter[512]; /* words of the daemon's filter (call/find.h) */
 	const char *sort;
 	bool all, yes;
+	void (*help)(void); /* prints commands and options, for --help */
 	/* The arguments after the command, without the Call-ID. */
 	char *const *word;
 	int words;
@@ -33,7 +34,5 @@ int no_answer(const struct args *a, int err);
 int args_read(struct args *a, int argc, char **argv);
 /* Prints the options. */
 void args_help(void);
-/* Prints commands and options (main.c). */
-void help(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/secret_file.h"
 #include "base/secmem.h"
+#include "proto/bencode.h"
 
 #define COOKIE_LEN    16
 #define REPLY_MAX     65536

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipherctl codecs: what the daemon can transcode, and its plug-ins. */
+#include "ctl/codecs.h"
+
 #include "ctl/columns.h"
 #include "ctl/print.h"
 #include "ctl/view.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A reply to "explain" on a terminal (ctl/view.h). */
+#include "ctl/explain.h"
+
 #include <time.h>
 
 #include "ctl/print.h"

@@ -13,7 +13,9 @@
 #include "ctl/args.h"
 #include "ctl/calls.h"
 #include "ctl/client.h"
+#include "ctl/codecs.h"
 #include "ctl/engine.h"
+#include "ctl/explain.h"
 #include "ctl/print.h"
 #include "ctl/columns.h"
 #include "ctl/top.h"
@@ -273,7 +275,7 @@ static const struct command commands[] = {
 		show_tree},
 };
 
-void help(void)
+static void help(void)
 {
 	printf("xcipherctl " XCIPHER_VERSION
 	       ": watches and controls xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
@@ -448,7 +450,7 @@ static int help_on(int words, char **word)
 
 int main(int argc, char **argv)
 {
-	struct args a = {.timeout = 5};
+	struct args a = {.timeout = 5, .help = help};
 	const struct command *c;
 	int status;
 

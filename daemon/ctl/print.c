@@ -2,6 +2,7 @@
 /* Replies on a terminal. Control characters from a Call-ID or a tag must not reach it. */
 #include "ctl/print.h"
 
+#include "proto/json.h"
 #include "proto/utf8.h"
 
 /* U+0080 to U+009F: an 8-bit terminal's CSI is among them. */

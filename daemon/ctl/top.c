@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "ctl/calls.h"
 #include "ctl/client.h"
+#include "ctl/explain.h"
 #include "ctl/print.h"
 #include "ctl/columns.h"
 #include "ctl/view.h"

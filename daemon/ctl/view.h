@@ -17,10 +17,8 @@ struct view {
 /* Each shows a reply of its command. */
 void view_calls(const struct view *v, const struct ngval *reply);
 void view_call(const struct view *v, const struct ngval *reply);
-void view_explain(const struct view *v, const struct ngval *reply);
 void view_stats(const struct view *v, const struct ngval *reply);
 void view_limits(const struct view *v, const struct ngval *reply);
-void view_codecs(const struct view *v, const struct ngval *reply);
 
 /* The full name of a suite that a table shows as "GCM256", written to buf, or the same name. */
 const char *suite_long(const char *name, char *buf, size_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the agent share. A call goes down this list, never up: agent.c, take.c, tick.c,
- * check.c, select.c, pairs.c, out.c, draw.c. */
+/* What the files of the agent share. A call goes down this list, never up: agent.c, agent_take.c,
+ * agent_tick.c, agent_check.c, agent_select.c, agent_pairs.c, agent_out.c, agent_draw.c. */
 #ifndef ICE_AGENT_INT_H
 #define ICE_AGENT_INT_H
 
@@ -142,17 +142,17 @@ struct ice_agent {
 	uint32_t count[ICE_COUNT_N];
 };
 
-/* draw.c: random bytes from the seed, at most HMAC_SHA1_LEN at a time. */
+/* agent_draw.c: random bytes from the seed, at most HMAC_SHA1_LEN at a time. */
 void ice_draw(struct ice_agent *a, void *out, size_t len);
 /* Time from now on, randomised by +-20 %. */
 uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns);
 void ice_new_credentials(struct ice_agent *a);
 uint32_t ice_hash(const void *p, size_t len);
 
-/* out.c: false if the queue is full, or without memory. */
+/* agent_out.c: false if the queue is full, or without memory. */
 bool ice_push(struct ice_agent *a, const struct waiting_out *o);
 
-/* pairs.c */
+/* agent_pairs.c */
 void ice_advance(struct ice_agent *a, uint64_t now_ns);
 uint32_t ice_local_priority(const struct ice_agent *a, uint8_t local, enum ice_candidate_type type);
 void ice_prefer_locals(struct ice_agent *a);
@@ -171,7 +171,7 @@ int ice_pair_next(const struct ice_agent *a);
 void ice_pairs_unfreeze(struct ice_agent *a, const struct pair *like);
 void ice_round_clear(struct ice_agent *a);
 
-/* select.c */
+/* agent_select.c */
 void ice_update(struct ice_agent *a);
 void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s);
 void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);
@@ -181,14 +181,14 @@ uint64_t ice_nominate_ns(const struct ice_agent *a);
 bool ice_may_expire(const struct ice_agent *a, const struct selected *s);
 void ice_select_lite(struct ice_agent *a); /* both are lite (RFC 8445 8.2) */
 
-/* check.c */
+/* agent_check.c */
 void ice_check_start(struct ice_agent *a, struct pair *p);
 void ice_check_again(struct ice_agent *a, struct pair *p);
 void ice_check_switch(struct ice_agent *a, bool controlling);
 void ice_check_response(struct ice_agent *a, uint8_t local, const struct endpoint *src,
 	const struct stun_msg *m, const uint8_t *packet);
 
-/* take.c: what an authenticated request of the peer means for the checks. */
+/* agent_take.c: what an authenticated request of the peer means for the checks. */
 void ice_triggered(struct ice_agent *a, const struct early *e);
 
 #endif

@@ -62,7 +62,7 @@ static enum dtls_drop check_messages(const uint8_t *p, size_t len)
 	return DTLS_DROP_NONE;
 }
 
-static enum dtls_drop check_plain(uint8_t type, const uint8_t *p, size_t len, bool sealed)
+static enum dtls_drop check_plain(uint8_t type, const uint8_t *p, size_t len, bool encrypted)
 {
 	switch (type) {
 	case HANDSHAKE:
@@ -70,13 +70,13 @@ static enum dtls_drop check_plain(uint8_t type, const uint8_t *p, size_t len, bo
 	case CHANGE_CIPHER_SPEC:
 		return len == 1 && p[0] == 1 ? DTLS_DROP_NONE : DTLS_DROP_CIPHER_CHANGE;
 	case ALERT:
-		return len == 2 && !sealed ? DTLS_DROP_NONE : DTLS_DROP_ALERT;
+		return len == 2 && !encrypted ? DTLS_DROP_NONE : DTLS_DROP_ALERT;
 	default:
 		return DTLS_DROP_PLAIN_DATA;
 	}
 }
 
-static enum dtls_drop check_record(const uint8_t *p, size_t len, size_t *used, bool sealed)
+static enum dtls_drop check_record(const uint8_t *p, size_t len, size_t *used, bool encrypted)
 {
 	size_t body;
 	uint16_t version, epoch;
@@ -96,7 +96,7 @@ static enum dtls_drop check_record(const uint8_t *p, size_t len, size_t *used, b
 	if (epoch > EPOCH_MAX_12)
 		return DTLS_DROP_EPOCH;
 	if (epoch == 0)
-		return check_plain(p[0], p + DTLS_RECORD_HDR, body, sealed);
+		return check_plain(p[0], p + DTLS_RECORD_HDR, body, encrypted);
 	if (p[0] == CHANGE_CIPHER_SPEC)
 		return DTLS_DROP_CIPHER_CHANGE;
 	return body < EXPLICIT_MIN ? DTLS_DROP_LENGTH : DTLS_DROP_NONE;
@@ -122,7 +122,7 @@ static enum dtls_drop check_unified(const uint8_t *p, size_t len, size_t *used)
 }
 #endif
 
-enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool sealed)
+enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool encrypted)
 {
 	size_t at = 0;
 
@@ -137,7 +137,7 @@ enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool sealed)
 			why = check_unified(p + at, len - at, &used);
 		else
 #endif
-			why = check_record(p + at, len - at, &used, sealed);
+			why = check_record(p + at, len - at, &used, encrypted);
 		if (why != DTLS_DROP_NONE)
 			return why;
 		at += used;

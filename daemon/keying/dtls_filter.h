@@ -47,9 +47,9 @@ static inline bool dtls_is(const uint8_t *p, size_t len)
 	return len > 0 && p[0] >= 20 && p[0] <= 63;
 }
 
-/* Checks all records of a datagram. sealed: our handshake has reached encryption, so that
+/* Checks all records of a datagram. encrypted: our handshake has reached encryption, so that
  * unencrypted alerts are forged or late, and are dropped. */
-enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool sealed);
+enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool encrypted);
 
 /* Whether an unencrypted alert is among the records of a datagram that dtls_filter() accepted. */
 bool dtls_has_plain_alert(const uint8_t *p, size_t len);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Certificates for MIKEY: our key pairs with their chains, certificates of peers, trusted roots
- * with revocation lists. Constant once loaded, so any thread may read them. RSA of 2,048
- * bits or more. */
+/* Certificates for MIKEY: our key pairs with their chains, and certificates of peers. Constant once
+ * loaded, so any thread may read them. RSA of 2,048 bits or more. */
 #ifndef KEYING_MIKEY_CERT_H
 #define KEYING_MIKEY_CERT_H
 
 #include "base/bytes.h"
 
-struct mikey_cert;  /* a certificate, its chain, and the private key if it is ours */
-struct mikey_trust; /* roots and revocation lists */
+struct mikey_cert; /* a certificate, its chain, and the private key if it is ours */
 
 #define MIKEY_CHAIN_MAX 4u /* certificates in a message or a file */
 
@@ -18,11 +16,5 @@ struct mikey_trust; /* roots and revocation lists */
  * caller wipes the text. */
 int mikey_cert_load(struct mikey_cert **out, struct str pem, bool key);
 void mikey_cert_free(struct mikey_cert *c); /* NULL is fine */
-
-/* roots: PEM certificates. crls: PEM revocation lists, or empty. With lists, every certificate of a
- * chain needs a valid list of its issuer. 0, -EBADMSG (no certificate, or crls without a list),
- * -ENOMEM. */
-int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls);
-void mikey_trust_free(struct mikey_trust *t); /* NULL is fine */
 
 #endif

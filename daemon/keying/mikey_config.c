@@ -10,6 +10,7 @@
 #include "base/ini.h"
 #include "base/secmem.h"
 #include "keying/mikey_files.h"
+#include "keying/mikey_trust.h"
 
 #define ROWS     32u /* peers per block of secure memory */
 #define SKEW_MAX 86400u

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Whether a certificate is trusted, and whose it is. */
+#include "keying/mikey_trust.h"
+
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>

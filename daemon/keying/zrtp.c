@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define MS          1000000ull
 #define T1_FIRST    (50 * MS)
@@ -112,7 +113,7 @@ int zrtp_drop(struct zrtp *z, enum zrtp_drop why)
 
 /* --- Chain ------------------------------------------------------------------------------------ */
 
-int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
+int zrtp_add_mac(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 {
 	uint8_t mac[ZRTP_MAC];
 	int err;
@@ -125,7 +126,7 @@ int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 	return err;
 }
 
-bool zrtp_sealed_by(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
+bool zrtp_has_mac_of(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE])
 {
 	uint8_t mac[ZRTP_MAC];
 

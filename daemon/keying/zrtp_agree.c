@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Key agreements of ZRTP (RFC 6189 4.4.1, 5.1.5): Diffie-Hellman in the MODP groups of RFC 3526,
  * and on elliptic curves. */
-#include "keying/zrtp_crypto.h"
+#include "keying/zrtp_agree.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include <openssl/params.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_crypto.h"
 
 struct zrtp_pair {
 	enum zrtp_agreement a;

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define NONCE 16u
 
@@ -68,7 +69,7 @@ static int commit_make(struct zrtp *z)
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++)
 		zrtp_msg_add(m, zrtp_alg_name((enum zrtp_kind)k, z->alg[k]), 4);
 	err = add_proof(z, m);
-	return err ? err : zrtp_seal(m, z->image[1]);
+	return err ? err : zrtp_add_mac(m, z->image[1]);
 }
 
 void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define BODY         40u /* H0, flags, cache expiration interval; without signature */
 #define BODY_FLAGS   32u
@@ -62,15 +63,15 @@ static bool chain_ends(struct zrtp *z, const uint8_t *h0)
 
 	if (zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]))
 		return zrtp_image_fits(h0, z->peer.dhpart.b + DHPART_H1) &&
-			zrtp_sealed_by(&z->peer.dhpart, h0);
+			zrtp_has_mac_of(&z->peer.dhpart, h0);
 	if (zrtp_hash(h1, ZRTP_S256, &(struct zrtp_part){h0, ZRTP_IMAGE}, 1) ||
 		zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){h1, ZRTP_IMAGE}, 1))
 		return false;
 	if (!z->initiator)
 		return secmem_equal(h2, z->peer.commit.b + COMMIT_H2, ZRTP_IMAGE) &&
-			zrtp_sealed_by(&z->peer.commit, h1);
+			zrtp_has_mac_of(&z->peer.commit, h1);
 	return zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
-		zrtp_sealed_by(&z->peer.hello, h2);
+		zrtp_has_mac_of(&z->peer.hello, h2);
 }
 
 /* Without public keys an initiator derives its keys when the responder has accepted. */

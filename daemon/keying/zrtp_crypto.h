@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The primitives of ZRTP (RFC 6189 4.5) on OpenSSL: hashes, MACs, key derivation, the cipher of
- * Confirm, and key agreements. Functions return 0, or -EIO if OpenSSL fails, unless stated
- * otherwise. */
+/* The primitives of ZRTP (RFC 6189 4.5) on OpenSSL: hashes, MACs, key derivation, and the cipher of
+ * Confirm. zrtp_agree.h has key agreements. Functions return 0, or -EIO if OpenSSL fails, unless
+ * stated otherwise. */
 #ifndef KEYING_ZRTP_CRYPTO_H
 #define KEYING_ZRTP_CRYPTO_H
 
@@ -10,11 +10,9 @@
 
 #define ZRTP_DIGEST_MAX 48u
 #define ZRTP_KEY_MAX    32u
-#define ZRTP_VALUE_MAX  384u /* a public value, and the result of an agreement */
 
 uint32_t zrtp_digest_len(enum zrtp_hash h);
 uint32_t zrtp_key_len(enum zrtp_cipher c);
-uint32_t zrtp_value_len(enum zrtp_agreement a);
 
 struct zrtp_part {
 	const void *p;
@@ -41,19 +39,5 @@ int zrtp_cfb(uint8_t *p, size_t len, enum zrtp_cipher c, const uint8_t *key, con
 /* Bytes that follow from the seed, and from nothing else: the same label gives the same. len is at
  * most 32. */
 int zrtp_from_seed(uint8_t *out, size_t len, const uint8_t seed[ZRTP_SEED], const char *label);
-
-/* --- Key agreement ---------------------------------------------------------------------------- */
-
-struct zrtp_pair; /* a private key and its public value; used once */
-
-/* Makes one. 0, -ENOTSUP, -EIO. */
-int zrtp_pair_make(struct zrtp_pair **out, enum zrtp_agreement a);
-/* The public value, zrtp_value_len() bytes. It belongs to the pair. */
-const uint8_t *zrtp_pair_value(const struct zrtp_pair *k);
-/* The result with the peer's value: zrtp_result_len() bytes, with leading zeroes. 0; -EBADMSG: the
- * peer's value is not valid (a small subgroup, not on the curve); -EIO. */
-int zrtp_pair_agree(struct zrtp_pair *k, uint8_t *result, const uint8_t *value);
-uint32_t zrtp_result_len(enum zrtp_agreement a);
-void zrtp_pair_free(struct zrtp_pair *k); /* NULL is fine */
 
 #endif

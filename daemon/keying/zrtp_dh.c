@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 static enum zrtp_agreement agreement(const struct zrtp *z)
 {
@@ -56,7 +57,7 @@ int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type)
 	zrtp_msg_add(m, z->image[1], ZRTP_IMAGE);
 	zrtp_msg_add(m, ids, sizeof(ids));
 	zrtp_msg_add(m, zrtp_pair_value(z->pair[agreement(z)]), zrtp_value_len(agreement(z)));
-	return zrtp_seal(m, z->image[0]);
+	return zrtp_add_mac(m, z->image[0]);
 }
 
 /* Agrees on s0 with the peer's DHPart. 0; an error: the exchange has failed. */
@@ -130,7 +131,7 @@ int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len)
 	if (!has_length(z, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (!zrtp_image_fits(m + DHPART_H1, z->peer.commit.b + COMMIT_H2) ||
-		!zrtp_sealed_by(&z->peer.commit, m + DHPART_H1))
+		!zrtp_has_mac_of(&z->peer.commit, m + DHPART_H1))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	memcpy(part.b, m, len);
 	if (zrtp_hvi(hvi, (enum zrtp_hash)z->alg[ZRTP_K_HASH], &part, &z->me.hello) ||

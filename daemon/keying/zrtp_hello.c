@@ -105,7 +105,7 @@ int zrtp_hello_make(struct zrtp *z)
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++)
 		for (uint32_t i = 0; i < z->prefs.n[k]; i++)
 			zrtp_msg_add(m, names[k][z->prefs.list[k][i]], 4);
-	return zrtp_seal(m, z->image[2]);
+	return zrtp_add_mac(m, z->image[2]);
 }
 
 int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c)
@@ -180,10 +180,10 @@ static void adopt(struct zrtp *z)
 bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
 {
 	if (z->peer.hello.len && zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
-		zrtp_sealed_by(&z->peer.hello, h2))
+		zrtp_has_mac_of(&z->peer.hello, h2))
 		return true;
 	if (!z->other_hello.len || !zrtp_image_fits(h2, z->other_hello.b + HELLO_H3) ||
-		!zrtp_sealed_by(&z->other_hello, h2))
+		!zrtp_has_mac_of(&z->other_hello, h2))
 		return false;
 	z->peer.hello = z->other_hello;
 	z->other_hello.len = 0;

@@ -121,9 +121,9 @@ void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);
 /* Appends the MAC under this image, and completes the length (9.1). 0 or -EIO. */
-int zrtp_seal(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
+int zrtp_add_mac(struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
 /* Whether its MAC is by this image. */
-bool zrtp_sealed_by(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
+bool zrtp_has_mac_of(const struct zrtp_msg *m, const uint8_t image[ZRTP_IMAGE]);
 /* Whether the hash of image is next. */
 bool zrtp_image_fits(const uint8_t image[ZRTP_IMAGE], const uint8_t next[ZRTP_IMAGE]);
 

@@ -4,6 +4,7 @@
 #include "keying/zrtp_int.h"
 
 #include "base/secmem.h"
+#include "keying/zrtp_agree.h"
 
 #define SALT 14u
 

@@ -9,6 +9,8 @@
 
 #include "media/draft.h"
 #include "media/keys.h"
+#include "media/lane.h"
+#include "media/leave.h"
 #include "media/rtcp_stats.h"
 #include "media/ssrc.h"
 #include "packet/arena.h"

@@ -11,11 +11,12 @@
 #include "media/bundle.h"
 #include "media/jump.h"
 #include "media/keys.h"
+#include "media/lane.h"
 #include "media/other.h"
 #include "media/prefetch.h"
 #include "media/rename.h"
 #include "media/roc.h"
-#include "media/seal.h"
+#include "media/rewrite.h"
 #include "media/short_tag.h"
 #include "media/source.h"
 #include "media/ssrc.h"
@@ -293,11 +294,11 @@ static uint8_t leave(struct media *m, const struct arena *a, const struct note *
 		return v;
 	if (n->mid || n->convert || n->block) {
 		changed = *j;
-		if (!media_seal_rtp(m, a, n, &changed))
+		if (!media_rewrite_rtp(m, a, n, &changed))
 			return PACKET_DROP_STALE;
 		j = &changed;
-	} else if (n->seal) {
-		media_seal_rtcp(m, a, n, j, heard);
+	} else if (n->late_key) {
+		media_rewrite_rtcp(m, a, n, j, heard);
 	}
 	if (target->cfg.bundle && !(j->flags & XC_JOB_RTCP))
 		media_bundle_sent(m, by, n->to, media_sent_ssrc(j));

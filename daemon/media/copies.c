@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Called by prepare.c: decides which gates block or silence a packet. Creates the jobs for silence
  * and for listeners, and assigns their output slots. */
+#include "media/copies.h"
+
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/keys.h"
+#include "media/leave.h"
 #include "packet/arena.h"
 
 /* --- Gates ------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and destroys the tables of one worker (media/media.h), and selects a burst's lane. */
+/* Creates and destroys the tables of one worker (media/media.h). */
 #include "media/media.h"
 
 #include <errno.h>
@@ -46,18 +46,6 @@ static size_t window_words(const struct media *m)
 	return m->window_words > SRTP_REPLAY_NEAR
 		? (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words
 		: 0;
-}
-
-void media_lane_use(struct media *m, uint64_t burst)
-{
-	const struct lane *l = &m->lane[burst % m->bursts];
-
-	m->slot_used = l->slot_used;
-	m->note = l->note;
-	m->open = l->open;
-	m->in_stream = l->in_stream;
-	m->out_stream = l->out_stream;
-	m->first = l->first;
 }
 
 static bool lanes_alloc(struct media *m)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The sending part of a job, for prepare.c and copies.c: index, key, and position of the tag. Reads
  * state only. Decides whether the engine encrypts, or complete.c after it changed the packet
- * (seal.h). RFC 3711 3.3, RFC 7714 8 and 9. */
+ * (rewrite.h). RFC 3711 3.3, RFC 7714 8 and 9. */
+#include "media/leave.h"
+
 #include "media/bundle.h"
 #include "media/draft.h"
 #include "media/keys.h"
@@ -87,7 +89,7 @@ static uint8_t leave_rtcp(struct draft *d)
 
 	if (v == PACKET_JOB &&
 		(renames || d->note->bundle || d->m->stream[d->note->stream].cfg.no_feedback)) {
-		d->note->seal = d->job->tx_key;
+		d->note->late_key = d->job->tx_key;
 		d->job->tx_key = PLAIN_RTCP;
 	}
 	return v;
@@ -126,7 +128,7 @@ static void leave_with_mid(struct draft *d, uint32_t end)
 			d->m, d->note, media_sent_ssrc(j), p, j->hdr_len + j->body_len))
 		return;
 	d->note->mid = true;
-	d->note->seal = j->tx_key;
+	d->note->late_key = j->tx_key;
 	j->tx_key = 0;
 }
 
@@ -139,8 +141,8 @@ static uint8_t leave_with_block(struct draft *d, uint32_t end)
 	if (end + PREAUTH_CHAIN_LEN > ARENA_MAX_PACKET)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	d->note->block = true;
-	if (!d->note->seal) {
-		d->note->seal = j->tx_key;
+	if (!d->note->late_key) {
+		d->note->late_key = j->tx_key;
 		j->tx_key = 0;
 	}
 	return PACKET_JOB;
@@ -159,7 +161,7 @@ uint8_t media_leave(struct draft *d)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
-	d->note->seal = 0;
+	d->note->late_key = 0;
 	d->note->block = false;
 	j->ssrc_change = ssrc_change(d, tx);
 	if (tx->tx.srtp) {
@@ -170,7 +172,7 @@ uint8_t media_leave(struct draft *d)
 	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
 		leave_with_mid(d, end + t.len);
 	if (d->note->convert && !d->note->mid) {
-		d->note->seal = j->tx_key;
+		d->note->late_key = j->tx_key;
 		j->tx_key = 0;
 	}
 	if (v == PACKET_JOB && !d->rtcp && has_block(d))

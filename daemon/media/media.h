@@ -281,8 +281,8 @@ struct media_config {
 	/* Encrypts a packet from arena.in to arena.out, and returns the status. complete.c calls it
 	 * for packets that it changed after decryption. NULL: the reference cipher, which is slow.
 	 */
-	uint32_t (*seal)(void *arg, struct xc_job *j);
-	void *seal_arg;
+	uint32_t (*encrypt)(void *arg, struct xc_job *j);
+	void *encrypt_arg;
 };
 
 /* Usage of one master key. Any thread may read it. */

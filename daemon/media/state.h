@@ -91,13 +91,9 @@ enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 
 /* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives
  * as long as the slot pair. */
-#define LEDGER_MARKS \
-	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* Offsets of the fields after the body, from its end.
-					  * HMAC suites: [index word] MKI tag. AEAD suites: tag
-					  * [index word] MKI. */
+#define LEDGER_MARKS (2 * (MEDIA_SSRCS + MEDIA_PAST))
 struct ledger {
-	uint64_t tx_rtcp_next; /* One direction of a context: one cache line has all that an RTP
-			        * packet needs. All zeroes except set: plain. */
+	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
 	uint32_t n;
 	struct media_mark mark[LEDGER_MARKS];
 };
@@ -250,7 +246,7 @@ struct note {
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
 	/* Slot of the session keys that complete.c encrypts with, after it changed SSRCs in the
 	 * body or the header extension. 0 = the engine encrypts. */
-	uint32_t seal;
+	uint32_t late_key;
 	/* xc_job.convert, if complete.c converts the packet before it encrypts it. Then the engine
 	 * only decrypts. */
 	uint32_t convert;
@@ -418,9 +414,6 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum packet_v
 	}
 	return (uint8_t)why;
 }
-
-/* Selects the scratch of this burst. */
-void media_lane_use(struct media *m, uint64_t burst);
 
 /* Whether a context authenticates received packets of this kind. */
 static inline bool media_proves(const struct media_way *rx, bool rtcp)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "proto/json.h"
 
 #define LINE_MAX_BYTES (256u << 10)
 #define WAITING_MAX    (16u << 20) /* bytes of all lines that wait */

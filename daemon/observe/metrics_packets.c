@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "batch/calibrate.h"
 #include "media/learn.h"
 
 /* --- Packets ---------------------------------------------------------------------------------- */

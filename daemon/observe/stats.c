@@ -3,6 +3,7 @@
  * wrong by more. */
 #include "observe/stats.h"
 
+#include "batch/calibrate.h"
 #include "observe/keying.h"
 #include "observe/mikey.h"
 #include "base/clock.h"

@@ -5,7 +5,7 @@
  * different calls cannot be joined: their media may be on different workers. */
 #include "offer/connect.h"
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/lifetime.h"
 #include "call/table.h"
 

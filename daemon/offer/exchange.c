@@ -3,7 +3,7 @@
  * fails, the call is unchanged (RFC 3264, RFC 4568). */
 #include "offer/exchange_int.h"
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/dialog.h"
 #include "call/table.h"
 #include "offer/exchange.h"

@@ -3,7 +3,7 @@
 #include "offer/exchange_int.h"
 
 #include "base/secmem.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "offer/loop_protect.h"
 #include "offer/reach_sdp.h"

@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/audio.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/dialog.h"
 #include "call/explain.h"
 #include "call/lifetime.h"

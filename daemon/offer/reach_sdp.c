@@ -4,7 +4,7 @@
  * hold (0.0.0.0, names in .invalid) and media that is not relayed are not destinations. Other
  * names, and forms such as "127.1", are refused: nothing is resolved here. */
 #include "offer/reach_sdp.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/said.h"
 
 static uint32_t line_number(const struct sdp *sdp, const struct sdp_line *line)

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "offer/neg_ice.h"
 

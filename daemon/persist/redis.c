@@ -281,7 +281,7 @@ static int servers_prepare(struct redis *r, char *err, size_t err_len)
 	res = res ? res : redis_server_resolve(&r->cfg.write, err, err_len);
 	if (!res && (r->cfg.server.tls || r->cfg.write.tls))
 		res = redis_tls_create(&r->tls, &r->cfg.tls, err, err_len);
-	if (!res && redis_crypt_is_plain(r->seal))
+	if (!res && redis_crypt_is_plain(r->crypt))
 		log_warn(
 			"--redis-key-file=none: every client that can read Redis has the keys of all calls, and every client that can write to it controls them");
 	if (!res && (is_exposed(&r->cfg.server) || is_exposed(&r->cfg.write)))
@@ -305,7 +305,7 @@ int redis_create(struct redis **out, const struct redis_config *cfg, char *err, 
 	sbuf_init(&r->plain, 0);
 	sbuf_init(&r->sealed, 0);
 	redis_owner_init(r);
-	res = redis_crypt_create(&r->seal, "--redis-key-file", cfg->key_file, err, err_len);
+	res = redis_crypt_create(&r->crypt, "--redis-key-file", cfg->key_file, err, err_len);
 	res = res ? res : servers_prepare(r, err, err_len);
 	res = res ? res : links_create(r);
 	res = res ? res : redis_listen(r);
@@ -356,7 +356,7 @@ void redis_destroy(struct redis *r)
 	redis_restore_drop(r);
 	redis_mirror_clear(r);
 	redis_tls_destroy(r->tls);
-	redis_crypt_destroy(r->seal);
+	redis_crypt_destroy(r->crypt);
 	secmem_wipe(&r->cfg, sizeof(r->cfg));
 	sbuf_fini(&r->plain);
 	sbuf_fini(&r->sealed);

@@ -41,7 +41,7 @@ bool redis_is_genuine(struct redis *r, struct str id, char field, struct str val
 	bool good;
 
 	sbuf_init(&plain, 0);
-	good = !redis_crypt_open(r->seal, &plain, redis_name(r, name, id, field), value);
+	good = !redis_crypt_open(r->crypt, &plain, redis_name(r, name, id, field), value);
 	sbuf_fini(&plain);
 	return good;
 }
@@ -148,7 +148,7 @@ static bool is_believable(struct redis *r, struct str id, char field, struct str
 
 	if (id.len > SAVE_ID_MAX || !redis_is_genuine(r, id, field, value))
 		return false;
-	return redis_crypt_is_plain(r->seal) ||
+	return redis_crypt_is_plain(r->crypt) ||
 		(redis_crypt_origin(&from, value) && redis_proof_is_next(r, &from));
 }
 
@@ -166,7 +166,7 @@ static void heard(struct redis *r, struct str m)
 	value = (struct str){m.s + 3 + len, m.len - 3 - len};
 	if (is_believable(r, id, m.s[0], value))
 		redis_mirror_put(r, id, m.s[0], value, true);
-	else if (r->proof.proved || redis_crypt_is_plain(r->seal))
+	else if (r->proof.proved || redis_crypt_is_plain(r->crypt))
 		redis_refused(r, "a message");
 }
 

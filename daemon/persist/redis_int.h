@@ -71,7 +71,7 @@ struct redis_mirror { /* calls of another node, by Call-ID */
 
 struct redis {
 	struct redis_config cfg;
-	struct redis_crypt *seal;
+	struct redis_crypt *crypt;
 	struct redis_tls *tls;
 	struct redis_link *link, *read,
 		*sub; /* read: the same as link, unless calls are read from another server; sub:

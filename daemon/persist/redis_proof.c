@@ -40,7 +40,7 @@ int redis_claim_write(struct redis *r, struct sbuf *out, char kind, const struct
 	memcpy(b + REDIS_ID_LEN + 8, c->nonce, REDIS_NONCE_LEN);
 	sbuf_put(out, &kind, 1);
 	return redis_crypt_close(
-		r->seal, out, name_of(r, name, kind), (struct str){(const char *)b, sizeof(b)});
+		r->crypt, out, name_of(r, name, kind), (struct str){(const char *)b, sizeof(b)});
 }
 
 int redis_claim_read(
@@ -56,7 +56,7 @@ int redis_claim_read(
 		return -EBADMSG;
 	sealed = (struct str){text.s + 1, text.len - 1};
 	sbuf_init(&plain, 0);
-	err = redis_crypt_open(r->seal, &plain, name_of(r, name, kind), sealed);
+	err = redis_crypt_open(r->crypt, &plain, name_of(r, name, kind), sealed);
 	if (!err && plain.len != CLAIM_BYTES)
 		err = -EBADMSG;
 	if (!err) {

@@ -109,14 +109,14 @@ static void bring_back(struct redis *r, const struct redis_entry *e)
 
 	sbuf_init(&whole, 0);
 	sbuf_init(&state, 0);
-	err = redis_crypt_open(r->seal, &whole, redis_name(r, name, e->id, 'c'), e->whole);
+	err = redis_crypt_open(r->crypt, &whole, redis_name(r, name, e->id, 'c'), e->whole);
 	if (err) {
 		skipped(r, e->id, open_why(err));
 		sbuf_fini(&whole);
 		return;
 	}
 	if (e->state.len &&
-		redis_crypt_open(r->seal, &state, redis_name(r, name, e->id, 's'), e->state))
+		redis_crypt_open(r->crypt, &state, redis_name(r, name, e->id, 's'), e->state))
 		state.len = 0; /* use the state in the call's own record then */
 	err = pool_create(&p, POOL_LIMIT);
 	if (!err)

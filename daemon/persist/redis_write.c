@@ -215,7 +215,7 @@ static void write_removal(struct redis *r, struct str id)
 	}
 	r->sealed.len = 0;
 	r->sealed.err = 0;
-	if (!redis_crypt_close(r->seal, &r->sealed, redis_name(r, name, id, 'd'), STR_NONE))
+	if (!redis_crypt_close(r->crypt, &r->sealed, redis_name(r, name, id, 'd'), STR_NONE))
 		publish(r, 'd', id, sbuf_view(&r->sealed));
 }
 
@@ -232,7 +232,7 @@ static void write_item(struct redis *r, const struct save_item *item)
 	}
 	r->sealed.len = 0;
 	if (r->plain.err ||
-		redis_crypt_close(r->seal, &r->sealed, redis_name(r, name, id, whole ? 'c' : 's'),
+		redis_crypt_close(r->crypt, &r->sealed, redis_name(r, name, id, whole ? 'c' : 's'),
 			sbuf_view(&r->plain))) {
 		r->errors++;
 		return;

@@ -33,7 +33,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "call/apply.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/leg_locals.h"
 #include "call/recording.h"
 #include "call/table.h"

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/model.h"
 #include "call/unsaved.h"
 #include "persist/save_format.h"

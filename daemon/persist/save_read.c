@@ -11,6 +11,7 @@
 #include "persist/save_format.h"
 #include "persist/save_old.h"
 #include "persist/save_tables.h"
+#include "proto/bencode.h"
 
 static void number_set(void *p, size_t size, uint64_t v)
 {

@@ -2,6 +2,7 @@
 /* Bencode (BEP 3). Accepts any order of a dictionary's keys. Refuses leading zeros and "-0" as BEP
  * 3 says: no client writes them. With one form for each value, a parsed message is written back
  * byte for byte. Each length is compared with the rest of the message before use. */
+#include "proto/bencode.h"
 #include "proto/ngval.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
  * We parse it ourselves because the usual library writes out of bounds when memory runs out, and
  * any HTTP client can send messages. We write it ourselves because tags and Call-IDs may be invalid
  * UTF-8, and the reply must be valid JSON. */
+#include "proto/json.h"
 #include "proto/ngval.h"
 
 #include <errno.h>

@@ -8,8 +8,6 @@
 #include "base/sbuf.h"
 
 #define NGVAL_MAX_DEPTH 32 /* deeper nesting is an error; real messages are far from it */
-#define JSON_MAX_VALUES \
-	2048u /* members of a JSON container: each key is compared with all earlier ones */
 
 enum ngval_type { NGVAL_STR, NGVAL_INT, NGVAL_LIST, NGVAL_DICT };
 
@@ -43,15 +41,5 @@ bool ng_spelled_like(struct str a, struct str b);
 struct str ngval_str(struct pool *p, const struct ngval *v);
 /* Integer value, also of a decimal string. def if v is NULL or of another kind. */
 int64_t ngval_int(const struct ngval *v, int64_t def);
-
-/* Parses a whole bencode message (BEP 3). Accepts any order of keys; strict in all else. 0,
- * -EBADMSG with the position of the error in *pos, or -ENOMEM. */
-int bencode_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
-void bencode_write(struct sbuf *b, const struct ngval *v);
-/* JSON (RFC 8259). Booleans become 0 and 1, null an empty string. Fractions are truncated to
- * integers. */
-int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
-/* pretty: indented, for people. Bytes that are not UTF-8 become U+FFFD. */
-void json_write(struct sbuf *b, const struct ngval *v, bool pretty);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to the filter of session descriptions (proto/sdp_filter.h): sdp_codecs.c has its codecs,
- * sdp_filter.c its attributes and the sections. */
+/* Private to the filter of session descriptions (proto/sdp_filter.h): sdp_filter_codecs.c has its
+ * codecs, sdp_filter.c its attributes and the sections. */
 #ifndef PROTO_SDP_FILTER_INT_H
 #define PROTO_SDP_FILTER_INT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job in plain C, written to be read with the RFCs. Every engine is
- * tested against it. On the packet path, only SRTCP after a restart (media/seal.c) and lost
+ * tested against it. On the packet path, only SRTCP after a restart (media/rewrite.c) and lost
  * roll-over counters (media/roc.c) use it. */
 #ifndef SRTP_REF_H
 #define SRTP_REF_H

@@ -2,12 +2,13 @@
 /* The table of clients. If it is full, a new client displaces: a client that is being closed; else
  * one of the address with the most clients, if that has more than the newcomer's address; else the
  * one that has been idle longest. Otherwise the new client is closed. */
-#include "web/web.h"
+#include "web/client.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/secmem.h"
+#include "web/page.h"
 
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
 

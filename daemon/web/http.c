@@ -2,7 +2,7 @@
 /* HTTP requests and their replies. guard.c decides about access before the request is looked at.
  * Each connection carries one request: libwebsockets 4.1 loops forever over a POST that it read
  * together with an earlier request. */
-#include "web/web.h"
+#include "web/http.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,9 @@
 #include <time.h>
 
 #include "base/secmem.h"
+#include "proto/bencode.h"
 #include "proto/ngval.h"
+#include "web/client.h"
 
 #define TEXT    "text/plain; charset=utf-8"
 #define METRICS "d7:command7:metricse"

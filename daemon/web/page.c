@@ -3,11 +3,15 @@
  * end calls if it sent the token. A slow client gets fewer snapshots, and no client gets them
  * faster than each SHOW_AGAIN_NS. With a token, a client that does not send it within UNKNOWN_SEC
  * gets nothing. The page also learns when the daemon does not reply. */
-#include "web/web.h"
+#include "web/page.h"
 
 #include <stdlib.h>
 
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ngval.h"
+#include "web/client.h"
+#include "web/ws.h"
 
 #define UNKNOWN_SEC   10
 #define SHOW_AGAIN_NS (NS_PER_SEC / 10)

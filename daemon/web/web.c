@@ -10,6 +10,10 @@
 
 #include "base/secmem.h"
 #include "base/secret_file.h"
+#include "web/client.h"
+#include "web/http.h"
+#include "web/page.h"
+#include "web/ws.h"
 
 #define CHUNK        65536u /* bytes per read */
 #define HEAD_MAX     16384u

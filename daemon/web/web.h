@@ -93,44 +93,9 @@ struct web {
 	struct log_limit log_full, log_lws;
 };
 
-/* web.c. 0, or -errno with one line in err. */
+/* 0, or -errno with one line in err. */
 int web_create(struct web **out, const struct web_config *cfg, char *err, size_t err_len);
 void web_destroy(struct web *w);
-
-/* client.c: the table of clients. */
-bool web_client_admit(struct web *w, int fd); /* makes room, or refuses */
-struct web_client *web_client_open(struct web *w, struct lws *wsi);
-void web_client_close(struct web_client *c); /* its wsi no longer exists */
-void web_client_kill(struct web_client *c);  /* closes it soon, and serves nothing more */
-void web_client_sweep(struct web *w);        /* closes clients that exceed a time limit */
-
-/* http.c. They return the result for libwebsockets: -1 closes the connection. */
-int web_http_begin(struct web_client *c, struct str path);
-int web_http_body(struct web_client *c, struct str bytes);
-int web_http_complete(struct web_client *c);
-/* Sends a refusal at once. */
-int web_http_refuse(struct web_client *c, int status, const char *why);
-/* Checks "Host" and "Origin": NULL, or why the request is refused. */
-const char *web_http_stranger(struct web_client *c);
-bool web_may_command(struct web_client *c);
-bool web_may_view(struct web_client *c);
-
-/* ws.c */
-/* 0: continue; 1: refused; -1: close */
-int web_ws_confirm(struct web_client *c, const char *upgrade);
-int web_ws_open(struct web_client *c, const char *protocol);
-int web_ws_receive(struct web_client *c, struct str bytes);
-int web_ws_write(struct web_client *c);
-void web_ws_send(struct web_client *c, enum lws_write_protocol type, struct str text);
-/* Starts the closing handshake; returns -1. */
-int web_ws_close(struct web_client *c, enum lws_close_status code, const char *reason);
 extern const struct lws_protocols web_protocols[];
-
-/* page.c */
-void web_page_begin(struct web_client *c);
-void web_page_end(struct web_client *c);
-int web_page_second(struct web_client *c); /* -1: close */
-int web_page_hear(struct web_client *c, struct str message);
-void web_page_gone(struct web_client *c); /* the daemon */
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* WebSockets: ng with a cookie, ng without, and the page, selected by sub-protocol. */
-#include "web/web.h"
+#include "web/ws.h"
 
 #include <stdlib.h>
 
 #include "base/secmem.h"
 #include "proto/utf8.h"
+#include "web/client.h"
+#include "web/http.h"
+#include "web/page.h"
 
 #define PAGE_MESSAGE_MAX 4096u
 

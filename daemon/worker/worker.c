@@ -323,7 +323,7 @@ void *worker_loop(void *arg)
 	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
-		uint64_t wait = n ? coalesce_wait_ns(&w->pace) : 0;
+		uint64_t wait = n ? coalesce_wait_ns(&w->coalesce) : 0;
 
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
 		 * returns at once if there are packets: an extra receive would usually find
@@ -333,7 +333,7 @@ void *worker_loop(void *arg)
 			rest(w, wait);
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
-		coalesce_count(&w->pace, n, n ? w->clock_ns : clock_mono_ns());
+		coalesce_count(&w->coalesce, n, n ? w->clock_ns : clock_mono_ns());
 	}
 	while (w->flying)
 		burst_end(w);

@@ -131,7 +131,7 @@ struct worker {
 	uint32_t depth, oldest, flying;
 	bool audio_last;        /* the last burst came from audio sessions: steering is next */
 	struct packet_out *out; /* [batch_max] */
-	struct coalesce pace;
+	struct coalesce coalesce;
 	struct overload overload;
 	struct media_guard guard; /* scratch */
 	uint64_t looked_ns;       /* when the last burst was received */

@@ -80,7 +80,7 @@ static enum packet_verdict believe(void *arg, const struct packet_in *in, bool e
 	return PACKET_DROP_MARTIAN;
 }
 
-static uint32_t seal(void *arg, struct xc_job *j)
+static uint32_t encrypt(void *arg, struct xc_job *j)
 {
 	struct worker *w = arg;
 
@@ -111,8 +111,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_changed_arg = w;
 	media.tap = cfg->tap ? tap_packet : NULL;
 	media.tap_arg = cfg->tap;
-	media.seal = seal;
-	media.seal_arg = w;
+	media.encrypt = encrypt;
+	media.encrypt_arg = w;
 	media.side = cfg->side;
 	media.audio = cfg->audio;
 	media.audio_threads = cfg->audio_threads;
@@ -121,7 +121,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
 	w->overload.age_ns = cfg->overload_age_ns;
-	w->pace = (struct coalesce){.window_ns = cfg->batch_window_ns, .batch_max = cfg->batch_max};
+	w->coalesce =
+		(struct coalesce){.window_ns = cfg->batch_window_ns, .batch_max = cfg->batch_max};
 	w->steer_ops = cfg->steer_ops;
 	w->wake_fd = w->poll_fd = w->tick_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "batch/calibrate.h"
 #include "batch/engine.h"
 #include "bench.h"
 #include "packet/arena.h"

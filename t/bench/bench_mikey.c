@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "bench.h"
 #include "keying/mikey_int.h"
+#include "keying/mikey_trust.h"
 
 static struct side {
 	struct mikey_identity id;

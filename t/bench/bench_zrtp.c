@@ -9,6 +9,7 @@
 
 #include "base/secmem.h"
 #include "bench.h"
+#include "keying/zrtp_agree.h"
 #include "keying/zrtp_int.h"
 
 #define TYPE (ZRTP_HEADER + 4u)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "audio/clip.h"
+#include "audio/player.h"
 #include "audio/session.h"
 #include "audio/source.h"
 #include "base/bytes.h"

@@ -3,6 +3,8 @@
  * accepted. */
 #include <stdlib.h>
 
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ngval.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -2,6 +2,8 @@
 /* JSON: never crashes, and parse(write(x)) is x, in JSON and in bencode. */
 #include <stdlib.h>
 
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ngval.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -3,6 +3,8 @@
  * which people write. */
 #include <stdlib.h>
 
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ng.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

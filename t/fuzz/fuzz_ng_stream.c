@@ -3,6 +3,8 @@
  * a parser accepts ends where the walk ends it. */
 #include <stdlib.h>
 
+#include "proto/bencode.h"
+#include "proto/json.h"
 #include "proto/ng.h"
 #include "proto/ng_stream.h"
 

@@ -29,6 +29,7 @@
 #include "base/hist.h"
 #include "codec/loader.h"
 #include "codec/stream.h"
+#include "spec.h"
 
 #define PACKET_NS  20000000ull
 #define LOOP       200u /* packets of a codec's payloads, which repeat */
@@ -159,13 +160,7 @@ static srtp_t session(const char *suite, const char *hex, srtp_ssrc_type_t direc
 
 	if (strcmp(suite, "plain") == 0)
 		return NULL;
-	for (int i = 0; i < 30; i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			die("key");
-		key[i] = (uint8_t)byte;
-	}
+	spec_key(key, sizeof(key), hex);
 	srtp_crypto_policy_set_rtp_default(&policy.rtp);
 	srtp_crypto_policy_set_rtp_default(&policy.rtcp);
 	policy.rtp.auth_tag_len = strstr(suite, "32") ? 4 : 10;
@@ -174,37 +169,20 @@ static srtp_t session(const char *suite, const char *hex, srtp_ssrc_type_t direc
 	return s;
 }
 
-static void read_spec(const char *path)
+static void add_leg(uint32_t n, struct spec_leg *s)
 {
-	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[64], txk[80], rxs[64], rxk[80];
-	unsigned lp, lc, rp, rc;
+	struct leg *l;
 
-	if (!f)
-		die(path);
-	while (fscanf(f, "%63s %u %u %63s %u %u %63s %79s %63s %79s", lip, &lp, &lc, rip, &rp, &rc,
-		       txs, txk, rxs, rxk) == 10) {
-		struct leg *l;
-
-		if (leg_count % 1024 == 0)
-			legs = realloc(legs, (leg_count + 1024) * sizeof(*legs));
-		if (!legs)
-			die("memory");
-		l = &legs[leg_count++];
-		*l = (struct leg){.fd = socket_at(lip, lp),
-			.rtcp_fd = socket_at(lip, lc),
-			.to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)rp)},
-			.tx = session(txs, txk, ssrc_any_outbound),
-			.rx = session(rxs, rxk, ssrc_any_inbound),
-			.sent_ns = calloc(per_leg, sizeof(uint64_t))};
-		if (!l->sent_ns || inet_pton(AF_INET, rip, &l->to.sin_addr) != 1)
-			die("leg");
-	}
-	fclose(f);
-	if (leg_count == 0 || leg_count % 2) {
-		fprintf(stderr, "codecload: %s has %u legs, two make a call\n", path, leg_count);
-		exit(2);
-	}
+	legs = spec_grow(legs, n, sizeof(*legs));
+	l = &legs[n];
+	*l = (struct leg){.fd = socket_at(s->ip, s->rtp),
+		.rtcp_fd = socket_at(s->ip, s->rtcp),
+		.to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->to_rtp)},
+		.tx = session(s->tx_suite, s->tx_key, ssrc_any_outbound),
+		.rx = session(s->rx_suite, s->rx_key, ssrc_any_inbound),
+		.sent_ns = calloc(per_leg, sizeof(uint64_t))};
+	if (!l->sent_ns || inet_pton(AF_INET, s->to_ip, &l->to.sin_addr) != 1)
+		die("leg");
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -375,7 +353,7 @@ int main(int argc, char **argv)
 	make_codecs(argv[2]);
 	if (srtp_init() != srtp_err_status_ok)
 		die("srtp_init");
-	read_spec(argv[1]);
+	leg_count = spec_read(argv[1], add_leg);
 	report(run());
 	return 0;
 }

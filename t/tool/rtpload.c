@@ -6,11 +6,10 @@
  *
  *   rtpload SPEC RATE SECONDS [PAYLOAD]
  *
- * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT
- * REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY (suite by its SDES name, 80, 32 or plain, then
- * with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or SWITCH=PACKET
- * or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg.
- * SIGUSR1: it has been enough. One JSON object on standard output. */
+ * SPEC: see spec.h. A suite is an SDES name, 80, 32 or plain. UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP,
+ * UNAUTHENTICATED_SRTP, MKI, SWITCH=PACKET and RENEW=PACKET may follow, each after a ','. A key is
+ * key and salt in hexadecimal; a second one may follow after a ','. RATE: packets per second and
+ * leg. SIGUSR1 ends it early. One JSON object on standard output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -27,6 +26,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hist.h"
+#include "spec.h"
 
 #define MAGIC       0x78636970u
 #define HDR_LEN     12
@@ -121,17 +121,6 @@ static const struct suite_row *suite_find(const char *name)
 	exit(2);
 }
 
-static void read_key(uint8_t *key, int len, const char *hex)
-{
-	for (int i = 0; i < len; i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			die("key");
-		key[i] = (uint8_t)byte;
-	}
-}
-
 /* Applies the session parameters after the suite's name, with "," between them. */
 static void apply_params(srtp_policy_t *policy, struct keying *k, char *text)
 {
@@ -181,7 +170,7 @@ static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t
 		h = strtok_r(NULL, ",", &save)) {
 		unsigned long n = policy.num_master_keys++;
 
-		read_key(key[n], row->key_len, h);
+		spec_key(key[n], row->key_len, h);
 		put_be32(mki[n], (uint32_t)n + 1);
 		master[n] = (srtp_master_key_t){
 			.key = key[n], .mki_id = mki[n], .mki_size = k->mki ? 4 : 0};
@@ -192,43 +181,29 @@ static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t
 	return s;
 }
 
-static void read_spec(const char *path)
+static void add_leg(uint32_t n, struct spec_leg *s)
 {
-	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[128], txk[256], rxs[128], rxk[256], again[128], second[256],
-		*next;
-	unsigned lp, lc, rp, rc;
+	struct leg *l;
+	char again[128], *second;
 
-	if (!f)
-		die(path);
-	while (fscanf(f, "%63s %u %u %63s %u %u %127s %255s %127s %255s", lip, &lp, &lc, rip, &rp,
-		       &rc, txs, txk, rxs, rxk) == 10) {
-		struct leg *l;
-
-		legs = realloc(legs, (leg_count + 1) * sizeof(*legs));
-		if (!legs)
-			die("memory");
-		l = &legs[leg_count];
-		*l = (struct leg){.id = leg_count,
-			.rtp_fd = socket_at(lip, lp),
-			.rtcp_fd = socket_at(lip, lc)};
-		l->rtp_to = address(rip, rp);
-		l->rtcp_to = address(rip, rc);
-		snprintf(again, sizeof(again), "%s", txs);
-		next = strchr(txk, ',') ? strchr(txk, ',') + 1 : txk;
-		snprintf(second, sizeof(second), "%s", next);
-		l->tx = session(&l->tx_keys, txs, txk, ssrc_any_outbound);
-		if (l->tx_keys.renew_at)
-			l->tx_next = session(&l->tx_keys, again, second, ssrc_any_outbound);
-		l->rx = session(&l->rx_keys, rxs, rxk, ssrc_any_inbound);
-		l->seq = (uint16_t)(65530 - leg_count % 7); /* every leg rolls over soon */
-		leg_count++;
-	}
-	fclose(f);
-	if (leg_count == 0 || leg_count % 2) {
-		fprintf(stderr, "rtpload: %s has %u legs, two make a call\n", path, leg_count);
-		exit(2);
-	}
+	legs = spec_grow(legs, n, sizeof(*legs));
+	l = &legs[n];
+	*l = (struct leg){
+		.id = n, .rtp_fd = socket_at(s->ip, s->rtp), .rtcp_fd = socket_at(s->ip, s->rtcp)};
+	l->rtp_to = address(s->to_ip, s->to_rtp);
+	l->rtcp_to = address(s->to_ip, s->to_rtcp);
+	/* session() cuts suite and keys into words */
+	memcpy(again, s->tx_suite, sizeof(again));
+	second = strchr(s->tx_key, ',');
+	second = strdup(second ? second + 1 : s->tx_key);
+	if (!second)
+		die("memory");
+	l->tx = session(&l->tx_keys, s->tx_suite, s->tx_key, ssrc_any_outbound);
+	if (l->tx_keys.renew_at)
+		l->tx_next = session(&l->tx_keys, again, second, ssrc_any_outbound);
+	free(second);
+	l->rx = session(&l->rx_keys, s->rx_suite, s->rx_key, ssrc_any_inbound);
+	l->seq = (uint16_t)(65530 - n % 7); /* every leg rolls over soon */
 }
 
 /* --- Sending ---------------------------------------------------------------------------------- */
@@ -466,7 +441,7 @@ int main(int argc, char **argv)
 		die("payload must be 20 to 1400 bytes");
 	setrlimit(RLIMIT_NOFILE, &files);
 	signal(SIGUSR1, on_enough);
-	read_spec(argv[1]);
+	leg_count = spec_read(argv[1], add_leg);
 	ep = epoll_create1(EPOLL_CLOEXEC);
 	for (uint32_t k = 0; k < leg_count; k++) {
 		watch(ep, legs[k].rtp_fd, (uint64_t)k << 1);

@@ -45,6 +45,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hist.h"
+#include "spec.h"
 #include "srtp/kdf.h"
 
 enum {
@@ -107,6 +108,7 @@ static void dir_make(struct dir *d, const char *suite, const char *hex)
 {
 	const struct srtp_suite *s = srtp_suite_find(str_from(suite));
 	struct srtp_master m = {0};
+	uint8_t key[30];
 
 	if (strcmp(suite, "plain") == 0)
 		return;
@@ -118,48 +120,27 @@ static void dir_make(struct dir *d, const char *suite, const char *hex)
 	}
 	m.suite = s->id;
 	d->tag = s->rtp_tag_len;
-	for (int i = 0; i < 30; i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			die("key");
-		*(i < 16 ? &m.key[i] : &m.salt[i - 16]) = (uint8_t)byte;
-	}
+	spec_key(key, sizeof(key), hex);
+	memcpy(m.key, key, 16);
+	memcpy(m.salt, key + 16, 14);
 	if (srtp_kdf(&d->keys, &m, false, 0))
 		die("key derivation");
 }
 
-static void read_spec(const char *path)
+static void add_leg(uint32_t n, struct spec_leg *s)
 {
-	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[64], txk[80], rxs[64], rxk[80];
-	unsigned lp, lc, rp, rc;
+	struct leg *l;
 
-	if (!f)
-		die(path);
-	while (fscanf(f, "%63s %u %u %63s %u %u %63s %79s %63s %79s", lip, &lp, &lc, rip, &rp, &rc,
-		       txs, txk, rxs, rxk) == 10) {
-		struct leg *l;
-
-		if (leg_count % 1024 == 0)
-			legs = realloc(legs, (leg_count + 1024) * sizeof(*legs));
-		if (!legs)
-			die("memory");
-		l = &legs[leg_count];
-		*l = (struct leg){.port = (uint16_t)lp,
-			.to_port = (uint16_t)rp,
-			.first = 65530 - leg_count % 7 + skip};
-		if (inet_pton(AF_INET, lip, &l->ip) != 1 || inet_pton(AF_INET, rip, &l->to_ip) != 1)
-			die("address");
-		dir_make(&l->tx, txs, txk);
-		dir_make(&l->rx, rxs, rxk);
-		leg_of_port[lp & 0xffff] = ++leg_count;
-	}
-	fclose(f);
-	if (leg_count == 0 || leg_count % 2) {
-		fprintf(stderr, "srtpload: %s has %u legs, two make a call\n", path, leg_count);
-		exit(2);
-	}
+	legs = spec_grow(legs, n, sizeof(*legs));
+	l = &legs[n];
+	*l = (struct leg){.port = (uint16_t)s->rtp,
+		.to_port = (uint16_t)s->to_rtp,
+		.first = 65530 - n % 7 + skip};
+	if (inet_pton(AF_INET, s->ip, &l->ip) != 1 || inet_pton(AF_INET, s->to_ip, &l->to_ip) != 1)
+		die("address");
+	dir_make(&l->tx, s->tx_suite, s->tx_key);
+	dir_make(&l->rx, s->rx_suite, s->rx_key);
+	leg_of_port[l->port] = n + 1;
 }
 
 /* --- SRTP, by OpenSSL ------------------------------------------------------------------------- */
@@ -773,7 +754,7 @@ int main(int argc, char **argv)
 	}
 	device = argv[1];
 	words(argc, argv);
-	read_spec(argv[3]);
+	leg_count = spec_read(argv[3], add_leg);
 	per_leg = (uint32_t)(rate * seconds);
 	per_leg = per_leg ? per_leg : 1;
 	mac_of(device, mac_own);

@@ -8,6 +8,7 @@
 #include "batch/engine.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "batch/selftest.h"
 #include "packet/arena.h"
 #include "srtp/g711.h"
 #include "srtp/ref.h"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "keying/mikey_trust.h"
 #include "srtp/params.h"
 
 #define DAY_S 86400

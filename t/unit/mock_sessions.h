@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/session.h"
 #include "mock_relay.h"
 

@@ -3,7 +3,7 @@
 #ifndef SAVE_TALK_H
 #define SAVE_TALK_H
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/call.h"
 #include "call_talk.h"
 #include "persist/restore.h"

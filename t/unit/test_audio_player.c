@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "audio/clip.h"
+#include "audio/player.h"
 #include "audio/source.h"
 #include "proto/rtp.h"
 

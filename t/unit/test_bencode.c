@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "proto/bencode.h"
 #include "proto/ngval.h"
 
 static void good_messages_come_back_byte_for_byte(void **state)

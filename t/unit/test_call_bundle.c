@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call_talk.h"
 #include "mock_sessions.h"
 #include "proto/sdp_bundle.h"

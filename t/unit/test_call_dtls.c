@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/reach_again.h"
 #include "call/tick.h"
 #include "call_talk.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/query.h"
 #include "call/session_places.h"
 #include "call/unsaved.h"

@@ -10,6 +10,7 @@
 #include "call/delete.h"
 #include "call/tick.h"
 #include "call_talk.h"
+#include "proto/json.h"
 #include "proto/ngval.h"
 
 #define A "198.51.100.1"

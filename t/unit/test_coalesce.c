@@ -98,5 +98,5 @@ int main(void)
 		cmocka_unit_test(it_never_waits_longer_than_the_window),
 	};
 
-	return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coalesce", tests, NULL, NULL);
 }

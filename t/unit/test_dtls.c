@@ -279,7 +279,7 @@ static void test_equal_roles_and_silence_end_by_timeout(void **state)
 	dtls_rig_fini(&rig);
 }
 
-static void test_sealed_packets_of_strangers_change_nothing(void **state)
+static void test_encrypted_packets_of_strangers_change_nothing(void **state)
 {
 	static const uint8_t plain_alert[] = {21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40};
 	uint8_t junk[80] = {21, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 9, 0, 67};
@@ -411,7 +411,7 @@ int main(void)
 		cmocka_unit_test(test_a_released_association_still_says_goodbye),
 		cmocka_unit_test(test_closing_a_handshake_fails_it),
 		cmocka_unit_test(test_equal_roles_and_silence_end_by_timeout),
-		cmocka_unit_test(test_sealed_packets_of_strangers_change_nothing),
+		cmocka_unit_test(test_encrypted_packets_of_strangers_change_nothing),
 		cmocka_unit_test(test_an_alert_in_clear_ends_the_handshake_later),
 		cmocka_unit_test(test_closing_an_unchecked_association_says_goodbye),
 		cmocka_unit_test(test_little_memory_stays_after_the_handshake),

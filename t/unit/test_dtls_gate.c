@@ -48,7 +48,7 @@ static void test_bad_records_die_in_the_filter(void **state)
 {
 	static const struct {
 		const char *hex;
-		enum dtls_drop want, sealed;
+		enum dtls_drop want, encrypted;
 	} t[] = {
 		{"", DTLS_DROP_SHORT, DTLS_DROP_SHORT},
 		{"16", DTLS_DROP_SHORT, DTLS_DROP_SHORT},
@@ -103,7 +103,7 @@ static void test_bad_records_die_in_the_filter(void **state)
 		assert_non_null(p);
 		assert_int_equal(unhex(p, len, t[i].hex), len);
 		if (dtls_filter(p, len, false) != t[i].want ||
-			dtls_filter(p, len, true) != t[i].sealed)
+			dtls_filter(p, len, true) != t[i].encrypted)
 			fail_msg("%s: %s / %s", t[i].hex,
 				dtls_drop_name(dtls_filter(p, len, false)),
 				dtls_drop_name(dtls_filter(p, len, true)));

@@ -9,6 +9,7 @@
 #include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "batch/selftest.h"
 #include "batch/sha1_lanes.h"
 #include "base/log.h"
 #include "packet/arena.h"

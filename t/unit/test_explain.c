@@ -13,7 +13,8 @@
 #include "call/explain.h"
 #include "call/tick.h"
 #include "call_talk.h"
-#include "call/calls.h"
+#include "call/call_int.h"
+#include "proto/json.h"
 
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 

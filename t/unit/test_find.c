@@ -11,7 +11,7 @@
 #include "call/browse.h"
 #include "call/table.h"
 #include "call_talk.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/find.h"
 
 #define CRYPTO(x) "a=crypto:" x "\r\n"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/dtmf_trigger.h"
 #include "call_talk.h"
 #include "offer/exchange.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "proto/json.h"
 #include "proto/ngval.h"
 
 static void json_is_read_and_written(void **state)

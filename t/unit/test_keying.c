@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "call_talk.h"
+#include "call/unsaved.h"
 #include "keying/keying.h"
 
 #define BODY(key)                                                                         \

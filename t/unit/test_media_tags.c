@@ -198,12 +198,12 @@ static void every_pair_of_schemes_and_suites_relays(void **state)
 }
 
 /* Stands for an engine: it reads arena.in and writes arena.out. */
-static uint32_t seals;
-static uint32_t seal_by_engine(void *arg, struct xc_job *j)
+static uint32_t encrypted;
+static uint32_t encrypt_by_engine(void *arg, struct xc_job *j)
 {
 	struct rig *r = arg;
 
-	seals++;
+	encrypted++;
 	memset(r->a.out + j->out_off, 0xee, 8); /* only arena.in has the packet */
 	return srtp_ref_job(j, r->a.key, r->a.in, r->a.out);
 }
@@ -216,9 +216,9 @@ static void packets_with_a_block_are_encrypted_by_the_engine(void **state)
 		struct talk t = talk_of(of(PREAUTH_CHAIN), of(PREAUTH_CHAIN), suites[s], 4);
 		uint8_t before[ARENA_SLOT_LEN];
 
-		t.r->m->cfg.seal = seal_by_engine;
-		t.r->m->cfg.seal_arg = t.r;
-		seals = 0;
+		t.r->m->cfg.encrypt = encrypt_by_engine;
+		t.r->m->cfg.encrypt_arg = t.r;
+		encrypted = 0;
 		for (uint64_t i = 65530; i < 65560; i++) {
 			speak(&t, SSRC, i, 0);
 			memcpy(before, t.r->a.in + t.r->in[0].slot * ARENA_SLOT_LEN,
@@ -228,7 +228,7 @@ static void packets_with_a_block_are_encrypted_by_the_engine(void **state)
 				sizeof(before));
 			got(&t, 0, SSRC, i);
 		}
-		assert_int_equal(seals, 30);
+		assert_int_equal(encrypted, 30);
 		end(&t);
 	}
 }

@@ -12,6 +12,7 @@
 
 #include "keying/mikey_int.h"
 #include "mikey_rig.h"
+#include "keying/mikey_trust.h"
 
 #define DAY 86400
 

@@ -11,6 +11,7 @@
 
 #include "hex.h"
 #include "keying/mikey_int.h"
+#include "keying/mikey_trust.h"
 
 #define DIR "t/vectors/mikey/"
 

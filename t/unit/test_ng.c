@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
+#include "proto/json.h"
 #include "proto/ng.h"
 
 static void frames_are_cookie_space_dictionary(void **state)

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "dispatch_rig.h"
 
 /* --- Allocations (the linker leads them here: see the Makefile) ------------------------------- */

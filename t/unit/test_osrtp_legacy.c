@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "call_talk.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "audio/clip.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/delete.h"
 #include "call/play.h"
 #include "call/table.h"

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "call/call.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/delete.h"
 #include "call/recording.h"
 #include "call/unsaved.h"

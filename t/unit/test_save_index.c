@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/unsaved.h"
 #include "persist/save.h"
 #include "save_talk.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "proto/json.h"
 #include "proto/ng.h"
 
 #define HEAD  "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nt=0 0\r\na=tool:x\r\n"

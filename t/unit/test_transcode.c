@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "call/law.h"
-#include "call/calls.h"
+#include "call/call_int.h"
 #include "call/table.h"
 #include "call_talk.h"
 

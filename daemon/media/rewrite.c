@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Changes and encryption of decrypted packets (media/seal.h). */
-#include "media/seal.h"
+/* Changes and encryption of decrypted packets (media/rewrite.h). */
+#include "media/rewrite.h"
 
 #include "batch/law.h"
 #include "media/bundle.h"
@@ -12,31 +12,31 @@
 /* Encrypts the plain packet at arena.out. Engines read arena.in, so the packet goes there for the
  * time of this job. False: encryption failed. */
 static bool encrypt(
-	const struct media *m, const struct arena *a, uint32_t out_off, struct xc_job *seal)
+	const struct media *m, const struct arena *a, uint32_t out_off, struct xc_job *job)
 {
-	size_t len = (size_t)seal->hdr_len + seal->body_len;
+	size_t len = (size_t)job->hdr_len + job->body_len;
 	uint8_t *in = a->in + out_off, *out = a->out + out_off, kept[ARENA_MAX_PACKET];
-	bool sealed;
+	bool done;
 
-	if (!m->cfg.seal || len > sizeof(kept))
-		return srtp_ref_job(seal, a->key, out, out) == XC_OK;
-	seal->in_off = seal->out_off = out_off;
+	if (!m->cfg.encrypt || len > sizeof(kept))
+		return srtp_ref_job(job, a->key, out, out) == XC_OK;
+	job->in_off = job->out_off = out_off;
 	memcpy(kept, in, len);
 	memcpy(in, out, len);
-	sealed = m->cfg.seal(m->cfg.seal_arg, seal) == XC_OK;
+	done = m->cfg.encrypt(m->cfg.encrypt_arg, job) == XC_OK;
 	memcpy(in, kept, len);
-	return sealed;
+	return done;
 }
 
-void media_seal_rtcp(const struct media *m, const struct arena *a, const struct note *n,
+void media_rewrite_rtcp(const struct media *m, const struct arena *a, const struct note *n,
 	const struct xc_job *j, bool is_copy)
 {
 	uint8_t *p = a->out + j->out_off;
 	uint64_t key = n->tx->cfg->rename;
 	size_t len = (size_t)j->hdr_len + j->body_len;
-	struct xc_job seal = {.tx_index = j->tx_index,
+	struct xc_job job = {.tx_index = j->tx_index,
 		.rx_key = j->tx_key, /* plain */
-		.tx_key = n->seal,
+		.tx_key = n->late_key,
 		.hdr_len = j->hdr_len,
 		.body_len = j->body_len,
 		.rx_tag_off = (uint32_t)len,
@@ -47,8 +47,8 @@ void media_seal_rtcp(const struct media *m, const struct arena *a, const struct 
 		media_rename_rtcp(key, p, len, true);
 	if (key && n->rx->rx.srtp && !is_copy)
 		media_rename_rtcp(key, p, len, false);
-	seal.ssrc = be32(p + 4);
-	(void)encrypt(m, a, j->out_off, &seal); /* input is plain: authentication cannot fail */
+	job.ssrc = be32(p + 4);
+	(void)encrypt(m, a, j->out_off, &job); /* input is plain: authentication cannot fail */
 }
 
 /* Converts the decrypted packet without its padding (RFC 3550 5.1). */
@@ -61,11 +61,11 @@ static void convert(const struct note *n, uint8_t *p, const struct xc_job *j)
 		law_bytes(p + j->hdr_len, len - padding, XC_LAW(n->convert));
 }
 
-bool media_seal_rtp(
+bool media_rewrite_rtp(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
 	uint8_t *p = a->out + j->out_off;
-	struct xc_job seal;
+	struct xc_job job;
 
 	if (n->block)
 		media_tag_cut(n, j);
@@ -76,18 +76,18 @@ bool media_seal_rtp(
 	if (n->mid)
 		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
 	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
-	if (!n->seal)
+	if (!n->late_key)
 		return true;
-	seal = (struct xc_job){.tx_index = j->tx_index,
-		.tx_key = n->seal, /* from plain */
+	job = (struct xc_job){.tx_index = j->tx_index,
+		.tx_key = n->late_key, /* from plain */
 		.hdr_len = j->hdr_len,
 		.body_len = j->body_len,
 		.rx_tag_off = j->hdr_len + j->body_len,
 		.tx_tag_off = j->tx_tag_off,
 		.ssrc = media_sent_ssrc(j),
 		.flags = j->flags & XC_JOB_TX_CLEAR};
-	put_be32(p + 8, seal.ssrc);
-	return encrypt(m, a, j->out_off, &seal);
+	put_be32(p + 8, job.ssrc);
+	return encrypt(m, a, j->out_off, &job);
 }
 
 bool media_cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)

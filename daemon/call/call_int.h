@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* All calls, as the files of this room change them. Private to call/. */
-#ifndef XCIPHER_CALL_CALLS_H
-#define XCIPHER_CALL_CALLS_H
+#ifndef XCIPHER_CALL_CALL_INT_H
+#define XCIPHER_CALL_CALL_INT_H
 
 #include "call/call.h"
 #include "call/links.h"
@@ -70,7 +70,6 @@ void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t n
 void calls_resource_error(struct call_reply *out, int err, bool is_new);
 
 /* Access for save and restore. */
-struct saver *calls_saver(struct calls *c);
 struct keystore *calls_keys(struct calls *c);
 
 /* Adds a restored call that is committed already. */

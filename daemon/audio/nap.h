@@ -2,21 +2,21 @@
 /* When a codec thread naps, so that one wake-up serves many packets. A wake-up of this thread and
  * one of the worker cost more than most codecs. With few packets it never naps, and each is
  * transcoded at once. */
-#ifndef AUDIO_PACE_H
-#define AUDIO_PACE_H
+#ifndef AUDIO_NAP_H
+#define AUDIO_NAP_H
 
 #include <stdint.h>
 
 #define AUDIO_NAP_NS 2000000u /* longest time that a packet waits for it */
 
-struct audio_pace {
+struct audio_nap {
 	uint64_t heard_ns; /* start of the last round with packets; 0: none */
 };
 
 /* Call it after a round that began at now_ns (CLOCK_MONOTONIC). Returns the time at which the nap
  * ends; 0: no nap, so the thread sleeps until it is woken. It naps if the
  * previous round with packets began less than two naps earlier. */
-static inline uint64_t audio_pace_nap(struct audio_pace *p, uint32_t packets, uint64_t now_ns)
+static inline uint64_t audio_nap_until(struct audio_nap *p, uint32_t packets, uint64_t now_ns)
 {
 	uint64_t before = p->heard_ns;
 
