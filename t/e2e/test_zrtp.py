@@ -269,11 +269,11 @@ def taken_over(net, end):
     there = redisrig.Elsewhere(net)
     options = ("--engine=serial", "--workers=1", f"--redis-key-file={redis.key_file}")
     here = (*options, "--redis=127.0.0.1:6379")
-    first = relay.Xcipherd(net, *here, addresses=("10.200.2.1",)).wait_ready()
+    first = relay.Xcipherd(net, *here, addresses=("10.200.1.1",)).wait_ready()
     standby = None
     if end == "standby":
-        standby = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=("10.200.2.1",)).wait_ready()
-    a, b = zrtp.Zrtp(net, "caller", A), Sdes(net, "callee", B)
+        standby = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=("10.200.1.1",)).wait_ready()
+    a, b = zrtp.Zrtp(net, "caller", A), Sdes(net, "caller", A)
     call = Call(first, zrtp.Lines(a), zrtp.Lines(b), TERMINATE, {"transport_protocol": "RTP/SAVP"})
     call.offer().answer()
     a.begin().secured()
@@ -285,7 +285,7 @@ def taken_over(net, end):
     if standby:
         there.take_addresses()
         assert standby.client.call("active")["result"] == "ok"
-    call.daemon = standby or relay.Xcipherd(net, *here, addresses=("10.200.2.1",)).wait_ready()
+    call.daemon = standby or relay.Xcipherd(net, *here, addresses=("10.200.1.1",)).wait_ready()
     wait_for("the call", lambda: call.daemon.statistics()["redis"]["restored"] == 1)
     yield call, a, b
     a.close()
@@ -315,7 +315,7 @@ def test_a_stream_begins_after_a_crash(net, end):
 def test_a_line_is_added_after_a_crash(net, end):
     """A re-INVITE adds an m-line. Its exchange uses the secret of the first line's: the SAS is the same, and no public keys are needed."""
     with taken_over(net, end) as (call, a, b):
-        two, other = zrtp.Zrtp(net, "caller", A, first=a), Sdes(net, "callee", B)
+        two, other = zrtp.Zrtp(net, "caller", A, first=a), Sdes(net, "caller", A)
         call.a, call.b = zrtp.Lines(a, two), zrtp.Lines(b, other)
         call.offer(to_tag="b").answer()
         two.begin().secured()
