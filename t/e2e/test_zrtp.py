@@ -10,6 +10,7 @@ import threading
 
 import bzrtp
 import dtls
+import idle
 import ng
 import redisrig
 import relay
@@ -95,6 +96,13 @@ def talking(net, make_a, make_b, to_a=None, to_b=None, options=()):
 
 TERMINATE = {"ZRTP": "terminate"}
 DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVP", "rtcp_mux": ["offer"], "SDES": ["off"]}
+
+
+def uses_keys_of(daemon, number):
+    """Waits until this many exchanges are complete and the relay protects media by the newest. Terminals that have its keys before count media
+    under older ones as bad."""
+    wait_for("the exchange", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == number)
+    idle.wait_idle()
 
 
 def sas_of(call, tag):
@@ -294,10 +302,6 @@ def taken_over(net, end):
     redis.stop()
 
 
-def completed(daemon):
-    return daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"]
-
-
 @cases(("restart",), ("standby",))
 def test_a_stream_begins_after_a_crash(net, end):
     """The terminal begins a stream with another SSRC. It uses the secret of an exchange with the process that was killed, and has its SAS."""
@@ -306,7 +310,7 @@ def test_a_stream_begins_after_a_crash(net, end):
         Call.exchange(Talk(a, b))
         a.again().secured()
         assert a.engine.keys["tx"] != first
-        wait_for("the relay's keys", lambda: completed(call.daemon) == 1)
+        uses_keys_of(call.daemon, 1)
         Call.exchange(Talk(a, b))
         assert sas_of(call, "a") == sas and a.bad == b.bad == 0, (a.bad, b.bad)
 
@@ -319,7 +323,7 @@ def test_a_line_is_added_after_a_crash(net, end):
         call.a, call.b = zrtp.Lines(a, two), zrtp.Lines(b, other)
         call.offer(to_tag="b").answer()
         two.begin().secured()
-        wait_for("the relay's keys", lambda: completed(call.daemon) == 1)
+        uses_keys_of(call.daemon, 1)
         Call.exchange(Talk(a, b))
         Call.exchange(Talk(two, other))
         medias = call.daemon.client.call("query", call_id=call.id)["tags"]["a"]["medias"]
@@ -439,7 +443,7 @@ def test_another_stream_in_mid_call(net, who):
         sas, first = end.sas(), end.engine.keys["tx"]
         end.again().secured()
         assert end.engine.keys["tx"] != first
-        wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
+        uses_keys_of(daemon, 2)
         call.exchange()
         assert sas_of(call, tag) == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
@@ -500,6 +504,7 @@ def test_a_terminal_that_lost_its_keys(net, who):
         end.anew()
         call.offer(to_tag="b").answer()
         end.resume().secured()
+        uses_keys_of(daemon, 2)
         call.exchange()
         assert sas_of(call, tag) == end.sas() != sas, (sas, end.sas(), sas_of(call, tag))
         assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
