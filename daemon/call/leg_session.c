@@ -133,6 +133,15 @@ static void zrtp_of(struct session_zrtp *out, const struct call *c, const struct
 	out->established = l->session_resumed && l->rx.keys && x.keyed;
 }
 
+static void zrtp_past_of(struct session_zrtp_past *out, const struct leg *l)
+{
+	struct keying_exchange x;
+
+	if (keying_exchange(&x, &l->keying))
+		out->secret = *x.secret;
+	keying_said(&out->said, &l->keying);
+}
+
 /* The addresses that SDP names, by [rtcp]. */
 static void leg_port_said(
 	const struct relay *r, const struct relay_port *port, struct endpoint out[2])
@@ -165,6 +174,8 @@ int leg_session_set(const struct relay *r, const struct call *c, struct leg *l)
 	ice_of(&cfg.ice, l);
 	dtls_of(&cfg.dtls, l);
 	zrtp_of(&cfg.zrtp, c, l);
+	if (cfg.zrtp.established)
+		zrtp_past_of(&cfg.zrtp_past, l);
 	err = r->sessions->ops->set(
 		r->sessions->arg, l->session, c->worker, leg_port_at(l, 0), &cfg);
 	secmem_wipe(&cfg, sizeof(cfg));

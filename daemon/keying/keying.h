@@ -130,9 +130,10 @@ struct keying_exchange { /* of ZRTP, see session_zrtp */
 	uint32_t suites;     /* bit per suite: what may be agreed on */
 	uint8_t preauth;     /* as keying_association.preauth */
 	const uint8_t *seed; /* [KEYING_ZRTP_SEED]; our Hello is computed from seed and zid */
-	const uint8_t *zid, *party;    /* [KEYING_ZRTP_ZID] */
-	const struct sdp_zrtp *theirs; /* of the terminal's Hello */
-	bool keyed;                    /* its keys are in force */
+	const uint8_t *zid, *party;       /* [KEYING_ZRTP_ZID] */
+	const struct sdp_zrtp *theirs;    /* of the terminal's Hello */
+	bool keyed;                       /* its keys are in force */
+	const struct zrtp_secret *secret; /* for further streams */
 };
 
 enum keying_result {
@@ -269,7 +270,10 @@ bool keying_association(struct keying_association *out, const struct keying_stat
 /* The exchange of ZRTP that the leg needs; false: none. */
 bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
 /* The keys of the exchange were put into force. */
-void keying_exchanged(struct keying_state *s, const struct session_said *what);
+void keying_exchanged(
+	struct keying_state *s, const struct session_said *what, const struct zrtp_secret *secret);
+/* The results of that exchange, as keying_exchanged() got them. */
+void keying_said(struct session_said *out, const struct keying_state *s);
 /* Marks the SAS as compared by the operator, or as not compared, also in the cache. False: no
  * exchange with a SAS. */
 bool keying_verify(struct keying_state *s, struct zrtp_store *store, bool verified);

@@ -5,6 +5,7 @@
 #define KEYING_SESSION_H
 
 #include "base/endpoint.h"
+#include "keying/zrtp_secret.h"
 #include "proto/sdp_dtls.h"
 #include "proto/sdp_ice.h"
 #include "srtp/kdf.h"
@@ -87,6 +88,11 @@ struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189
 	bool established;
 };
 
+struct session_zrtp_past { /* a restored exchange: further streams use its secret and results */
+	struct zrtp_secret secret;
+	struct session_said said;
+};
+
 struct session_cfg {
 	bool mux;       /* RTCP uses the port of RTP */
 	bool maybe_mux; /* we offered that: the answer decides */
@@ -101,6 +107,7 @@ struct session_cfg {
 	struct session_ice ice;
 	struct session_dtls dtls;
 	struct session_zrtp zrtp;
+	struct session_zrtp_past zrtp_past; /* if zrtp.established */
 };
 
 enum session_event_kind {
@@ -132,6 +139,7 @@ struct session_event {
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;
 	struct session_said said;
+	struct zrtp_secret secret; /* for further streams; wipe it */
 };
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef KEYING_STATE_H
 #define KEYING_STATE_H
 
+#include "keying/zrtp_secret.h"
 #include "proto/sdes.h"
 #include "proto/sdp_dtls.h"
 #include "proto/sdp_zrtp.h"
@@ -144,6 +145,7 @@ struct keying_zrtp {
 	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* its entry in the cache; zero: none */
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
 	bool cleared;    /* the terminal ended SRTP by GoClear */
+	struct zrtp_secret secret; /* of that exchange, for further streams of the terminal */
 	struct keying_preauth preauth;
 };
 

@@ -365,6 +365,7 @@ enum zrtp_state zrtp_state(const struct zrtp *z)
 		[PH_CONFIRM2] = ZRTP_AGREEING,
 		[PH_OPEN] = ZRTP_OPEN,
 		[PH_CLEAR] = ZRTP_CLEAR,
+		[PH_RESTORED] = ZRTP_OPEN,
 		[PH_FAILED] = ZRTP_FAILED};
 
 	return z->wants_secrets && z->phase == PH_HELLO ? ZRTP_WANTS_SECRETS

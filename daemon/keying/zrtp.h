@@ -13,6 +13,7 @@
 #ifndef KEYING_ZRTP_H
 #define KEYING_ZRTP_H
 
+#include "keying/zrtp_secret.h"
 #include "srtp/kdf.h"
 
 #define ZRTP_SEED       32u
@@ -187,6 +188,13 @@ bool zrtp_mismatched(const struct zrtp *z);
 /* Another stream with the same peer, from the secret of an exchange that has been open, without
  * public keys (Multistream mode, 4.4.3). Before zrtp_start(). 0, -EAGAIN: first has no secret. */
 int zrtp_multi(struct zrtp *z, const struct zrtp *first);
+/* The secret for further streams, for as long as there are keys. 0, -EAGAIN: none yet. */
+int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out);
+/* Makes it an exchange that was open in an earlier process, before zrtp_start(). Its state is
+ * ZRTP_OPEN, but it has no SRTP keys and no SAS: it serves zrtp_multi() only, and drops what
+ * belongs to the ended exchange. 0, -EAGAIN: started; -EINVAL: not a secret. */
+int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s);
+bool zrtp_is_restored(const struct zrtp *z);
 /* A Hello of the peer's ZID that is not the one of this exchange begins another stream, if both
  * offer Multistream mode. Not authenticated: anybody who saw the ZID can send it. */
 bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);

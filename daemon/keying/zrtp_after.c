@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Functions of an open exchange: further streams, GoClear, SASrelay, Ping (RFC 6189 4.7.2, 5.11 to
- * 5.16, 7.3). */
+/* Functions of an open exchange: GoClear, SASrelay, Ping (RFC 6189 4.7.2, 5.11 to 5.16, 7.3). */
 #include "keying/zrtp_int.h"
 
 #include <errno.h>
@@ -24,16 +23,6 @@ static int mac_of(
 	const struct zrtp_part key = {z->s.mac_key[initiator], zrtp_digest_len(hash_of(z))};
 
 	return zrtp_mac(mac, ZRTP_MAC, hash_of(z), key, (struct zrtp_part){p, len});
-}
-
-int zrtp_multi(struct zrtp *z, const struct zrtp *first)
-{
-	if ((first->phase != PH_OPEN && first->phase != PH_CLEAR) || z->phase != PH_IDLE)
-		return -EAGAIN;
-	memcpy(z->s.sess, first->s.sess, sizeof(z->s.sess));
-	z->multi_hash = first->multi ? first->multi_hash : hash_of(first);
-	z->multi = true;
-	return 0;
 }
 
 /* --- GoClear ---------------------------------------------------------------------------------- */
@@ -137,11 +126,6 @@ bool zrtp_enrolled(const struct zrtp *z)
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)
 {
 	return (enum zrtp_sas)z->alg[ZRTP_K_SAS];
-}
-
-bool zrtp_is_multi(const struct zrtp *z)
-{
-	return z->multi && z->alg[ZRTP_K_AGREEMENT] == ZRTP_MULT;
 }
 
 bool zrtp_peer_is_mitm(const struct zrtp *z)

@@ -2,7 +2,7 @@
 /* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
  * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
- * has what an open exchange can do; zrtp_cache.c matches retained secrets. Sections are of RFC
+ * has what an open exchange can do; zrtp_multi.c has the secret for further streams; zrtp_cache.c matches retained secrets. Sections are of RFC
  * 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
@@ -43,6 +43,7 @@ enum zrtp_phase {
 	PH_CONFIRM2, /* initiator: waits for Conf2ACK */
 	PH_OPEN,
 	PH_CLEAR,
+	PH_RESTORED, /* open in an earlier process: only its secret is known */
 	PH_FAILED,
 };
 

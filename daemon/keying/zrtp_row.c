@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/secmem.h"
 #include "keying/preauth_policy.h"
 #include "keying/rows.h"
 #include "keying/zrtp_self.h"
@@ -222,6 +223,7 @@ static void forget_said(struct keying_zrtp *s)
 	s->verified = s->mismatched = s->enrolled = s->proven = s->cleared = false;
 	memset(s->sas_hash, 0, sizeof(s->sas_hash));
 	memset(s->peer_zid, 0, sizeof(s->peer_zid));
+	secmem_wipe(&s->secret, sizeof(s->secret));
 }
 
 /* A new exchange comes into force; the keys of the one before stay until it has some. */
@@ -444,11 +446,13 @@ static bool exchange(struct keying_exchange *out, const struct keying_state *sta
 		.zid = s->zid,
 		.party = s->party,
 		.keyed = s->keyed && s->keyed == s->exchange,
-		.theirs = &s->theirs};
+		.theirs = &s->theirs,
+		.secret = &s->secret};
 	return true;
 }
 
-void keying_exchanged(struct keying_state *state, const struct session_said *what)
+void keying_exchanged(struct keying_state *state, const struct session_said *what,
+	const struct zrtp_secret *secret)
 {
 	struct keying_zrtp *s = &state->zrtp;
 
@@ -461,7 +465,21 @@ void keying_exchanged(struct keying_state *state, const struct session_said *wha
 	s->sas_kind = what->proof.kind;
 	memcpy(s->sas_hash, what->proof.hash, sizeof(s->sas_hash));
 	memcpy(s->peer_zid, what->zid, sizeof(s->peer_zid));
+	s->secret = *secret;
 	s->cleared = false;
+}
+
+void keying_said(struct session_said *out, const struct keying_state *state)
+{
+	const struct keying_zrtp *s = &state->zrtp;
+
+	*out = (struct session_said){.verified = s->verified,
+		.mismatched = s->mismatched,
+		.enrolled = s->enrolled,
+		.proof = {.known = s->proven, .kind = s->sas_kind}};
+	snprintf(out->sas, sizeof(out->sas), "%s", s->sas);
+	memcpy(out->proof.hash, s->sas_hash, sizeof(out->proof.hash));
+	memcpy(out->zid, s->peer_zid, sizeof(out->zid));
 }
 
 bool keying_verify(struct keying_state *state, struct zrtp_store *store, bool verified)

@@ -135,6 +135,15 @@ static const struct field sdp_zrtp_fields[] = {
 };
 static const struct record sdp_zrtp_record = RECORD_OF(sdp_zrtp_fields);
 
+static const struct field zrtp_secret_fields[] = {
+	FLAG("k", zrtp_secret, known),
+	NUM("h", zrtp_secret, hash, 255),
+	BYTES_ROW("s", zrtp_secret, sess),
+	BYTES_ROW("z", zrtp_secret, zid),
+	BYTES_ROW("i", zrtp_secret, h3),
+};
+static const struct record zrtp_secret_record = RECORD_OF(zrtp_secret_fields);
+
 static const struct field keying_zrtp_fields[] = {
 	RECORD_ROW("o", keying_zrtp, offered, sdp_zrtp_record),
 	FLAG("a", keying_zrtp, asked),
@@ -158,6 +167,7 @@ static const struct field keying_zrtp_fields[] = {
 	BYTES_ROW("sh", keying_zrtp, sas_hash),
 	BYTES_ROW("pz", keying_zrtp, peer_zid),
 	FLAG("c", keying_zrtp, cleared),
+	RECORD_ROW("x", keying_zrtp, secret, zrtp_secret_record),
 	RECORD_ROW("q", keying_zrtp, preauth, keying_preauth_record),
 };
 static const struct record keying_zrtp_record = RECORD_OF(keying_zrtp_fields);

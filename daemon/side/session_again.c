@@ -106,6 +106,7 @@ bool session_again_event(struct session *s, struct session_event *out)
 		return false;
 	x->again_told = true;
 	x->again_after_clear = zrtp_state(x->zrtp) == ZRTP_CLEAR;
+	(void)zrtp_secret(x->zrtp, &out->secret);
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);
 	return true;

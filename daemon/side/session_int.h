@@ -66,9 +66,10 @@ struct exchange {               /* of ZRTP, for RTP */
 	bool counted;           /* its result is in the counters */
 	/* Waits until then for another exchange of its party; 0: does not wait. */
 	uint64_t wait_ns;
-	struct session_said first; /* results of the exchange whose secret it uses */
-	bool kept;                 /* its secrets were put into the cache */
-	uint8_t relayed[32];       /* SAS hash last sent by SASrelay */
+	/* Results of the exchange whose secret it uses, or of the restored one itself. */
+	struct session_said first;
+	bool kept;           /* its secrets were put into the cache */
+	uint8_t relayed[32]; /* SAS hash last sent by SASrelay */
 	/* Of a stream that the terminal began in mid-call, with the secret of zrtp; NULL: none. */
 	struct zrtp *again;
 	uint64_t again_ns;       /* no other before that */
@@ -144,7 +145,8 @@ int session_ice_keep(struct session *s, const struct session_ice *said);
 void session_ice_forget(struct session *s);
 
 /* session_zrtp.c: adapts the exchange to s->cfg.zrtp. 0 or -errno. */
-int session_zrtp_set(struct session *s, const struct session_zrtp *before);
+int session_zrtp_set(
+	struct session *s, const struct session_zrtp *before, const struct session_zrtp_past *past);
 void session_zrtp_drop(struct session *s);
 void session_zrtp_proceed(struct session *s, uint64_t now_ns);
 void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t now_ns);

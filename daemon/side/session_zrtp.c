@@ -51,7 +51,27 @@ static int make(struct session *s)
 	return err;
 }
 
-int session_zrtp_set(struct session *s, const struct session_zrtp *before)
+/* The exchange of an earlier process, for further streams of the terminal. Calls saved by a version
+ * that did not save its secret do without. */
+static int restore(struct session *s, const struct session_zrtp_past *past)
+{
+	struct exchange *x = &s->exchange;
+	int err;
+
+	if (!past->secret.known)
+		return 0;
+	err = make(s);
+	if (!err && zrtp_restore(x->zrtp, &past->secret))
+		session_zrtp_drop(s); /* a damaged record: the call has its keys all the same */
+	if (x->zrtp) {
+		x->first = past->said;
+		x->counted = true;
+	}
+	return err;
+}
+
+int session_zrtp_set(
+	struct session *s, const struct session_zrtp *before, const struct session_zrtp_past *past)
 {
 	const struct session_zrtp *now = &s->cfg.zrtp;
 
@@ -59,9 +79,9 @@ int session_zrtp_set(struct session *s, const struct session_zrtp *before)
 		session_zrtp_drop(s);
 	if (now->on && now->established)
 		s->zrtp_over = now->exchange;
-	if (!now->on || s->exchange.zrtp || (s->zrtp_over && s->zrtp_over == now->exchange))
+	if (!now->on || s->exchange.zrtp)
 		return 0;
-	return make(s);
+	return s->zrtp_over && s->zrtp_over == now->exchange ? restore(s, past) : make(s);
 }
 
 static void aim(struct session *s)
@@ -84,7 +104,7 @@ struct session_said session_zrtp_said(const struct session *s)
 		.mismatched = zrtp_mismatched(z),
 		.enrolled = zrtp_enrolled(z)};
 
-	if (zrtp_is_multi(z))
+	if (zrtp_is_multi(z) || zrtp_is_restored(z))
 		return s->exchange.first;
 	snprintf(out.sas, sizeof(out.sas), "%s", zrtp_sas(z));
 	if (zid && has_cache(s))
@@ -252,6 +272,7 @@ static bool keys_event(struct session *s, struct session_event *out)
 	if (x->keys_told || zrtp_keys(x->zrtp, &out->rx, &out->tx))
 		return false;
 	x->keys_told = true;
+	(void)zrtp_secret(x->zrtp, &out->secret);
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);
 	return true;

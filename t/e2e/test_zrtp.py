@@ -10,6 +10,7 @@ import threading
 
 import bzrtp
 import dtls
+import idle
 import ng
 import redisrig
 import relay
@@ -95,6 +96,13 @@ def talking(net, make_a, make_b, to_a=None, to_b=None, options=()):
 
 TERMINATE = {"ZRTP": "terminate"}
 DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVP", "rtcp_mux": ["offer"], "SDES": ["off"]}
+
+
+def uses_keys_of(daemon, number):
+    """Waits until this many exchanges are complete and the relay protects media by the newest. Terminals that have its keys before count media
+    under older ones as bad."""
+    wait_for("the exchange", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == number)
+    idle.wait_idle()
 
 
 def sas_of(call, tag):
@@ -258,6 +266,73 @@ def test_keys_survive_a_crash(net):
     redis.stop()
 
 
+@contextlib.contextmanager
+def taken_over(net, end):
+    """A call with a terminal of ZRTP, whose daemon was killed. end(first, options): the next daemon, which has the call."""
+    if not redisrig.have():
+        raise Skip("no redis-server")
+    if not bzrtp.have():
+        raise Skip("no libbzrtp")
+    redis = redisrig.Redis(net, addr="0.0.0.0")
+    there = redisrig.Elsewhere(net)
+    options = ("--engine=serial", "--workers=1", f"--redis-key-file={redis.key_file}")
+    here = (*options, "--redis=127.0.0.1:6379")
+    first = relay.Xcipherd(net, *here, addresses=("10.200.1.1",)).wait_ready()
+    standby = None
+    if end == "standby":
+        standby = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=("10.200.1.1",)).wait_ready()
+    a, b = zrtp.Zrtp(net, "caller", A), Sdes(net, "caller", A)
+    call = Call(first, zrtp.Lines(a), zrtp.Lines(b), TERMINATE, {"transport_protocol": "RTP/SAVP"})
+    call.offer().answer()
+    a.begin().secured()
+    Call.exchange(Talk(a, b))
+    test_redis.settled(first)
+    if standby:
+        wait_for("the standby follows", lambda: standby.statistics()["redis"]["followed"] == 1)
+    test_redis.kill(first)
+    if standby:
+        there.take_addresses()
+        assert standby.client.call("active")["result"] == "ok"
+    call.daemon = standby or relay.Xcipherd(net, *here, addresses=("10.200.1.1",)).wait_ready()
+    wait_for("the call", lambda: call.daemon.statistics()["redis"]["restored"] == 1)
+    yield call, a, b
+    a.close()
+    b.close()
+    assert call.daemon.stop() == 0
+    redis.stop()
+
+
+@cases(("restart",), ("standby",))
+def test_a_stream_begins_after_a_crash(net, end):
+    """The terminal begins a stream with another SSRC. It uses the secret of an exchange with the process that was killed, and has its SAS."""
+    with taken_over(net, end) as (call, a, b):
+        first, sas = a.engine.keys["tx"], a.sas()
+        Call.exchange(Talk(a, b))
+        a.again().secured()
+        assert a.engine.keys["tx"] != first
+        uses_keys_of(call.daemon, 1)
+        Call.exchange(Talk(a, b))
+        assert sas_of(call, "a") == sas and a.bad == b.bad == 0, (a.bad, b.bad)
+
+
+@cases(("restart",), ("standby",))
+def test_a_line_is_added_after_a_crash(net, end):
+    """A re-INVITE adds an m-line. Its exchange uses the secret of the first line's: the SAS is the same, and no public keys are needed."""
+    with taken_over(net, end) as (call, a, b):
+        two, other = zrtp.Zrtp(net, "caller", A, first=a), Sdes(net, "caller", A)
+        call.a, call.b = zrtp.Lines(a, two), zrtp.Lines(b, other)
+        call.offer(to_tag="b").answer()
+        two.begin().secured()
+        uses_keys_of(call.daemon, 1)
+        Call.exchange(Talk(a, b))
+        Call.exchange(Talk(two, other))
+        medias = call.daemon.client.call("query", call_id=call.id)["tags"]["a"]["medias"]
+        assert [m["ZRTP"]["SAS"] for m in medias] == [a.sas()] * 2, medias
+        assert two.bad == other.bad == 0, (two.bad, other.bad)
+        two.close()
+        other.close()
+
+
 def test_further_lines_use_the_secret_of_the_first(net):
     """Multistream mode, as linphone needs it: one ZID, one exchange by public keys, one SAS."""
     with daemon_of(net) as daemon:
@@ -368,7 +443,7 @@ def test_another_stream_in_mid_call(net, who):
         sas, first = end.sas(), end.engine.keys["tx"]
         end.again().secured()
         assert end.engine.keys["tx"] != first
-        wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
+        uses_keys_of(daemon, 2)
         call.exchange()
         assert sas_of(call, tag) == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
@@ -429,6 +504,7 @@ def test_a_terminal_that_lost_its_keys(net, who):
         end.anew()
         call.offer(to_tag="b").answer()
         end.resume().secured()
+        uses_keys_of(daemon, 2)
         call.exchange()
         assert sas_of(call, tag) == end.sas() != sas, (sas, end.sas(), sas_of(call, tag))
         assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)

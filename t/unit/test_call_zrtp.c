@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "call/call_int.h"
-#include "call_talk.h"
+#include "call/session_places.h"
+#include "keying/keying.h"
+#include "save_talk.h"
 #include "mock_sessions.h"
 #include "packet/side.h"
 
@@ -27,6 +29,7 @@ struct rig {
 	struct mock_sessions s;
 	uint32_t told[SESSION_FALLBACK + 1];
 	char sas[SESSION_SAS_MAX];
+	struct zrtp_secret secret; /* of the next exchange that completes */
 };
 
 static void on_notice(void *arg, const struct call_session_notice *n)
@@ -124,7 +127,22 @@ static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
 	e.tx.key[0] = 10;
 	snprintf(e.said.sas, sizeof(e.said.sas), "%s", sas);
 	e.said.proof.known = sas[0];
+	e.secret = r->secret;
 	return calls_session_event(r->t.c, (uint32_t)(cfg - r->s.cfg), &e, r->t.now);
+}
+
+static void restart(struct rig *r)
+{
+	const char *why = NULL;
+	struct saved s;
+
+	save(&r->t, &s);
+	reborn(&r->t);
+	mock_sessions_end(&r->s);
+	mock_sessions_start(&r->s, r->t.m, r->t.c);
+	assert_int_equal(restore(&r->t, sbuf_view(&s.whole), sbuf_view(&s.state), &why), 0);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
 }
 
 static uint8_t first_key(struct rig *r, uint16_t port)
@@ -527,6 +545,65 @@ static void an_offer_of_tags_needs_the_same_in_the_answer(void **state)
 }
 
 /* The other terminal does not see it. */
+static void a_restart_keeps_the_secret_for_further_streams(void **state)
+{
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		const struct session_cfg *s;
+		struct rig r;
+		uint16_t a;
+
+		start(&r);
+		calls_save_start(r.t.c);
+		if (known)
+			r.secret = (struct zrtp_secret){.known = true,
+				.hash = 1,
+				.sess = {[0] = 1, [47] = 2},
+				.zid = {[11] = 3},
+				.h3 = {[0] = 4, [31] = 5}};
+		offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
+		a = answer(
+			&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+		assert_int_equal(tell(&r, a, SESSION_KEYS, "ab2c"), 0);
+		assert_false(session(&r, a)->zrtp_past.secret.known);
+		restart(&r);
+		s = session(&r, a);
+		assert_non_null(s);
+		assert_true(s->zrtp.established);
+		assert_memory_equal(&s->zrtp_past.secret, &r.secret, sizeof(r.secret));
+		assert_string_equal(s->zrtp_past.said.sas, "ab2c");
+		assert_true(s->zrtp_past.said.proof.known);
+		end(&r);
+	}
+}
+
+/* Another exchange has another secret, and until then there is none. */
+static void the_secret_ends_with_its_exchange(void **state)
+{
+	struct keying_exchange x;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	r.secret = (struct zrtp_secret){.known = true, .sess = {[0] = 1}};
+	offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
+	a = answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+	assert_int_equal(tell(&r, a, SESSION_KEYS, "ab2c"), 0);
+	for (int turn = 0; turn < 2; turn++) {
+		const struct session_place *at = &r.t.c->session_place[mock_session_at(&r.s, a)];
+
+		assert_true(keying_exchange(&x, &at->call->side[at->side]->leg[at->media]->keying));
+		assert_int_equal(x.secret->known, !turn);
+		assert_int_equal(x.secret->sess[0], !turn);
+		if (turn)
+			break;
+		offer(&r, SAID("RTP/AVP", HASH_C, .transport = "RTP/SAVP", .again = true));
+		answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+	}
+	end(&r);
+}
+
 static void a_terminal_that_offers_tags_gets_them(void **state)
 {
 	(void)state;
@@ -572,6 +649,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_terminals_speak_zrtp_end_to_end),
+		cmocka_unit_test(a_restart_keeps_the_secret_for_further_streams),
+		cmocka_unit_test(the_secret_ends_with_its_exchange),
 		cmocka_unit_test(two_that_speak_it_are_not_parted),
 		cmocka_unit_test(off_passes_nothing),
 		cmocka_unit_test(an_offerer_of_zrtp_meets_one_of_sdes),

@@ -699,6 +699,53 @@ static void lost_consent_comes_back_with_a_check(void **state)
 	end();
 }
 
+/* Candidates trickle before the answer: each fragment adds its own to those of before, once. Other
+ * credentials forget them. */
+static void early_candidates_add_up(void **state)
+{
+	struct session_ice *ice = &rig.e[0].order.cfg.ice;
+	struct ice_candidate right, wrong;
+
+	(void)state;
+	start();
+	for (int i = 0; i < 2; i++)
+		identify(&rig.e[i].order.cfg.ice, i, 1);
+	hear_ice(0);
+	right = ice->candidate[0];
+	ice->started = ice->last = false;
+	ice->candidates = 1;
+	for (uint8_t i = 0; i < 4; i++) { /* the second and the fourth one are the same */
+		wrong = right;
+		wrong.addr = net_at(i % 2 ? "203.0.113.9:1"
+				: i       ? "203.0.113.9:2"
+					  : "203.0.113.9:3");
+		ice->candidate[0] = i == 0 ? right : wrong;
+		set(0);
+	}
+	assert_int_equal(rig.e[0].s->ice_peer.candidates, 3);
+	assert_false(rig.e[0].s->ice_peer.last);
+	/* The answer names none. */
+	ice->started = true;
+	ice->candidates = 0;
+	ice->last = true;
+	set(0);
+	assert_int_equal(rig.e[0].s->ice->remote_count, 3);
+	assert_true(rig.e[0].s->ice_peer.last);
+	hear_ice(1);
+	set(1);
+	pass(20 * S_NS);
+	assert_int_equal(events(0, SESSION_PAIR), 1);
+	assert_int_equal(events(0, SESSION_FAILED), 0);
+	/* Another terminal's fragment. */
+	ice->remote_ufrag[0] ^= 1;
+	ice->peer++;
+	ice->candidate[0] = right;
+	ice->candidates = 1;
+	set(0);
+	assert_int_equal(rig.e[0].s->ice_peer.candidates, 1);
+	end();
+}
+
 /* The candidates of an offered restart wait for the answer. The terminal sends no checks before it
  * gets ours, and no SDP of the answer names it. */
 static void candidates_of_a_restart_wait(void **state)
@@ -1176,6 +1223,7 @@ int main(void)
 		cmocka_unit_test(an_ice_restart_keeps_the_association),
 		cmocka_unit_test(a_peer_that_never_answers_is_given_up),
 		cmocka_unit_test(lost_consent_comes_back_with_a_check),
+		cmocka_unit_test(early_candidates_add_up),
 		cmocka_unit_test(candidates_of_a_restart_wait),
 		cmocka_unit_test(another_terminal_ends_the_pair),
 		cmocka_unit_test(ice_may_end_and_begin),

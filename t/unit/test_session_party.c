@@ -229,6 +229,37 @@ static void a_later_line_uses_it_too(void **state)
 	end();
 }
 
+/* The relay is killed and restored, and then the line is added. */
+static void a_later_line_uses_a_restored_secret(void **state)
+{
+	struct session_order *o = &rig.e[0][US].order;
+	char sas[SESSION_SAS_MAX];
+
+	(void)state;
+	start(2);
+	set(0, US);
+	set(0, THEM);
+	run(3000);
+	fit(0);
+	memcpy(sas, said(0, US)->sas, sizeof(sas));
+	o->cfg.zrtp.established = true;
+	o->cfg.zrtp_past.secret = keys(0, US)->secret;
+	o->cfg.zrtp_past.said = *said(0, US);
+	session_destroy(rig.e[0][US].s);
+	assert_int_equal(session_create(&rig.e[0][US].s, &rig.env[US]), 0);
+	rig.e[0][US].n = 0;
+	set_all();
+	run(3000);
+	fit(1);
+	assert_string_equal(said(1, US)->sas, sas);
+	assert_int_equal(rig.env[US].zrtp_counts.pairs, 1);
+	assert_int_equal(rig.env[THEM].zrtp_counts.pairs, 1);
+	/* The restored exchange brings no event, and is not counted again. */
+	assert_int_equal(rig.e[0][US].n, 0);
+	assert_int_equal(rig.env[US].total.zrtp[ZRTP_FAIL_NONE], 2);
+	end();
+}
+
 /* Another call, or another terminal of this one. */
 static void strangers_share_no_secret(void **state)
 {
@@ -380,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(further_lines_use_the_first_ones_secret),
 		cmocka_unit_test(a_later_line_uses_it_too),
+		cmocka_unit_test(a_later_line_uses_a_restored_secret),
 		cmocka_unit_test(strangers_share_no_secret),
 		cmocka_unit_test(a_line_does_not_wait_for_ever),
 		cmocka_unit_test(the_first_line_may_end),

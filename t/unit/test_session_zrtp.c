@@ -384,6 +384,32 @@ static void a_stream_in_mid_call_has_keys_of_the_same_secret(void **state)
 	end();
 }
 
+static void a_stream_begins_after_a_restart(void **state)
+{
+	struct zrtp *first = talk(), *z;
+	struct session_order *o = &rig.e[0].order;
+
+	(void)state;
+	o->cfg.zrtp.established = true;
+	o->cfg.zrtp_past.secret = rig.e[0].got[0].secret;
+	o->cfg.zrtp_past.said = rig.e[0].got[0].said;
+	session_destroy(rig.e[0].s);
+	assert_int_equal(session_create(&rig.e[0].s, &rig.e[0].env), 0);
+	set(0);
+	for (uint8_t i = 0; i < 2; i++) {
+		begin_stream(&z, first, 0x51 + i);
+		run_with(z, 2000);
+		assert_int_equal(rig.e[0].n, 2u + i);
+		fits(&rig.e[0].got[1 + i], z);
+		assert_string_equal(rig.e[0].got[1 + i].said.sas, zrtp_sas(first));
+		assert_memory_equal(&rig.e[0].got[1 + i].secret, &rig.e[0].got[0].secret,
+			sizeof(struct zrtp_secret));
+		zrtp_destroy(z);
+	}
+	zrtp_destroy(first);
+	end();
+}
+
 /* Its ZID is known to anybody on the path. */
 static void nobody_else_can_begin_a_stream_in_mid_call(void **state)
 {
@@ -487,6 +513,7 @@ int main(void)
 		cmocka_unit_test(a_terminal_without_zrtp_is_reported),
 		cmocka_unit_test(a_restored_exchange_is_over),
 		cmocka_unit_test(a_stream_in_mid_call_has_keys_of_the_same_secret),
+		cmocka_unit_test(a_stream_begins_after_a_restart),
 		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second),
 		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),

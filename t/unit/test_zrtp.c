@@ -411,6 +411,115 @@ static void a_further_stream_without_the_secret_falls_back(void **state)
 	zrtp_rig_end(&more);
 }
 
+/* Another Hello of a peer, as for another stream. */
+static int hello_of(uint8_t p[ZRTP_PACKET_MAX], struct zrtp *z, uint64_t now_ns)
+{
+	int n;
+
+	zrtp_start(z, now_ns);
+	n = zrtp_next(z, p, ZRTP_PACKET_MAX);
+	assert_memory_equal(p + ZRTP_HEADER + 4, "Hello   ", 8);
+	return n;
+}
+
+/* US is killed and restored. The secret is that of an exchange of this hash, or of a stream that
+ * uses another one's. */
+static void restore_and_add_a_stream(enum zrtp_hash hash)
+{
+	struct zrtp_rig r, more;
+	struct zrtp_secret secret;
+	struct srtp_master rx, tx;
+	struct zrtp *old;
+
+	zrtp_rig_init(&r);
+	zrtp_rig_only(&r, THEM, ZRTP_K_HASH, hash);
+	zrtp_rig_begin(&r);
+	assert_int_equal(zrtp_secret(r.z[US], &secret), -EAGAIN);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	assert_int_equal(zrtp_secret(r.z[US], &secret), 0);
+	for (uint8_t turn = 0; turn < 3; turn++) {
+		zrtp_rig_init(&more);
+		assert_int_equal(zrtp_create(&old, &r.cfg[US]), 0);
+		assert_int_equal(zrtp_restore(old, &secret), 0);
+		assert_int_equal(zrtp_state(old), ZRTP_OPEN);
+		assert_int_equal(zrtp_keys(old, &rx, &tx), -EAGAIN);
+		assert_string_equal(zrtp_sas(old), "");
+		for (int i = 0; i < 2; i++) {
+			more.cfg[i].seed[3] = (uint8_t)(9 + turn);
+			assert_int_equal(zrtp_create(&more.z[i], &more.cfg[i]), 0);
+			assert_int_equal(zrtp_multi(more.z[i], i == US ? old : r.z[i]), 0);
+			zrtp_start(more.z[i], 0);
+		}
+		zrtp_rig_run(&more, 2000);
+		zrtp_rig_agreed(&more);
+		assert_string_equal(zrtp_algorithm(more.z[US], ZRTP_K_AGREEMENT), "Mult");
+		/* The second restart takes the secret from the stream. */
+		assert_int_equal(zrtp_secret(more.z[US], &secret), 0);
+		assert_int_equal(secret.hash, hash);
+		zrtp_destroy(old);
+		zrtp_rig_end(&more);
+	}
+	zrtp_rig_end(&r);
+}
+
+static void a_restored_secret_serves_further_streams(void **state)
+{
+	(void)state;
+	restore_and_add_a_stream(ZRTP_S256);
+	restore_and_add_a_stream(ZRTP_S384);
+}
+
+/* Its keys are gone, and zeroes are no keys. */
+static void a_restored_exchange_believes_nothing(void **state)
+{
+	static const uint8_t zeroes[32];
+	uint8_t p[ZRTP_PACKET_MAX], mac[ZRTP_MAC];
+	struct zrtp_secret secret;
+	struct zrtp_msg clear;
+	struct zrtp *old, *other;
+	struct zrtp_rig r;
+	int n;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.cfg[US].may_clear = true;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	assert_int_equal(zrtp_secret(r.z[US], &secret), 0);
+	assert_int_equal(zrtp_create(&old, &r.cfg[US]), 0);
+	assert_int_equal(zrtp_restore(old, &(struct zrtp_secret){0}), -EINVAL);
+	secret.hash = ZRTP_HASH_N;
+	assert_int_equal(zrtp_restore(old, &secret), -EINVAL);
+	secret.hash = ZRTP_S256;
+	assert_int_equal(zrtp_restore(old, &secret), 0);
+	assert_int_equal(zrtp_restore(old, &secret), -EAGAIN);
+	assert_int_equal(zrtp_mac(mac, ZRTP_MAC, ZRTP_S256, (struct zrtp_part){zeroes, 32},
+				 (struct zrtp_part){"GoClear ", 8}),
+		0);
+	zrtp_msg_begin(&clear, ZRTP_M_GOCLEAR);
+	zrtp_msg_end(&clear, ZRTP_MAC);
+	zrtp_msg_add(&clear, mac, ZRTP_MAC);
+	assert_int_equal(zrtp_take(old, p, zrtp_wrap(p, &clear, 7, 1), r.now_ns), -EBADMSG);
+	assert_int_equal(zrtp_state(old), ZRTP_OPEN);
+	assert_int_equal(zrtp_clear(old, r.now_ns), -EAGAIN);
+	assert_int_equal(zrtp_relay_sas(old, zeroes, ZRTP_B32, r.now_ns), -EAGAIN);
+	assert_int_equal(zrtp_next(old, p, sizeof(p)), 0);
+	/* The terminal's old Hello, late, is not another stream; a new one is. */
+	for (uint8_t seed = 0; seed < 2; seed++) {
+		struct zrtp_config c = r.cfg[THEM];
+
+		c.zid = zrtp_peer_zid(r.z[US]);
+		c.seed[9] ^= seed;
+		assert_int_equal(zrtp_create(&other, &c), 0);
+		n = hello_of(p, other, r.now_ns);
+		assert_int_equal(zrtp_begins_another(old, p, (size_t)n), seed);
+		zrtp_destroy(other);
+	}
+	zrtp_destroy(old);
+	zrtp_rig_end(&r);
+}
+
 /* Fields of a PingACK (5.16): version, our endpoint hash, the sender's, and its SSRC. */
 static void a_ping_is_answered(void **state)
 {
@@ -505,6 +614,8 @@ int main(void)
 		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
 		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),
+		cmocka_unit_test(a_restored_secret_serves_further_streams),
+		cmocka_unit_test(a_restored_exchange_believes_nothing),
 		cmocka_unit_test(a_ping_is_answered),
 		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),

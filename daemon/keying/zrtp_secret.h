@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The secret that an exchange of ZRTP leaves for further streams of the same terminal (RFC 6189
+ * 4.4.3). Calls hold it and save it, so that it survives a restart. */
+#ifndef KEYING_ZRTP_SECRET_H
+#define KEYING_ZRTP_SECRET_H
+
+#include "base/bytes.h"
+
+#define ZRTP_SESS_MAX 48u /* bytes of ZRTPSess: the length of the longest hash */
+
+struct zrtp_secret { /* wipe it */
+	bool known;
+	uint8_t hash; /* enum zrtp_hash */
+	uint8_t sess[ZRTP_SESS_MAX];
+	/* Of the terminal's Hello: its ZID, and H3, by which a Hello of another stream is told apart.
+	 */
+	uint8_t zid[12], h3[32];
+};
+
+#endif
