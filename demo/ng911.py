@@ -46,11 +46,11 @@ def talk(one, other):
     for a, b in ((one, other), (other, one)):
         before, payload = len(b.heard), os.urandom(160)
 
-        def spoken(a=a, b=b, before=before, payload=payload):
+        def spoken(a=a, b=b, payload=payload):
             a.say(payload)
-            return len(b.heard) >= before + PACKETS
+            return b.heard.count(payload) >= PACKETS
         wait_for("media one way", spoken)
-        assert set(b.heard[before + 1:]) == {payload}, "media were changed"
+        assert set(b.heard[before:]) <= a.said, "media were changed"
 
 
 def echoed(terminal):
@@ -59,9 +59,9 @@ def echoed(terminal):
 
     def heard():
         terminal.say(payload)
-        return len(terminal.heard) >= before + PACKETS
+        return terminal.heard.count(payload) >= PACKETS
     wait_for("the echo", heard)
-    assert set(terminal.heard[before:]) == {payload}, "the echo was changed"
+    assert set(terminal.heard[before:]) <= terminal.said, "the echo was changed"
 
 
 def bars(dialog, rings):

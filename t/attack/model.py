@@ -4,8 +4,8 @@ senders whose packets may be relayed.
 
 The rules for a plain leg are those of SECURITY.md. A terminal that sends from the address in its
 SDP is confirmed at its first packet, or after its probation if a stranger sent first. A terminal
-behind a NAT is confirmed after its probation, LEARNING seconds after the last signalling, if no
-stranger sent first. After that, strangers are dropped, and signalling the same address again
+behind a NAT is confirmed after its probation, LEARNING seconds after the worker knew of the last
+signalling, if no stranger sent first. After that, strangers are dropped, and signalling the same address again
 changes nothing. On a leg with SRTP strangers are always dropped."""
 import time
 
@@ -20,7 +20,8 @@ class Leg:
         self.at = at  # (address, port) of the daemon
         self.signalled, self.plain = None, False
         self.settled, self.genuine, self.contested = False, 0, False
-        self.passed, self.ever, self.since = False, False, time.monotonic()
+        self.passed, self.ever = False, False
+        self.since = None  # when the worker certainly knew of the last signalling
 
     def unsettle(self):
         # A stranger that sent before the terminal may still be relayed.
@@ -97,7 +98,7 @@ class Model:
         leg = party.legs[n]
         if leg is None:
             return
-        leg.since = time.monotonic()
+        leg.since = None
         if leg.signalled != signalled:
             leg.signalled = signalled
             self.unsettle(leg)
@@ -114,7 +115,13 @@ class Model:
         """After a crash: sources learned since the last save are lost, and those of an older save may return."""
         for leg in self.legs.values():
             self.unsettle(leg)
-            leg.contested, leg.since = leg.ever, time.monotonic()
+            leg.contested, leg.since = leg.ever, None
+
+    def known(self):
+        """Waits until the workers know of all signalling so far. A worker may learn of it long after the reply."""
+        self.flush()
+        for leg in self.legs.values():
+            leg.since = leg.since or time.monotonic()
 
     def speaks(self, party):
         """The terminal begins a run of packets with ascending sequence numbers."""
@@ -130,6 +137,8 @@ class Model:
         if leg.signalled == (line.address, line.source):
             settled = not leg.contested or leg.genuine >= PROBATION
         else:
+            if leg.since is None:
+                self.known()
             settled = leg.passed and not leg.contested and time.monotonic() > leg.since + LEARNING
             leg.passed |= leg.genuine >= PROBATION
         if settled:

@@ -451,7 +451,8 @@ def martian(w, r):
 @step(1)
 def pause(w, r):
     """Waits until heuristic learning has ended. No rule depends on this time."""
-    time.sleep(3.2)
+    w.model.known()
+    time.sleep(model.LEARNING)
 
 
 # --- Restarts and Redis --------------------------------------------------------------------------------------------------

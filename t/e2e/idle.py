@@ -38,10 +38,15 @@ def sockets(pid):
     return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
 
 
+def no_backlog():
+    """No packet waits for a processor on its way to a socket."""
+    return not any(int(line.split()[BACKLOG], 16) for line in read("/proc/net/softnet_stat").splitlines() if len(line.split()) > BACKLOG)
+
+
 def all_read(pid):
     """No packet waits for the relay, neither on the way to a socket nor in its UDP or netlink
     (NFQUEUE) sockets."""
-    if any(int(line.split()[BACKLOG], 16) for line in read("/proc/net/softnet_stat").splitlines() if len(line.split()) > BACKLOG):
+    if not no_backlog():
         return False
     unread = set()
     for kind in ("udp", "udp6"):

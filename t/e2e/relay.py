@@ -10,6 +10,7 @@ import ng
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+READY_SECONDS = 400  # without a cache, one slow processor compiles the kernels of several tests for minutes
 
 
 def cpu_seconds_of(pid):
@@ -43,7 +44,7 @@ class Relay:
     def environment(self):
         return dict(os.environ)
 
-    def wait_ready(self, timeout=120):
+    def wait_ready(self, timeout=READY_SECONDS):
         self.client = ng.Client(self.net.gateway, ("127.0.0.1", self.ng_port), self.ng_key)
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -97,7 +98,7 @@ class XcipherWeb(Relay):
     def __init__(self, net, *options, path="/nowhere", wrap=()):
         super().__init__(net, [*wrap, os.path.join(BUILD, "xcipher-web"), "--config-file=none", "--log-stderr=yes", f"--daemon={path}", *options])
 
-    def wait_ready(self, timeout=120):
+    def wait_ready(self, timeout=READY_SECONDS):
         end = time.monotonic() + timeout
         while "xcipherd answers at" not in self.text():
             if self.process.poll() is not None or time.monotonic() > end:
@@ -134,7 +135,7 @@ class Xcipherd(Relay):
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         return env
 
-    def wait_ready(self, timeout=120):
+    def wait_ready(self, timeout=READY_SECONDS):
         super().wait_ready(timeout)
         if self.web_options and not self.web:
             self.web = XcipherWeb(self.net, *self.web_options, path=self.socket).wait_ready()

@@ -2,10 +2,13 @@
 """Attacks on MIKEY by parties that need no key, or only one of their own."""
 import base64
 import re
+import select
 import tempfile
 import time
 
 import dtls
+import idle
+from baresip import wait_for
 from test_mikey import ALICE, BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
 
 
@@ -19,6 +22,12 @@ class Wire(Mikey):
     def hear(self, packet):
         self.wire.setdefault(packet[2:4] + packet[8:12], set()).add(packet[12:])
         super().hear(packet)
+
+    def all_heard(self):
+        """Waits until everything that was sent to it has arrived."""
+        idle.wait_idle()
+        wait_for("the last packet", lambda: self.wire and not select.select([self.socket], [], [], 0)[0])
+        return self
 
     def repeated(self):
         return [k for k, bodies in self.wire.items() if len(bodies) > 1]
@@ -70,8 +79,7 @@ def test_two_forks(net):
         for i in range(2):
             b[i].seq = 0
             speak(b[i], 40, fill=i + 5)
-        time.sleep(0.3)
-        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+        assert not a.all_heard().repeated(), (len(a.wire), len(a.repeated()))
 
 
 def test_serial_forks(net):
@@ -114,7 +122,7 @@ def test_replay_after_a_restart(net):
         b = terminal(world, net, dtls.Plain, "callee")
         Call(world.daemon, a, b, transport_protocol="RTP/AVP").begin()
         speak(b, fill=1)
-        time.sleep(0.2)
+        a.all_heard()
         assert world.daemon.stop() == 0
         world.daemon = world.start()
         b.seq = 0
@@ -126,8 +134,7 @@ def test_replay_after_a_restart(net):
         b.believe(reply["sdp"])
         call.answer()
         speak(b, fill=2)
-        time.sleep(0.3)
-        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+        assert not a.all_heard().repeated(), (len(a.wire), len(a.repeated()))
 
 
 def test_a_fast_clock_and_a_restart(net):
@@ -217,8 +224,8 @@ def test_answers_return_to_a_key(net):
             call.answer()
             a.seq = 0
             speak(a, fill=fill)
-            time.sleep(0.2)
-        assert one.wire and not one.repeated(), (len(one.wire), len(one.repeated()))
+            one.all_heard()
+        assert not one.repeated(), (len(one.wire), len(one.repeated()))
 
 
 def test_a_reinvite_returns_to_a_key(net):
@@ -239,8 +246,7 @@ def test_a_reinvite_returns_to_a_key(net):
             call.answer()
             b.seq = 0
             speak(b, fill=5)
-        time.sleep(0.2)
-        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+        assert not a.all_heard().repeated(), (len(a.wire), len(a.repeated()))
 
 
 def test_a_rejected_m_line_returns(net):
@@ -256,8 +262,7 @@ def test_a_rejected_m_line_returns(net):
             a.believe(reply["sdp"])
             b.seq = 0
             speak(b, fill=2)
-            time.sleep(0.2)
-        assert a.wire and not a.repeated(), (len(a.wire), len(a.repeated()))
+        assert not a.all_heard().repeated(), (len(a.wire), len(a.repeated()))
 
 
 def test_other_calls_keep_their_exchange(net):

@@ -31,6 +31,10 @@ TERMINALS = ("caller", "taker1", "taker2")
 LIS = "10.201.0.4", 8444
 
 
+# Time limits of the proxies, in ms: servers of a busy machine need longer than the defaults.
+PATIENT = {"XC_LOST_MS": 20000, "XC_LOST_CONNECT_MS": 20000, "XC_LOST_DEADLINE_MS": 40000, "XC_LOST_SECONDS": 20, "XC_NO_REPLY": 10000}
+
+
 @contextlib.contextmanager
 def network(net, **values):
     """With the LoST client that is built: xcipher_lost.so, or Kamailio's module lost."""
@@ -38,7 +42,7 @@ def network(net, **values):
     import esinet
     import ng911
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
-        made = esinet.Network(net, folder, ng911.best_client(), boundaries=60, **values)
+        made = esinet.Network(net, folder, ng911.best_client(), boundaries=60, all=PATIENT, **values)
         try:
             yield made
         except Exception:

@@ -64,7 +64,7 @@ def test_calls_survive_their_servers(net):
 
 def test_a_psap_that_does_not_answer(net):
     """One rings and nobody picks up; one has an expired certificate. The next one gets the call."""
-    with network(net, esrp={"XC_NO_ANSWER": 2000}, psap={"XC_TAKERS": TAKERS}) as n:
+    with network(net, esrp={"XC_NO_ANSWER": 8000}, psap={"XC_TAKERS": TAKERS}) as n:
         import esinet
         import ng911
         one, two = n.takers

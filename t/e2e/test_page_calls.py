@@ -184,7 +184,7 @@ def test_in_a_browser(net):
     # the page uses one word per thing
     assert "efused" not in b.js("document.body.innerText")
     # a stopped daemon is not shown as live
-    assert b.js("document.querySelector('#state').className") == "live"
+    b.wait("document.querySelector('#state').className == 'live'")
     daemon.process.send_signal(signal.SIGSTOP)
     b.wait("document.querySelector('#state').innerText.includes('no data for') && document.querySelector('#state').className == 'gone'")
     assert b.js("document.body.classList.contains('stale')")

@@ -10,7 +10,7 @@ import relay
 from redisrig import Load
 from run import cases
 
-TIMEOUT = 2  # seconds
+TIMEOUT = 5  # seconds: longer than a busy machine pauses the media
 
 
 def until(what, seconds=60):

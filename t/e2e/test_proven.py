@@ -97,7 +97,7 @@ def playing(folder, scenario, after):
 def test_early_media(net, how):
     """The answer comes in a 183, and media flow before the call is accepted: from RTP to SRTP."""
     with gateway(net, how, ("RTP/AVP ICE=remove replace-origin direction=caller direction=callee", SRTP[1])) as kam:
-        b = answered(net, kam, playing(kam.folder, sipp.callee_again([sipp.sdp(None)], ["c=IN IP4 10.200.2.1"], early_ms=4000), "]]></send>"))
+        b = answered(net, kam, playing(kam.folder, sipp.callee_again([sipp.sdp(None)], ["c=IN IP4 10.200.2.1"], early_ms=12000), "]]></send>"))
         a = call(net, kam, sipp.caller_again([sipp.sdp(S80)], CALLEE, None))
         wait_for("encrypted packets before an answer", lambda: kam.daemon.statistics()["jobs"] > 10 and asked(kam, "answer") == 1)
         speak(kam, S80, "none")
@@ -150,6 +150,13 @@ def asked(kam, command):
     return int(kam.daemon.client.call("statistics")["statistics"]["controlstatistics"][f"total{command}count"])
 
 
+def asked_so_far(kam, how, *wanted):
+    """Checks the numbers of offers, answers and deletes. A stock worker waits for the daemon before it
+    creates the transaction, so messages that a busy machine repeats cause further requests."""
+    got = tuple(asked(kam, command) for command in ("offer", "answer", "delete"))
+    assert got == wanted or how == "stock" and all(g >= w for g, w in zip(got, wanted)), got
+
+
 @cases(("stock",), ("ours",), ("ours, by manage",))
 def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
     """A cancelled re-INVITE changes nothing, either. The daemon gets a delete for the BYE only."""
@@ -161,14 +168,11 @@ def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
         b = answered(net, kam, sipp.callee_refuses_again(S32))
         finish(call(net, kam, sipp.caller_refused_again(S80, CALLEE)), 1)
         finish(b, 1)
-        # A stock worker waits for the daemon before it creates the transaction, so a repeated
-        # INVITE causes another offer.
-        assert asked(kam, "offer") == 2 or (how == "stock" and asked(kam, "offer") > 2), asked(kam, "offer")
-        assert (asked(kam, "answer"), asked(kam, "delete")) == (1, 1)
+        asked_so_far(kam, how, 2, 1, 1)
         b = answered(net, kam, sipp.callee_cancelled_again(S32))
         finish(call(net, kam, sipp.caller_cancels_again(S80, CALLEE)), 1)
         finish(b, 1)
-        assert (asked(kam, "offer"), asked(kam, "answer"), asked(kam, "delete")) == (4, 2, 2)
+        asked_so_far(kam, how, 4, 2, 2)
 
 
 @cases(("stock", "to SRTP"), ("stock", "to RTP"), ("ours", "to SRTP"), ("ours", "to RTP"))

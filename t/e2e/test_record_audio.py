@@ -13,7 +13,7 @@ import test_ng
 from bench_transcode import PLUGINS
 from run import Skip, cases
 from test_module import BOTH, needs, proxy, quoted
-from test_record import Folder, reply_file, until
+from test_record import Folder, closed, reply_file, until
 from test_transcode import ADDRESS, PROFILE, baresip
 
 CALLER, CALLEE = 440, 1000
@@ -58,6 +58,7 @@ def test_digits_are_not_lost_audio(net):
             a.send(b"\x55" * 160)
             assert b.hears(), n
         calls.ok(daemon.client.call("stop recording", call_id="digits"))
+        until(lambda: closed(path + ".pcap"), "it is closed")
         with open(path + ".txt", encoding="utf-8") as f:
             text = f.read()
         assert "audio: 1 files, 30 packets decoded, 2 lost, 0 broken" in text, text

@@ -292,7 +292,7 @@ def test_a_node_that_hangs_keeps_no_call(net):
         return nodes[port].client.call("list")["calls"] != []
 
     with tempfile.TemporaryDirectory(prefix="xcipher-hang-") as folder:
-        kam = sipp.Kamailio(net, folder, XC_NODES=quoted(" ".join(f"udp:127.0.0.1:{p}" for p in ports)), XC_TIMEOUT=1000, XC_PING_INTERVAL=0)
+        kam = sipp.Kamailio(net, folder, XC_NODES=quoted(" ".join(f"udp:127.0.0.1:{p}" for p in ports)), XC_TIMEOUT=3000, XC_PING_INTERVAL=0)
         a, b = Agent(net, "caller", "10.200.1.2"), Agent(net, "callee", "10.200.2.2")
         a.request("INVITE", TO, "one", body=a.sdp(suite=S80))
         b.wait("INVITE")

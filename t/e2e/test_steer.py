@@ -12,6 +12,8 @@ import struct
 import subprocess
 import time
 
+import idle
+from baresip import wait_for
 from run import cases
 
 BUILD = os.environ.get("BUILD", "build")
@@ -202,10 +204,12 @@ def test_results_leave_with_right_headers(net, v6):
     tap.bind(("t1", 0x86dd if v6 else 0x0800))
     tap.settimeout(30)
     sent = {}
+    os.kill(probe.process.pid, signal.SIGSTOP)  # so that they arrive together
     for i in range(30):
         payload = b"E" + bytes([i]) + os.urandom(i * 40 + i % 3)
         sent[payload] = probe.ports[v6][i % 4] + i % 2
         s.sendto(payload, (gateway, sent[payload]))
+    os.kill(probe.process.pid, signal.SIGCONT)
     back = dict(s.recvfrom(4096) for _ in sent)
     assert {p: a[1] for p, a in back.items()} == sent, "each from the port it came to"
     assert {a[0] for a in back.values()} == {gateway}
@@ -374,12 +378,18 @@ def test_a_full_queue_fails_open_or_not_and_what_is_lost_is_counted(net, closed,
     os.kill(probe.process.pid, signal.SIGSTOP)
     for i in range(many):
         s.sendto(b"D", (V4[0], probe.ports[0][i % 4]))
-        if i % 100 == 99:
-            time.sleep(0.001)  # the queue holds a thousand, and may wait for a processor
+        if i % 100 == 99:  # the backlog holds a thousand, and may wait for a processor
+            wait_for("an empty backlog", idle.no_backlog)
+    wait_for("an empty backlog", idle.no_backlog)
     os.kill(probe.process.pid, signal.SIGCONT)
     got = collections.Counter()
-    while more := [line.split()[6] for line in probe._lines(lambda line: False, 1.5) if line.startswith("in ")]:
+
+    def all_told():
+        done = idle.looks_idle(probe.process.pid)
+        more = [line.split()[6] for line in probe._lines(lambda line: False, 0.2) if line.startswith("in ")]
         got.update(more)
+        return done and not more
+    wait_for("the last packet", all_told)
     counters = probe.finish()
     probe.once("teardown")
     assert got["queue"] > 15000 and (got["socket"] > 400) != closed, got
