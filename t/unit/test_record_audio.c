@@ -18,6 +18,7 @@
 #include <signal.h>
 
 #include "record/record_audio.h"
+#include "record/record_share.h"
 #include "record/record_wav.h"
 
 #define MS 1000000ull
@@ -56,6 +57,7 @@ static void rig_init(struct rig *r, uint32_t rate)
 	assert_true(r->env && r->media);
 	r->env->codecs = r->codecs;
 	r->env->rate = rate;
+	r->env->share = RECORD_SHARE_MOST;
 }
 
 static void rig_fini(struct rig *r)
@@ -551,6 +553,81 @@ static void silence_before_a_late_party_is_a_hole(void **state)
 	rig_fini(&r);
 }
 
+/* A terminal that sends in turn under eight payload types, which the SDP has: three decoders at
+ * once, whichever were first. When it keeps to one, that is heard. */
+static void few_codecs_of_a_port_at_once(void **state)
+{
+	struct record_audio_counts n;
+	struct heard h;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	r.media->at[0].types = AUDIO_TYPES;
+	for (uint8_t i = 1; i < AUDIO_TYPES; i++) {
+		r.media->at[0].type[i] = r.media->at[0].type[0];
+		r.media->at[0].type[i].type = (uint8_t)(96 + i);
+	}
+	begins(&r);
+	for (uint32_t i = 0; i < 160; i++) {
+		r.talker[0].type = i % AUDIO_TYPES ? (uint8_t)(96 + i % AUDIO_TYPES) : 0;
+		talk(&r, 1, PACKET_MS);
+	}
+	record_audio_counts(r.a, &n);
+	assert_int_equal(n.decoded, 160 / AUDIO_TYPES * 3);
+	assert_int_equal(n.decoded + n.skipped, 160);
+	r.talker[0].type = 103;
+	talk(&r, 1, 3000);
+	ends(&r);
+	h = reads(&r, "-1.wav");
+	assert_true(share(&h, 0, 440, 5000, 1100) > 0.99);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* Twenty times as many packets as real time needs, and a new SSRC in each: decoded is twice as much
+ * as real time. Less if the thread falls behind, but never less than a call needs. */
+static void a_flood_is_decoded_in_part(void **state)
+{
+	static const struct {
+		uint32_t share, least, most;
+	} T[] = {{RECORD_SHARE_MOST, 500, 610}, {RECORD_SHARE_LEAST, 500, 610}, {1, 250, 310}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct record_audio_counts n;
+		struct heard h;
+		struct rig r;
+
+		rig_init(&r, 8000);
+		r.env->single = true;
+		r.env->share = T[i].share;
+		joins(&r, 0, "PCMU", 8000, 0);
+		begins(&r);
+		for (uint32_t t = 0; t < 5000; t += PACKET_MS) {
+			for (uint32_t k = 0; k < 20; k++) {
+				struct packet p = says(&r.talker[0]);
+
+				arrives(&r, 0, &p);
+				r.talker[0].ssrc++;
+			}
+			passes(&r, PACKET_MS);
+		}
+		record_audio_counts(r.a, &n);
+		assert_in_range(n.decoded, T[i].least, T[i].most);
+		assert_int_equal(n.decoded + n.skipped, 5000);
+		talk(&r, 1, 2000); /* all of it is heard again, after the bucket has drained */
+		ends(&r);
+		h = reads(&r, "-1.wav");
+		assert_int_equal(h.frames, 7 * 8000);
+		assert_true(T[i].share == 1 || share(&h, 0, 440, 6500, 400) > 0.99);
+		free(h.pcm);
+		rig_fini(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -563,6 +640,8 @@ int main(void)
 		cmocka_unit_test(a_crash_leaves_a_file_that_plays),
 		cmocka_unit_test(silence_before_a_late_party_is_a_hole),
 		cmocka_unit_test(discarded_and_existing_files),
+		cmocka_unit_test(few_codecs_of_a_port_at_once),
+		cmocka_unit_test(a_flood_is_decoded_in_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
