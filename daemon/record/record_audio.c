@@ -93,7 +93,7 @@ static struct record_wav *file(struct record_audio *a, uint32_t which)
 		return NULL;
 	}
 	a->counts.files++;
-	a->err = record_wav_silence(a->wav[which], a->blocks * block_frames(a));
+	record_wav_silence(a->wav[which], a->blocks * block_frames(a));
 	return a->wav[which];
 }
 
