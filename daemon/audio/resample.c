@@ -4,9 +4,15 @@
 #include "audio/resample.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
-enum { CROSSINGS = 16 }; /* zero crossings of the sinc on each side */
+enum {
+	CROSSINGS = 16, /* zero crossings of the sinc on each side */
+	/* The usual rates need few positions between two samples, and so few sets of weights. */
+	PHASES = 6,
+	TAPS = 208, /* from 48 to 8 kHz: 2 * 102 */
+};
 
 /* sin(a + i * step) and cos of the same, without a call per tap. */
 struct wave {
@@ -55,10 +61,84 @@ static int16_t rounded(double v)
 	return (int16_t)lrint(v);
 }
 
+/* --- Weights that are computed once ------------------------------------------------------------- */
+
+struct phase {
+	float weight[TAPS];
+};
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+	while (b) {
+		uint32_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static void weigh(float *weight, int64_t reach, double part, double cut)
+{
+	double x = (double)(1 - reach) - part;
+	struct wave sinc, window;
+
+	wave_init(&sinc, M_PI * cut * x, M_PI * cut);
+	wave_init(&window, M_PI * x / (double)reach, M_PI / (double)reach);
+	for (int64_t i = 0; i < 2 * reach; i++, x += 1) {
+		double w = fabs(x) < 1e-9 ? cut : sinc.sin / (M_PI * x);
+
+		weight[i] = (float)(w * (0.5 + 0.5 * window.cos));
+		wave_next(&sinc);
+		wave_next(&window);
+	}
+}
+
+static float sum_of(const int16_t *pcm, const float *weight, int64_t n)
+{
+	float sum[4] = {0}, rest = 0;
+	int64_t i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		for (int k = 0; k < 4; k++)
+			sum[k] += weight[i + k] * pcm[i + k];
+	for (; i < n; i++)
+		rest += weight[i] * pcm[i];
+	return sum[0] + sum[1] + sum[2] + sum[3] + rest;
+}
+
+/* The samples of pcm at first and after it, as far as there are any. */
+static float value_of(const struct resample *r, const struct phase *p, int64_t first, int64_t n)
+{
+	int64_t from = first < 0 ? -first : 0;
+	int64_t end = first + n > (int64_t)r->samples ? (int64_t)r->samples - first : n;
+
+	return from < end ? sum_of(r->pcm + first + from, p->weight + from, end - from) : 0;
+}
+
+/* False: the rates need too many weights. */
+static bool run_by_phases(const struct resample *r, uint64_t at, double cut, int16_t *out, size_t n)
+{
+	uint32_t unit = divisor(r->rate, r->to), phases = r->to / unit;
+	int64_t reach = (int64_t)ceil(CROSSINGS / cut);
+	struct phase phase[PHASES];
+
+	if (phases > PHASES || 2 * reach > TAPS || at % unit || n < 2 * PHASES)
+		return false;
+	for (uint32_t i = 0; i < phases; i++)
+		weigh(phase[i].weight, reach, (double)(i * unit) / r->to, cut);
+	for (size_t i = 0; i < n; i++, at += r->rate)
+		out[i] = rounded((double)value_of(r, &phase[at % r->to / unit],
+			(int64_t)(at / r->to) - reach + 1, 2 * reach));
+	return true;
+}
+
 void resample_run(const struct resample *r, uint64_t at, int16_t *out, size_t n)
 {
 	double cut = r->to < r->rate ? 0.95 * r->to / r->rate : 1;
 
+	if (r->rate != r->to && run_by_phases(r, at, cut, out, n))
+		return;
 	for (size_t i = 0; i < n; i++, at += r->rate) {
 		uint64_t whole = at / r->to;
 

@@ -404,6 +404,8 @@ void metrics_write_recording(const struct record *r, struct sbuf *b)
 		"Packets that are missing in recordings: the disk was full or slow.", s.lost);
 	metrics_one(b, "recording_errors_total", COUNTER,
 		"Recordings that could not be started or written.", s.errors);
+	metrics_one(b, "recording_skipped_packets_total", COUNTER,
+		"Recorded packets whose audio was not decoded for WAV files.", s.skipped);
 	metrics_one(b, "recording_removed_total", COUNTER,
 		"Files of recordings that were removed for their age or size.", s.removed);
 }

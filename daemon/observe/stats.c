@@ -351,6 +351,7 @@ static void fill_recording(const struct record *r, struct pool *p, struct ngval 
 	add(p, d, "lost", s.lost);
 	add(p, d, "errors", s.errors);
 	add(p, d, "removed", s.removed);
+	add(p, d, "skipped", s.skipped);
 }
 
 /* The limit that refuses new calls now, the measured values, and the number of calls that each

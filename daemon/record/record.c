@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "base/thread.h"
+#include "record/record_share.h"
 #include "record/record_wav.h"
 
 /* --- Commands --------------------------------------------------------------------------------- */
@@ -254,6 +255,7 @@ int record_create(struct record **out, const struct record_config *cfg, char *er
 	r->wake_fd = -1;
 	r->audio.codecs = cfg->codecs;
 	r->audio.rate = cfg->audio_rate;
+	r->audio.share = RECORD_SHARE_MOST;
 	r->audio.mixed = cfg->audio_mixed;
 	r->audio.single = cfg->audio_single;
 	r->audio.by_channels = cfg->audio_by_channels;
@@ -302,5 +304,6 @@ void record_stats(const struct record *r, struct record_stats *out)
 		.lost = atomic_load(&r->lost),
 		.errors = atomic_load(&r->errors),
 		.removed = atomic_load(&r->removed),
-		.repaired = atomic_load(&r->repaired)};
+		.repaired = atomic_load(&r->repaired),
+		.skipped = atomic_load(&r->skipped)};
 }

@@ -35,7 +35,7 @@ void record_destroy(struct record *r);
 extern const struct recorder_ops record_ops; /* arg: struct record */
 
 struct record_stats { /* any thread */
-	uint64_t recordings, active, packets, bytes, lost, errors, removed, repaired;
+	uint64_t recordings, active, packets, bytes, lost, errors, removed, repaired, skipped;
 };
 void record_stats(const struct record *r, struct record_stats *out);
 

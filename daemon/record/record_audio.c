@@ -13,6 +13,7 @@
 #include "audio/resample.h"
 #include "base/clock.h"
 #include "proto/rtp.h"
+#include "record/record_share.h"
 #include "record/record_wav.h"
 
 enum {
@@ -22,7 +23,10 @@ enum {
 	WINDOW_MS = MARGIN_MS + BLOCK_MS + WAIT_MS + 500,
 	ASTRAY_MS = 300,  /* a timestamp further from its arrival is ignored */
 	CONCEAL_MS = 120, /* a longer gap is silence */
-	VOICES = 64,
+	VOICES = 24,
+	PORT_VOICES = 3, /* a change of codec, and one more */
+	PACKET_MS = 2,   /* a packet costs at least this */
+	OPEN_MS = 50,    /* so does the start of a decoder */
 	TEXT = RECORD_PATH_MAX + RECORD_NAME_MAX + 1,
 };
 
@@ -32,6 +36,7 @@ struct line {
 	uint32_t ssrc, ts, clock; /* the timestamp ts, in units of clock, */
 	int64_t at;               /* is so many units after the beginning */
 	struct reorder order;
+	struct record_bucket decoded;
 };
 
 struct voice {
@@ -58,6 +63,7 @@ struct record_audio {
 	struct record_wav *wav[RECORD_NAME_WAVS];
 	uint32_t opened; /* bit per file that was opened or refused */
 	uint32_t sides;  /* bit per side that was heard */
+	struct record_bucket decoded;
 	struct record_audio_counts counts;
 	int err; /* of this tick */
 };
@@ -87,7 +93,7 @@ static struct record_wav *file(struct record_audio *a, uint32_t which)
 		return NULL;
 	}
 	a->counts.files++;
-	a->err = record_wav_silence(a->wav[which], a->blocks * block_frames(a));
+	record_wav_silence(a->wav[which], a->blocks * block_frames(a));
 	return a->wav[which];
 }
 
@@ -159,23 +165,58 @@ static bool is_voice_of(
 		audio_type_same(&v->type, t);
 }
 
-/* The voice of a payload type; opened when its first packet is there. NULL: its codec refuses. */
-static struct voice *voice_of(
-	struct record_audio *a, const struct record_stream *s, const struct audio_type *t)
+/* Whether its window has samples that are not written yet. */
+static bool sounds(const struct voice *v)
 {
-	struct voice **place = NULL;
+	return v->written > v->from;
+}
 
+/* The place for a new voice: an empty one, or that of a voice that has nothing left to write.
+ * A terminal that uses more codecs at once than a port has voices is not heard in all of them. */
+static struct voice **place_of(struct record_audio *a, struct local_port port)
+{
+	struct voice **empty = NULL, **own = NULL, **other = NULL;
+	uint32_t n = 0, most = 0;
+
+	/* In a BUNDLE group several m-lines share a port. */
+	for (uint32_t i = 0; i < a->media->n; i++)
+		most += same_port(a->media->at[i].port, port) ? PORT_VOICES : 0;
 	for (uint32_t i = 0; i < VOICES; i++) {
 		struct voice *v = a->voice[i];
 
-		if (!v)
-			place = place ? place : &a->voice[i];
-		else if (!v->ended_ns && is_voice_of(v, s, t))
-			return v;
+		if (!v) {
+			empty = &a->voice[i];
+			continue;
+		}
+		n += same_port(v->port, port);
+		if (!sounds(v) && same_port(v->port, port))
+			own = &a->voice[i];
+		else if (!sounds(v))
+			other = &a->voice[i];
 	}
-	if (place)
-		*place = voice_open(a, s, t);
-	return place ? *place : NULL;
+	if (n >= most)
+		return own;
+	return empty ? empty : own ? own : other;
+}
+
+/* The voice of a payload type; opened when its first packet is there. NULL: its codec refuses, or
+ * no place is left. */
+static struct voice *voice_of(struct record_audio *a, struct record_bucket *decoded,
+	const struct record_stream *s, const struct audio_type *t)
+{
+	struct voice **place;
+
+	for (uint32_t i = 0; i < VOICES; i++)
+		if (a->voice[i] && !a->voice[i]->ended_ns && is_voice_of(a->voice[i], s, t))
+			return a->voice[i];
+	place = place_of(a, s->port);
+	if (!place)
+		return NULL;
+	voice_free(*place);
+	*place = voice_open(a, s, t);
+	record_bucket_use(decoded, OPEN_MS * 1000000ull);
+	record_bucket_use(&a->decoded, OPEN_MS * 1000000ull);
+	return *place;
 }
 
 /* Puts samples into the window; those outside are dropped. */
@@ -232,21 +273,41 @@ static void to_mono(int16_t *pcm, uint32_t n, uint32_t channels)
 		pcm[i] = (int16_t)((pcm[2 * i] + pcm[2 * i + 1]) / 2);
 }
 
-static void conceal(struct record_audio *a, struct voice *v, int64_t at)
+/* Returns the samples. */
+static uint32_t conceal(struct record_audio *a, struct voice *v, int64_t at)
 {
 	int64_t gap = at - v->written;
 	uint32_t n;
 	int got;
 
 	if (!v->written || gap <= 0 || gap > v->about->rate * CONCEAL_MS / 1000)
-		return;
+		return 0;
 	n = (uint32_t)gap - (uint32_t)gap % v->about->frame_samples;
 	got = n ? codec_stream_conceal(v->decoder, XCIPHER_CODEC_LOST, n, a->env->pcm, AUDIO_PCM)
 		: 0;
 	if (got <= 0 || got > (int)AUDIO_PCM)
-		return;
+		return 0;
 	to_mono(a->env->pcm, (uint32_t)got, v->about->channels);
 	put(v, at - gap, a->env->pcm, (uint32_t)got);
+	return (uint32_t)got;
+}
+
+/* Whether the audio of this packet is decoded: a terminal may send any number of packets, and each
+ * may hold much audio. */
+static bool may_decode(struct record_audio *a, struct line *l, uint64_t t_ns)
+{
+	return record_bucket_may(&l->decoded, RECORD_SHARE_PORT, t_ns) &&
+		record_bucket_may(&a->decoded, a->env->share, t_ns);
+}
+
+static void charge(struct record_audio *a, struct line *l, const struct voice *v, uint32_t samples)
+{
+	uint64_t ns = samples * NS_PER_SEC / v->about->rate;
+
+	if (ns < PACKET_MS * 1000000ull)
+		ns = PACKET_MS * 1000000ull;
+	record_bucket_use(&l->decoded, ns);
+	record_bucket_use(&a->decoded, ns);
 }
 
 /* The payload without padding. False: malformed, or nothing is left. */
@@ -271,6 +332,8 @@ static void hear(
 {
 	const struct record_stream *s = &a->media->at[place];
 	const struct audio_type *t = NULL;
+	struct line *l = a->line[place];
+	uint32_t filled = 0;
 	int64_t at, arrived;
 	const uint8_t *bytes;
 	struct rtp_hdr h;
@@ -284,16 +347,21 @@ static void hear(
 	for (uint32_t i = 0; i < s->types && !t; i++)
 		if (s->type[i].type == h.pt && s->type[i].kind == AUDIO_CODEC)
 			t = &s->type[i];
-	v = t ? voice_of(a, s, t) : NULL;
-	if (!v)
+	if (!t)
 		return;
+	v = may_decode(a, l, p->t_ns) ? voice_of(a, &l->decoded, s, t) : NULL;
+	if (!v) {
+		a->counts.skipped++;
+		return;
+	}
 	arrived = p->t_ns > a->begun_ns
 		? (int64_t)((p->t_ns - a->begun_ns) / 1000 * t->clock / 1000000)
 		: 0;
-	at = position(a->line[place], &h, t->clock, arrived) * v->about->rate / t->clock;
+	at = position(l, &h, t->clock, arrived) * v->about->rate / t->clock;
 	if (lost)
-		conceal(a, v, at);
+		filled = conceal(a, v, at);
 	got = codec_stream_decode(v->decoder, bytes, n, a->env->pcm, AUDIO_PCM);
+	charge(a, l, v, filled + (got > 0 ? (uint32_t)got : 0));
 	if (got < 0 || got > (int)AUDIO_PCM) {
 		a->counts.broken++;
 		return;
@@ -434,7 +502,7 @@ static void add_side(struct record_audio *a, uint32_t side, uint32_t n)
 		const struct voice *v = a->voice[i];
 		struct resample r;
 
-		if (!v || v->side != side || v->written <= v->from)
+		if (!v || v->side != side || !sounds(v))
 			continue;
 		r = (struct resample){v->pcm, v->cap, v->about->rate, a->env->rate};
 		resample_run(&r,

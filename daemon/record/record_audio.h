@@ -21,6 +21,7 @@ struct record_audio_env {
 	bool mixed;       /* a file NAME-mix.wav: all parties */
 	bool single;      /* a file of each party: NAME-1.wav, NAME-2.wav, ... */
 	bool by_channels; /* NAME-mix.wav: side 0 left, all others right; else they are added */
+	uint32_t share;   /* seconds of audio that a recording may decode per second */
 	/* Scratch. */
 	int16_t pcm[2 * AUDIO_PCM];
 	int16_t out[2 * RECORD_AUDIO_BLOCK];
@@ -42,7 +43,9 @@ void record_audio_packet(struct record_audio *a, struct local_port to, const uin
  * several times per second. */
 int record_audio_tick(struct record_audio *a, uint64_t now_ns);
 struct record_audio_counts {
-	uint64_t decoded, lost, broken; /* packets; broken: a codec refused them */
+	/* Packets. broken: a codec refused them; skipped: not decoded, as the terminal sends more
+	 * codecs or more audio than a call needs (record_share.h), or its codec does not start. */
+	uint64_t decoded, lost, broken, skipped;
 	uint32_t files;
 };
 void record_audio_counts(const struct record_audio *a, struct record_audio_counts *out);

@@ -36,6 +36,7 @@ struct active {
 	char *path;
 	uint32_t parts;            /* number of earlier files, of an earlier daemon */
 	struct record_counts told; /* the part already included in the sums */
+	uint64_t told_skipped;
 };
 
 struct record {
@@ -58,8 +59,10 @@ struct record {
 	uint32_t taken_n;
 	uint32_t *seen_lost, *late_lost; /* per tap: of workers; late: as of the last flush */
 	uint64_t flushed_ns, kept_ns;
-	struct log_limit log_disk, log_slow;
-	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed, repaired;
+	bool behind; /* a ring was half full since the last look */
+	struct log_limit log_disk, log_slow, log_skipped;
+	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed, repaired,
+		skipped;
 };
 
 static inline void record_add(_Atomic uint64_t *c, uint64_t n)

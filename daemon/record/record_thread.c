@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "record/record_keep.h"
+#include "record/record_share.h"
 #include "base/caps.h"
 #include "base/clock.h"
 #include "base/secmem.h"
@@ -107,17 +108,36 @@ static void discard_parts(const struct active *a)
 	}
 }
 
+/* Reports audio that was not decoded. */
+static void look_for_skipped(struct record *r, struct active *a)
+{
+	struct record_audio_counts n;
+	uint64_t held;
+
+	record_audio_counts(a->audio, &n);
+	if (n.skipped == a->told_skipped)
+		return;
+	record_add(&r->skipped, n.skipped - a->told_skipped);
+	if (!a->told_skipped &&
+		log_limit_pass(&r->log_skipped, clock_mono_ns(), 10 * NS_PER_SEC, &held))
+		log_warn(
+			"recording %s: the WAV files lack audio, because the call sends more packets or codecs than the recording thread decodes for one. The packets are in the pcap file%s",
+			a->path, log_held((char[LOG_HELD]){0}, held));
+	a->told_skipped = n.skipped;
+}
+
 static void finish_audio(struct record *r, struct active *a, bool discard)
 {
 	struct record_audio_counts n;
-	char line[128];
+	char line[160];
 	int err;
 
+	look_for_skipped(r, a);
 	record_audio_counts(a->audio, &n);
 	snprintf(line, sizeof(line),
-		"audio: %u files, %llu packets decoded, %llu lost, %llu broken", n.files,
-		(unsigned long long)n.decoded, (unsigned long long)n.lost,
-		(unsigned long long)n.broken);
+		"audio: %u files, %llu packets decoded, %llu lost, %llu broken, %llu skipped",
+		n.files, (unsigned long long)n.decoded, (unsigned long long)n.lost,
+		(unsigned long long)n.broken, (unsigned long long)n.skipped);
 	err = record_audio_close(a->audio, clock_mono_ns(), discard);
 	a->audio = NULL;
 	if (err && !discard)
@@ -216,13 +236,14 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	return r->arena.out + j->out_off;
 }
 
-/* A worker dropped packets because its ring was full: the disk is too slow. */
-static void fell_behind(struct record *r, uint32_t worker, struct active *a, uint32_t lost)
+/* A worker dropped packets because its ring had no room for them: the disk is too slow, or a call
+ * has too many packets. */
+static void fell_behind(struct record *r, uint32_t worker, struct active *a, uint32_t n)
 {
-	uint32_t n = lost - r->seen_lost[worker];
 	uint64_t held;
 
-	r->seen_lost[worker] = lost;
+	r->behind = true;
+	r->seen_lost[worker] += n;
 	if (a)
 		record_file_lost(a->file, n);
 	else
@@ -240,7 +261,7 @@ static void look_for_lost(struct record *r)
 		uint32_t lost = atomic_load_explicit(&r->cfg.tap[w]->lost, memory_order_relaxed);
 
 		if (lost == r->late_lost[w] && (int32_t)(lost - r->seen_lost[w]) > 0)
-			fell_behind(r, w, NULL, lost);
+			fell_behind(r, w, NULL, lost - r->seen_lost[w]);
 		r->late_lost[w] = lost;
 	}
 }
@@ -273,8 +294,9 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 	uint32_t len;
 	int err = 0;
 
-	if ((int32_t)(e->lost - r->seen_lost[worker]) > 0)
-		fell_behind(r, worker, a, e->lost);
+	/* Of another recording's losses its own packets tell. */
+	if (e->missed && (int32_t)(e->lost - r->seen_lost[worker]) > 0)
+		fell_behind(r, worker, a, min_u32(e->missed, e->lost - r->seen_lost[worker]));
 	if (!a) /* it was stopped while this packet was queued */
 		return;
 	to.port = e->to.port;
@@ -289,28 +311,33 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 		record_audio_packet(a->audio, e->to, clear, len, arrival(r, e->t_ns));
 }
 
-static bool drain(struct record *r, struct tap_entry *e)
+/* What was queued at the beginning, so that a worker whose ring never empties delays neither
+ * others nor commands. */
+static void drain(struct record *r, struct tap_entry *e)
 {
-	bool any = false;
+	for (uint32_t w = 0; w < r->cfg.taps; w++) {
+		uint32_t n = tap_waiting(r->cfg.tap[w]);
 
-	for (uint32_t w = 0; w < r->cfg.taps; w++)
-		while (ring_pop(&r->cfg.tap[w]->ring, e)) {
+		r->behind |= n > TAP_ENTRIES / 2;
+		for (; n && tap_next(r->cfg.tap[w], e); n--)
 			packet(r, w, e);
-			any = true;
-		}
-	return any;
+	}
 }
 
 /* --- The thread ------------------------------------------------------------------------------- */
 
 static void flush_all(struct record *r)
 {
+	r->audio.share = record_share_next(r->audio.share, r->behind);
+	r->behind = false;
 	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
 		for (struct active *a = r->active[i]; a; a = a->next) {
 			int err = flush(r, a), wav = 0;
 
-			if (a->audio)
+			if (a->audio) {
 				wav = record_audio_tick(a->audio, clock_mono_ns());
+				look_for_skipped(r, a);
+			}
 			if (err || wav)
 				disk_trouble(r, a->path, err ? err : wav);
 		}
@@ -361,7 +388,7 @@ void *record_thread(void *arg)
 		 * so start first, then read packets, then stop. */
 		do {
 			take_commands(r);
-			(void)drain(r, e);
+			drain(r, e);
 			for (uint32_t i = 0; i < r->taken_n; i++)
 				carry_out(r, &r->taken[i]);
 			r->taken_n = 0;

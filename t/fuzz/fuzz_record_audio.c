@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "record/record_audio.h"
+#include "record/record_share.h"
 
 #define MS 1000000ull
 enum { STEPS = 64 };
@@ -63,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (!codecs && codec_registry_create(&codecs))
 		abort();
 	env.codecs = codecs;
+	env.share = RECORD_SHARE_MOST;
 	env.rate = next(&in) % 16 ? 8000 : 24000; /* higher ones cost more, and nothing else */
 	if (record_audio_open(&a, &env, "/nonexistent/tape", now_ns))
 		abort();

@@ -49,6 +49,29 @@ static void resampling_keeps_a_tone(void **state)
 		}
 }
 
+/* Many samples share weights that are computed once; one sample has its own. */
+static void samples_are_the_same_one_by_one(void **state)
+{
+	static const uint32_t rates[] = {8000, 16000, 24000, 32000, 44100, 48000};
+	static int16_t in[4800], all[5760], one;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(in); i++)
+		in[i] = (int16_t)(i * 7919 % 60000 - 30000);
+	for (size_t a = 0; a < ARRAY_LEN(rates); a++)
+		for (size_t b = 0; b < ARRAY_LEN(rates); b++) {
+			struct resample r = {in, rates[a] / 10, rates[a], rates[b]};
+			uint64_t at = 5ull * rates[b];
+
+			/* 20 ms more than there is. */
+			resample_run(&r, at, all, rates[b] / 100 * 12 - 5);
+			for (uint32_t i = 0; i < rates[b] / 100 * 12 - 5; i++) {
+				resample_run(&r, at + (uint64_t)i * rates[a], &one, 1);
+				assert_in_range(all[i] - one + 1, 0, 2);
+			}
+		}
+}
+
 static void resampling_removes_what_the_lower_rate_cannot_hold(void **state)
 {
 	static int16_t in[16000], out[2000];
@@ -221,6 +244,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resampling_keeps_a_tone),
+		cmocka_unit_test(samples_are_the_same_one_by_one),
 		cmocka_unit_test(resampling_removes_what_the_lower_rate_cannot_hold),
 		cmocka_unit_test(clip_plays_from_its_start_and_repeats),
 		cmocka_unit_test(end_at_a_packets_end_is_known_at_once),

@@ -18,6 +18,7 @@
 #include <signal.h>
 
 #include "record/record_audio.h"
+#include "record/record_share.h"
 #include "record/record_wav.h"
 
 #define MS 1000000ull
@@ -56,6 +57,7 @@ static void rig_init(struct rig *r, uint32_t rate)
 	assert_true(r->env && r->media);
 	r->env->codecs = r->codecs;
 	r->env->rate = rate;
+	r->env->share = RECORD_SHARE_MOST;
 }
 
 static void rig_fini(struct rig *r)
@@ -178,7 +180,7 @@ static uint32_t le(const uint8_t *p, uint32_t n)
 
 static struct heard reads(const struct rig *r, const char *end)
 {
-	static uint8_t bytes[44 + 4 * SAMPLES_MAX];
+	static uint8_t bytes[RECORD_WAV_HEADER + 4 * SAMPLES_MAX];
 	struct heard h;
 	char path[160];
 	ssize_t len;
@@ -190,15 +192,15 @@ static struct heard reads(const struct rig *r, const char *end)
 	len = read(fd, bytes, sizeof(bytes));
 	close(fd);
 	assert_true(
-		len >= 44 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 36, "data", 4) == 0);
+		len >= 80 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 72, "data", 4) == 0);
 	assert_int_equal(le(bytes + 4, 4), len - 8);
-	assert_int_equal(le(bytes + 40, 4), len - 44);
-	h = (struct heard){.channels = le(bytes + 22, 2), .rate = le(bytes + 24, 4)};
-	h.frames = (uint32_t)(len - 44) / 2 / h.channels;
+	assert_int_equal(le(bytes + 76, 4), len - 80);
+	h = (struct heard){.channels = le(bytes + 58, 2), .rate = le(bytes + 60, 4)};
+	h.frames = (uint32_t)(len - 80) / 2 / h.channels;
 	h.pcm = malloc((size_t)len);
 	assert_non_null(h.pcm);
 	for (uint32_t i = 0; i < h.frames * h.channels; i++)
-		h.pcm[i] = (int16_t)le(bytes + 44 + 2 * i, 2);
+		h.pcm[i] = (int16_t)le(bytes + 80 + 2 * i, 2);
 	return h;
 }
 
@@ -429,7 +431,7 @@ static void a_full_disk_is_silence(void **state)
 	talk(&r, 1, 3000);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	few = old;
-	few.rlim_cur = 44 + 5 * 8000; /* the next block does not fit */
+	few.rlim_cur = 80 + 5 * 8000; /* the next block does not fit */
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
 	for (uint32_t i = 0; i < 25; i++) {
 		struct packet p = says(&r.talker[0]);
@@ -479,8 +481,8 @@ static void a_crash_leaves_a_file_that_plays(void **state)
 	assert_int_equal(link(path, other), 0);
 	assert_int_equal(record_wav_repair(r.dir), 0);
 	fd = open(path, O_RDWR);
-	assert_int_equal(pwrite(fd, wrong, 4, 40), 4);
-	assert_int_equal(pwrite(fd, wrong, 3, 44 + 4 * 24000), 3); /* a part of a sample */
+	assert_int_equal(pwrite(fd, wrong, 4, 76), 4);
+	assert_int_equal(pwrite(fd, wrong, 3, 80 + 4 * 24000), 3); /* a part of a sample */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(record_wav_repair(r.dir), 0); /* song.wav has not our name */
 	assert_int_equal(link(other, path), 0);
@@ -489,11 +491,108 @@ static void a_crash_leaves_a_file_that_plays(void **state)
 	assert_int_equal(h.frames, 24000);
 	assert_true(share(&h, 0, 440, 100, 2800) > 0.99);
 	free(h.pcm);
-	assert_int_equal(pwrite(fd, "LIST", 4, 36), 4); /* not as we write it */
-	assert_int_equal(pwrite(fd, wrong, 4, 40), 4);
+	assert_int_equal(pwrite(fd, "LIST", 4, 72), 4); /* not as we write it */
+	assert_int_equal(pwrite(fd, wrong, 4, 76), 4);
 	assert_int_equal(record_wav_repair(r.dir), 0);
 	close(fd);
 	unlink(other);
+	rig_fini(&r);
+}
+
+/* A file of an earlier version, whose header is shorter. */
+static void an_old_file_is_corrected(void **state)
+{
+	static const uint8_t old[44 + 101] =
+		"RIFF\1\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data";
+	uint8_t now[sizeof(old)];
+	char path[160];
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	snprintf(path, sizeof(path), "%s-2.wav", r.path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(fd, old, sizeof(old)), sizeof(old));
+	assert_int_equal(record_wav_repair(r.dir), 1);
+	assert_int_equal(pread(fd, now, sizeof(now), 0), 144);
+	assert_int_equal(le(now + 4, 4), 136);
+	assert_int_equal(le(now + 40, 4), 100);
+	assert_memory_equal(now + 8, old + 8, 32);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	close(fd);
+	rig_fini(&r);
+}
+
+/* Another daemon starts with the same folder: what this one writes stays as it is, also between two
+ * writes, when the header is not yet right. */
+static void a_file_in_use_is_not_corrected(void **state)
+{
+	uint8_t wrong[4] = {1, 0, 0, 0}, now[4];
+	struct record_wav *w;
+	int16_t pcm[80] = {0};
+	char path[160];
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	snprintf(path, sizeof(path), "%s-mix.wav", r.path);
+	assert_int_equal(record_wav_open(&w, path, 8000, 1), 0);
+	assert_int_equal(record_wav_write(w, pcm, 80), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pwrite(fd, wrong, 4, 76), 4);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	assert_int_equal(pread(fd, now, 4, 76), 4);
+	assert_memory_equal(now, wrong, 4);
+	record_wav_close(w, false);
+	assert_int_equal(record_wav_repair(r.dir), 1);
+	assert_int_equal(pread(fd, now, 4, 76), 4);
+	assert_int_equal(le(now, 4), 160);
+	close(fd);
+	rig_fini(&r);
+}
+
+/* A recording longer than a RIFF file can be: it continues, as RF64. The start corrects that, too. */
+static void above_4_gib_it_is_rf64(void **state)
+{
+	const uint64_t before = (UINT32_MAX - 80ull) / 4, after = 5ull << 30;
+	uint8_t h[80], wrong[8] = {0};
+	int16_t pcm[8] = {1, -1, 2, -2, 3, -3, 4, -4};
+	struct record_wav *w;
+	struct stat st;
+	char path[160];
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	snprintf(path, sizeof(path), "%s-mix.wav", r.path);
+	assert_int_equal(record_wav_open(&w, path, 48000, 2), 0);
+	record_wav_silence(w, before);
+	assert_int_equal(record_wav_write(w, pcm, 1), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pread(fd, h, 80, 0), 80);
+	assert_memory_equal(h, "RIFF", 4);
+	assert_int_equal(le(h + 4, 4), 72 + 4 * (before + 1));
+	record_wav_silence(w, after / 4 - before - 2);
+	assert_int_equal(record_wav_write(w, pcm, 4), 0);
+	record_wav_close(w, false);
+	assert_int_equal(pread(fd, h, 80, 0), 80);
+	assert_memory_equal(h, "RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0", 20);
+	assert_int_equal(le(h + 20, 4) + ((uint64_t)le(h + 24, 4) << 32), 72 + after + 12);
+	assert_int_equal(le(h + 28, 4) + ((uint64_t)le(h + 32, 4) << 32), after + 12);
+	assert_int_equal(le(h + 36, 4) + ((uint64_t)le(h + 40, 4) << 32), after / 4 + 3);
+	assert_memory_equal(h + 44, "\0\0\0\0fmt ", 8);
+	assert_int_equal(le(h + 76, 4), UINT32_MAX);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 80 + after + 12);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	assert_int_equal(pwrite(fd, wrong, 8, 28), 8);
+	assert_int_equal(record_wav_repair(r.dir), 1);
+	assert_int_equal(pread(fd, wrong, 8, 28), 8);
+	assert_memory_equal(wrong, h + 28, 8);
+	close(fd);
 	rig_fini(&r);
 }
 
@@ -540,7 +639,7 @@ static void silence_before_a_late_party_is_a_hole(void **state)
 	ends(&r);
 	snprintf(path, sizeof(path), "%s-1.wav", r.path);
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_size, 44 + 3602 * 16000);
+	assert_int_equal(st.st_size, 80 + 3602 * 16000);
 	assert_true(st.st_blocks * 512 < 1 << 20);
 	fd = open(path, O_RDONLY);
 	assert_int_equal(pread(fd, pcm, sizeof(pcm), st.st_size - (off_t)sizeof(pcm)), sizeof(pcm));
@@ -549,6 +648,81 @@ static void silence_before_a_late_party_is_a_hole(void **state)
 		loud |= pcm[i] > 1000;
 	assert_true(loud);
 	rig_fini(&r);
+}
+
+/* A terminal that sends in turn under eight payload types, which the SDP has: three decoders at
+ * once, whichever were first. When it keeps to one, that is heard. */
+static void few_codecs_of_a_port_at_once(void **state)
+{
+	struct record_audio_counts n;
+	struct heard h;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, 8000);
+	r.env->single = true;
+	joins(&r, 0, "PCMU", 8000, 0);
+	r.media->at[0].types = AUDIO_TYPES;
+	for (uint8_t i = 1; i < AUDIO_TYPES; i++) {
+		r.media->at[0].type[i] = r.media->at[0].type[0];
+		r.media->at[0].type[i].type = (uint8_t)(96 + i);
+	}
+	begins(&r);
+	for (uint32_t i = 0; i < 160; i++) {
+		r.talker[0].type = i % AUDIO_TYPES ? (uint8_t)(96 + i % AUDIO_TYPES) : 0;
+		talk(&r, 1, PACKET_MS);
+	}
+	record_audio_counts(r.a, &n);
+	assert_int_equal(n.decoded, 160 / AUDIO_TYPES * 3);
+	assert_int_equal(n.decoded + n.skipped, 160);
+	r.talker[0].type = 103;
+	talk(&r, 1, 3000);
+	ends(&r);
+	h = reads(&r, "-1.wav");
+	assert_true(share(&h, 0, 440, 5000, 1100) > 0.99);
+	free(h.pcm);
+	rig_fini(&r);
+}
+
+/* Twenty times as many packets as real time needs, and a new SSRC in each: decoded is twice as much
+ * as real time. Less if the thread falls behind, but never less than a call needs. */
+static void a_flood_is_decoded_in_part(void **state)
+{
+	static const struct {
+		uint32_t share, least, most;
+	} T[] = {{RECORD_SHARE_MOST, 500, 610}, {RECORD_SHARE_LEAST, 500, 610}, {1, 250, 310}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct record_audio_counts n;
+		struct heard h;
+		struct rig r;
+
+		rig_init(&r, 8000);
+		r.env->single = true;
+		r.env->share = T[i].share;
+		joins(&r, 0, "PCMU", 8000, 0);
+		begins(&r);
+		for (uint32_t t = 0; t < 5000; t += PACKET_MS) {
+			for (uint32_t k = 0; k < 20; k++) {
+				struct packet p = says(&r.talker[0]);
+
+				arrives(&r, 0, &p);
+				r.talker[0].ssrc++;
+			}
+			passes(&r, PACKET_MS);
+		}
+		record_audio_counts(r.a, &n);
+		assert_in_range(n.decoded, T[i].least, T[i].most);
+		assert_int_equal(n.decoded + n.skipped, 5000);
+		talk(&r, 1, 2000); /* all of it is heard again, after the bucket has drained */
+		ends(&r);
+		h = reads(&r, "-1.wav");
+		assert_int_equal(h.frames, 7 * 8000);
+		assert_true(T[i].share == 1 || share(&h, 0, 440, 6500, 400) > 0.99);
+		free(h.pcm);
+		rig_fini(&r);
+	}
 }
 
 int main(void)
@@ -563,6 +737,11 @@ int main(void)
 		cmocka_unit_test(a_crash_leaves_a_file_that_plays),
 		cmocka_unit_test(silence_before_a_late_party_is_a_hole),
 		cmocka_unit_test(discarded_and_existing_files),
+		cmocka_unit_test(an_old_file_is_corrected),
+		cmocka_unit_test(a_file_in_use_is_not_corrected),
+		cmocka_unit_test(above_4_gib_it_is_rf64),
+		cmocka_unit_test(few_codecs_of_a_port_at_once),
+		cmocka_unit_test(a_flood_is_decoded_in_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
