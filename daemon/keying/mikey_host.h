@@ -21,8 +21,8 @@ struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
 	uint64_t id, born_ns;
 	uint64_t call; /* hash of its Call-ID */
-	/* Time of the answer; 0: none yet. For a responder: the time from which a leg uses the keys,
-	 * so no other leg may. */
+	/* Time of the answer; 0: none yet. For a responder: the time from which a leg uses the
+	 * keys, so no other leg may. */
 	uint64_t answered_ns;
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */

@@ -82,7 +82,7 @@ struct learn_trials {
 	 * signalling, for LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
 	bool old_heard;     /* packets of "old" are relayed while no source is followed */
-	bool old_barred;    /* another terminal's: not followed during this time */
+	bool old_barred;    /* "old" is of another terminal, and must not be followed */
 	bool old_confirmed; /* "old" was confirmed, and no other source was reported in its place */
 	struct learn_trial of[LEARN_TRIALS];
 };
