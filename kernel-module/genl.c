@@ -65,10 +65,10 @@ static const struct nla_policy guard_policy[NFX_A_COUNT] = {
 					 sizeof(struct guard)),
 };
 
-/* --- Reading ------------------------------------------------------------------------------------ */
+/* --- Reading ---------------------------------------------------------------------------------- */
 
-static int address(struct nfx_key *key, u16 fam, const struct nlattr *addr, const struct nlattr *port,
-		   struct netlink_ext_ack *extack)
+static int address(struct nfx_key *key, u16 fam, const struct nlattr *addr,
+		   const struct nlattr *port, struct netlink_ext_ack *extack)
 {
 	memset(key, 0, sizeof(*key));
 	if (!addr || !port)
@@ -190,7 +190,7 @@ static int plan_read(struct nfx_plan *p, u16 fam, struct nlattr **a, struct netl
 	return 0;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------ */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 static int put_key(struct sk_buff *skb, const struct nfx_key *k, int addr, int port)
 {
@@ -235,7 +235,8 @@ static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 {
 	u32 seq = READ_ONCE(p->seq);
 
-	return nla_put_u8(skb, NFX_A_ACTION, p->rtp) || nla_put_u8(skb, NFX_A_RTCP_ACTION, p->rtcp) ||
+	return nla_put_u8(skb, NFX_A_ACTION, p->rtp) ||
+	       nla_put_u8(skb, NFX_A_RTCP_ACTION, p->rtcp) ||
 	       (p->with_queue && nla_put_u16(skb, NFX_A_QUEUE, p->queue)) ||
 	       nla_put_u32(skb, NFX_A_FLAGS, p->flags) ||
 	       nla_put_u64_64bit(skb, NFX_A_COOKIE, p->cookie, NFX_A_PAD) ||
@@ -264,9 +265,10 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 	rcu_read_lock();
 	err = nla_put_u32(skb, NFX_A_OWNER, t->owner_id) ||
 	      nla_put_u8(skb, NFX_A_FAMILY, t->key.family) ||
-	      put_key(skb, &t->key, NFX_A_ADDR, NFX_A_PORT) || put_plan(skb, rcu_dereference(t->plan)) ||
-	      (seen && nla_put_u64_64bit(skb, NFX_A_LAST_SEEN_MS, jiffies64_to_msecs(jiffies - seen),
-					 NFX_A_PAD)) ||
+	      put_key(skb, &t->key, NFX_A_ADDR, NFX_A_PORT) ||
+	      put_plan(skb, rcu_dereference(t->plan)) ||
+	      (seen && nla_put_u64_64bit(skb, NFX_A_LAST_SEEN_MS,
+					 jiffies64_to_msecs(jiffies - seen), NFX_A_PAD)) ||
 	      put_stats(skb, stats);
 	rcu_read_unlock();
 	if (err) {
@@ -311,7 +313,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	genlmsg_multicast_netns(&nfx_family, nn->net, skb, 0, 0, GFP_ATOMIC);
 }
 
-/* --- Commands ------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static int hello_reply(struct nfx_net *nn, const struct nfx_owner *o, struct genl_info *info)
 {
@@ -322,7 +324,8 @@ static int hello_reply(struct nfx_net *nn, const struct nfx_owner *o, struct gen
 		return -ENOMEM;
 	head = genlmsg_put_reply(skb, info, &nfx_family, 0, NFX_CMD_HELLO);
 	if (!head || nla_put_u32(skb, NFX_A_VERSION, NFX_VERSION) ||
-	    nla_put_u32(skb, NFX_A_FEATURES, o->features) || nla_put_u32(skb, NFX_A_MARK, nn->mark) ||
+	    nla_put_u32(skb, NFX_A_FEATURES, o->features) ||
+	    nla_put_u32(skb, NFX_A_MARK, nn->mark) ||
 	    nla_put_u32(skb, NFX_A_TARGETS, o->n) ||
 	    nla_put_u32(skb, NFX_A_MAX_TARGETS, NFX_MAX_TARGETS) ||
 	    nla_put_u32(skb, NFX_A_MAX_DESTS, NFX_MAX_DESTS) ||
@@ -571,7 +574,7 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(reply, info);
 }
 
-/* --- Dump ------------------------------------------------------------------------------------------- */
+/* --- Dump ------------------------------------------------------------------------------------- */
 
 struct dump {
 	struct rhashtable_iter iter;
@@ -632,7 +635,8 @@ static int dump_next(struct sk_buff *skb, struct netlink_callback *cb)
 		}
 		if (!wanted(d, t))
 			continue;
-		if (put_target(skb, t, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, NLM_F_MULTI)) {
+		if (put_target(skb, t, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			       NLM_F_MULTI)) {
 			d->again = t;
 			break;
 		}

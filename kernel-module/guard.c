@@ -25,7 +25,7 @@ int nfx_guard_refuses(const struct nfx_target *t, const struct sk_buff *skb,
 	struct guard_packet p = {};
 	enum guard_result r;
 
-	/* Shorter than RTP: the daemon drops it. Of coalesced packets only the first could be seen. */
+	/* Shorter than RTP: the daemon drops it. Of coalesced packets only the first is visible. */
 	if (!g || s->len < 12 || skb_is_gso(skb))
 		return 0;
 	memcpy(p.addr, &s->from->addr, sizeof(p.addr));

@@ -186,7 +186,7 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 	return true;
 }
 
-/* --- To a worker's ring ------------------------------------------------------------------------- */
+/* --- To a worker's ring ----------------------------------------------------------------------- */
 
 static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
 				const struct sk_buff *skb, const struct seen *s)
@@ -245,7 +245,7 @@ static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const stru
 	return NF_STOLEN;
 }
 
-/* --- All actions -------------------------------------------------------------------------------- */
+/* --- All actions ------------------------------------------------------------------------------ */
 
 static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 			struct sk_buff *skb, const struct seen *s, struct nfx_left *left)
@@ -279,8 +279,8 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
-	data = skb_header_pointer(skb, s->off + sizeof(struct udphdr), min_t(u32, len, sizeof(room)),
-				  room);
+	data = skb_header_pointer(skb, s->off + sizeof(struct udphdr),
+				  min_t(u32, len, sizeof(room)), room);
 	kind = data ? kind_of(data, len, p->flags) : KIND_JUNK;
 	if (kind == KIND_JUNK) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);
@@ -295,7 +295,10 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	}
 	if (unlikely(rcu_access_pointer(t->guard)) && len >= 2) {
 		const struct nfx_suspect suspect = {
-			.from = &s->from, .data = data, .len = len, .off = s->off + sizeof(struct udphdr)};
+			.from = &s->from,
+			.data = data,
+			.len = len,
+			.off = s->off + sizeof(struct udphdr)};
 		int why = nfx_guard_refuses(t, skb, &suspect);
 
 		if (why) {

@@ -22,7 +22,9 @@ static bool take(struct nfx_tokens *b, u32 rate, u32 n, u64 now)
 	u64 most = depth(rate), passed = now - b->at_ns, tokens;
 
 	/* A second fills any bucket; a longer time would overflow. */
-	tokens = passed >= NSEC_PER_SEC ? most : b->n + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
+	tokens = passed >= NSEC_PER_SEC
+			 ? most
+			 : b->n + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
 	/* The rounding remainder stays in the clock. */
 	if (tokens != b->n || tokens >= most) {
 		b->n = min(tokens, most);

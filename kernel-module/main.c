@@ -67,7 +67,8 @@ static int __net_init net_init(struct net *net)
 	return err;
 }
 
-/* The kernel lets an RCU grace period pass between this and net_exit(): no packet is in a hook then. */
+/* Between this and net_exit() the kernel waits for an RCU grace period, so no packet is in a hook
+ * at net_exit(). */
 static void __net_exit net_pre_exit(struct net *net)
 {
 	nfx_hooks_unregister(nfx_net(net));

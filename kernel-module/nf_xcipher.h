@@ -240,8 +240,8 @@ struct nfx_guard {
 	struct guard guard;
 };
 
-/* What the guard needs of a packet. data: its first bytes of payload, at least 2, with 12 of them if
- * len allows. */
+/* What the guard needs of a packet. data: its first 12 bytes of payload; less, but at least 2, only
+ * if len is less. */
 struct nfx_suspect {
 	const struct nfx_key *from;
 	const u8 *data;

@@ -115,7 +115,7 @@ static struct dst_entry *route_cached6(struct net *net, struct nfx_dest *d)
 	return dst;
 }
 
-/* --- Rewriting --------------------------------------------------------------------------------- */
+/* --- Rewriting -------------------------------------------------------------------------------- */
 
 static bool has_checksum(const struct sk_buff *skb, const struct udphdr *udp)
 {
@@ -172,7 +172,7 @@ static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 		ipv6_change_dsfield(ip, 0, d->tos);
 }
 
-/* --- Sending ----------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 /* This host is the sender: oversized packets leave in fragments, as from a socket. */
 void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family)
@@ -306,7 +306,8 @@ void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *
 	}
 	udp = (struct udphdr *)(skb->data + off);
 	if (family == AF_INET)
-		dst = route4(nn->net, ip_hdr(skb)->daddr, ip_hdr(skb)->saddr, udp->dest, udp->source);
+		dst = route4(nn->net, ip_hdr(skb)->daddr, ip_hdr(skb)->saddr, udp->dest,
+			     udp->source);
 	else
 		dst = route6(nn->net, &ipv6_hdr(skb)->daddr, &ipv6_hdr(skb)->saddr, udp->dest,
 			     udp->source, skb->dev);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening and closing of rings. The memory is the worker's own, pinned as for AF_XDP: no file refers
- * to the module, so an open ring does not prevent unloading, and mappings need no rules.
- * Only private anonymous memory is accepted, because its pages belong to nobody else: no file is
- * written to or truncated. */
+/* Opens and closes rings. The memory is the worker's own, pinned as for AF_XDP. So no file refers
+ * to the module: an open ring does not prevent unloading, and mappings need no rules. Only private
+ * anonymous memory is accepted, because its pages belong to nobody else: no file is written to or
+ * truncated. */
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -37,7 +37,7 @@ static int wish_check(const struct nfx_ring_wish *w, struct netlink_ext_ack *ext
 	return 0;
 }
 
-/* --- Pinned memory ------------------------------------------------------------------------------ */
+/* --- Pinned memory ---------------------------------------------------------------------------- */
 
 static void area_free(struct nfx_area *a)
 {
@@ -107,7 +107,7 @@ static void uncharge(struct nfx_ring *r)
 	mmdrop(r->charged);
 }
 
-/* --- Opening ------------------------------------------------------------------------------------ */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static int bell_hold(struct nfx_ring *r, u32 fd, struct netlink_ext_ack *extack)
 {
@@ -214,7 +214,7 @@ u32 nfx_ring_number(const struct nfx_ring *r)
 	return r->number;
 }
 
-/* --- Closing ------------------------------------------------------------------------------------ */
+/* --- Closing ---------------------------------------------------------------------------------- */
 
 void nfx_ring_free(struct nfx_ring *r)
 {

@@ -85,7 +85,7 @@ enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 
 	spin_lock(&r->lock);
 	result = put(r, skb, d);
-	/* Other packets neither wait nor wake, and must not restart the window of those that wait. */
+	/* Other packets do not wait, and must not restart the window of those that do. */
 	due = (result == NFX_PUT || result == NFX_PUT_FULL) &&
 	      nfx_ring_due(r, result == NFX_PUT_FULL);
 	spin_unlock(&r->lock);

@@ -26,7 +26,7 @@
 
 DEFINE_STATIC_SRCU(bells_running);
 
-/* --- Routes ------------------------------------------------------------------------------------- */
+/* --- Routes ----------------------------------------------------------------------------------- */
 
 void nfx_way_free(struct nfx_way *w)
 {
@@ -64,7 +64,7 @@ static struct dst_entry *way_to(struct net *net, struct nfx_target *t, const str
 	return w->dst;
 }
 
-/* --- Packets ------------------------------------------------------------------------------------ */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static void head4(struct sk_buff *skb, const struct nfx_target *t, const struct nfx_key *to, u8 tos)
 {
@@ -129,8 +129,9 @@ static void sum_later(struct sk_buff *skb, struct udphdr *udp, __sum16 pseudo)
 	skb->csum_offset = offsetof(struct udphdr, check);
 }
 
-/* A packet with the payload, copied and summed in one pass unless the device sums. The caller holds RCU for its route, and
- * has bottom halves off, for the processor's cache of packets. */
+/* Makes a packet: copies the payload and computes its checksum in one pass, unless the device
+ * computes it. The caller holds RCU for the route, and has bottom halves off for the processor's
+ * cache of packets. */
 static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
 			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
 {
@@ -163,7 +164,8 @@ static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *t
 	return skb;
 }
 
-static void transmit(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family, u32 len)
+static void transmit(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family,
+		     u32 len)
 {
 	nfx_count_packet(t->count, NFX_S_SENT, len);
 	if (skb->len > dst_mtu(skb_dst(skb))) {
@@ -179,7 +181,7 @@ static void transmit(struct net *net, struct nfx_target *t, struct sk_buff *skb,
 	}
 }
 
-/* --- Descriptors -------------------------------------------------------------------------------- */
+/* --- Descriptors ------------------------------------------------------------------------------ */
 
 static bool key_read(struct nfx_key *key, u8 family, const u8 addr[16], __be16 port)
 {
@@ -246,7 +248,7 @@ static void send_some(struct nfx_ring *r, u32 i, u32 end)
 	rcu_read_unlock();
 }
 
-/* --- Doorbell ----------------------------------------------------------------------------------- */
+/* --- Doorbell --------------------------------------------------------------------------------- */
 
 /* released <= taken <= head, and released does not decrease; all modulo 2^32. */
 static bool bell_sound(struct nfx_ring *r, const struct nfx_bell *b)

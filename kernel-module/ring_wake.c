@@ -13,7 +13,8 @@ void nfx_ring_signal(struct nfx_ring *r)
 	nfx_eventfd_signal(r->wake);
 }
 
-/* On the processor where the first packet arrived. It takes no lock, as it may interrupt a holder. */
+/* Runs on the processor where the first packet arrived. It takes no lock, because it may interrupt
+ * a holder. */
 static enum hrtimer_restart window_over(struct hrtimer *timer)
 {
 	struct nfx_ring *r = container_of(timer, struct nfx_ring, timer);

@@ -135,7 +135,8 @@ int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_
 	lockdep_assert_held(&nn->lock);
 	*created = !t;
 	if (t) {
-		struct nfx_plan *old = rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
+		struct nfx_plan *old =
+			rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
 
 		rcu_assign_pointer(t->plan, plan);
 		WRITE_ONCE(t->told_silence, false);

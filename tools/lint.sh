@@ -15,6 +15,7 @@ files() {
 }
 
 mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'codecs/*.c' 'codecs/*.h' 'include/*.h' 'kernels/layout.h')
+mapfile -t kernel_files < <(files 'kernel-module/*.c' 'kernel-module/*.h') # in the kernel's format
 mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash' packaging/xcipher-demo debian/tests/relay debian/tests/module debian/tests/demo)
 mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost)
 
@@ -73,7 +74,7 @@ awk '
 			columns += length(part[i]) + (i < n ? 8 - (columns + length(part[i])) % 8 : 0)
 	}
 	columns > 100 && !/^[ \t]+[{]/ { print FILENAME ":" FNR ": " columns " columns"; bad = 1 }
-	END { exit bad }' "${c_files[@]}" || complain "lines over 100 columns"
+	END { exit bad }' "${c_files[@]}" "${kernel_files[@]}" || complain "lines over 100 columns"
 
 # Which rooms each room may include (daemon/README.md has the same table). Every room may include
 # base and itself.

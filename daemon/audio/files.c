@@ -23,8 +23,8 @@ enum state { UNUSED, ASKED, READING, DONE };
 struct entry {
 	char name[AUDIO_FILE_NAME];
 	enum state state;
-	int err;    /* DONE: 0, or why there is no clip */
-	bool taken; /* DONE: its result was given out; the next request checks the file */
+	int err;    /* after DONE: 0, or the error that prevented the clip */
+	bool taken; /* after DONE: a request got the result, so the next one checks the file */
 	struct audio_clip *clip; /* a reference, or NULL */
 	struct stat was;         /* the file that clip was read from */
 	uint64_t used;           /* number of the last request for it */

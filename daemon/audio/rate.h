@@ -11,8 +11,8 @@ struct audio_rate { /* all zeroes at first */
 	uint32_t from, to;
 };
 
-/* Prepares for these rates, in Hz. 0; -ENOTSUP: there is no resampler; -ENOMEM. Cheap if nothing
- * changes. */
+/* Selects a resampler between these rates, in Hz. Returns 0, -ENOTSUP if none has them, or -ENOMEM.
+ * Cheap if the rates are those of the last call. */
 int audio_rate_set(
 	struct audio_rate *r, const struct codec_registry *codecs, uint32_t from, uint32_t to);
 /* Converts n samples. Returns the samples written, at most cap, or a negative errno. */

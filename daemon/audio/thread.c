@@ -100,7 +100,7 @@ static void publish(struct audio_thread *t, const struct slot *s)
 		atomic_store_explicit(&out[i], now[i], memory_order_relaxed);
 }
 
-/* Call it after each action of a session. */
+/* Reports the session's events and sets its deadline. Call it after each action of a session. */
 static void settle(struct audio_thread *t, struct slot *s)
 {
 	struct audio_ended ended;

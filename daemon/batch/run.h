@@ -42,7 +42,7 @@ struct batch_device_counters { /* written by the worker, read by any thread (rel
 	uint64_t batches, jobs, errors, ns;
 };
 
-struct batch_counters {   /* the same; of all devices together */
+struct batch_counters {   /* of all devices together; written and read in the same way */
 	uint64_t batches; /* batches of at least one job */
 	uint64_t jobs;
 	uint64_t device_batches; /* of them dispatched to a device */

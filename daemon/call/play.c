@@ -126,7 +126,7 @@ static void set_error(struct pool *p, struct call_reply *out, int err)
 		const char *text;
 	} why[] = {
 		{-EACCES, "its name leads out of play-dir, or it is not a plain file"},
-		{-ENOENT, "there is no such file"},
+		{-ENOENT, "no such file in play-dir"},
 		{-EFBIG, "it is too long"},
 		{-ENOMSG, "its format is not known"},
 		{-EBADMSG, "it is malformed, or empty"},

@@ -116,7 +116,7 @@ void calls_shared_clock(struct calls *c, int64_t ahead_ns)
 	bool far = __builtin_sub_overflow(ahead_ns, s->shared_ahead_ns, &by);
 
 	s->shared_ahead_ns = ahead_ns;
-	/* Times of a call's two records are compared. */
+	/* Restoring compares the times of a call's two records, so both must have the new clock. */
 	if (far || by > CLOCK_STEP_NS || by < -CLOCK_STEP_NS)
 		calls_save_all(c);
 }

@@ -170,7 +170,7 @@ static void refuse(struct connection *c, struct str rest, int err)
 
 	sbuf_init(&reply, REPLY_MAX);
 	if (c->tcp->cfg.path)
-		log_warn("%s: a request that does not follow the protocol: connection closed",
+		log_warn("%s sent a request that violates the protocol: connection closed",
 			c->tcp->cfg.path);
 	else if (err == -ENOMSG)
 		ng_dispatch_drop(c->tcp->dispatch, NG_DROP_COOKIE, &c->from, 1);

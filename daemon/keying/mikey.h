@@ -143,7 +143,7 @@ struct mikey_env {
 };
 /* From a wall clock in nanoseconds since 1970. */
 uint64_t mikey_ntp(uint64_t unix_ns);
-/* Seconds since 1970. Takes 32-bit seconds below 0x80000000 as of the era after 2036. */
+/* Seconds since 1970. NTP seconds below 0x80000000 count from 2036, the next NTP era. */
 int64_t mikey_unix_s(uint64_t ntp);
 
 /* Crypto sessions of the exchange. One per medium: one key serves both directions. Two per medium:

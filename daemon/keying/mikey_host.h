@@ -21,12 +21,14 @@ struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
 	uint64_t id, born_ns;
 	uint64_t call; /* hash of its Call-ID */
-	/* 0: not yet. As a responder: a leg has used the keys, and no other may. */
+	/* Time of the answer; 0: none yet. For a responder: the time from which a leg uses the
+	 * keys, so no other leg may. */
 	uint64_t answered_ns;
 	bool responder;
 	bool spent;    /* its keys were wiped; the response is still there */
 	uint8_t media; /* m-lines that it has keys for */
-	/* As the initiator: a response was looked at, which the offer paid for. */
+	/* For an initiator: a response was checked. The offer's unit of the rate limit covered it;
+	 * each further check needs one of its own. */
 	bool tried;
 	/* The response that gave the keys, and whose it is. */
 	uint64_t got; /* hash, 0: none */

@@ -104,18 +104,21 @@ static uint32_t skew(const struct mikey_stamp *s)
 	return s->skew_s ? s->skew_s : MIKEY_SKEW_S;
 }
 
-/* From before the start. Later the skew refuses these; a clock that jumped must not lock out. */
+/* Whether the message is older than our memory of messages. Applies only while the start is within
+ * twice the skew: later the skew refuses such messages, and a clock that jumped must not make all
+ * of them look old. */
 static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp *s)
 {
 	return r->limited && (s->time - r->since) >> 63 &&
 		!outside(r->since, s->now_ntp, 2 * skew(s));
 }
 
-/* The latest time that a message may have. A mark after it was set while our clock was ahead; it is
- * ignored, or all messages would be refused until then. */
+/* The latest timestamp that can be genuine. A later mark was written while our clock was ahead, and
+ * is ignored: otherwise all messages would be refused until our clock reaches it. */
 static uint64_t latest(const struct mikey_stamp *s)
 {
-	return s->now_ntp + ((uint64_t)skew(s) << 33); /* twice: our clock may be set a little */
+	return s->now_ntp +
+		((uint64_t)skew(s) << 33); /* twice the skew: our clock may be wrong, too */
 }
 
 /* The last run accepted it, or a later one. */

@@ -17,7 +17,8 @@ uint8_t keying_preauth_offers(const struct keying_in *in, uint8_t in_force);
 /* a=xcipher-preauth of the terminal's m-line, as sdp_preauth_read(); 0 also if the policy does not
  * accept it. Of keyings other than SDES. */
 uint8_t keying_preauth_read(const struct keying_in *in, const struct sdp_media *m);
-/* Adds the line for this scheme, if it is not 0. False: there is no room, or no memory. */
+/* Adds a=xcipher-preauth for this scheme; nothing for scheme 0. False: all lines are used, or no
+ * memory is left. */
 bool keying_preauth_write(struct keying_lines *to, uint8_t scheme, const struct keying_in *in);
 
 /* The scheme, if these keys can have it; else 0. SRTP must encrypt and authenticate. With chain,

@@ -17,7 +17,7 @@
 #define LEARN_QUIET_NS 1000000000ull
 /* If the address in SDP is silent for this long after it took over, its packets were stray ones. */
 #define LEARN_STRAY_NS 200000000ull
-/* A followed source from before signalling that is silent for this long has moved. */
+/* A source that was followed before signalling arrived has moved if it is silent for this long. */
 #define LEARN_MOVED_NS 1000000000ull
 #define LEARN_PACKETS  5  /* RTP packets of probation */
 #define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
@@ -82,7 +82,7 @@ struct learn_trials {
 	 * signalling, for LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
 	bool old_heard;     /* packets of "old" are relayed while no source is followed */
-	bool old_barred;    /* another terminal's: not followed during this time */
+	bool old_barred;    /* "old" is of another terminal, and must not be followed */
 	bool old_confirmed; /* "old" was confirmed, and no other source was reported in its place */
 	struct learn_trial of[LEARN_TRIALS];
 };

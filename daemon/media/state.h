@@ -209,21 +209,21 @@ struct media_checked {
 	uint32_t serial;                   /* of the session that answered the checks */
 };
 
-/* attack.c: forged packets in this second, while the stream has no guard. */
+/* Counts forged packets of one second, while the stream has no guard (attack.c). */
 struct attack_count {
-	uint64_t since_ns, not_before_ns; /* the second's start; no guard before */
-	uint32_t forged, trues;           /* packets; authentic ones at the start, modulo 2^32 */
-	uint32_t place;                   /* of a guarded stream in struct attacks */
+	uint64_t since_ns;      /* start of the second */
+	uint64_t not_before_ns; /* no guard begins before this time */
+	uint32_t forged;        /* packets */
+	uint32_t trues;         /* authentic packets until since_ns, modulo 2^32 */
+	uint32_t place;         /* of a guarded stream in struct attacks */
 };
 
 /* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
-	struct jump jump[2]; /* [tx]: of received indexes, and of sent ones */
-	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has
-	 * sent none */
-	struct endpoint answered;
-	uint32_t blind;
+	struct jump jump[2];      /* [tx]: of received indexes, and of sent ones */
+	struct endpoint answered; /* other.c: the source of packets other than RTP */
+	uint32_t blind; /* other.c: such packets sent to a destination that has sent none */
 	/* Of a terminal that receives early media: the source stream + 1, and the time of its last
 	 * packet. */
 	uint32_t early_from;

@@ -188,7 +188,8 @@ bool redis_proof_known(const struct redis *r, const struct redis_crypt_origin *f
 bool redis_proof_is_next(struct redis *r, const struct redis_crypt_origin *from);
 void redis_proof_answer(struct redis *r, const struct redis_claim *question);
 
-/* redis_follow.c: sub always receives claims, and on standby the active node's calls */
+/* redis_follow.c: the connection "sub" always receives claims. On standby it receives the active
+ * node's calls, too. */
 int redis_follow_start(struct redis *r);
 void redis_follow_stop(struct redis *r);
 /* Reads all calls. The subscription has begun, so no change is missed. */

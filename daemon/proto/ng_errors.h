@@ -126,7 +126,7 @@
 		"Add from-tag, label, address or the flag all.") \
 	X(NO_MEDIA, "No media file specified", \
 		"Add file, blob or blob64.") \
-	X(DB, "Not supported: db-id, because there is no database", \
+	X(DB, "Not supported: db-id (xcipherd has no database)", \
 		"Use file or blob.") \
 	X(PLAY_OFF, "Playing files is off: xcipherd was started without --play-dir", \
 		"Set play-dir.") \

@@ -42,6 +42,9 @@ struct word_bit {
 /* ng_values.c: the entry of a table with this name in any spelling; NULL: none. */
 const struct word_bit *ng_word_find(const struct word_bit *t, size_t n, struct str word);
 #define FIND(table, word) ng_word_find(table, ARRAY_LEN(table), word)
+/* Adds the bits of that entry. False: there is none. */
+bool ng_word_add(uint32_t *bits, const struct word_bit *t, size_t n, struct str word);
+#define ADD_BITS(field, table, word) ng_word_add(&(field), table, ARRAY_LEN(table), word)
 /* If a starts with prefix in any spelling, the rest of it; else s = NULL. */
 struct str ng_rest_after(struct str a, struct str prefix);
 

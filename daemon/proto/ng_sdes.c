@@ -82,13 +82,11 @@ bool ng_set_sdes(struct ng_parser *x, struct str value)
 		WORD("AUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP),
 	};
 	struct ng_sdes *s = &x->r->sdes;
-	const struct word_bit *w = FIND(set, value);
+	const struct word_bit *w;
 	struct str rest;
 
-	if (w) {
-		s->flags |= w->bit;
+	if (ADD_BITS(s->flags, set, value))
 		return true;
-	}
 	w = FIND(clear, value);
 	if (w) {
 		s->flags &= ~w->bit;

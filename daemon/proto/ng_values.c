@@ -13,6 +13,14 @@ const struct word_bit *ng_word_find(const struct word_bit *t, size_t n, struct s
 	return NULL;
 }
 
+bool ng_word_add(uint32_t *bits, const struct word_bit *t, size_t n, struct str word)
+{
+	const struct word_bit *w = ng_word_find(t, n, word);
+
+	*bits |= w ? w->bit : 0;
+	return w != NULL;
+}
+
 struct str ng_rest_after(struct str a, struct str prefix)
 {
 	struct str head = {a.s, prefix.len};
@@ -38,10 +46,8 @@ bool ng_set_osrtp(struct ng_parser *x, struct str value)
 		WORD("disable", NG_OSRTP_OFF),
 		WORD("reject", NG_OSRTP_OFF),
 	};
-	const struct word_bit *w = FIND(t, value);
 
-	x->r->osrtp |= w ? w->bit : 0;
-	return w != NULL;
+	return ADD_BITS(x->r->osrtp, t, value);
 }
 
 bool ng_set_rtcp_mux(struct ng_parser *x, struct str value)
@@ -53,10 +59,8 @@ bool ng_set_rtcp_mux(struct ng_parser *x, struct str value)
 		WORD("accept", NG_RTCP_MUX_ACCEPT),
 		WORD("reject", NG_RTCP_MUX_REJECT),
 	};
-	const struct word_bit *w = FIND(t, value);
 
-	x->r->rtcp_mux |= w ? w->bit : 0;
-	return w != NULL;
+	return ADD_BITS(x->r->rtcp_mux, t, value);
 }
 
 bool ng_set_bundle(struct ng_parser *x, struct str value)
@@ -68,10 +72,8 @@ bool ng_set_bundle(struct ng_parser *x, struct str value)
 		WORD("strict", NG_BUNDLE_STRICT),
 		WORD("reject", NG_BUNDLE_REJECT),
 	};
-	const struct word_bit *w = FIND(t, value);
 
-	x->r->bundle |= w ? w->bit : 0;
-	return w != NULL;
+	return ADD_BITS(x->r->bundle, t, value);
 }
 
 bool ng_set_replace(struct ng_parser *x, struct str value)
@@ -83,10 +85,8 @@ bool ng_set_replace(struct ng_parser *x, struct str value)
 		/* from versions that did not always rewrite c=; scripts still use it */
 		WORD("session-connection", 0),
 	};
-	const struct word_bit *w = FIND(t, value);
 
-	x->r->replace |= w ? w->bit : 0;
-	return w != NULL;
+	return ADD_BITS(x->r->replace, t, value);
 }
 
 bool ng_set_ice(struct ng_parser *x, struct str value)

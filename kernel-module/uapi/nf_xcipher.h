@@ -81,7 +81,7 @@ enum nfx_attr {
 	NFX_A_FAMILY,      /* u8: AF_INET or AF_INET6 */
 	NFX_A_ADDR,        /* 4 or 16 bytes */
 	NFX_A_PORT,        /* be16 */
-	NFX_A_ACTION,      /* u8: enum nfx_action, for RTP, and for RTCP without NFX_A_RTCP_ACTION */
+	NFX_A_ACTION,      /* u8: enum nfx_action, for RTP and RTCP without NFX_A_RTCP_ACTION */
 	NFX_A_RTCP_ACTION, /* u8: enum nfx_action */
 	NFX_A_QUEUE,       /* u16: netfilter queue */
 	NFX_A_FLAGS,       /* u32: enum nfx_flag */
@@ -119,8 +119,8 @@ enum nfx_attr {
 	NFX_A_RING_SENDS,    /* u32: descriptors to send */
 	NFX_A_RING_EVENT_FD, /* u32: eventfd that the kernel signals to wake the worker */
 	NFX_A_RING_BELL_FD,  /* u32: socket whose option is the doorbell */
-	/* struct guard_window, or with GUARD_TAGS struct guard, of daemon/packet/guard.h. Times are of
-	 * CLOCK_MONOTONIC. */
+	/* struct guard_window, or with GUARD_TAGS struct guard, of daemon/packet/guard.h. Times are
+	 * of CLOCK_MONOTONIC. */
 	NFX_A_GUARD,
 	NFX_A_COUNT
 };

@@ -31,9 +31,9 @@
  * checksum. Coalesced packets are split, fragments joined. Of coalesced packets only the first was
  * classified by its first bytes.
  *
- * Doorbell. The worker writes control.bell, then calls setsockopt(bell_fd, IPPROTO_IP, NFX_SO_BELL +
- * ring, NULL, 0) with the number from NFX_A_RING. The kernel copies control.bell once. One call per
- * burst suffices. It does, in this order:
+ * Doorbell. The worker writes control.bell, then calls setsockopt(bell_fd, IPPROTO_IP,
+ * NFX_SO_BELL + ring, NULL, 0) with the number from NFX_A_RING. The kernel copies control.bell
+ * once. One call per burst suffices. It does, in this order:
  *  1. It sends the descriptors 0 to sends - 1. Each is copied once, then checked. The source must
  *     be a target of this owner. Each descriptor's result is written. When the call returns, the
  *     kernel needs the packet memory of these packets no longer.
@@ -44,16 +44,16 @@
  *     already, it does not arm. control.armed tells the result: 0 means that packets wait and the
  *     worker must not sleep.
  *
- * Waking. The kernel signals the eventfd. Watch it with EPOLLIN | EPOLLET, then it need not be read.
- * A wake-up may be spurious. The worker may wait for other descriptors at the same time. If it takes
+ * Waking. The kernel signals the eventfd. Watched with EPOLLIN | EPOLLET, it need not be read. A
+ * wake-up may be spurious. The worker may wait for other descriptors at the same time. If it takes
  * no packet meanwhile, the ring stays armed.
  *
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
- * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone) or
- * ENOENT. Packets not yet taken are valid. A bell in progress ends after some of its packets: those
- * whose result it did not write were not sent. An open ring does not prevent unloading the module.
- * The ring ends when the owner's netlink socket is closed, so also when the
- * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
+ * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone)
+ * or ENOENT. Packets not yet taken are valid. A bell in progress ends after some of its packets:
+ * those whose result it did not write were not sent. An open ring does not prevent unloading the
+ * module. The ring ends when the owner's netlink socket is closed, so also when the daemon dies.
+ * Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
  * shared memory. It reads bell, send descriptors and payloads once, and checks the copies.
@@ -120,7 +120,7 @@ enum nfx_bell_flag {
 struct nfx_bell {
 	__u32 flags;        /* enum nfx_bell_flag */
 	__u32 sends;        /* number of send descriptors, from the first on */
-	__u32 released;     /* number of the first packet whose slot is still used; never decreases */
+	__u32 released;     /* number of the first packet whose slot is in use; never decreases */
 	__u32 taken;        /* number of the first packet that the worker has not seen */
 	__u32 wake_packets; /* 1 to slots; more than can wait count as that number */
 	__u32 window_ns;    /* 0 to NFX_RING_MAX_WINDOW_NS; 0: wake at the first packet */

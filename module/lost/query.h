@@ -46,10 +46,10 @@ struct query_config {
 	enum profile prefer;
 	bool recursive;
 	bool http_references; /* dereference http: URIs */
-	const char *hosts;    /* of references: names or \".suffix\", between commas; NULL: all */
+	const char *hosts; /* allowed in references: names or ".suffix", with commas; NULL: all */
 	const char *const *redirect; /* "name=url" each; targets of redirects */
 	int redirects;
-	/* Asks the cache; false: it does not know. The answer is the caller's. */
+	/* Looks up the cache. True: it had the answer, which the caller frees. */
 	bool (*cached)(void *arg, const char *service, const struct spot *s, struct answer *a);
 	void *arg;
 };
@@ -60,7 +60,8 @@ struct http_request {
 	const char *accept;
 	const char *body; /* NULL: GET */
 	int timeout;      /* ms */
-	bool stranger;    /* the caller chose the URL: refuse this host, its links and multicast */
+	/* The URL comes from a caller: refuse addresses of this host, link-local and multicast. */
+	bool stranger;
 };
 
 struct http_reply {
@@ -92,8 +93,8 @@ struct query {
 	char *url, *body;
 };
 
-/* The ask stays the caller's, and must outlive the query. Both: STEP_HTTP: carry out q->http;
- * STEP_DONE: q->answer is the result. Times are ms. */
+/* The caller keeps the ask, which must outlive the query. query_begin() and query_reply() return
+ * STEP_HTTP: send q->http; or STEP_DONE: q->answer is the result. Times are ms. */
 enum step query_begin(struct query *q, const struct query_config *cfg, const struct ask *ask,
 	int64_t now, int64_t deadline);
 enum step query_reply(struct query *q, const struct http_reply *r, int64_t now);

@@ -2,8 +2,8 @@
 /* OpenSSL's EVP in the benchmark, as fast as its interface allows: prepared contexts per key,
  * nothing fetched per packet. AES-CM encrypts counter blocks as ECB and adds them by hand. HMAC is
  * two digests, copied from contexts that have hashed the padded key. GCM is used directly. Decrypts
- * to the output place and encrypts there. NOTES.md lists other attempts. Our serial engine keeps
- * SHA-1's states itself, which only deprecated calls allow. */
+ * to the output place and encrypts there. notes/bench.md lists other attempts. Our serial engine
+ * keeps SHA-1's states itself, which only deprecated calls allow. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -26,6 +26,18 @@ def baresip(net, folder, name, keys, **more):
     return Phone(net, folder, name, name, ADDRESS[name], account, {"caller": 440, "callee": 1000}[name], **more)
 
 
+def conversation(net, folder, flags, caller, callee):
+    """The proxy, and two phones with (keys, codec) each that talk to each other and record it."""
+    kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(f"{PROFILE[callee[0]]} {flags}"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
+    phones = [baresip(net, folder, "callee", callee[0], codec=callee[1])]
+    phones.insert(0, baresip(net, folder, "caller", caller[0], codec=caller[1], dial=f"sip:callee@{ADDRESS['callee']}"))
+    for phone in phones:
+        phone.talks()
+    for phone in phones:
+        phone.records()
+    return kam, *phones
+
+
 @cases(("SRTP", "PCMU", "SRTP", "PCMA", "opencl"), ("SRTP", "PCMA", "RTP", "PCMU", "serial"), ("RTP", "PCMU", "RTP", "PCMA", "serial"))
 def test_phones_with_different_codecs(net, caller_keys, caller_codec, callee_keys, callee_codec, engine):
     """Each receives the other's tone, which would be noise in the wrong law."""
@@ -35,13 +47,7 @@ def test_phones_with_different_codecs(net, caller_keys, caller_codec, callee_key
     options = ["--opencl-min=1"] if engine == "opencl" else []
     daemon = relay.Xcipherd(net, f"--engine={engine}", "--delete-delay=0", *options, addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-codecs-") as folder:
-        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(f"{PROFILE[callee_keys]} {MORE}"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
-        callee = baresip(net, folder, "callee", callee_keys, codec=callee_codec)
-        caller = baresip(net, folder, "caller", caller_keys, codec=caller_codec, dial=f"sip:callee@{ADDRESS['callee']}")
-        for phone in (caller, callee):
-            phone.talks()
-        for phone in (caller, callee):
-            phone.records()
+        kam, caller, callee = conversation(net, folder, MORE, (caller_keys, caller_codec), (callee_keys, callee_codec))
         query = daemon.client.call("query", call_id=daemon.client.call("list")["calls"][0])
         medias = [t["medias"][0] for t in query["tags"].values()]
         assert {m["codec"] for m in medias} == {"PCMU/8000", "PCMA/8000"}, medias
@@ -63,13 +69,7 @@ def test_phones_whose_codecs_need_a_codec_thread(net, caller_keys, caller_codec,
     daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", "--delete-delay=0", *plugins, addresses=BOTH).wait_ready()
     more = f"ICE=remove replace-origin direction=caller direction=callee codec-transcode-{callee_codec} codec-mask-{caller_codec}"
     with tempfile.TemporaryDirectory(prefix="xcipher-codecs-") as folder:
-        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(f"{PROFILE[callee_keys]} {more}"), XC_ANSWER_FLAGS=quoted("ICE=remove replace-origin"))
-        callee = baresip(net, folder, "callee", callee_keys, codec=callee_codec)
-        caller = baresip(net, folder, "caller", caller_keys, codec=caller_codec, dial=f"sip:callee@{ADDRESS['callee']}")
-        for phone in (caller, callee):
-            phone.talks()
-        for phone in (caller, callee):
-            phone.records()
+        kam, caller, callee = conversation(net, folder, more, (caller_keys, caller_codec), (callee_keys, callee_codec))
         for phone in (caller, callee):
             phone.stop()
         assert caller.heard(callee) > 0.9 and callee.heard(caller) > 0.9, (caller.heard(callee), callee.heard(caller))

@@ -431,15 +431,22 @@ def test_ssrc_change_and_hold(net):
         assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
 
-@cases(("offerer",), ("answerer",))
-def test_another_stream_in_mid_call(net, who):
-    """The terminal begins a stream with another SSRC and an exchange of its own. Its secret is that of the first, and so is the SAS."""
+@contextlib.contextmanager
+def secured(net, who):
+    """A call whose offerer or answerer has keys by ZRTP, and its other side by SDES: the daemon, the call, that end and its tag."""
     with talking(net, *((zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) if who == "offerer" else
                         (Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}))) as (daemon, call):
         call.offer().answer()
         end, tag = (call.a, "a") if who == "offerer" else (call.b, "b")
         end.begin().secured()
         call.exchange()
+        yield daemon, call, end, tag
+
+
+@cases(("offerer",), ("answerer",))
+def test_another_stream_in_mid_call(net, who):
+    """The terminal begins a stream with another SSRC and an exchange of its own. Its secret is that of the first, and so is the SAS."""
+    with secured(net, who) as (daemon, call, end, tag):
         sas, first = end.sas(), end.engine.keys["tx"]
         end.again().secured()
         assert end.engine.keys["tx"] != first
@@ -494,12 +501,7 @@ def test_forged_packets_in_mid_call(net):
 @cases(("offerer",), ("answerer",))
 def test_a_terminal_that_lost_its_keys(net, who):
     """It sends a new offer with another a=zrtp-hash, or answers one with it: another exchange by public keys, another SAS, and media go on."""
-    with talking(net, *((zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}) if who == "offerer" else
-                        (Sdes, zrtp.Zrtp, {}, TERMINATE | {"transport_protocol": "RTP/AVP"}))) as (daemon, call):
-        call.offer().answer()
-        end, tag = (call.a, "a") if who == "offerer" else (call.b, "b")
-        end.begin().secured()
-        call.exchange()
+    with secured(net, who) as (daemon, call, end, tag):
         sas = end.sas()
         end.anew()
         call.offer(to_tag="b").answer()

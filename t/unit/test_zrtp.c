@@ -275,7 +275,7 @@ static void secrets_of_the_last_call_go_on(void **state)
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_false(zrtp_mismatched(r.z[US]) || zrtp_mismatched(r.z[THEM]));
-	/* Somebody else's secret: keys all the same, and both know. */
+	/* Their secret is another one: both still get keys, and both detect the mismatch. */
 	keep(&r);
 	memset(r.known[THEM].rs1, 7, ZRTP_SECRET);
 	memset(r.known[THEM].rs2, 8, ZRTP_SECRET);

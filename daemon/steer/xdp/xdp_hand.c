@@ -25,7 +25,7 @@ struct lane {                /* from one worker to another */
 struct end { /* one worker's */
 	_Alignas(64) _Atomic uint64_t
 		waiting;            /* bit n: worker n has put packets into its lane to us */
-	_Alignas(64) uint64_t seen; /* lanes of waiting not served yet; consumer only */
+	_Alignas(64) uint64_t seen; /* bits taken from waiting, not served yet; consumer only */
 	const uint8_t *in;          /* the worker's arena */
 	int fd;
 	bool producer;
