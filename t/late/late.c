@@ -3,8 +3,8 @@
 // sending. A test that does not wait for the work of another thread then fails on an idle machine,
 // too (t/late/README.md). LATE_SEED selects the delays. Of every half second, a thread is on time
 // in three of six, else late by 1, 20 or 150 ms. It is late for at most 300 ms of a half second,
-// like a thread on a busy machine: it still gets its work done. With LATE_THREAD, only threads whose
-// name begins so are late, and always by 150 ms.
+// like a thread on a busy machine: it still gets its work done. With LATE_THREAD, only threads
+// whose name begins so are late, and always by 150 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
