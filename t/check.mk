@@ -76,12 +76,14 @@ check-compat:
 
 # Both again, and the attacks, with threads that are late now and then (t/late/README.md): finds tests that judge by the clock. Not part of
 # check.
-LATE_ENV = LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3
+# The runtime of AddressSanitizer must be the first library.
+LATE_LIBRARY = $(if $(SAN),$(shell $(CC) -print-file-name=libasan.so):)$(abspath $<)
+LATE_ENV = LATE_SEED=$(LATE) LATE_LIBRARY=$(LATE_LIBRARY) BUILD=$(abspath $(BUILD)) /usr/bin/python3
 LATE_SEED ?= $(shell shuf -i 1-9999 -n 1)
 .PHONY: check-late
 check-late: $(BUILD)/t/late.so
 	tools/deps.sh install deps-test
-	$(MAKE) -j$(JOBS) all tools module
+	$(MAKE) -j$(JOBS) all tools $(if $(SAN),,module)
 	$(eval LATE := $(LATE_SEED))
 	@echo "LATE_SEED=$(LATE)"
 	$(LATE_ENV) t/compat/run.py $(LATE_TESTS)
@@ -90,7 +92,7 @@ check-late: $(BUILD)/t/late.so
 $(BUILD)/t/late.so: t/late/late.c
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) -fPIC -shared -o $@ $<
 
 # Random attacks in network namespaces, checked on the wire (t/attack/README.md). The seeds are fixed; make attack draws new ones.
 ATTACK_SEEDS   ?= 4,22,25,33,335150732

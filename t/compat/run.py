@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the compatibility tests: run.py [--tests=FOLDER] [NAME-PART...]. NAME-PART selects tests or
-categories. Prints a table by category and fails unless every test passed. BUILD names the folder
-of the programs, default build."""
+categories. Prints a table by category and fails unless every test passed, or was unsteady (t/e2e/unsteady.py).
+BUILD names the folder of the programs, default build."""
 import importlib
 import os
 import sys
@@ -14,6 +14,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
 
 import compat  # noqa: E402
 import netns  # noqa: E402
+from unsteady import unsteady  # noqa: E402
 
 LOG_END = 2000  # bytes of the daemon's log that a failure shows
 
@@ -80,10 +81,13 @@ def main():
         groups.setdefault(case.options, []).append(case)
     with netns.Net() as net:
         outcomes = [o for options, cases in groups.items() for o in run_group(net, options, cases)]
+        failed = [case for case, passed in outcomes if not passed]
+        shaky = len(unsteady(failed, lambda case: run_group(net, case.options, [case])[0][1]))
     table(outcomes)
-    failed = sum(not passed for _, passed in outcomes)
-    print(f"{len(outcomes) - failed} passed, {failed} failed ({time.monotonic() - start:.0f} s)")
-    sys.exit(1 if failed or not outcomes else 0)
+    passed, wrong = len(outcomes) - len(failed), len(failed) - shaky
+    more = f", {shaky} unsteady" if shaky else ""
+    print(f"{passed} passed, {wrong} failed{more} ({time.monotonic() - start:.0f} s)")
+    sys.exit(1 if wrong or not passed else 0)
 
 
 if __name__ == "__main__":

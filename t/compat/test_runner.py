@@ -15,17 +15,29 @@ DIES = (f'@compat("two", "this")\ndef test_dies(relay):\n    import os\n    os.k
         '    relay.daemon.process.wait()\n')
 
 
+def fails_at(*runs, name="fails_at"):
+    """A test that fails at these runs of it."""
+    return f'@compat("two", "this")\ndef test_{name}(relay, runs=[]):\n    runs.append(relay)\n    assert len(runs) not in {runs}\n'
+
+
+FOUR = [fails_at(1, name=f"fails_{n}") for n in range(4)]
+
+
 def run(*tests):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "test_made.py"), "w", encoding="ascii") as f:
             f.write("from compat import compat\n\n\n" + "\n\n".join(tests))
         runner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
-        return subprocess.run([sys.executable, runner, f"--tests={folder}"], capture_output=True, text=True, check=False)
+        # Without late threads there is a second chance.
+        env = {k: v for k, v in os.environ.items() if k != "LATE_LIBRARY"}
+        return subprocess.run([sys.executable, runner, f"--tests={folder}"], capture_output=True, text=True, check=False, env=env)
 
 
 @compat_each("runner", "t/compat/README.md", [
     ("passes", 0, "1 passed, 0 failed", PASSES), ("fails", 1, "1 passed, 1 failed", PASSES, WRONG), ("refused", 1, "| two      |     1 |    0 |", REFUSED),
-    ("dies", 1, "1 passed, 1 failed", DIES, PASSES), ("none", 1, "0 passed, 0 failed")])
+    ("dies", 1, "1 passed, 1 failed", DIES, PASSES), ("none", 1, "0 passed, 0 failed"),
+    ("fails once", 0, "1 passed, 0 failed, 1 unsteady", PASSES, fails_at(1)), ("fails again", 1, "1 passed, 1 failed", PASSES, fails_at(1, 3)),
+    ("four fail once", 1, "1 passed, 4 failed", PASSES, *FOUR)])
 def test_of_the_runner(_relay, _name, status, says, *tests):
     done = run(*tests)
     assert done.returncode == status and says in done.stdout, (done.returncode, done.stdout, done.stderr)

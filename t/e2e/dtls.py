@@ -222,7 +222,7 @@ class Call:
         return self
 
     def exchange(self, packets=20):
-        """Both send until each has received so many more packets, with unchanged payloads."""
+        """Both send until each has received so many more packets, with unchanged payloads. Packets of earlier exchanges may still arrive."""
         for one, other in ((self.b, self.a), (self.a, self.b)):
             before = len(other.heard)
             payload = os.urandom(160)

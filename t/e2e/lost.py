@@ -296,13 +296,18 @@ class Server:
 
 # --- Kamailio and its client -------------------------------------------------------------------
 
+# A busy machine may need more than the default second for an answer.
+PATIENT = {"timeout": 20000, "connect_timeout": 20000, "deadline": 60000}
+
+
 class Kamailio:
     def __init__(self, net, folder, params, before="", first="", port=SIP_PORT, cfg=CFG):
-        """params: (name, value) pairs of the module. first, before: lines before the modules, and before the parameters. With the
+        """params: (name, value) pairs of the module, and PATIENT for its time limits. first, before: lines before the modules, and before the parameters. With the
         module tls in first, Kamailio also listens for TLS."""
         self.net, self.run_dir = net, os.path.join(folder, f"kam{port}")
         os.makedirs(self.run_dir)
         self.ctl = "unix:" + os.path.join(self.run_dir, "ctl")
+        params = [*(p for p in PATIENT.items() if p[0] not in dict(params)), *params]
         lines = "\n".join(f'modparam("xcipher_lost", "{k}", {v if isinstance(v, int) else chr(34) + v + chr(34)})' for k, v in params)
         path = os.path.join(self.run_dir, "cfg")
         with open(path, "w", encoding="utf-8") as f:

@@ -22,10 +22,8 @@ sys.path.insert(0, HERE)
 
 import netns  # noqa: E402
 import relay  # noqa: E402
+from unsteady import LATE, unsteady  # noqa: E402
 
-
-LATE = "LATE_LIBRARY" in os.environ  # t/late/README.md
-UNSTEADY_MAX = 0 if LATE else 3  # more failures are no coincidence
 TEST_SECONDS = 600  # a test that runs longer has hung
 OUTCOMES = ("passed", "failed", "skipped")
 WORDS = {"passed": "ok", "failed": "NOT OK"}
@@ -174,6 +172,13 @@ def in_turn(tests, jobs):
             os.waitpid(pid, 0)
 
 
+def again(test):
+    """Runs a test by itself, and returns whether it passed."""
+    _, outcome, _, text, *_ = list(in_turn([test], 1))[0]
+    print(text, end="")
+    return outcome == "passed"
+
+
 def stop(number, _frame):
     raise SystemExit(128 + number)
 
@@ -189,14 +194,8 @@ def main():
         if outcome == "failed":
             failed.append(test)
         print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s, {cpu:.1f} of a processor)", flush=True)
-    # Tests use real phones, daemons and clocks on a shared machine. A single failure that then
-    # passes twice in a row is reported as unsteady and does not fail the run.
-    for test in failed if len(failed) <= UNSTEADY_MAX else []:
-        again = list(in_turn([test, test], 1))
-        passes = all(outcome == "passed" for _, outcome, *_ in again)
-        print("".join(text for _, _, _, text, *_ in again) + f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test.label}", flush=True)
-        count["failed"] -= passes
-        count["unsteady"] += passes
+    count["unsteady"] = len(unsteady(failed, again))
+    count["failed"] -= count["unsteady"]
     more = "".join(f", {count[k]} {k}" for k in ("skipped", "unsteady") if count[k])
     print(f"{count['passed']} passed, {count['failed']} failed{more}")
     sys.exit(1 if count["failed"] or not count["passed"] else 0)

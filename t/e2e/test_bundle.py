@@ -17,6 +17,7 @@ import redisrig
 import webrtc
 from baresip import wait_for
 from run import Skip, cases
+from test_redis import saved, settled
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 A, B = "10.200.1.2", "10.200.2.2"
@@ -319,7 +320,8 @@ def test_a_bundle_survives_a_killed_daemon(net):
     with call(net, daemon) as c:
         c.from_bundled()
         c.more()
-        wait_for("the call is saved", lambda: not daemon.statistics()["redis"].get("backlog"))
+        settled(daemon)
+        saved(daemon, [c])
         daemon.process.kill()
         daemon.process.wait()
         daemon = c.daemon = webrtc.start(net, *redis.daemon_options())

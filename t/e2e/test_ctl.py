@@ -159,7 +159,7 @@ def test_recording_by_ctl(net):
         said(net, "record", call.id, "pause")
         said(net, "record", call.id, "stop")
         assert ctl(net, "record", call.id, "dance").returncode == 2
-        assert [n for n in os.listdir(folder) if n.endswith(".pcap")], os.listdir(folder)
+        wait_for("the recording", lambda: [n for n in os.listdir(folder) if n.endswith(".pcap")])
         finish(daemon)
 
 

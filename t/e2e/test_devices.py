@@ -114,7 +114,7 @@ def test_two_batches_in_flight(net):
     """As on a GPU: several batches in flight on a slow device, and changing keys. Then one device
     hangs, and one fails with all its batches. Every packet arrives once, in order and correct."""
     daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=64",
-                    "--batch-window=50", "--opencl-timeout=1000", "--workers=1", slow_us=8000, leaves="opencl_copy_create").wait_ready()
+                    "--batch-window=50", "--opencl-timeout=2000", "--workers=1", slow_us=8000, leaves="opencl_copy_create").wait_ready()
     faults = break_one_by_one(daemon, lambda s: s["device batches overlapped"] > 30, daemon.hang_device)
     talk = talk_until(net, daemon, faults, 30, 2)
     s = daemon.statistics()

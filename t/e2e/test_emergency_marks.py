@@ -166,7 +166,7 @@ def test_a_mark_is_not_inherited_by_a_call_id(net):
     sock = ng.socket_in(net.terminal["caller"])
     sock.bind(("10.200.1.2", 5060))
     with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:
-        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=3000)
+        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=20000)
 
         def marked(user, tag, to_tag=""):
             """Whether the offer for this INVITE was marked."""
@@ -197,7 +197,7 @@ def test_a_callee_marks_nothing(net):
     needs()
     node = Mock(net, 22222)
     with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:
-        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=3000, XC_EMERGENCY_PEERS=quoted("192.0.2.1"))
+        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=20000, XC_EMERGENCY_PEERS=quoted("192.0.2.1"))
         body = sipp.sdp(S80)
         text = sipp.callee_again([body, body], ["RTP/SAVP", "RTP/SAVP"]).replace("Contact: <sip:", "Priority: emergency\nContact: <sip:112@")
         b = sipp.Sipp(net, folder, "callee", text, "-p", "5060", "-m", "1")

@@ -10,6 +10,7 @@ import webrtc
 from baresip import wait_for
 from run import Skip, cases
 from test_reach import rtp, sdp, terminal
+from test_redis import settled
 
 import calls
 
@@ -150,7 +151,7 @@ def test_a_restart_keeps_the_family(net):
     rig = Rig(net, *redis.daemon_options())
     rig.nominate(6)
     rig.flows(6)
-    wait_for("the call is saved", lambda: not rig.daemon.statistics()["redis"].get("backlog"))
+    settled(rig.daemon)
     rig.daemon.process.kill()
     rig.daemon.process.wait()
     rig.daemon = webrtc.start(net, *redis.daemon_options())

@@ -201,7 +201,7 @@ def test_strangers_are_refused(net):
 def test_a_bad_token_file_stops_the_start(net, mode, text):
     path = token_file(net, text, mode)
     program = relay.XcipherWeb(net, "--listen-http=127.0.0.1:22280", f"--http-token-file={path}")
-    assert program.process.wait(30) == 1
+    assert program.process.wait(60) == 1
     assert "--http-token-file=" in program.text() and "0123" not in program.text(), program.text()
     os.remove(path)
 

@@ -93,7 +93,7 @@ def test_functions_and_statistics_of_the_stock_module(net):
         empty = [m for m in MOS if told["MOS " + m] in ("<null>", "")]
         print({m: told["MOS " + m] for m in MOS})
         assert not empty, (empty, told)
-        assert any(f.endswith(".pcap") for f in os.listdir(folder))
+        wait_for("the recording", lambda: any(f.endswith(".pcap") for f in os.listdir(folder)))
         assert kam.stop() == 0
         daemon.stop()
 

@@ -40,7 +40,7 @@ class Agent:
 
     def wait(self, start, also=""):
         """The first message with this beginning and content."""
-        return wait_for(f"{start} {also}at {self.port}", lambda: [m for m in self.listen() if m.startswith(start) and also in m], 30)[0]
+        return wait_for(f"{start} {also}at {self.port}", lambda: [m for m in self.listen() if m.startswith(start) and also in m])[0]
 
     def sdp(self, address=None, suite="AES_CM_128_HMAC_SHA1_32"):
         text = sipp.sdp(suite, callee=self.name == "callee").replace("[local_ip_type]", "4").replace("[media_ip_type]", "4")

@@ -22,7 +22,7 @@ def offer(daemon, number, **keys):
 def refused(daemon, name, message):
     """Kamailio's module tries its next node on this result: its own one for nodes that announce it,
     else an error."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     reply = {"result": "ok"}
     number = 0
     while reply["result"] == "ok" and time.monotonic() < end:  # measured once a second

@@ -34,7 +34,7 @@
 #define MAX_PAYLOAD 1400
 #define RTCP_LEN    28
 #define MAX_KEYS    2
-#define DRAIN_STEPS 300 /* of 10 ms, without anything of what is still under way */
+#define DRAIN_STEPS 600 /* of 10 ms, without anything of what is still under way */
 #define DRAIN_MORE  6   /* extra time after all packets arrived, to detect duplicates */
 #define DRAIN_MAX   3000
 
