@@ -10,6 +10,7 @@ import threading
 
 import bzrtp
 import dtls
+import idle
 import ng
 import redisrig
 import relay
@@ -369,6 +370,7 @@ def test_another_stream_in_mid_call(net, who):
         end.again().secured()
         assert end.engine.keys["tx"] != first
         wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
+        idle.wait_idle()
         call.exchange()
         assert sas_of(call, tag) == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
@@ -428,7 +430,10 @@ def test_a_terminal_that_lost_its_keys(net, who):
         sas = end.sas()
         end.anew()
         call.offer(to_tag="b").answer()
+        idle.wait_idle()  # no packet under the old keys is on its way
         end.resume().secured()
+        wait_for("the relay's keys", lambda: daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 2)
+        idle.wait_idle()
         call.exchange()
         assert sas_of(call, tag) == end.sas() != sas, (sas, end.sas(), sas_of(call, tag))
         assert call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
