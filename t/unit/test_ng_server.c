@@ -518,8 +518,7 @@ static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state
 /* Waits until the loopback has delivered what was sent before. */
 static void delivered(void)
 {
-	struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct pollfd p = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), .events = POLLIN};
 	socklen_t len = sizeof(a);
 
