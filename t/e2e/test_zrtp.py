@@ -505,6 +505,7 @@ def test_a_terminal_that_lost_its_keys(net, who):
         sas = end.sas()
         end.anew()
         call.offer(to_tag="b").answer()
+        idle.wait_idle()  # no packet under the old keys is on its way
         end.resume().secured()
         uses_keys_of(daemon, 2)
         call.exchange()

@@ -129,7 +129,7 @@ static void a_fault_costs_its_stream_only(void **state)
 		{"LOOP", offsetof(struct codec_faults, hung)},
 	};
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 1000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", 5000, why);
 	struct codec_entry e;
 	int16_t pcm[N];
 	uint32_t heard = 0;

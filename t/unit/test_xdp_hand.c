@@ -159,7 +159,7 @@ static void no_wake_up_is_lost_between_threads(void **state)
 		struct packet_in d;
 
 		if (got < 8)
-			assert_true(readable(b, 0, 5000));
+			assert_true(readable(b, 0, 60000));
 		got = 0;
 		while (got < 8 && hand_pop(b->h, 0, &d, &payload, &from)) {
 			memcpy(&number, payload, 4);
