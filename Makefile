@@ -173,6 +173,7 @@ $(BUILD)/zrtp/messages: $(BUILD)/obj/t/zrtp/messages.o $(BUILD)/obj/t/unit/zrtp_
 # cargo fetches the crate; without cargo this part is left out.
 check-zrtp: deps-zrtp
 	$(MAKE) $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages
+	t/zrtp/reference.py | cmp - t/vectors/zrtp.json
 	$(BUILD)/zrtp/interop
 	@if command -v cargo >/dev/null; then mkdir -p $(BUILD)/zrtp/crate.src && cp -r t/zrtp/crate/. $(BUILD)/zrtp/crate.src && \
 		cd $(BUILD)/zrtp/crate.src && cargo build --release -q && \

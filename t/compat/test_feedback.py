@@ -99,6 +99,24 @@ def test_header_extensions_pass_unchanged(relay, x, y):
             arrives(p, q, rtp(p.ssrc, p.seq + 1 + i, VP8, os.urandom(30), extension))
 
 
+@compat_each("feedback", "RFC 8285 section 6", [(None, None), ("80", "GCM")])
+def test_the_answerer_chooses_ids_of_header_extensions(relay, x, y):
+    """The offer has IDs from 4096 on, which are not used in packets. The answer replaces one of them and refuses the other."""
+    offer = ["a=extmap:4096 urn:ietf:params:rtp-hdrext:ssrc-audio-level", "a=extmap:4097/sendonly urn:ietf:params:rtp-hdrext:toffset"]
+    answer = ["a=extmap:3 urn:ietf:params:rtp-hdrext:ssrc-audio-level"]
+    a, b = relay.phone("caller", x), relay.phone("callee", y)
+    call = relay.call()
+    keys = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if y else {"transport_protocol": "RTP/AVP"}
+    offered = call.offer(a.sdp(*offer), **keys).sdp.audio
+    b.told(offered)
+    answered = call.answer(b.sdp(*answer)).sdp.audio
+    a.told(answered)
+    assert ["a=extmap:" + e for e in offered.attrs("extmap")] == offer, offered.lines
+    assert ["a=extmap:" + e for e in answered.attrs("extmap")] == answer, answered.lines
+    for p, q in ((a, b), (b, a)):
+        arrives(p, q, rtp(p.ssrc, p.seq + 1, 0, os.urandom(30), b"\xbe\xde\x00\x01" + b"\x30\x85\x00\x00"))
+
+
 @compat("feedback", "RFC 8285 section 5")
 def test_maps_of_header_extensions_are_relayed(relay):
     lines = ["a=extmap:1 urn:ietf:params:rtp-hdrext:toffset", "a=extmap:5/recvonly urn:ietf:params:rtp-hdrext:sdes:mid"]

@@ -3,11 +3,11 @@
 """DTLS handshakes and running calls on one xcipherd: delay of 500 SRTP calls with and without 200 handshakes per second, in turns. Sudo; needs
 aiortc's Python modules (tools/webrtc-peers.sh).
 
-    bench_handshakes.py [--calls=500] [--rate=200] [--seconds=3] [--rounds=6] [--worker-priority=1]
+    bench_handshakes.py [--calls=500] [--rate=200 | --burst=1000] [--seconds=3] [--rounds=6] [--worker-priority=1]
 
 A round has one turn of each kind, and their order alternates. The ratio of p99 is that of the two turns of a round. The clients are OpenSSL by Python on
 the same machine, and take more processor time than the relay. The calls are signalled before the clock starts. "else" is the share of the machine
-that all other programs took, the clients included.
+that all other programs took, the clients included. With --burst a turn has so many handshakes, which begin at once.
 
 On a busy machine p99 says little, so each turn also reports what the threads did: processor time of the worker per packet, time that it waited
 for a processor, and processor time of the keying threads per handshake. Handshakes that ran on the worker would raise the first."""
@@ -28,6 +28,7 @@ import netns  # noqa: E402
 import relay  # noqa: E402
 
 FIRST = 10000
+AT_ONCE = 10 ** 9  # terminals per second
 
 
 def dtls_call(daemon, number, fingerprint, port):
@@ -93,8 +94,8 @@ def running(rig):
 def turn(rig, busy):
     args, number, process, talk = rig.args, rig.number, None, running(rig)
     if busy:
-        terminals = rig.terminals(args.rate * args.seconds)
-        process = handshakes.spawn(rig.net, rig.cert, args.rate, terminals)
+        terminals = rig.terminals(args.burst or args.rate * args.seconds)
+        process = handshakes.spawn(rig.net, rig.cert, AT_ONCE if args.burst else args.rate, terminals)
     elsewhere, threads = bench_measure.Elsewhere(rig.daemon.pid()), Threads(rig.daemon.pid())
     r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds)
     r.update(elsewhere.since(r["seconds"]))
@@ -127,7 +128,7 @@ def ratios(rounds, word):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--worker-priority", default="1")
-    for name, default in (("calls", 500), ("rate", 200), ("seconds", 3), ("rounds", 6)):
+    for name, default in (("calls", 500), ("rate", 200), ("burst", 0), ("seconds", 3), ("rounds", 6)):
         p.add_argument("--" + name, type=int, default=default)
     args = p.parse_args()
     with netns.Net(("caller", "callee")) as net, tempfile.TemporaryDirectory() as folder:
@@ -139,7 +140,7 @@ def main():
             got = {busy: turn(rig, busy) for busy in kinds}
             rounds.append((got[False], got[True]))
             time.sleep(1)
-        print(f"{args.calls} calls, {args.rate} handshakes per second; medians of {args.rounds} rounds")
+        print(f"{args.calls} calls, {f'{args.burst} handshakes at once' if args.burst else f'{args.rate} handshakes per second'}; medians of {args.rounds} rounds")
         for word in ("p50_us", "p99_us", "worker_ns_per_packet"):
             print(ratios(rounds, word), flush=True)
         rig.daemon.stop()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Resident memory of xcipherd per call, from RTP to a terminal with SDES, DTLS-SRTP, the same with ICE, and with ICE and BUNDLE. Sudo; needs aiortc's
-Python modules (tools/webrtc-peers.sh).
+"""Resident memory of xcipherd per call, from RTP to a terminal with SDES, DTLS-SRTP, the same with ICE, and with ICE and BUNDLE; and between two
+terminals with DTLS-SRTP and ICE. Sudo; needs aiortc's Python modules (tools/webrtc-peers.sh).
 
     bench_memory.py [--calls=1000] [--rate=100] [--rounds=3]
 
@@ -28,6 +28,7 @@ KINDS = {
     "DTLS": (1, {**DTLS, "ICE": "remove"}),
     "DTLS, ICE": (1, {**DTLS, "ICE": "force"}),
     "SDES, 2 m-lines": (2, {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}),
+    "DTLS, ICE, both": (1, {**DTLS, "ICE": "force"}),
     "DTLS, ICE, BUNDLE": (2, {**DTLS, "ICE": "force", "bundle": ["offer"]}),
 }
 
@@ -44,6 +45,11 @@ def body(ip, head, media):
     return f"v=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\n{head}{media}"
 
 
+def theirs(sdp):
+    """The relay's ICE credentials."""
+    return [re.search(rf"a=ice-{word}:(\S+)", sdp)[1] for word in ("ufrag", "pwd")]
+
+
 class Rig:
     def __init__(self, net, cert, kind):
         self.net, self.kind, self.number = net, kind, 0
@@ -52,37 +58,47 @@ class Rig:
         self.daemon = relay.Xcipherd(net, "--workers=1", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
 
     def call(self, port):
-        """Offer and answer. What handshakes.py needs to know of its terminal; None with SDES."""
-        number, names = self.number, None
+        """Offer and answer. What handshakes.py needs to know of its terminals; none with SDES."""
+        number, names, both = self.number, None, self.kind.endswith("both")
         self.number += 1
-        words = {"call_id": f"memory-{number}", "from_tag": "a", "replace": ["origin"], "direction": ["a", "b"]}
-        plain = body(A, "", lines(A, 8000, "RTP/AVP", self.medias, lambda i: ""))
-        offered = calls.ok(self.daemon.client.call("offer", sdp=plain, **self.flags, **words))["sdp"]
+        words = {"call_id": f"memory-{number}", "from_tag": "a", "replace": ["origin"], "direction": ["b" if both else "a", "b"]}
+        own = [f"c{number:05}", f"1{number:023}"]
+        offer = self.browser(port + 1, own) if both else body(A, "", lines(A, 8000, "RTP/AVP", self.medias, lambda i: ""))
+        offered = calls.ok(self.daemon.client.call("offer", sdp=offer, **self.flags, **words))["sdp"]
         mids = re.findall(r"a=mid:(\S+)", offered)
 
         def extra(i):
             if "DTLS" not in self.kind:
                 return CRYPTO.format(re.search(r"a=crypto:(\d+)", offered)[1])
-            text = f"a=rtcp-mux\r\na=setup:active\r\na=fingerprint:sha-256 {self.print}\r\n"
-            if names:
-                text += f"a=ice-ufrag:{names[0]}\r\na=ice-pwd:{names[1]}\r\na=candidate:1 1 udp 2130706431 {handshakes.ADDRESS} {port} typ host\r\n"
-            return text + (f"a=mid:{mids[i]}\r\n" if i < len(mids) else "")
+            return self.attributes(port, names) + (f"a=mid:{mids[i]}\r\n" if i < len(mids) else "")
         if "ICE" in self.kind:
-            names = [f"t{number:05}", f"{number:024}", re.search(r"a=ice-ufrag:(\S+)", offered)[1], re.search(r"a=ice-pwd:(\S+)", offered)[1]]
+            names = [f"t{number:05}", f"{number:024}", *theirs(offered)]
         group = "BUNDLE" in self.kind
         profile = re.search(r"m=audio \d+ (\S+)", offered)[1]
         answer = body(handshakes.ADDRESS, f"a=group:BUNDLE {' '.join(mids)}\r\n" if group else "",
                       lines(handshakes.ADDRESS, port, profile, self.medias, extra, not group))
-        calls.ok(self.daemon.client.call("answer", sdp=answer, to_tag="b", **words))
-        return {"port": port, "to": calls.parse(offered)["port"], "ice": names} if "DTLS" in self.kind else None
+        answered = calls.ok(self.daemon.client.call("answer", sdp=answer, to_tag="b", **words))["sdp"]
+        made = [{"port": port, "to": calls.parse(offered)["port"], "ice": names}] if "DTLS" in self.kind else []
+        return made + ([{"port": port + 1, "to": calls.parse(answered)["port"], "ice": own + theirs(answered)}] if both else [])
+
+    def attributes(self, port, names):
+        """Of a terminal with DTLS. names: its ICE credentials come first."""
+        text = f"a=rtcp-mux\r\na=setup:active\r\na=fingerprint:sha-256 {self.print}\r\n"
+        if names:
+            text += f"a=ice-ufrag:{names[0]}\r\na=ice-pwd:{names[1]}\r\na=candidate:1 1 udp 2130706431 {handshakes.ADDRESS} {port} typ host\r\n"
+        return text
+
+    def browser(self, port, names):
+        """An offer with DTLS and ICE."""
+        return body(handshakes.ADDRESS, "", lines(handshakes.ADDRESS, port, "UDP/TLS/RTP/SAVPF", self.medias, lambda i: self.attributes(port, names)))
 
     def batch(self, count, rate):
-        terminals = [self.call(FIRST + (self.number * 2) % 50000) for _ in range(count)]
-        if not terminals[0]:
+        terminals = [t for _ in range(count) for t in self.call(FIRST + (self.number * 2) % 50000)]
+        if not terminals:
             return None
         process = handshakes.spawn(self.net, self.cert, rate, terminals)
         completed, seconds = process.stdout.readline().split()
-        assert int(completed) == count, f"{completed} of {count} handshakes completed"
+        assert int(completed) == len(terminals), f"{completed} of {len(terminals)} handshakes completed"
         print(f"{self.kind}: {completed} handshakes in {seconds} s", flush=True)
         return process
 

@@ -589,32 +589,79 @@ class Phone:
         self.request("BYE", self.target, self.remote, 2, self.routes)
         self.receive("SIP/2.0 200")
 
-    def reply(self, message, body=""):
+    def reply(self, message, body="", status="200 OK"):
         copied = [f"{name}: {value}" for name in ("Via", "Record-Route", "From", "Call-ID", "CSeq") for value in self.fields(message, name)]
         to = self.fields(message, "To")[0]
-        self.send("SIP/2.0 200 OK", [*copied, f"To: {to}" + ("" if "tag=" in to else f";tag={self.tag}")], body, "10.200.2.1")
+        self.send(f"SIP/2.0 {status}", [*copied, f"To: {to}" + ("" if "tag=" in to else f";tag={self.tag}")], body, "10.200.2.1")
 
-    def accept(self):
+    def accept(self, early=False):
+        """early: a 183 with the SDP first. Returns a function that sends the 200 with it."""
         invite = self.receive("INVITE")
         self.terminal.believe(invite.partition("\r\n\r\n")[2])
-        self.reply(invite, self.terminal.sdp())
+        if early:
+            self.reply(invite, self.terminal.sdp(), "183 Session Progress")
+            return lambda: self.reply(invite, self.terminal.sdp())
+        return self.reply(invite, self.terminal.sdp())
+
+    def early(self):
+        """The callee's SDP in a 183."""
+        self.terminal.believe(self.receive("SIP/2.0 183").partition("\r\n\r\n")[2])
 
     def end(self):
         self.reply(self.receive("BYE"))
 
 
-def test_both_sas_through_kamailio(net):
-    """Two terminals whose ZRTP ends here, one call by SIP: both SAS in the script's variables, the log and query."""
+@contextlib.contextmanager
+def sip_call(net, folder, **settings):
+    """Two terminals of ZRTP and their SIP, and a proxy with our module that lets both exchanges end at the relay. The phones and the processes."""
     test_module.needs()
     if not bzrtp.have():
         raise Skip("no libbzrtp")
     flags = "RTP/AVP ZRTP=terminate ICE=remove replace-origin"
-    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder:
-        daemon = relay.Xcipherd(net, "--engine=serial", addresses=test_module.BOTH).wait_ready()
-        kam = test_module.proxy(net, folder, swap=("\n\troute(XCIPHER);\n}\n", ASK), XC_OFFER_FLAGS=test_module.quoted(flags + " direction=caller direction=callee"),
-                                XC_ANSWER_FLAGS=test_module.quoted(flags))
-        a, b = zrtp.Zrtp(net, "caller", A), zrtp.Zrtp(net, "callee", B)
-        one, other = Phone(a), Phone(b)
+    daemon = relay.Xcipherd(net, "--engine=serial", addresses=test_module.BOTH).wait_ready()
+    kam = test_module.proxy(net, folder, XC_OFFER_FLAGS=test_module.quoted(flags + " direction=caller direction=callee"),
+                            XC_ANSWER_FLAGS=test_module.quoted(flags), **settings)
+    a, b = zrtp.Zrtp(net, "caller", A), zrtp.Zrtp(net, "callee", B)
+    one, other = Phone(a), Phone(b)
+    yield daemon, kam, one, other
+    assert kam.stop() == 0 and daemon.stop() == 0
+    for end in (a, b):
+        end.close()
+    for phone in (one, other):
+        phone.socket.close()
+
+
+def sas_of_all(daemon):
+    call_id = daemon.client.call("list")["calls"][0]
+    tags = daemon.client.call("query", call_id=call_id)["tags"]
+    return {t["medias"][0]["ZRTP"]["SAS"] for t in tags.values()}
+
+
+def test_early_media(net):
+    """A 183 with SDP: both exchanges complete, and media pass before the call is answered. The 200 with the same SDP changes nothing."""
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder, sip_call(net, folder) as (daemon, _, one, other):
+        a, b = one.terminal, other.terminal
+        one.call("sip:callee@10.200.2.2:5060")
+        answer = other.accept(early=True)
+        one.early()
+        for end in (a.begin(), b.begin()):
+            end.secured()
+        uses_keys_of(daemon, 2)
+        Call.exchange(Talk(a, b))
+        before = a.count["zrtp"], b.count["zrtp"]
+        answer()
+        one.answered()
+        other.receive("ACK")
+        Call.exchange(Talk(a, b))
+        assert (a.count["zrtp"], b.count["zrtp"]) == before and a.bad == b.bad == 0, (before, a.count, b.count)
+        assert sas_of_all(daemon) == {a.sas(), b.sas()}
+
+
+def test_both_sas_through_kamailio(net):
+    """Two terminals whose ZRTP ends here, one call by SIP: both SAS in the script's variables, the log and query."""
+    with tempfile.TemporaryDirectory(prefix="xc-zrtp-") as folder, \
+            sip_call(net, folder, swap=("\n\troute(XCIPHER);\n}\n", ASK)) as (daemon, kam, one, other):
+        a, b = one.terminal, other.terminal
         one.call("sip:callee@10.200.2.2:5060")
         other.accept()
         one.answered()
@@ -622,9 +669,8 @@ def test_both_sas_through_kamailio(net):
         for end in (a.begin(), b.begin()):
             end.secured()
         Call.exchange(Talk(a, b))
+        assert sas_of_all(daemon) == {a.sas(), b.sas()} and a.sas() != b.sas()
         call_id = daemon.client.call("list")["calls"][0]
-        tags = daemon.client.call("query", call_id=call_id)["tags"]
-        assert {t["medias"][0]["ZRTP"]["SAS"] for t in tags.values()} == {a.sas(), b.sas()} and a.sas() != b.sas()
         assert daemon.client.call("verify SAS", call_id=call_id, from_tag=one.tag)["result"] == "ok"
         ended = threading.Thread(target=other.end)
         ended.start()
@@ -633,8 +679,3 @@ def test_both_sas_through_kamailio(net):
         wait_for("the variables", lambda: "test: SAS" in kam.text())
         assert f"test: SAS {a.sas()} yes, {b.sas()} no" in kam.text(), kam.text()
         assert f"SAS {a.sas()}" in daemon.text() and f"SAS {b.sas()}" in daemon.text()
-        assert kam.stop() == 0 and daemon.stop() == 0
-        for end in (a, b):
-            end.close()
-        for phone in (one, other):
-            phone.socket.close()
