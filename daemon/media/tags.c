@@ -2,7 +2,6 @@
 /* SRTP+ tags of a worker's contexts. prepare reads, complete writes. */
 #include "media/tags.h"
 
-#include "base/hash.h"
 #include "base/secmem.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -68,6 +67,16 @@ static struct tags_window *find(struct tags_windows *t, uint32_t ssrc)
 	return NULL;
 }
 
+uint8_t media_preauth_sip(uint64_t key[2], const struct media *m, const struct media_ctx *c)
+{
+	const struct tags_next *t = &tags_of(m, c)->rx;
+
+	if (!c->rx.tagged || !t->keyed)
+		return 0;
+	preauth_sip_words(key, t->sip);
+	return t->len;
+}
+
 uint8_t media_preauth_window(
 	struct preauth_window *out, const struct media *m, const struct media_ctx *c, uint32_t ssrc)
 {
@@ -107,7 +116,7 @@ enum preauth_result media_tag_check(const struct media *m, const struct arena *a
 		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
 	tag = t->len == 1 ? p[len - 1] : be32(p + len - 4);
 	if (t->keyed)
-		return (uint32_t)hash_siphash_12(t->sip, p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+		return preauth_header_sip(t->sip, p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
 	at = (uint16_t)(be16(p + 2) - (uint16_t)t->first);
 	if (at < t->n && t->ssrc == be32(p + 8))
 		return t->tag[at] == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
@@ -281,7 +290,7 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	const struct preauth_key *k;
 
 	if (t->keyed) {
-		put_be32(p + len - 4, (uint32_t)hash_siphash_12(t->sip, p));
+		put_be32(p + len - 4, preauth_header_sip(t->sip, p));
 		return;
 	}
 	if (media_tag_is_ready(t, j)) {

@@ -121,6 +121,10 @@ static inline bool media_tag_is_ready(const struct tags_sent *t, const struct xc
 uint8_t media_preauth_window(struct preauth_window *out, const struct media *m,
 	const struct media_ctx *c, uint32_t ssrc);
 
+/* Copies the key of header-siphash for steering, as preauth_header.h needs it. Returns the bytes of
+ * its tags; 0: another scheme, or SRTP has not authenticated a packet under this key. */
+uint8_t media_preauth_sip(uint64_t key[2], const struct media *m, const struct media_ctx *c);
+
 /* prepare: compares the tag of the RTP packet p[len], received by this context. */
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,
 	const struct media_ctx *rx, const uint8_t *p, uint32_t len);

@@ -2,10 +2,11 @@
 /* Computes the tags of SRTP+. */
 #include "srtp/preauth.h"
 
+#include <endian.h>
 #include <errno.h>
 
-#include "base/hash.h"
 #include "base/secmem.h"
+#include "srtp/preauth_header.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
 
@@ -250,8 +251,28 @@ uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_H
 {
 	if (k->scheme == PREAUTH_HEADER_HMAC)
 		return hmac_sha1(k, hdr);
-	_Static_assert(PREAUTH_HEADER_LEN == 12, "the bytes of hash_siphash_12()");
-	return (uint32_t)hash_siphash_12(k->seed, hdr);
+	return preauth_header_sip(k->seed, hdr);
+}
+
+static uint64_t le_word(const uint8_t *p, uint32_t len)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, len);
+	return le64toh(v);
+}
+
+uint32_t preauth_header_sip(const uint8_t key[16], const uint8_t hdr[PREAUTH_HEADER_LEN])
+{
+	_Static_assert(PREAUTH_HEADER_LEN == 12, "the bytes of preauth_sip_tag()");
+	return preauth_sip_tag(le_word(key, 8), le_word(key + 8, 8), le_word(hdr, 8),
+		(uint32_t)le_word(hdr + 8, 4));
+}
+
+void preauth_sip_words(uint64_t word[2], const uint8_t key[16])
+{
+	word[0] = le_word(key, 8);
+	word[1] = le_word(key + 8, 8);
 }
 
 /* --- Chain ------------------------------------------------------------------------------------ */

@@ -96,6 +96,11 @@ void preauth_fips_next(struct preauth_fips *g, uint32_t *tag, uint32_t n);
 /* header-hmac-sha1, header-siphash: computes the tag of a packet with this header. */
 uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN]);
 
+/* header-siphash: the same, by the first 16 bytes of the seed. */
+uint32_t preauth_header_sip(const uint8_t key[16], const uint8_t hdr[PREAUTH_HEADER_LEN]);
+/* These bytes as preauth_header.h needs them. */
+void preauth_sip_words(uint64_t word[2], const uint8_t key[16]);
+
 /* chain: write and read the block of packet i. It has the tags of packets i + 1 to i +
  * PREAUTH_CHAIN_NEXT, 4 bits each, the first in the upper half of the first byte. */
 void preauth_chain_write(uint8_t block[16], const uint32_t tag[PREAUTH_CHAIN_NEXT]);

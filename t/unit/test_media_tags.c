@@ -614,9 +614,12 @@ static enum guard_result judged(
 		.seq = (uint16_t)index,
 		.ssrc = SSRC};
 
+	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
+
+	put_be16(hdr + 2, p.seq);
+	put_be32(hdr + 8, p.ssrc);
 	memcpy(p.addr, g->window.addr, sizeof(p.addr));
-	preauth_sequence(&t->a, SSRC, index, &p.tag, 1);
-	p.tag ^= spoil;
+	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
 	return guard_check(g, &p, g->window.at_ns);
 }
 
@@ -652,6 +655,39 @@ static void a_flood_of_wrong_tags_is_told_to_steering(void **state)
 		assert_int_equal(judged(&t, &g.guard, index + i, 1), GUARD_TAG);
 	}
 	relayed(&t, SSRC, index);
+	end(&t);
+}
+
+/* The guard has the key of header-siphash, so steering drops wrong tags of all headers. An old
+ * header's tag stays right, so it passes only where the window lets it. */
+static void steering_is_told_of_the_key_of_headers(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_HEADER_SIPHASH), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	assert_int_equal(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS), GUARD_MACS);
+	assert_int_equal(g.guard.window.tag_len, 4);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(judged(&t, &g.guard, index + i, 0), GUARD_PASS);
+		assert_int_equal(judged(&t, &g.guard, index + i, 1), GUARD_TAG);
+	}
+	assert_int_equal(judged(&t, &g.guard, index + GUARD_AHEAD + 40, 0), GUARD_INDEX);
+	relayed(&t, SSRC, index);
+	end(&t);
+}
+
+/* HMAC-SHA1 costs too much per packet there: only the daemon checks it. */
+static void steering_has_no_key_of_hmac(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_HEADER_HMAC), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	assert_int_equal(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS), 0);
+	assert_int_equal(judged(&t, &g.guard, index, 1), GUARD_PASS);
 	end(&t);
 }
 
@@ -742,6 +778,8 @@ int main(void)
 		cmocka_unit_test(no_tag_and_no_key_stays_behind),
 		cmocka_unit_test(impossible_configurations_are_refused),
 		cmocka_unit_test(a_flood_of_wrong_tags_is_told_to_steering),
+		cmocka_unit_test(steering_is_told_of_the_key_of_headers),
+		cmocka_unit_test(steering_has_no_key_of_hmac),
 		cmocka_unit_test(steering_is_told_of_every_used_tag),
 		cmocka_unit_test(a_right_tag_passes_the_guard_after_a_jump),
 		cmocka_unit_test(a_guard_ends_with_its_tags),

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "base/secmem.h"
 #include "hex.h"
 #include "srtp/preauth.h"
+#include "srtp/preauth_header.h"
 #include "srtp/preauth_window.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
@@ -117,6 +119,7 @@ static void macs_of_headers_agree_with_the_reference(void **state)
 {
 	struct preauth_key hmac = key_of(PREAUTH_HEADER_HMAC), sip = key_of(PREAUTH_HEADER_SIPHASH);
 	uint8_t hdr[PREAUTH_HEADER_LEN];
+	uint64_t word[2];
 
 	(void)state;
 	unhex(hdr, sizeof(hdr), "8000abcd00012345cafebabe");
@@ -126,6 +129,12 @@ static void macs_of_headers_agree_with_the_reference(void **state)
 		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_int_not_equal(preauth_header(&hmac, hdr), 0x60c33bc0);
 		assert_int_not_equal(preauth_header(&sip, hdr), 0x63a2a752);
+		assert_int_equal(
+			preauth_header(&sip, hdr), (uint32_t)hash_siphash(sip.seed, hdr, 12));
+		preauth_sip_words(word, sip.seed);
+		assert_int_equal(preauth_header(&sip, hdr),
+			preauth_sip_fields((__u64[]){word[0], word[1]}, be32(hdr), be32(hdr + 4),
+				be32(hdr + 8)));
 		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 	secmem_wipe(&hmac, sizeof(hmac));
