@@ -82,7 +82,13 @@ static inline uint32_t media_tag_len(const struct media_crypto *c)
 /* Whether payloads of this direction end in a block with the next tags. */
 static inline bool media_tag_chains(const struct media_way *w, const struct media_crypto *c)
 {
-	return w->tagged && media_tag_scheme(c) == PREAUTH_CHAIN;
+	return w->tagged && preauth_is_chain(media_tag_scheme(c));
+}
+
+/* Bytes of that block. */
+static inline uint32_t media_tag_block(const struct media_crypto *c)
+{
+	return preauth_chain_len(media_tag_scheme(c));
 }
 
 /* The configuration makes sense. */

@@ -16,35 +16,6 @@
 
 enum { AES_KEY_LEN = 16, AES_ROUNDS = 10, AES_BLOCKS = 32, FIPS_BYTES = 20 };
 
-static const struct {
-	const char *name;
-	unsigned bits;
-} schemes[] = {
-#define X(id, text, width) [PREAUTH_##id] = {text, width},
-	PREAUTH_SCHEMES(X)
-#undef X
-};
-
-const char *preauth_name(enum preauth_scheme s)
-{
-	return schemes[s].name;
-}
-
-unsigned preauth_bits(enum preauth_scheme s)
-{
-	return schemes[s].bits;
-}
-
-bool preauth_find(enum preauth_scheme *s, struct str name)
-{
-	for (unsigned i = 0; i < PREAUTH_SCHEMES_COUNT; i++)
-		if (str_eq_nocase(name, str_from(schemes[i].name))) {
-			*s = (enum preauth_scheme)i;
-			return true;
-		}
-	return false;
-}
-
 /* --- Keys ------------------------------------------------------------------------------------- */
 
 /* HMAC's state after a key block (RFC 2104), with a key of 20 bytes. */
@@ -61,11 +32,12 @@ static void hmac_state(uint32_t state[5], const uint8_t *key, uint8_t pad)
 
 int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct srtp_master *m)
 {
-	uint8_t rk[240];
+	uint8_t rk[240],
+		label = (uint8_t)(PREAUTH_LABEL + (preauth_is_chain(s) ? PREAUTH_CHAIN : s));
 
 	*k = (struct preauth_key){.scheme = s, .fast_sha1 = srtp_sha1_has_instructions()};
 	/* Each scheme has its own label, so no key serves two schemes. */
-	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, (uint8_t)(PREAUTH_LABEL + s)))
+	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, label))
 		return -EINVAL;
 	hmac_state(k->inner, k->seed, 0x36);
 	hmac_state(k->outer, k->seed, 0x5c);
@@ -273,18 +245,4 @@ void preauth_sip_words(uint64_t word[2], const uint8_t key[16])
 {
 	word[0] = le_word(key, 8);
 	word[1] = le_word(key + 8, 8);
-}
-
-/* --- Chain ------------------------------------------------------------------------------------ */
-
-void preauth_chain_write(uint8_t block[16], const uint32_t tag[PREAUTH_CHAIN_NEXT])
-{
-	for (unsigned i = 0; i < 16; i++)
-		block[i] = (uint8_t)((tag[2 * i] & 15) << 4 | (tag[2 * i + 1] & 15));
-}
-
-void preauth_chain_read(uint32_t tag[PREAUTH_CHAIN_NEXT], const uint8_t block[16])
-{
-	for (unsigned i = 0; i < PREAUTH_CHAIN_NEXT; i++)
-		tag[i] = block[i / 2] >> (i % 2 ? 0 : 4) & 15;
 }
