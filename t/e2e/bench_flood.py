@@ -37,12 +37,12 @@ class PlusCall(calls.Call):
         return re.sub(r"^(a=crypto:.*)\r$", rf"\1 -xcipher-preauth={self.scheme}\r", super().body(side, tag), flags=re.M)
 
 
-def with_tags(daemon, scheme):
+def with_tags(daemon, scheme, count=CALLS):
     def made(number):
         call = PlusCall(daemon.client, number, *PAIR, ports=(FIRST_PORT + 4 * number, FIRST_PORT + 4 * number + 2))
         call.scheme, call.offer_flags = scheme, {"preauth": scheme}
         return set_up(call)
-    return [made(i) for i in range(CALLS)]
+    return [made(i) for i in range(count)]
 
 
 def forger(net, call, rate, seconds, kind, first):
