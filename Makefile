@@ -100,7 +100,7 @@ $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/compare.o: $(BUILD)/obj/gen/%.o: $(B
 
 # So does the XDP program, compiled for the kernel's virtual machine: only clang can.
 BPF_FLAGS := -target bpf -O2 -g -Wall -Wextra -Werror -Idaemon $(addprefix -idirafter ,$(wildcard /usr/include/*-linux-gnu))
-$(BUILD)/gen/xdp_prog.o: daemon/steer/xdp/bpf/xdp_prog.c daemon/steer/xdp/bpf/xdp_abi.h daemon/packet/guard.h daemon/srtp/preauth_window.h Makefile
+$(BUILD)/gen/xdp_prog.o: daemon/steer/xdp/bpf/xdp_prog.c daemon/steer/xdp/bpf/xdp_abi.h daemon/packet/guard.h daemon/srtp/preauth_window.h daemon/srtp/preauth_header.h Makefile
 	@mkdir -p $(@D)
 	$(call say,BPF   $<)
 	$(Q)$(CLANG) $(BPF_FLAGS) -c -o $@ $<

@@ -520,6 +520,8 @@ static int do_guard(struct sk_buff *skb, struct genl_info *info)
 			err = REFUSE(info->extack, EINVAL, "a guard's length or tag length is wrong");
 	}
 	mutex_unlock(&nn->lock);
+	if (a) /* a guard has secrets */
+		memzero_explicit(nla_data(a), nla_len(a));
 	return err;
 }
 

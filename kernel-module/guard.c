@@ -43,11 +43,25 @@ int nfx_guard_refuses(const struct nfx_target *t, const struct sk_buff *skb,
 	return r == GUARD_PASS ? 0 : NFX_S_GUARD_SOURCE + (int)r - GUARD_SOURCE;
 }
 
+/* Tags of GUARD_TAGS have one or four bytes, those of GUARD_MACS four. */
 static bool sound(const struct guard *g, u32 len)
 {
-	if (!(g->window.flags & GUARD_TAGS))
+	u32 kinds = g->window.flags & (GUARD_TAGS | GUARD_MACS), tag = g->window.tag_len;
+
+	if (!kinds)
 		return true;
-	return len == sizeof(*g) && (g->window.tag_len == 1 || g->window.tag_len == 4);
+	return len == sizeof(*g) && (tag == 4 || (tag == 1 && kinds == GUARD_TAGS)) &&
+	       kinds != (GUARD_TAGS | GUARD_MACS);
+}
+
+void nfx_guard_free(struct nfx_guard *g)
+{
+	kfree_sensitive(g);
+}
+
+static void free_late(struct rcu_head *rcu)
+{
+	nfx_guard_free(container_of(rcu, struct nfx_guard, rcu));
 }
 
 int nfx_guard_set(struct nfx_net *nn, struct nfx_target *t, const void *data, u32 len)
@@ -63,12 +77,12 @@ int nfx_guard_set(struct nfx_net *nn, struct nfx_target *t, const void *data, u3
 			return -ENOMEM;
 		memcpy(&g->guard, data, len);
 		if (!sound(&g->guard, len)) {
-			kfree(g);
+			nfx_guard_free(g);
 			return -EINVAL;
 		}
 	}
 	rcu_assign_pointer(t->guard, g);
 	if (old)
-		kfree_rcu(old, rcu);
+		call_rcu(&old->rcu, free_late);
 	return 0;
 }

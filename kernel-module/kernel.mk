@@ -11,7 +11,7 @@ kernel-module:
 	@cp -ru kernel-module/. $(KMOD_BUILD)/
 	@mkdir -p $(KMOD_BUILD)/packet $(KMOD_BUILD)/srtp
 	@cp -u daemon/packet/guard.h $(KMOD_BUILD)/packet/
-	@cp -u daemon/srtp/preauth_window.h $(KMOD_BUILD)/srtp/
+	@cp -u daemon/srtp/preauth_window.h daemon/srtp/preauth_header.h $(KMOD_BUILD)/srtp/
 	$(MAKE) -s -C $(KMOD_BUILD) KDIR=/lib/modules/$(KERNEL)/build W=1 modules
 	@echo "$(KMOD_BUILD)/nf_xcipher.ko"
 

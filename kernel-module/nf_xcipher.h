@@ -251,6 +251,8 @@ struct nfx_suspect {
 /* The statistic that counts why the target's guard refuses the packet; 0: it passes. Under RCU. */
 int nfx_guard_refuses(const struct nfx_target *t, const struct sk_buff *skb,
 		      const struct nfx_suspect *s);
+/* Wipes its secrets. No packet uses it any more. NULL is fine. */
+void nfx_guard_free(struct nfx_guard *g);
 /* Under nn->lock. data NULL: removes the target's guard. 0, -EINVAL or -ENOMEM. */
 int nfx_guard_set(struct nfx_net *nn, struct nfx_target *t, const void *data, u32 len);
 

@@ -89,7 +89,7 @@ static void target_release(struct nfx_target *t)
 {
 	plan_release(rcu_dereference_protected(t->plan, true));
 	nfx_way_free(&t->way);
-	kfree(rcu_dereference_protected(t->guard, true));
+	nfx_guard_free(rcu_dereference_protected(t->guard, true));
 	free_percpu(t->count);
 	kfree(t);
 }

@@ -228,7 +228,7 @@ static const char *set_preauth(struct preauth_policy *field, const char *value)
 #define X(id, name, bits) " " name
 		PREAUTH_SCHEMES(X)
 #undef X
-		;
+			" chain/WIDTH/NEXT/WINDOW";
 	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
 	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 

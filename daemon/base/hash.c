@@ -68,24 +68,13 @@ static inline __attribute__((always_inline)) uint64_t sip_finish(uint64_t v[4])
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static inline __attribute__((always_inline)) uint64_t siphash(
-	const uint8_t key[16], const void *p, size_t len)
+uint64_t hash_siphash(const uint8_t key[16], const void *p, size_t len)
 {
 	uint64_t v[4];
 
 	sip_absorb(v, key, p, len, 0);
 	v[2] ^= 0xff;
 	return sip_finish(v);
-}
-
-uint64_t hash_siphash(const uint8_t key[16], const void *p, size_t len)
-{
-	return siphash(key, p, len);
-}
-
-uint64_t hash_siphash_12(const uint8_t key[16], const uint8_t p[12])
-{
-	return siphash(key, p, 12);
 }
 
 void hash_siphash128(uint8_t out[16], const uint8_t key[16], const void *p, size_t len)

@@ -6,8 +6,6 @@
 #include "base/bytes.h"
 
 uint64_t hash_siphash(const uint8_t key[16], const void *p, size_t len);
-/* The same for 12 bytes: without loops it takes half the time. */
-uint64_t hash_siphash_12(const uint8_t key[16], const uint8_t p[12]);
 /* The authors' variant with a result of 128 bits, for secrets that others must not guess. */
 void hash_siphash128(uint8_t out[16], const uint8_t key[16], const void *p, size_t len);
 

@@ -54,8 +54,9 @@ uint8_t keying_preauth_fits(uint8_t scheme, const struct srtp_master *m, bool cl
 {
 	const struct srtp_suite *s = srtp_suite_get(m->suite);
 
-	if (scheme > PREAUTH_SCHEMES_COUNT || !s || s->cipher == XC_CIPHER_NULL || m->no_rtp_auth ||
-		(clear && scheme == 1 + PREAUTH_CHAIN))
+	if (!scheme || !preauth_exists((enum preauth_scheme)(scheme - 1)) || !s ||
+		s->cipher == XC_CIPHER_NULL || m->no_rtp_auth ||
+		(clear && preauth_is_chain((enum preauth_scheme)(scheme - 1))))
 		return 0;
 	return scheme;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/secmem.h"
 #include "media/fast_path.h"
 #include "media/tags.h"
 #include "packet/arena.h"
@@ -243,15 +244,27 @@ bool media_guards_wait(const struct media *m)
 	return m->attacks->waiting;
 }
 
-/* SRTP+: the tags of the next packets, so that steering can compare them. */
+/* SRTP+: the tags of the next packets, or the key of header-siphash, so that steering can compare
+ * tags. */
 static void add_tags(const struct media *m, uint32_t stream, struct guard *g)
 {
 	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
 
-	g->window.flags &= (uint8_t)~GUARD_TAGS;
+	uint64_t key[2];
+
+	g->window.flags &= (uint8_t) ~(GUARD_TAGS | GUARD_MACS);
 	g->window.tag_len = media_preauth_window(&g->tags, m, c, g->window.ssrc);
-	if (g->window.tag_len)
+	if (g->window.tag_len) {
 		g->window.flags |= GUARD_TAGS;
+		return;
+	}
+	g->window.tag_len = media_preauth_sip(key, m, c);
+	if (!g->window.tag_len)
+		return;
+	g->window.flags |= GUARD_MACS;
+	g->sip[0] = key[0];
+	g->sip[1] = key[1];
+	secmem_wipe(key, sizeof(key));
 }
 
 bool media_guard_next(struct media *m, struct media_guard *out)

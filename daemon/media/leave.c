@@ -121,7 +121,7 @@ static void leave_with_mid(struct draft *d, uint32_t end)
 {
 	struct xc_job *j = d->job;
 	const uint8_t *p = d->a->in + j->in_off;
-	uint32_t block = has_block(d) ? PREAUTH_CHAIN_LEN : 0;
+	uint32_t block = has_block(d) ? PREAUTH_BLOCK_MAX : 0;
 
 	if (end + MEDIA_MID_GROWTH + block > ARENA_MAX_PACKET ||
 		!media_bundle_wants_mid(
@@ -138,7 +138,7 @@ static uint8_t leave_with_block(struct draft *d, uint32_t end)
 {
 	struct xc_job *j = d->job;
 
-	if (end + PREAUTH_CHAIN_LEN > ARENA_MAX_PACKET)
+	if (end + PREAUTH_BLOCK_MAX > ARENA_MAX_PACKET)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	d->note->block = true;
 	if (!d->note->late_key) {

@@ -367,8 +367,8 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 /* A stream under attack, for steering (attack.h). The times in window are of CLOCK_REALTIME. */
 struct media_guard {
 	struct local_port local;
-	bool on; /* false: remove the guard of the port */
-	struct guard guard;
+	bool on;            /* false: remove the guard of the port */
+	struct guard guard; /* secret: wipe it after use */
 };
 /* The next guard to report to steering. Worker thread, between bursts. False: there are no more. */
 bool media_guard_next(struct media *m, struct media_guard *out);

@@ -242,7 +242,7 @@ static uint8_t received(struct draft *d)
 	}
 	v = measure(d, rx_tail(d));
 	if (tagged && v == PACKET_JOB && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx) &&
-		d->job->body_len < PREAUTH_CHAIN_LEN)
+		d->job->body_len < media_tag_block(&d->rx->cfg->rx))
 		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);

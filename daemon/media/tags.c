@@ -2,7 +2,6 @@
 /* SRTP+ tags of a worker's contexts. prepare reads, complete writes. */
 #include "media/tags.h"
 
-#include "base/hash.h"
 #include "base/secmem.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -19,18 +18,13 @@ static const struct preauth_key *key_at(const struct arena *a, uint32_t slot)
 	return (const struct preauth_key *)&a->key[slot];
 }
 
-static uint32_t bits_of(enum preauth_scheme s)
-{
-	return 8 * preauth_tag_len(s); /* bits that are not used are zero in the packet, too */
-}
-
 bool media_tags_are_sound(const struct media *m, const struct media_crypto *c)
 {
 	if (!c->preauth)
 		return c->preauth_slot == 0;
-	return c->preauth <= PREAUTH_SCHEMES_COUNT && c->preauth_slot >= 2 &&
+	return preauth_exists(media_tag_scheme(c)) && c->preauth_slot >= 2 &&
 		c->preauth_slot < m->cfg.key_slots && media_is_srtp(c) && !c->no_rtp_auth &&
-		!c->pass && !(c->clear_rtp && media_tag_scheme(c) == PREAUTH_CHAIN);
+		!c->pass && !(c->clear_rtp && preauth_is_chain(media_tag_scheme(c)));
 }
 
 void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg *cfg)
@@ -66,6 +60,16 @@ static struct tags_window *find(struct tags_windows *t, uint32_t ssrc)
 		if (t->of[i].ssrc == ssrc && t->of[i].touched)
 			return &t->of[i];
 	return NULL;
+}
+
+uint8_t media_preauth_sip(uint64_t key[2], const struct media *m, const struct media_ctx *c)
+{
+	const struct tags_next *t = &tags_of(m, c)->rx;
+
+	if (!c->rx.tagged || !t->keyed)
+		return 0;
+	preauth_sip_words(key, t->sip);
+	return t->len;
 }
 
 uint8_t media_preauth_window(
@@ -107,7 +111,7 @@ enum preauth_result media_tag_check(const struct media *m, const struct arena *a
 		return PREAUTH_OUTSIDE; /* malformed, as the caller finds */
 	tag = t->len == 1 ? p[len - 1] : be32(p + len - 4);
 	if (t->keyed)
-		return (uint32_t)hash_siphash_12(t->sip, p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+		return preauth_header_sip(t->sip, p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
 	at = (uint16_t)(be16(p + 2) - (uint16_t)t->first);
 	if (at < t->n && t->ssrc == be32(p + 8))
 		return t->tag[at] == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
@@ -127,19 +131,23 @@ static struct tags_window *make(struct tags_windows *t, uint32_t ssrc)
 }
 
 /* Adds the tags that the block announces and the window lacks. */
-static void announced(struct preauth_window *w, uint64_t index, const uint8_t *block)
+static void announced(
+	struct preauth_window *w, enum preauth_scheme s, uint64_t index, const uint8_t *block)
 {
-	uint32_t tag[PREAUTH_CHAIN_NEXT];
+	struct preauth_chain c = preauth_chain_of(s);
+	uint32_t tag[PREAUTH_NEXT_MAX];
 	uint64_t known = w->first + w->known;
 
-	preauth_chain_read(tag, block);
+	preauth_chain_read(s, tag, block);
+	preauth_window_trim(w, index, (uint32_t)c.window - c.next);
 	if (known < index + 1) { /* a gap: tags in it were never received */
-		preauth_window_init(w, index + 1, bits_of(PREAUTH_CHAIN));
+		/* Bits that are not used are zero in the packet, too. */
+		preauth_window_init(w, index + 1, 8 * preauth_tag_len(s));
 		known = index + 1;
 	}
-	if (known < index + 1 + PREAUTH_CHAIN_NEXT)
-		preauth_window_add(w, tag + (known - index - 1),
-			(uint32_t)(index + 1 + PREAUTH_CHAIN_NEXT - known));
+	if (known < index + 1 + c.next)
+		preauth_window_add(
+			w, tag + (known - index - 1), (uint32_t)(index + 1 + c.next - known));
 }
 
 /* In the steady state, one packet in "fill" calls it. */
@@ -218,9 +226,10 @@ static __attribute__((noinline)) void take_other(
 	w = window_for(all, j->ssrc, j->rx_index, t->len);
 	w->touched = ++m->clock;
 	preauth_window_take(&w->w, j->rx_index);
-	if (t->scheme == PREAUTH_CHAIN) {
-		announced(&w->w, j->rx_index,
-			a->out + j->out_off + j->hdr_len + j->body_len - PREAUTH_CHAIN_LEN);
+	if (preauth_is_chain((enum preauth_scheme)t->scheme)) {
+		announced(&w->w, (enum preauth_scheme)t->scheme, j->rx_index,
+			a->out + j->out_off + j->hdr_len + j->body_len -
+				preauth_chain_len((enum preauth_scheme)t->scheme));
 		return;
 	}
 	if (PREAUTH_WINDOW - w->w.known >= fill)
@@ -258,18 +267,22 @@ static __attribute__((noinline)) uint32_t sent_tag(
 static __attribute__((noinline)) void write_one(struct tags_sent *t, const struct preauth_key *k,
 	uint8_t *p, uint32_t len, const struct xc_job *j)
 {
-	uint32_t tag;
+	uint32_t tag, bits;
 
 	if (t->scheme == PREAUTH_HEADER_SIPHASH) {
 		memcpy(t->sip, k->seed, sizeof(t->sip));
 		t->keyed = 1;
 	}
-	if (t->scheme != PREAUTH_CHAIN) {
+	if (!preauth_is_chain((enum preauth_scheme)t->scheme)) {
 		put_be32(p + len - 4, preauth_header(k, p));
 		return;
 	}
 	preauth_sequence(k, media_sent_ssrc(j), j->tx_index, &tag, 1);
-	p[len - 1] = tag & 15;
+	bits = preauth_bits((enum preauth_scheme)t->scheme);
+	if (bits == 32)
+		put_be32(p + len - 4, tag);
+	else
+		p[len - 1] = (uint8_t)(tag & ((1u << bits) - 1));
 }
 
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
@@ -281,7 +294,7 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 	const struct preauth_key *k;
 
 	if (t->keyed) {
-		put_be32(p + len - 4, (uint32_t)hash_siphash_12(t->sip, p));
+		put_be32(p + len - 4, preauth_header_sip(t->sip, p));
 		return;
 	}
 	if (media_tag_is_ready(t, j)) {
@@ -298,17 +311,18 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 void media_tag_cut(const struct note *n, struct xc_job *j)
 {
 	if (media_tag_chains(&n->rx->rx, &n->rx->cfg->rx))
-		j->body_len -= PREAUTH_CHAIN_LEN; /* prepare checked the length */
+		j->body_len -= media_tag_block(&n->rx->cfg->rx); /* prepare checked the length */
 }
 
 void media_tag_append(const struct arena *a, const struct note *n, struct xc_job *j)
 {
-	uint32_t tag[PREAUTH_CHAIN_NEXT];
+	enum preauth_scheme s = media_tag_scheme(&n->tx->cfg->tx);
+	uint32_t tag[PREAUTH_NEXT_MAX];
 
 	if (!media_tag_chains(&n->tx->tx, &n->tx->cfg->tx))
 		return;
 	preauth_sequence(key_at(a, n->tx->cfg->tx.preauth_slot), media_sent_ssrc(j),
-		j->tx_index + 1, tag, PREAUTH_CHAIN_NEXT);
-	preauth_chain_write(a->out + j->out_off + j->hdr_len + j->body_len, tag);
-	j->body_len += PREAUTH_CHAIN_LEN;
+		j->tx_index + 1, tag, preauth_chain_of(s).next);
+	preauth_chain_write(s, a->out + j->out_off + j->hdr_len + j->body_len, tag);
+	j->body_len += preauth_chain_len(s);
 }

@@ -82,7 +82,13 @@ static inline uint32_t media_tag_len(const struct media_crypto *c)
 /* Whether payloads of this direction end in a block with the next tags. */
 static inline bool media_tag_chains(const struct media_way *w, const struct media_crypto *c)
 {
-	return w->tagged && media_tag_scheme(c) == PREAUTH_CHAIN;
+	return w->tagged && preauth_is_chain(media_tag_scheme(c));
+}
+
+/* Bytes of that block. */
+static inline uint32_t media_tag_block(const struct media_crypto *c)
+{
+	return preauth_chain_len(media_tag_scheme(c));
 }
 
 /* The configuration makes sense. */
@@ -120,6 +126,10 @@ static inline bool media_tag_is_ready(const struct tags_sent *t, const struct xc
  * the bytes of its tags; 0: it has no window. */
 uint8_t media_preauth_window(struct preauth_window *out, const struct media *m,
 	const struct media_ctx *c, uint32_t ssrc);
+
+/* Copies the key of header-siphash for steering, as preauth_header.h needs it. Returns the bytes of
+ * its tags; 0: another scheme, or SRTP has not authenticated a packet under this key. */
+uint8_t media_preauth_sip(uint64_t key[2], const struct media *m, const struct media_ctx *c);
 
 /* prepare: compares the tag of the RTP packet p[len], received by this context. */
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,

@@ -13,6 +13,7 @@
 
 #include <linux/types.h>
 
+#include "srtp/preauth_header.h"
 #include "srtp/preauth_window.h"
 
 /* eBPF without CAP_PERFMON refuses the stack of a function that is not inlined. */
@@ -57,6 +58,7 @@ enum guard_flags {
 	GUARD_TAGS = 4,  /* packets of this SSRC end with an SRTP+ tag: the window decides */
 	GUARD_OTHER = 8, /* packets other than RTP and RTCP pass: the port expects them */
 	GUARD_RTCP = 16, /* RTCP passes */
+	GUARD_MACS = 32, /* RTP ends with an SRTP+ tag of header-siphash. Not with GUARD_TAGS */
 };
 
 /* Eight-byte words first: no padding between the members. */
@@ -70,13 +72,17 @@ struct guard_window {
 	__u16 seq;    /* sequence number of the newest packet */
 	__u16 port;   /* of the believed source, host order */
 	__u8 flags;   /* enum guard_flags */
-	__u8 tag_len; /* bytes of the SRTP+ tag at the packet's end: 4 or 1; 0 without GUARD_TAGS */
+	__u8 tag_len; /* bytes of the SRTP+ tag at the packet's end: 4 or 1; 0: none */
 	__u8 pad[2];
 };
 
 struct guard {
 	struct guard_window window;
-	struct preauth_window tags; /* GUARD_TAGS; else zero, and need not be copied */
+	/* Secret. Without GUARD_TAGS and GUARD_MACS zero, and need not be copied. */
+	union {
+		struct preauth_window tags; /* GUARD_TAGS */
+		__u64 sip[2];               /* GUARD_MACS: key of preauth_header.h */
+	};
 };
 
 /* A received packet, in host order. */
@@ -87,7 +93,7 @@ struct guard_packet {
 	__u8 first, second; /* first bytes of the UDP payload */
 	__u16 seq;
 	__u32 time, ssrc; /* RTP; RTCP: ssrc is at bytes 4 to 7 */
-	__u32 tag;        /* last tag_len bytes of the payload; read only with GUARD_TAGS */
+	__u32 tag;        /* last tag_len bytes of the payload, if guard_wants_tag() */
 };
 
 /* RTCP by RFC 5761 4. */
@@ -131,9 +137,10 @@ GUARD_INLINE int guard_seq_ok(const struct guard_window *g, __u16 seq)
 GUARD_INLINE enum guard_result guard_window_check(
 	const struct guard_window *g, const struct guard_packet *p, __u64 now_ns)
 {
+	/* No port: the guard has ended, and its owner has wiped it. */
 	if (p->addr[0] != g->addr[0] || p->addr[1] != g->addr[1] || p->port != g->port ||
 		p->v6 != (g->flags & GUARD_IS_V6))
-		return GUARD_SOURCE;
+		return g->port ? GUARD_SOURCE : GUARD_PASS;
 	if (p->first >> 6 != 2)
 		return g->flags & GUARD_OTHER ? GUARD_PASS : GUARD_KIND;
 	if (guard_is_rtcp(p))
@@ -153,18 +160,28 @@ GUARD_INLINE enum guard_result guard_window_check(
 /* Whether the packet needs its tag checked. */
 GUARD_INLINE int guard_wants_tag(const struct guard_window *g, const struct guard_packet *p)
 {
-	return g->flags & GUARD_TAGS && p->ssrc == g->ssrc && p->first >> 6 == 2 &&
-		!guard_is_rtcp(p);
+	if (p->first >> 6 != 2 || guard_is_rtcp(p))
+		return 0;
+	return g->flags & GUARD_MACS || (g->flags & GUARD_TAGS && p->ssrc == g->ssrc);
+}
+
+/* The tag of any header is known. But one seen on the wire stays right, so it outweighs nothing. */
+GUARD_INLINE int guard_mac_ok(const struct guard *g, const struct guard_packet *p)
+{
+	__u32 word = (__u32)p->first << 24 | (__u32)p->second << 16 | p->seq;
+
+	return !guard_wants_tag(&g->window, p) ||
+		preauth_sip_fields(g->sip, word, p->time, p->ssrc) == p->tag;
 }
 
 /* now_ns: by the clock of at_ns. A wrong tag is refused in open periods, too: the tag of its index
- * is known. */
+ * or header is known. */
 GUARD_INLINE enum guard_result guard_check(
 	const struct guard *g, const struct guard_packet *p, __u64 now_ns)
 {
 	enum guard_result r = guard_window_check(&g->window, p, now_ns);
 
-	if (r == GUARD_PASS && guard_wants_tag(&g->window, p)) {
+	if (r == GUARD_PASS && g->window.flags & GUARD_TAGS && guard_wants_tag(&g->window, p)) {
 		switch (preauth_window_check(&g->tags, p->seq, p->tag)) {
 		case PREAUTH_TRUE:
 			return GUARD_PASS;
@@ -175,7 +192,9 @@ GUARD_INLINE enum guard_result guard_check(
 			return GUARD_TAG;
 		}
 	}
-	return r != GUARD_PASS && guard_open(&g->window, now_ns) ? GUARD_PASS : r;
+	if (r != GUARD_PASS && !guard_open(&g->window, now_ns))
+		return r;
+	return g->window.flags & GUARD_MACS && !guard_mac_ok(g, p) ? GUARD_TAG : GUARD_PASS;
 }
 
 #endif

@@ -32,7 +32,7 @@ static const struct field sdes_fields[] = {
 	NUM("o", sdes, more_at, 255),
 	FLAG("r", sdes, unencrypted_srtp),
 	FLAG("c", sdes, unencrypted_srtcp),
-	NUM("q", sdes, preauth, PREAUTH_SCHEMES_COUNT),
+	NUM("q", sdes, preauth, PREAUTH_KINDS),
 	FLAG("a", sdes, old_name),
 	NUM("w", sdes, wsh, UINT32_MAX),
 };
@@ -49,7 +49,7 @@ static const struct field params_fields[] = {
 		N(srtp_params, keys)},
 	FLAG("r", srtp_params, unencrypted_srtp),
 	FLAG("c", srtp_params, unencrypted_srtcp),
-	NUM("q", srtp_params, preauth, PREAUTH_SCHEMES_COUNT),
+	NUM("q", srtp_params, preauth, PREAUTH_KINDS),
 	FLAG("p", srtp_params, pass),
 	FLAG("w", srtp_params, awaited),
 	RECORD_ROW("x", srtp_params, rtcp, save_master),
@@ -62,7 +62,7 @@ static const struct field our_fields[] = {
 	NUM("t", sdes_key, tag, 999999999),
 	FLAG("r", sdes_key, unencrypted_srtp),
 	FLAG("c", sdes_key, unencrypted_srtcp),
-	NUM("q", sdes_key, preauth, PREAUTH_SCHEMES_COUNT),
+	NUM("q", sdes_key, preauth, PREAUTH_KINDS),
 	FLAG("a", sdes_key, old_name),
 };
 static const struct record our_record = RECORD_OF(our_fields);
@@ -92,7 +92,7 @@ static const struct field dtls_said_fields[] = {
 	NUM("s", keying_dtls_said, setup, DTLS_SETUP_HOLDCONN),
 	NUM("i", keying_dtls_said, tls_id, ANY),
 	NUM("t", keying_dtls_said, transport, ANY),
-	NUM("q", keying_dtls_said, preauth, PREAUTH_SCHEMES_COUNT),
+	NUM("q", keying_dtls_said, preauth, PREAUTH_KINDS),
 	{"f", LIST, ONE(keying_dtls_said, prints.f), .max = DTLS_FINGERPRINTS,
 		.record = &print_record, N(keying_dtls_said, prints.count)},
 };
@@ -103,7 +103,7 @@ static const struct field keying_dtls_fields[] = {
 	RECORD_ROW("f", keying_dtls, in_force, dtls_said_record),
 	FLAG("a", keying_dtls, asked),
 	NUM("s", keying_dtls, asked_setup, DTLS_SETUP_HOLDCONN),
-	NUM("q", keying_dtls, asked_preauth, PREAUTH_SCHEMES_COUNT),
+	NUM("q", keying_dtls, asked_preauth, PREAUTH_KINDS),
 	FLAG("p", keying_dtls, passive),
 	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
 	NUM("n", keying_dtls, association, UINT32_MAX),
@@ -115,9 +115,9 @@ static const struct field keying_dtls_fields[] = {
 static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
 
 static const struct field keying_preauth_fields[] = {
-	NUM("o", keying_preauth, offered, PREAUTH_SCHEMES_COUNT),
-	NUM("a", keying_preauth, asked, PREAUTH_SCHEMES_COUNT),
-	NUM("f", keying_preauth, agreed, PREAUTH_SCHEMES_COUNT),
+	NUM("o", keying_preauth, offered, PREAUTH_KINDS),
+	NUM("a", keying_preauth, asked, PREAUTH_KINDS),
+	NUM("f", keying_preauth, agreed, PREAUTH_KINDS),
 };
 static const struct record keying_preauth_record = RECORD_OF(keying_preauth_fields);
 

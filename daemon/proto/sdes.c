@@ -299,7 +299,7 @@ void sdes_write(
 		sbuf_str(b, STR(" UNENCRYPTED_SRTCP"));
 	if (s->master.no_rtp_auth)
 		sbuf_str(b, STR(" UNAUTHENTICATED_SRTP"));
-	if (s->preauth && s->preauth <= PREAUTH_SCHEMES_COUNT)
+	if (s->preauth && s->preauth <= PREAUTH_KINDS)
 		sbuf_printf(b, " " SDES_PREAUTH "=%s",
 			preauth_name((enum preauth_scheme)(s->preauth - 1)));
 	if (s->wsh)

@@ -2,10 +2,11 @@
 /* Computes the tags of SRTP+. */
 #include "srtp/preauth.h"
 
+#include <endian.h>
 #include <errno.h>
 
-#include "base/hash.h"
 #include "base/secmem.h"
+#include "srtp/preauth_header.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
 
@@ -14,35 +15,6 @@
 #endif
 
 enum { AES_KEY_LEN = 16, AES_ROUNDS = 10, AES_BLOCKS = 32, FIPS_BYTES = 20 };
-
-static const struct {
-	const char *name;
-	unsigned bits;
-} schemes[] = {
-#define X(id, text, width) [PREAUTH_##id] = {text, width},
-	PREAUTH_SCHEMES(X)
-#undef X
-};
-
-const char *preauth_name(enum preauth_scheme s)
-{
-	return schemes[s].name;
-}
-
-unsigned preauth_bits(enum preauth_scheme s)
-{
-	return schemes[s].bits;
-}
-
-bool preauth_find(enum preauth_scheme *s, struct str name)
-{
-	for (unsigned i = 0; i < PREAUTH_SCHEMES_COUNT; i++)
-		if (str_eq_nocase(name, str_from(schemes[i].name))) {
-			*s = (enum preauth_scheme)i;
-			return true;
-		}
-	return false;
-}
 
 /* --- Keys ------------------------------------------------------------------------------------- */
 
@@ -60,11 +32,12 @@ static void hmac_state(uint32_t state[5], const uint8_t *key, uint8_t pad)
 
 int preauth_key_init(struct preauth_key *k, enum preauth_scheme s, const struct srtp_master *m)
 {
-	uint8_t rk[240];
+	uint8_t rk[240],
+		label = (uint8_t)(PREAUTH_LABEL + (preauth_is_chain(s) ? PREAUTH_CHAIN : s));
 
 	*k = (struct preauth_key){.scheme = s, .fast_sha1 = srtp_sha1_has_instructions()};
 	/* Each scheme has its own label, so no key serves two schemes. */
-	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, (uint8_t)(PREAUTH_LABEL + s)))
+	if (srtp_kdf_label(k->seed, sizeof(k->seed), m, label))
 		return -EINVAL;
 	hmac_state(k->inner, k->seed, 0x36);
 	hmac_state(k->outer, k->seed, 0x5c);
@@ -250,20 +223,26 @@ uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_H
 {
 	if (k->scheme == PREAUTH_HEADER_HMAC)
 		return hmac_sha1(k, hdr);
-	_Static_assert(PREAUTH_HEADER_LEN == 12, "the bytes of hash_siphash_12()");
-	return (uint32_t)hash_siphash_12(k->seed, hdr);
+	return preauth_header_sip(k->seed, hdr);
 }
 
-/* --- Chain ------------------------------------------------------------------------------------ */
-
-void preauth_chain_write(uint8_t block[16], const uint32_t tag[PREAUTH_CHAIN_NEXT])
+static uint64_t le_word(const uint8_t *p, uint32_t len)
 {
-	for (unsigned i = 0; i < 16; i++)
-		block[i] = (uint8_t)((tag[2 * i] & 15) << 4 | (tag[2 * i + 1] & 15));
+	uint64_t v = 0;
+
+	memcpy(&v, p, len);
+	return le64toh(v);
 }
 
-void preauth_chain_read(uint32_t tag[PREAUTH_CHAIN_NEXT], const uint8_t block[16])
+uint32_t preauth_header_sip(const uint8_t key[16], const uint8_t hdr[PREAUTH_HEADER_LEN])
 {
-	for (unsigned i = 0; i < PREAUTH_CHAIN_NEXT; i++)
-		tag[i] = block[i / 2] >> (i % 2 ? 0 : 4) & 15;
+	_Static_assert(PREAUTH_HEADER_LEN == 12, "the bytes of preauth_sip_tag()");
+	return preauth_sip_tag(le_word(key, 8), le_word(key + 8, 8), le_word(hdr, 8),
+		(uint32_t)le_word(hdr + 8, 4));
+}
+
+void preauth_sip_words(uint64_t word[2], const uint8_t key[16])
+{
+	word[0] = le_word(key, 8);
+	word[1] = le_word(key + 8, 8);
 }

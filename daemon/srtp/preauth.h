@@ -7,8 +7,9 @@
  *		compares it with numbers that it computed ahead (preauth_window.h).
  * header	The tag is a MAC of the 12 bytes of the RTP header. The receiver computes it, and
  *		keeps no state.
- * chain	The tags are random. Each packet carries the next PREAUTH_CHAIN_NEXT tags in its
- *		encrypted payload. The receiver compares, as for "sequence".
+ * chain	The tags are random. Each packet carries the tags of the next packets in its
+ *		encrypted payload. The receiver compares, as for "sequence". Bits of a tag, number
+ *		of tags in a payload and length of the window are parameters.
  *
  * "sequence" and "header" exist with their authors' primitive, and with a modern one.
  * notes/preauth.md compares them. Sender and receiver derive the key from the SRTP master key by
@@ -18,6 +19,8 @@
 
 #include "base/bytes.h"
 #include "srtp/kdf.h"
+
+enum { PREAUTH_WIDTHS = 3, PREAUTH_NEXTS = 4, PREAUTH_WINDOWS = 3 };
 
 /* X(name in the enumeration, name in SDP and output, bits of a tag) */
 #define PREAUTH_SCHEMES(X)                      \
@@ -31,13 +34,23 @@ enum preauth_scheme {
 #define X(name, text, bits) PREAUTH_##name,
 	PREAUTH_SCHEMES(X)
 #undef X
-		PREAUTH_SCHEMES_COUNT
+		PREAUTH_SCHEMES_COUNT,
+	/* From PREAUTH_SCHEMES_COUNT on: chain with other parameters than the defaults. */
+	PREAUTH_KINDS = PREAUTH_SCHEMES_COUNT + PREAUTH_WIDTHS * PREAUTH_NEXTS * PREAUTH_WINDOWS
+};
+
+/* Parameters of chain. Its name in SDP and output is "chain" with the defaults, 4/32/512, else
+ * "chain/WIDTH/NEXT/WINDOW". */
+struct preauth_chain {
+	uint8_t width;   /* bits of a tag: 4, 8 or 32 */
+	uint8_t next;    /* tags in each payload: 8, 16, 32 or 64 */
+	uint16_t window; /* packets whose tags the receiver keeps: 64, 128 or 512 */
 };
 
 #define PREAUTH_HEADER_LEN 12u  /* bytes of an RTP header without CSRCs and extension */
 #define PREAUTH_SEED_MAX   64u  /* bytes: FIPS 186-2 allows 160 to 512 bits */
-#define PREAUTH_CHAIN_NEXT 32u  /* tags of 4 bits: one AES block */
-#define PREAUTH_CHAIN_LEN  16u  /* bytes of that block, at the end of the encrypted payload */
+#define PREAUTH_NEXT_MAX   64u  /* tags in the payload of chain */
+#define PREAUTH_BLOCK_MAX  64u  /* bytes of these tags, at the end of the encrypted payload */
 #define PREAUTH_FIPS_RUN   10u  /* tags of one seed: two hashes */
 #define PREAUTH_TAG_MAX    4u   /* bytes of a tag in the packet */
 #define PREAUTH_LABEL      0x50 /* first PRF label; RFC 3711 uses 0 to 5, RFC 6904 6 and 7 */
@@ -63,12 +76,21 @@ struct preauth_fips {
 
 const char *preauth_name(enum preauth_scheme s);
 unsigned preauth_bits(enum preauth_scheme s);
-/* False: no such scheme. */
+/* False: no such scheme, or chain with parameters that we do not have. */
 bool preauth_find(enum preauth_scheme *s, struct str name);
-/* Bytes of a tag in the packet. It has the low bits, other bits are zero. */
+/* Whether preauth_find() can return it: not each combination of parameters makes sense. */
+bool preauth_exists(enum preauth_scheme s);
+static inline bool preauth_is_chain(enum preauth_scheme s)
+{
+	return s >= PREAUTH_CHAIN;
+}
+struct preauth_chain preauth_chain_of(enum preauth_scheme s);
+/* Bytes of the tags in a payload of this chain. */
+uint32_t preauth_chain_len(enum preauth_scheme s);
+/* Bytes of a tag in the packet: 4 or 1. It has the low bits, other bits are zero. */
 static inline uint32_t preauth_tag_len(enum preauth_scheme s)
 {
-	return s == PREAUTH_CHAIN ? 1 : PREAUTH_TAG_MAX;
+	return preauth_is_chain(s) && preauth_bits(s) <= 8 ? 1 : PREAUTH_TAG_MAX;
 }
 static inline bool preauth_is_header(enum preauth_scheme s)
 {
@@ -96,9 +118,15 @@ void preauth_fips_next(struct preauth_fips *g, uint32_t *tag, uint32_t n);
 /* header-hmac-sha1, header-siphash: computes the tag of a packet with this header. */
 uint32_t preauth_header(const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN]);
 
-/* chain: write and read the block of packet i. It has the tags of packets i + 1 to i +
- * PREAUTH_CHAIN_NEXT, 4 bits each, the first in the upper half of the first byte. */
-void preauth_chain_write(uint8_t block[16], const uint32_t tag[PREAUTH_CHAIN_NEXT]);
-void preauth_chain_read(uint32_t tag[PREAUTH_CHAIN_NEXT], const uint8_t block[16]);
+/* header-siphash: the same, by the first 16 bytes of the seed. */
+uint32_t preauth_header_sip(const uint8_t key[16], const uint8_t hdr[PREAUTH_HEADER_LEN]);
+/* These bytes as preauth_header.h needs them. */
+void preauth_sip_words(uint64_t word[2], const uint8_t key[16]);
+
+/* chain: write and read the block of packet i, preauth_chain_len() bytes. It has the tags of the
+ * packets from i + 1 on, in network order. Of 4 bits, the first is in the upper half of the first
+ * byte. */
+void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag);
+void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block);
 
 #endif

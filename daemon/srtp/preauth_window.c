@@ -60,6 +60,12 @@ void preauth_window_take(struct preauth_window *w, __u64 index)
 	*word_of(w, index) |= bit_of(index);
 }
 
+void preauth_window_trim(struct preauth_window *w, __u64 index, __u32 behind)
+{
+	if (index >= w->first + behind)
+		drop_before(w, index - behind);
+}
+
 void preauth_window_take_group(struct preauth_window *w, __u64 first, __u32 taken)
 {
 	if (!taken || first < w->first)

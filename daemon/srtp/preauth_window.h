@@ -57,6 +57,9 @@ void preauth_window_take(struct preauth_window *w, __u64 index);
 #define PREAUTH_GROUP 8u
 void preauth_window_take_group(struct preauth_window *w, __u64 first, __u32 taken);
 
+/* For a shorter window: drops packets that are further than this behind index, the newest. */
+void preauth_window_trim(struct preauth_window *w, __u64 index, __u32 behind);
+
 /* The tags of the group with this first index. NULL: some of them are not known. */
 static inline const __u32 *preauth_window_group(const struct preauth_window *w, __u64 first)
 {

@@ -15,6 +15,7 @@
 
 #include "base/caps.h"
 #include "base/clock.h"
+#include "base/secmem.h"
 #include "media/ahead.h"
 #include "packet/arena.h"
 
@@ -239,11 +240,12 @@ static void guards_out(struct worker *w)
 	struct guard_window *g = &w->guard.guard.window;
 
 	while (media_guard_next(w->media, &w->guard)) {
-		if (!w->steer_ops->guard)
-			continue;
 		g->at_ns = g->at_ns > ahead ? g->at_ns - ahead : 0;
 		g->epoch_ns -= ahead; /* may wrap: only differences count */
-		w->steer_ops->guard(w->steer, w->guard.local, w->guard.on ? &w->guard.guard : NULL);
+		if (w->steer_ops->guard)
+			w->steer_ops->guard(
+				w->steer, w->guard.local, w->guard.on ? &w->guard.guard : NULL);
+		secmem_wipe(&w->guard, sizeof(w->guard));
 	}
 }
 

@@ -119,8 +119,9 @@ enum nfx_attr {
 	NFX_A_RING_SENDS,    /* u32: descriptors to send */
 	NFX_A_RING_EVENT_FD, /* u32: eventfd that the kernel signals to wake the worker */
 	NFX_A_RING_BELL_FD,  /* u32: socket whose option is the doorbell */
-	/* struct guard_window, or with GUARD_TAGS struct guard, of daemon/packet/guard.h. Times are
-	 * of CLOCK_MONOTONIC. */
+	/* struct guard_window, or with GUARD_TAGS or GUARD_MACS struct guard, of
+	 * daemon/packet/guard.h. Times are of CLOCK_MONOTONIC. A module that does not know
+	 * GUARD_MACS ignores it. */
 	NFX_A_GUARD,
 	NFX_A_COUNT
 };

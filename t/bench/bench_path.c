@@ -270,7 +270,7 @@ static int read_preauth(uint8_t *out, const char *name)
 {
 	enum preauth_scheme s;
 
-	if (!preauth_find(&s, str_from(name)) || s == PREAUTH_CHAIN)
+	if (!preauth_find(&s, str_from(name)) || preauth_is_chain(s))
 		return -1;
 	*out = (uint8_t)(1 + s);
 	return 0;

@@ -103,8 +103,8 @@ static void header_siphash(struct preauth_bench *b, uint32_t n)
 static void chain(struct preauth_bench *b, uint32_t n)
 {
 	while (n--) {
-		preauth_chain_write(b->block, b->tag + n % 64);
-		preauth_chain_read(b->tag, b->block);
+		preauth_chain_write(PREAUTH_CHAIN, b->block, b->tag + n % 64);
+		preauth_chain_read(PREAUTH_CHAIN, b->tag, b->block);
 	}
 }
 

@@ -6,23 +6,43 @@ sequence numbers and timestamps; "next": with those that the terminal uses now, 
 authentication tells apart. "stun", "dtls", "zrtp", "rtcp": packets of these protocols to a port of RTP.
 "port": to a port of no call. CPU per forged packet: the relay's CPU time with the flood, less that
 without, divided by the forged packets. What the kernel spends on them before the relay, in the
-sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it."""
+sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it.
+"next, SCHEME": the calls have SRTP+ on both legs, and only the tags of forged packets are wrong."""
 import os
+import re
 import subprocess
 import time
 
+import calls
 import netns
 import relay
-from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, Elsewhere, judge, progress, quiet_terminal, setup, srtpload
+from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, Elsewhere, judge, progress, quiet_terminal, set_up, setup, srtpload
 
 CALLS = 20
 RATE = 50  # packets per second of a leg
 PAIR = ("80", "80")
 RATES, RATES_OTHER = (2000, 20000, 50000, 100000, 200000, 0), (20000, 0)
-KINDS = {"any": RATES, "next": RATES, "stun": RATES_OTHER, "dtls": RATES_OTHER, "zrtp": RATES_OTHER, "rtcp": RATES_OTHER, "port": RATES_OTHER}
+KINDS = {"any": RATES, "next": RATES, "stun": RATES_OTHER, "dtls": RATES_OTHER, "zrtp": RATES_OTHER, "rtcp": RATES_OTHER, "port": RATES_OTHER,
+         "next, sequence-aes": RATES, "next, header-siphash": RATES}
 # rtpengine's log when it has found over 50 waiting packets at a port five times: it never reads that port again.
 NO_CALL = 39998
 GIVES_UP = "UDP receive queue exceeded"
+
+
+class PlusCall(calls.Call):
+    """Both terminals speak SRTP+."""
+    scheme = None
+
+    def body(self, side, tag=1):
+        return re.sub(r"^(a=crypto:.*)\r$", rf"\1 -xcipher-preauth={self.scheme}\r", super().body(side, tag), flags=re.M)
+
+
+def with_tags(daemon, scheme, count=CALLS):
+    def made(number):
+        call = PlusCall(daemon.client, number, *PAIR, ports=(FIRST_PORT + 4 * number, FIRST_PORT + 4 * number + 2))
+        call.scheme, call.offer_flags = scheme, {"preauth": scheme}
+        return set_up(call)
+    return [made(i) for i in range(count)]
 
 
 def forger(net, call, rate, seconds, kind, first):
@@ -33,11 +53,11 @@ def forger(net, call, rate, seconds, kind, first):
                      stdout=subprocess.PIPE, text=True)
 
 
-def load(net, daemon, talk, seconds, flood=None, skip=0):
-    """One run of the calls; flood: (rate, kind), for the run's whole time."""
+def load(net, daemon, talk, seconds, flood=None, skip=0, **tags):
+    """One run of the calls; flood: (rate, kind), for the run's whole time. tags: as srtpload has it."""
     cpu, elsewhere = daemon.cpu_seconds(), Elsewhere(daemon.pid())
     p = forger(net, talk[0], flood[0], seconds, flood[1], skip) if flood else None
-    r = judge(srtpload(net, "".join(c.spec() for c in talk), 2 * CALLS, 2 * CALLS * RATE, seconds, skip=skip))
+    r = judge(srtpload(net, "".join(c.spec() for c in talk), 2 * CALLS, 2 * CALLS * RATE, seconds, skip=skip, **tags))
     r["forged"], r["forge_seconds"] = 0, seconds
     if p:
         sent, took = p.communicate()[0].split()
@@ -48,17 +68,22 @@ def load(net, daemon, talk, seconds, flood=None, skip=0):
 
 
 def measure(start, rates, kind, seconds):
-    """{rate: result} of one relay. The calls continue from run to run."""
+    """{rate: result} of one relay; None: it has no SRTP+. The calls continue from run to run."""
+    kind, _, scheme = kind.partition(", ")
+    tags = {"tags": scheme} if scheme else {}
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
         daemon = start(net).wait_ready()
-        talk = setup(daemon, CALLS, PAIR)
+        if scheme and not isinstance(daemon, relay.Xcipherd):
+            daemon.stop()
+            return None
+        talk = with_tags(daemon, scheme) if scheme else setup(daemon, CALLS, PAIR)
         time.sleep(0.3)
         rows, skip = {}, 0
-        calm = load(net, daemon, talk, seconds, skip=skip)
+        calm = load(net, daemon, talk, seconds, skip=skip, **tags)
         for rate in rates:
             skip += int(RATE * seconds) + 1
-            r = load(net, daemon, talk, seconds, (rate, kind), skip)
+            r = load(net, daemon, talk, seconds, (rate, kind), skip, **tags)
             r["forged_us"] = 1e6 * (r["cpu_s"] - calm["cpu_s"]) / max(r["forged"], 1)
             r["calm_p99_us"] = calm["p99_us"]
             r["gave_up"] = GIVES_UP in daemon.text()
@@ -78,6 +103,8 @@ def section(starts, args, out):
         for name, start in starts.items():
             progress(f"flood, {kind}: {name}")
             rows = measure(start, rates, kind, args.seconds)
+            if not rows:  # it knows no SRTP+
+                continue
             out.setdefault(kind, {})[name] = rows
             for rate in rates:
                 r = rows[rate]

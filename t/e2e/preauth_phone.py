@@ -43,7 +43,7 @@ class PlusPhone(test_ng.Phone):
         head = struct.pack("!BBHII", 0x80, kind, self.seq, self.seq * 160, self.ssrc)
         if not self.agreed:
             return self.tx.protect(head + payload)
-        block = self.sent.block(self.seq) if self.scheme == "chain" else b""
+        block = self.sent.block(self.seq) if self.sent.chain else b""
         packet = bytearray(self.tx.protect(head + payload + block))
         packet[14] ^= spoil
         tag = bytearray(self.sent.make(self.seq, head))

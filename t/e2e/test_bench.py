@@ -36,18 +36,19 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import bench_flood, relay
 start = lambda net: relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue")
-print(json.dumps({kind: bench_flood.measure(start, (2000,), kind, 1) for kind in ("any", "rtcp")}))
+print(json.dumps({kind: bench_flood.measure(start, (2000,), kind, 1) for kind in ("any", "rtcp", "next, sequence-aes", "next, header-siphash")}))
 """
 
 
 def test_the_flood_section_measures(_net):
-    """SRTP and RTCP, at a small rate: figures are there, and no packet of a call is lost. In a process of its own, as
-    it makes namespaces."""
+    """SRTP, RTCP and SRTP+, at a small rate: figures are there, and no packet of a call is lost. Forged tags are wrong, and
+    those of the calls are right. In a process of its own, as it makes namespaces."""
     run = subprocess.run([sys.executable, "-c", FLOOD, HERE], capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 0, run.stdout + run.stderr
     for kind, rows in json.loads(run.stdout.splitlines()[-1]).items():
         r = rows["2000"]
-        assert r["forged"] > 0 and r["sent"] > 1000 and r["lost"] == r["wrong"] == r["duplicates"] == 0, (kind, r)
+        assert r["forged"] > 0 and r["sent"] > 1000 and r["lost"] == r["wrong"] == r["duplicates"] == r["bad_auth"] == 0, (kind, r)
+        assert (rows["dropped"]["drops"]["forged-tag"] > 0) == ("," in kind), (kind, rows)
         assert isinstance(r["forged_us"], float) and r["p99_us"] > 0 and not r["gave_up"] and rows["dropped"]["drops"], (kind, rows)
 
 

@@ -55,7 +55,7 @@ def test_the_xdp_program_agrees_with_the_daemon(net, perfmon):
     """As root, and with the capabilities that the unit has."""
     need_xdp(net)
     less = [] if perfmon else ["setpriv", "--bounding-set=-perfmon,-sys_admin", "--inh-caps=-perfmon,-sys_admin"]
-    for what, count in (("check", "20000"), ("limit", "20000")):
+    for what, count in (("check", "20000"), ("limit", "20000"), ("wipe", "1")):
         p = net.run(net.gateway, *less, os.path.join(relay.BUILD, "t", "xdp_guard"), what, count, check=False)
         assert p.returncode == 0, p.stdout + p.stderr
 
@@ -128,7 +128,7 @@ def forge_tags(phone, n):
         phone.sock.sendto(struct.pack("!BBHII", 0x80, 0, seq, seq * 160, phone.ssrc) + os.urandom(174), phone.to)
 
 
-@cases(("xdp", "sequence-aes"), ("xdp:skb", "chain"))
+@cases(("xdp", "sequence-aes"), ("xdp", "header-siphash"), ("xdp:skb", "chain"))
 def test_the_xdp_program_drops_wrong_tags(net, steering, scheme):
     """A flood that only tags tell from media. The terminal sends more packets than a window has tags."""
     need_xdp(net)

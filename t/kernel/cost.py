@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py cost [--rows PART,...] [--media PART,...] [--once] [--profile]: instructions per packet of
+"""run.py cost [--rows PART,...] [--media PART,...] [--tags SCHEME,...] [--once] [--profile]: instructions per packet of
 rtpengine in its kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
-the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
+the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes.
+--tags: also _80 to _32 with SRTP+ of these schemes on both legs. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
 import json
 import os
 import re
@@ -18,7 +19,7 @@ COUNT = ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=o
 CPU = os.environ.get("COST_CPU", "max,-cx16,-erms")
 MEMORY = "1024"
 SECONDS = 7200
-PYTHON = ["bench_measure", "sample"]
+PYTHON = ["bench_flood", "bench_measure", "sample"]
 PEER = "rtpengine, kernel mode"
 CAVEAT = """Instructions are not cycles: caches, memory, locks between processors, and vector
 instructions that cost more than others are not seen. The processor is emulated (qemu), with
@@ -67,7 +68,7 @@ def spread(runs):
 
 def options(args):
     env = {}
-    for name, variable in (("--rows", "COST_ROWS"), ("--media", "COST_MEDIA")):
+    for name, variable in (("--rows", "COST_ROWS"), ("--media", "COST_MEDIA"), ("--tags", "COST_TAGS")):
         if name in args:
             env[variable] = args[args.index(name) + 1]
     if "--profile" in args:

@@ -64,7 +64,7 @@ def module_build(kernel, headers):
     work = f"{BASE}/module-{kernel}"
     subprocess.run(["mkdir", "-p", work], check=True)
     subprocess.run(["cp", "-ruT", source, work], check=True)
-    for header in ("packet/guard.h", "srtp/preauth_window.h"):  # shared with the daemon
+    for header in ("packet/guard.h", "srtp/preauth_window.h", "srtp/preauth_header.h"):  # shared with the daemon
         os.makedirs(os.path.dirname(f"{work}/{header}"), exist_ok=True)
         shutil.copy(f"{TOP}/daemon/{header}", f"{work}/{header}")
     built = subprocess.run(["make", "-s", "-C", headers, f"M={work}", "W=1", "modules"], text=True,

@@ -12,7 +12,6 @@ import struct
 SCHEMES = ["sequence-fips", "sequence-aes", "header-hmac-sha1", "header-siphash", "chain"]
 LABEL = 0x50
 FIPS_RUN = 10
-CHAIN_NEXT = 32
 
 
 @functools.cache
@@ -39,7 +38,7 @@ def encrypt(key, blocks):
 
 def seed(scheme, key, salt):
     """RFC 3711 4.3.1 and 4.3.3 with AES-CM, 64 bytes. AEAD suites have 12 bytes of salt (RFC 7714 11)."""
-    x = int.from_bytes(salt.ljust(14, b"\0"), "big") ^ (LABEL + SCHEMES.index(scheme) << 48)
+    x = int.from_bytes(salt.ljust(14, b"\0"), "big") ^ (LABEL + SCHEMES.index(scheme.partition("/")[0]) << 48)
     return encrypt(key, b"".join(((x << 16) + i).to_bytes(16, "big") for i in range(4)))
 
 
@@ -90,21 +89,28 @@ def siphash(key, data):
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
+def parameters(scheme):
+    """Bits of a tag, tags in a payload and the receiver's window, of "chain" or "chain/8/16/128". None: another scheme."""
+    name, _, rest = scheme.partition("/")
+    return None if name != "chain" else tuple(map(int, rest.split("/"))) if rest else (4, 32, 512)
+
+
 class Tags:
     """One direction and SSRC under a master key. Of "chain" a sender draws its tags, and a receiver knows those that were announced."""
 
     def __init__(self, scheme, key, salt, ssrc):
         self.scheme, self.ssrc, self.seed = scheme, ssrc, seed(scheme, key, salt)
         self.drawn, self.announced = {}, {}
-        self.length = 1 if scheme == "chain" else 4
+        self.chain = parameters(scheme)
+        self.length = 1 if self.chain and self.chain[0] <= 8 else 4
 
     def _draw(self, index):
-        return self.drawn.setdefault(index, os.urandom(1)[0] & 15)
+        return self.drawn.setdefault(index, int.from_bytes(os.urandom(4), "big") >> 32 - self.chain[0])
 
     def make(self, index, header):
         """The bytes of the tag that is sent after the packet."""
-        if self.scheme == "chain":
-            return bytes([self._draw(index)])
+        if self.chain:
+            return self._draw(index).to_bytes(self.length, "big")
         if self.scheme == "sequence-aes":
             return aes(self.seed, self.ssrc, index).to_bytes(4, "big")
         if self.scheme == "sequence-fips":
@@ -115,22 +121,29 @@ class Tags:
 
     def is_right(self, index, header, tag):
         """None: the tag is not known."""
-        if self.scheme == "chain":
-            return self.announced[index] == tag[0] if index in self.announced else None
+        if self.chain:
+            return self.announced[index] == int.from_bytes(tag, "big") if index in self.announced else None
         return self.make(index, header) == tag
 
     def block(self, index):
         """The tag that "chain" appends to the payload of this packet before encryption."""
-        tags = [self._draw(index + 1 + i) for i in range(CHAIN_NEXT)]
-        return bytes(tags[i] << 4 | tags[i + 1] for i in range(0, CHAIN_NEXT, 2))
+        width, count, _ = self.chain
+        number = 0
+        for i in range(count):
+            number = number << width | self._draw(index + 1 + i)
+        return number.to_bytes(width * count // 8, "big")
 
     def take(self, index, payload):
         """Removes the block from the payload of a packet that SRTP authenticated."""
-        if self.scheme != "chain":
+        if not self.chain:
             return payload
-        for i, pair in enumerate(payload[-16:]):
-            self.announced[index + 1 + 2 * i], self.announced[index + 2 + 2 * i] = pair >> 4, pair & 15
-        return payload[:-16]
+        width, count, _ = self.chain
+        length = width * count // 8
+        number = int.from_bytes(payload[-length:], "big")
+        for i in range(count):
+            self.announced[index + count - i] = number & (1 << width) - 1
+            number >>= width
+        return payload[:-length]
 
 
 def main():

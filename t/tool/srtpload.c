@@ -19,6 +19,8 @@
  *   skip      packets per leg that earlier runs sent; indexes continue after them (0)
  *   receiver  device on which packets arrive, if not DEVICE. They are addressed to it, so both
  *             may be the ends of one link, without a relay
+ *   tags      SRTP+: both ends of each leg with SRTP have tags of this scheme. A sample of received
+ *             tags is compared
  *   busy      "yes": JSON has the busy time of all processors as busy_us (needs root)
  * One JSON object on standard output. The local ports must have no sockets; drop what arrives there
  * (nft, prerouting), or the kernel answers with ICMP. */
@@ -45,6 +47,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hist.h"
+#include "load_tags.h"
 #include "spec.h"
 #include "srtp/kdf.h"
 
@@ -62,6 +65,7 @@ enum { BURST = 64, BLOCK = 1 << 20, BLOCKS = 64 };
 struct dir { /* one direction of a leg */
 	struct srtp_session_keys keys;
 	uint32_t tag; /* 0: plain */
+	struct load_tags plus;
 };
 
 struct leg {
@@ -88,6 +92,7 @@ static struct {
 	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
 } total;
 static bool stamp_leaving = true;
+static uint8_t plus;                  /* scheme of SRTP+, as load_tags_init() */
 static const char *device, *receiver; /* where packets leave, where they arrive */
 static uint32_t *delay; /* [delays] in ns; exact, for targets are compared with them */
 /* Likewise, from the call to send: with what this program waited and the kernel did before the
@@ -125,6 +130,7 @@ static void dir_make(struct dir *d, const char *suite, const char *hex)
 	memcpy(m.salt, key + 16, 14);
 	if (srtp_kdf(&d->keys, &m, false, 0))
 		die("key derivation");
+	load_tags_init(&d->plus, plus, &m);
 }
 
 static void add_leg(uint32_t n, struct spec_leg *s)
@@ -151,6 +157,12 @@ static uint32_t ssrc_of(uint32_t leg)
 	return 0x10000000 + legs[leg].port;
 }
 
+/* The encrypted part of a packet. */
+static uint32_t body_len(const struct dir *d)
+{
+	return payload + d->plus.block;
+}
+
 static void keystream_add(
 	const struct dir *d, EVP_CIPHER_CTX *ctx, uint8_t *rtp, uint32_t ssrc, uint64_t index)
 {
@@ -163,17 +175,18 @@ static void keystream_add(
 	for (int i = 0; i < 6; i++)
 		iv[8 + i] ^= (uint8_t)(index >> (40 - 8 * i));
 	if (EVP_EncryptInit_ex(ctx, NULL, NULL, NULL, iv) != 1 ||
-		EVP_EncryptUpdate(ctx, rtp + RTP, &done, rtp + RTP, (int)payload) != 1)
+		EVP_EncryptUpdate(ctx, rtp + RTP, &done, rtp + RTP, (int)body_len(d)) != 1)
 		die("encrypt");
 }
 
 static void tag_make(const struct dir *d, uint8_t tag[20], const uint8_t *rtp, uint64_t index)
 {
-	uint8_t m[RTP + PAYLOAD_MAX + 4];
+	uint8_t m[RTP + PAYLOAD_MAX + PREAUTH_BLOCK_MAX + 4];
+	uint32_t len = RTP + body_len(d);
 
-	memcpy(m, rtp, RTP + payload);
-	put_be32(m + RTP + payload, (uint32_t)(index >> 16));
-	if (!HMAC(EVP_sha1(), d->keys.auth, 20, m, RTP + payload + 4, tag, NULL))
+	memcpy(m, rtp, len);
+	put_be32(m + len, (uint32_t)(index >> 16));
+	if (!HMAC(EVP_sha1(), d->keys.auth, 20, m, len + 4, tag, NULL))
 		die("HMAC");
 }
 
@@ -242,6 +255,7 @@ static void leg_frames(uint32_t k)
 		size_t at = (size_t)i * leg_count + k;
 		uint8_t *f = frames + at * stride, *rtp = f + HEAD, tag[20];
 		uint64_t index = (uint64_t)l->first + i;
+		uint32_t len = RTP + body_len(&l->tx);
 
 		rtp[0] = 0x80;
 		rtp[1] = 0;
@@ -249,13 +263,17 @@ static void leg_frames(uint32_t k)
 		put_be32(rtp + 4, (skip + i) * 160);
 		put_be32(rtp + 8, ssrc_of(k));
 		fill(rtp + RTP, k, i);
+		load_tags_block(&l->tx.plus, rtp + RTP + payload, ssrc_of(k), index);
 		if (ctx) {
 			keystream_add(&l->tx, ctx, rtp, ssrc_of(k), index);
 			tag_make(&l->tx, tag, rtp, index);
-			memcpy(rtp + RTP + payload, tag, l->tx.tag);
+			memcpy(rtp + len, tag, l->tx.tag);
 		}
-		headers(f, l, RTP + payload + l->tx.tag);
-		frame_len[at] = (uint16_t)(HEAD + RTP + payload + l->tx.tag);
+		len += l->tx.tag;
+		load_tags_write(&l->tx.plus, rtp, len, ssrc_of(k), index);
+		len += l->tx.plus.len;
+		headers(f, l, len);
+		frame_len[at] = (uint16_t)(HEAD + len);
 	}
 	EVP_CIPHER_CTX_free(ctx);
 }
@@ -264,7 +282,8 @@ static void frames_make(void)
 {
 	size_t all = (size_t)per_leg * leg_count;
 
-	stride = (HEAD + RTP + payload + TAG_MAX + 15) / 16 * 16;
+	stride = (HEAD + RTP + payload + PREAUTH_BLOCK_MAX + TAG_MAX + PREAUTH_TAG_MAX + 15) / 16 *
+		16;
 	frames = malloc(all * stride);
 	frame_len = malloc(all * sizeof(*frame_len));
 	call_ns = calloc(all, sizeof(*call_ns));
@@ -415,14 +434,17 @@ static void send_all(int fd, double rate, uint64_t burst_ns)
 static void check_sampled(struct leg *l, uint32_t leg, uint32_t number, uint8_t *rtp)
 {
 	uint64_t index = (uint64_t)legs[leg ^ 1].first + number;
+	uint32_t end = RTP + body_len(&l->rx);
 	uint8_t want[PAYLOAD_MAX], tag[20];
 
 	total.sampled++;
+	if (!load_tags_right(&l->rx.plus, rtp, end + l->rx.tag, ssrc_of(leg ^ 1), index))
+		total.bad_auth++;
 	if (l->rx.tag) {
 		EVP_CIPHER_CTX *ctx = cipher_of(&l->rx);
 
 		tag_make(&l->rx, tag, rtp, index);
-		if (CRYPTO_memcmp(tag, rtp + RTP + payload, l->rx.tag) != 0) {
+		if (CRYPTO_memcmp(tag, rtp + end, l->rx.tag) != 0) {
 			total.bad_auth++;
 			EVP_CIPHER_CTX_free(ctx);
 			return;
@@ -471,7 +493,7 @@ static uint32_t since(uint64_t now, uint64_t then)
 static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 {
 	uint8_t *ip = f + ETH, *rtp = f + HEAD;
-	uint32_t k, number;
+	uint32_t k, number, rtp_len;
 	uint64_t called;
 	struct leg *l;
 	size_t at;
@@ -482,8 +504,8 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 	if (k == 0 || memcmp(ip + 16, &legs[k - 1].ip, 4) != 0 || (rtp[1] >= 192 && rtp[1] <= 223))
 		return;
 	l = &legs[--k];
-	if (len < HEAD + RTP + payload + l->rx.tag ||
-		be16(ip + IP + 4) != UDP + RTP + payload + l->rx.tag ||
+	rtp_len = RTP + body_len(&l->rx) + l->rx.tag + l->rx.plus.len;
+	if (len < HEAD + rtp_len || be16(ip + IP + 4) != UDP + rtp_len ||
 		be32(rtp + 8) != ssrc_of(k ^ 1)) {
 		total.wrong++;
 		return;
@@ -693,6 +715,8 @@ static bool word(const char *name, const char *value)
 		skip = (uint32_t)atoi(value);
 	else if (strcmp(name, "receiver") == 0)
 		receiver = value;
+	else if (strcmp(name, "tags") == 0)
+		plus = load_tags_scheme(value);
 	else if (strcmp(name, "busy") == 0)
 		opt.busy = strcmp(value, "yes") == 0;
 	else

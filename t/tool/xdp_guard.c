@@ -4,6 +4,7 @@
  *   xdp_guard cost [REPEAT]   nanoseconds per packet, of forged packets by reason
  *   xdp_guard check [COUNT]   random guards and packets: the program and packet/guard.h agree
  *   xdp_guard limit [COUNT]   one source is limited, another is not
+ *   xdp_guard wipe            no key or tag stays in the maps after a guard, or after all of them
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
 #include <arpa/inet.h>
@@ -20,8 +21,10 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "packet/guard.h"
 #include "steer/xdp/bpf/xdp_abi.h"
+#include "steer/xdp/xdp_guards.h"
 #include "steer/xdp/xdp_object.h"
 
 enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD = 14 + 20 + 8 };
@@ -160,6 +163,28 @@ static void fill_tags(struct guard *g, uint32_t bits)
 	g->window.tag_len = bits == 32 ? 4 : 1;
 }
 
+static void key_header(struct guard *g)
+{
+	memset(&g->tags, 0, sizeof(g->tags));
+	g->sip[0] = any();
+	g->sip[1] = any();
+	g->window.flags = (uint8_t)((g->window.flags & ~GUARD_TAGS) | GUARD_MACS);
+	g->window.tag_len = 4;
+}
+
+/* By the library's SipHash, over the bytes on the wire. */
+static uint32_t header_tag(const struct guard *g, const struct guard_packet *p)
+{
+	uint8_t hdr[12] = {p->first, p->second}, key[16];
+
+	for (int i = 0; i < 16; i++)
+		key[i] = (uint8_t)(g->sip[i / 8] >> i % 8 * 8);
+	put_be16(hdr + 2, p->seq);
+	put_be32(hdr + 4, p->time);
+	put_be32(hdr + 8, p->ssrc);
+	return (uint32_t)hash_siphash(key, hdr, sizeof(hdr));
+}
+
 /* --- Cost ------------------------------------------------------------------------------------- */
 
 /* Open periods pass packets: the best of several runs, each shorter than a period. */
@@ -222,6 +247,11 @@ static void cost(int repeat)
 	fill_tags(&g, 4);
 	p.tag = (g.tags.tag[1001 % PREAUTH_WINDOW] & 15) ^ 1;
 	cost_of("forged: SRTP+ tag of 4 bits", &g, &p, repeat, XDP_DROP);
+	key_header(&g);
+	p.tag = header_tag(&g, &p);
+	cost_of("true packet, SRTP+ MAC of the header", &g, &p, repeat, XDP_PASS);
+	p.tag++;
+	cost_of("forged: SRTP+ MAC of the header", &g, &p, repeat, XDP_DROP);
 }
 
 /* --- Agreement -------------------------------------------------------------------------------- */
@@ -236,7 +266,9 @@ static struct guard random_guard(void)
 	g.window.time = (uint32_t)any();
 	g.window.flags = (uint8_t)((any() & (GUARD_TIMES | GUARD_OTHER | GUARD_RTCP)));
 	g.window.epoch_ns = g.window.at_ns - below(1ull << 33);
-	if (below(2))
+	if (below(3) == 0)
+		key_header(&g);
+	else if (below(2))
 		fill_tags(&g, below(2) ? 32 : 4);
 	return g;
 }
@@ -253,7 +285,9 @@ static struct guard_packet random_packet(const struct guard *g)
 	memcpy(p.addr, them, 4);
 	if (!below(20))
 		((uint8_t *)p.addr)[3]++;
-	p.tag = g->tags.tag[p.seq % PREAUTH_WINDOW] ^ (below(2) ? 1u << below(32) : 0);
+	p.tag = g->window.flags & GUARD_MACS ? header_tag(g, &p)
+					     : g->tags.tag[p.seq % PREAUTH_WINDOW];
+	p.tag ^= below(2) ? 1u << below(32) : 0;
 	if (g->window.tag_len == 1)
 		p.tag &= 15;
 	return p;
@@ -332,6 +366,48 @@ static uint32_t limit(uint32_t count)
 	return (passed < 250) + (passed > 250 + ms * 11 / 10 + 2) + (others != asked);
 }
 
+/* --- Wiping ----------------------------------------------------------------------------------- */
+
+/* Places of the map that are not all zero. */
+static uint32_t filled(void)
+{
+	static const struct guard none;
+	struct guard g;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 2 * XDP_ABI_GUARDS; i++) {
+		if (bpf_map_lookup_elem(guards, &i, &g))
+			die("guards");
+		n += memcmp(&g, &none, sizeof(g)) != 0;
+	}
+	return n;
+}
+
+/* Two ports have guards, each in both of its places. Returns how much was wrong. */
+static uint32_t wiped(const struct bpf_object *o)
+{
+	struct local_port one = {.port = PORT}, two = {.port = PORT + 2};
+	struct xdp_guards *x;
+	struct guard g = guard_now();
+	uint32_t wrong;
+
+	if (xdp_guards_create(&x, o, 1))
+		die("xdp_guards_create");
+	for (int i = 0; i < 2; i++) {
+		key_header(&g);
+		xdp_guards_put(x, 0, one, &g);
+		fill_tags(&g, 32);
+		g.window.flags &= (uint8_t)~GUARD_MACS;
+		xdp_guards_put(x, 0, two, &g);
+	}
+	wrong = filled() != 4;
+	xdp_guards_put(x, 0, one, NULL);
+	wrong += filled() != 2;
+	xdp_guards_destroy(x);
+	wrong += filled() != 0;
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 100000;
@@ -339,12 +415,15 @@ int main(int argc, char **argv)
 	bool bad = false;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT]\n");
+		fprintf(stderr,
+			"usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT] | wipe\n");
 		return 2;
 	}
 	o = load();
 	if (strcmp(argv[1], "check") == 0)
 		bad = check((uint32_t)n) != 0;
+	else if (strcmp(argv[1], "wipe") == 0)
+		bad = wiped(o) != 0;
 	else if (strcmp(argv[1], "limit") == 0)
 		bad = limit((uint32_t)n) != 0;
 	else

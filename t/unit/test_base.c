@@ -260,8 +260,6 @@ static void siphash_is_the_published_one(void **state)
 		msg[i] = i;
 	/* Appendix A of the SipHash paper. */
 	assert_true(hash_siphash(key, msg, 15) == 0xa129ca6149be45e5ull);
-	assert_true(hash_siphash_12(key, msg) == hash_siphash(key, msg, 12));
-	assert_true(hash_siphash_12(key, msg + 3) == hash_siphash(key, msg + 3, 12));
 }
 
 static void repeated_causes_are_counted_not_written(void **state)

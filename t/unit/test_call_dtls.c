@@ -230,6 +230,8 @@ static void a_terminal_that_offers_tags_gets_them(void **state)
 		enum ng_preauth use;
 		bool agrees;
 	} T[] = {{"sequence-aes", NG_PREAUTH_DEFAULT, true}, {"chain", NG_PREAUTH_ACCEPT, true},
+		{"chain/8/16/128", NG_PREAUTH_DEFAULT, true},
+		{"chain/8/16/129", NG_PREAUTH_DEFAULT, false},
 		{"sequence-aes", NG_PREAUTH_OFF, false}, {"x", NG_PREAUTH_DEFAULT, false}};
 
 	(void)state;

@@ -170,7 +170,8 @@ static void an_offer_is_accepted_or_declined(void **state)
 
 static void an_answer_with_another_scheme_is_refused(void **state)
 {
-	static const char *const wrong[] = {C80B HDR, C80B PLUS "unheard-of", C80B PLUS};
+	static const char *const wrong[] = {
+		C80B HDR, C80B PLUS "unheard-of", C80B PLUS, C80B PLUS "chain/8/16/128"};
 	struct talk t;
 
 	(void)state;
@@ -200,6 +201,37 @@ static void an_unknown_scheme_in_an_offer_is_ignored(void **state)
 	assert_int_equal(written(&t), 0);
 	both(&t, 0, 0);
 	talk_end(&t);
+}
+
+/* Parameters are part of the scheme's name. Those that we do not have are declined, as an unknown
+ * scheme is, and the call has SRTP. */
+static void parameters_of_chain_are_agreed_on(void **state)
+{
+	static const struct {
+		const char *asked, *answered;
+	} T[] = {{"chain/8/16/128", "chain/8/16/128"}, {"chain/4/32/512", "chain"},
+		{"chain/32/64/512", NULL}, {"chain/16/8/64", NULL}, {"chain/8/16", NULL},
+		{"chain/8/16/128/1", NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		enum preauth_scheme s = PREAUTH_CHAIN;
+		char line[200];
+		struct talk t;
+		uint8_t want;
+
+		start(&t, PREAUTH_USE_ACCEPT, PREAUTH_SEQUENCE_AES);
+		snprintf(line, sizeof(line), C80A PLUS "%s", T[i].asked);
+		offer(&t, line, NULL);
+		assert_int_equal(written(&t), 0);
+		answer(&t, C80B, NULL);
+		want = T[i].answered && preauth_find(&s, str_from(T[i].answered)) ? (uint8_t)(1 + s)
+										  : 0;
+		assert_int_equal(written(&t), want);
+		assert_true(!want == !strstr(t.reply.sdp.s, "preauth"));
+		both(&t, want, 0);
+		talk_end(&t);
+	}
 }
 
 static void keys_that_cannot_have_it_are_offered_without(void **state)
@@ -283,25 +315,27 @@ static void pass_through_hands_lines_on_without_it(void **state)
 
 static void a_saved_call_keeps_it(void **state)
 {
+	enum preauth_scheme x = PREAUTH_CHAIN;
 	struct saved s;
 	struct talk t;
 	const char *why = NULL;
 
 	(void)state;
+	assert_true(preauth_find(&x, STR("chain/8/16/128")));
 	start(&t, PREAUTH_USE_ACCEPT, PREAUTH_SEQUENCE_AES);
 	calls_save_start(t.c);
-	offer(&t, C80A AES, "header");
+	offer(&t, C80A PLUS "chain/8/16/128", "header");
 	answer(&t, C80B HDR, NULL);
 	save(&t, &s);
 	reborn(&t);
 	calls_save_start(t.c);
 	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
-	both(&t, ID_AES, ID_HDR);
-	offer(&t, C80A AES, NULL);
+	both(&t, (uint8_t)(1 + x), ID_HDR);
+	offer(&t, C80A PLUS "chain/8/16/128", NULL);
 	assert_int_equal(written(&t), ID_HDR);
 	answer(&t, C80B HDR, NULL);
-	assert_int_equal(written(&t), ID_AES);
-	both(&t, ID_AES, ID_HDR);
+	assert_int_equal(written(&t), 1 + x);
+	both(&t, (uint8_t)(1 + x), ID_HDR);
 	sbuf_fini(&s.whole);
 	sbuf_fini(&s.state);
 	talk_end(&t);
@@ -315,6 +349,7 @@ int main(void)
 		cmocka_unit_test(an_offer_is_accepted_or_declined),
 		cmocka_unit_test(an_answer_with_another_scheme_is_refused),
 		cmocka_unit_test(an_unknown_scheme_in_an_offer_is_ignored),
+		cmocka_unit_test(parameters_of_chain_are_agreed_on),
 		cmocka_unit_test(keys_that_cannot_have_it_are_offered_without),
 		cmocka_unit_test(a_re_invite_keeps_it_and_changes_nothing),
 		cmocka_unit_test(a_re_invite_can_end_and_begin_it_under_the_same_keys),

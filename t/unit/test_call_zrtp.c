@@ -511,7 +511,8 @@ static void an_offer_of_tags_needs_the_same_in_the_answer(void **state)
 		const char *answer;
 		uint8_t scheme;
 	} T[] = {{HASH_B PLUS_AES, 1 + PREAUTH_SEQUENCE_AES}, {HASH_B, 0},
-		{HASH_B PLUS "header-siphash\r\n", 0}, {HASH_B PLUS "x\r\n", 0}};
+		{HASH_B PLUS "header-siphash\r\n", 0}, {HASH_B PLUS "chain/8/16/128\r\n", 0},
+		{HASH_B PLUS "x\r\n", 0}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {

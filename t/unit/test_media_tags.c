@@ -102,27 +102,27 @@ static uint32_t tag_of(const struct preauth_key *k, uint32_t ssrc, uint64_t inde
 	if (preauth_is_header(k->scheme))
 		return preauth_header(k, p);
 	preauth_sequence(k, ssrc, index, &tag, 1);
-	return k->scheme == PREAUTH_CHAIN ? tag & 15 : tag;
+	return tag & (uint32_t)((1ull << preauth_bits(k->scheme)) - 1);
 }
 
 /* A's terminal sends; xor: added to the tag. Returns the packet. */
 static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xor)
 {
-	uint8_t plain[172 + PREAUTH_CHAIN_LEN], *p = rig_slot(t->r, A, PORT_A);
+	uint8_t plain[172 + PREAUTH_BLOCK_MAX], *p = rig_slot(t->r, A, PORT_A);
 	struct packet_in *in = &t->r->in[t->r->n - 1];
-	uint32_t tag[PREAUTH_CHAIN_NEXT], len = 172;
+	uint32_t tag[PREAUTH_NEXT_MAX], len = 172;
 
 	rig_plain_rtp(plain, ssrc, index);
-	if (t->scheme_a == of(PREAUTH_CHAIN)) {
-		preauth_sequence(&t->a, ssrc, index + 1, tag, PREAUTH_CHAIN_NEXT);
-		preauth_chain_write(plain + len, tag);
-		len += PREAUTH_CHAIN_LEN;
+	if (t->scheme_a >= of(PREAUTH_CHAIN)) {
+		preauth_sequence(&t->a, ssrc, index + 1, tag, preauth_chain_of(t->a.scheme).next);
+		preauth_chain_write(t->a.scheme, plain + len, tag);
+		len += preauth_chain_len(t->a.scheme);
 	}
 	in->len = rig_protect(
 		t->r, p, (struct rig_plain){plain, len, 12, A_TX, t->suite, index, false});
 	if (!t->scheme_a)
 		return p;
-	if (t->scheme_a == of(PREAUTH_CHAIN)) {
+	if (preauth_tag_len(t->a.scheme) == 1) {
 		p[in->len++] = (uint8_t)(tag_of(&t->a, ssrc, index, p) ^ xor);
 		return p;
 	}
@@ -134,10 +134,10 @@ static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xo
 /* B's terminal checks the tag, and opens the packet by SRTP. */
 static void got(struct talk *t, uint32_t k, uint32_t ssrc, uint64_t index)
 {
-	uint8_t plain[256], want[172];
+	uint8_t plain[172 + 2 * PREAUTH_BLOCK_MAX], want[172];
 	struct packet_out *out = &t->r->out[k];
 	const uint8_t *p = t->r->a.out + out->out_off;
-	uint32_t tags[PREAUTH_CHAIN_NEXT], tag_len, len, tag;
+	uint32_t tags[PREAUTH_NEXT_MAX], tag_len, len, tag;
 
 	assert_true(k < t->r->outs);
 	tag_len = t->scheme_b ? preauth_tag_len(t->b.scheme) : 0;
@@ -148,10 +148,10 @@ static void got(struct talk *t, uint32_t k, uint32_t ssrc, uint64_t index)
 	out->len -= tag_len;
 	len = rig_open(t->r, k, plain, B_RX, index, false);
 	rig_plain_rtp(want, ssrc, index);
-	if (t->scheme_b == of(PREAUTH_CHAIN)) {
-		assert_int_equal(len, 172 + PREAUTH_CHAIN_LEN);
-		preauth_chain_read(tags, plain + 172);
-		for (uint32_t i = 0; i < PREAUTH_CHAIN_NEXT; i++)
+	if (t->scheme_b >= of(PREAUTH_CHAIN)) {
+		assert_int_equal(len, 172 + preauth_chain_len(t->b.scheme));
+		preauth_chain_read(t->b.scheme, tags, plain + 172);
+		for (uint32_t i = 0; i < preauth_chain_of(t->b.scheme).next; i++)
 			assert_int_equal(tags[i], tag_of(&t->b, ssrc, index + 1 + i, p));
 		len = 172;
 	}
@@ -369,7 +369,8 @@ static void random_tags_pass_as_often_as_their_width_says_and_srtp_refuses_them(
 	(void)state;
 	relayed(&t, SSRC, 1000);
 	for (uint32_t i = 0; i < TRIES; i++) {
-		uint8_t *p = speak(&t, SSRC, 1001 + draw(&t, PREAUTH_CHAIN_NEXT), 0);
+		uint8_t *p =
+			speak(&t, SSRC, 1001 + draw(&t, preauth_chain_of(PREAUTH_CHAIN).next), 0);
 
 		p[30] ^= 1;
 		p[t.r->in[0].len - 1] = (uint8_t)draw(&t, 16);
@@ -508,7 +509,7 @@ static void impossible_configurations_are_refused(void **state)
 		cmd.ctx.rx = crypto_of(&t, A_TX, A_KEY, t.scheme_a);
 		cmd.ctx.tx = crypto_of(&t, A_RX, A_OUT, t.scheme_a);
 		if (i == 0)
-			cmd.ctx.rx.preauth = PREAUTH_SCHEMES_COUNT + 1;
+			cmd.ctx.rx.preauth = PREAUTH_KINDS + 1;
 		if (i == 1)
 			cmd.ctx.rx.preauth_slot = 0;
 		if (i == 2)
@@ -528,20 +529,20 @@ static void speak_bare(struct talk *t, uint64_t index)
 {
 	uint8_t *p = rig_slot(t->r, A, PORT_A);
 	struct packet_in *in = &t->r->in[t->r->n - 1];
-	uint32_t tag[PREAUTH_CHAIN_NEXT], end = 172;
+	uint32_t tag[PREAUTH_NEXT_MAX], end = 172;
 
 	rig_plain_rtp(p, SSRC, index);
-	if (t->scheme_a == of(PREAUTH_CHAIN)) {
-		preauth_sequence(&t->a, SSRC, index + 1, tag, PREAUTH_CHAIN_NEXT);
-		preauth_chain_write(p + end, tag);
-		end += PREAUTH_CHAIN_LEN;
+	if (t->scheme_a >= of(PREAUTH_CHAIN)) {
+		preauth_sequence(&t->a, SSRC, index + 1, tag, preauth_chain_of(t->a.scheme).next);
+		preauth_chain_write(t->a.scheme, p + end, tag);
+		end += preauth_chain_len(t->a.scheme);
 	}
 	end += 10; /* SRTP's tag */
-	if (t->scheme_a == of(PREAUTH_CHAIN))
-		p[end++] = (uint8_t)tag_of(&t->a, SSRC, index, p);
+	if (preauth_tag_len(t->a.scheme) == 1)
+		p[end] = (uint8_t)tag_of(&t->a, SSRC, index, p);
 	else
 		put_be32(p + end, tag_of(&t->a, SSRC, index, p));
-	in->len = t->scheme_a == of(PREAUTH_CHAIN) ? end : end + 4;
+	in->len = end + preauth_tag_len(t->a.scheme);
 }
 
 /* Instead of an engine: every packet that prepare lets through is authentic. */
@@ -566,13 +567,18 @@ static uint32_t run_bare(struct talk *t)
 static void no_true_packet_is_refused(void **state)
 {
 	const char *n = getenv("TAGS_PACKETS");
-	uint64_t packets = n ? strtoull(n, NULL, 10) : PACKETS, sent, out;
+	uint64_t most = n ? strtoull(n, NULL, 10) : PACKETS, sent, out;
 
 	(void)state;
-	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
-		struct talk t = talk_of(s, NONE, suites[0], 0);
+	for (uint8_t s = NONE + 1; s <= PREAUTH_KINDS; s++) {
+		/* Parameters of chain change what is kept, not how. */
+		uint64_t packets = s <= PREAUTH_SCHEMES_COUNT ? most : most / 20;
 		uint64_t late[8] = {0}, due[8] = {0}, next = 65000;
+		struct talk t;
 
+		if (!preauth_exists((enum preauth_scheme)(s - 1)))
+			continue;
+		t = talk_of(s, NONE, suites[0], 0);
 		rig_ctx_plain(t.r, 1);
 		sent = out = 0;
 		for (uint64_t i = 0; i < packets; i++, next++) {
@@ -614,10 +620,77 @@ static enum guard_result judged(
 		.seq = (uint16_t)index,
 		.ssrc = SSRC};
 
+	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
+
+	put_be16(hdr + 2, p.seq);
+	put_be32(hdr + 8, p.ssrc);
 	memcpy(p.addr, g->window.addr, sizeof(p.addr));
-	preauth_sequence(&t->a, SSRC, index, &p.tag, 1);
-	p.tag ^= spoil;
+	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
 	return guard_check(g, &p, g->window.at_ns);
+}
+
+/* Chains of all parameters relay in both directions, with loss and packets that come late. A wrong
+ * tag is dropped as often as its width says. */
+static void chains_of_all_parameters_relay(void **state)
+{
+	uint32_t kinds = 0;
+
+	(void)state;
+	for (uint8_t s = of(PREAUTH_CHAIN); s <= PREAUTH_KINDS; s++) {
+		struct preauth_chain c = preauth_chain_of((enum preauth_scheme)(s - 1));
+		uint64_t index = 65500;
+		struct talk t;
+
+		if (!preauth_exists((enum preauth_scheme)(s - 1)))
+			continue;
+		t = talk_of(s, of(PREAUTH_CHAIN), suites[0], 0);
+		for (int i = 0; i < 40; i++) {
+			uint64_t late = index;
+
+			relayed(&t, SSRC, ++index);
+			relayed(&t, SSRC, late);
+			index += 1 + draw(&t, c.next - 2u); /* a gap that the chain bears */
+			speak(&t, SSRC, index, 1);
+			refused(&t, PACKET_DROP_FORGED);
+			relayed(&t, SSRC, index++);
+		}
+		end(&t);
+		t = talk_of(NONE, s, suites[0], 0);
+		for (index = 100; index < 110; index++)
+			relayed(&t, SSRC, index);
+		end(&t);
+		kinds++;
+	}
+	assert_int_equal(kinds, 28);
+}
+
+/* Packets further behind than the window's parameter says have unknown tags: SRTP decides. */
+static void a_chain_keeps_tags_of_its_window(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t behind;
+	} T[] = {{"chain/4/8/64", 56}, {"chain/8/32/64", 32}, {"chain/4/64/128", 64},
+		{"chain", PREAUTH_BEHIND}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		enum preauth_scheme s = PREAUTH_CHAIN;
+		uint64_t last = 10000;
+		struct talk t;
+
+		assert_true(preauth_find(&s, str_from(T[i].name)));
+		t = talk_of(of(s), NONE, suites[0], 0);
+		for (uint64_t at = 9000; at < last; at++)
+			if (at != last - 1 - T[i].behind && at != last - 2 - T[i].behind)
+				relayed(&t, SSRC, at);
+		speak(&t, SSRC, last - 1 - T[i].behind, 1);
+		refused(&t, PACKET_DROP_FORGED);
+		speak(&t, SSRC, last - 2 - T[i].behind, 1); /* its tag is not looked at */
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, T[i].behind < 120); /* else too late for SRTP as well */
+		end(&t);
+	}
 }
 
 /* The stream is under attack, and steering has its guard. */
@@ -652,6 +725,39 @@ static void a_flood_of_wrong_tags_is_told_to_steering(void **state)
 		assert_int_equal(judged(&t, &g.guard, index + i, 1), GUARD_TAG);
 	}
 	relayed(&t, SSRC, index);
+	end(&t);
+}
+
+/* The guard has the key of header-siphash, so steering drops wrong tags of all headers. An old
+ * header's tag stays right, so it passes only where the window lets it. */
+static void steering_is_told_of_the_key_of_headers(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_HEADER_SIPHASH), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	assert_int_equal(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS), GUARD_MACS);
+	assert_int_equal(g.guard.window.tag_len, 4);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(judged(&t, &g.guard, index + i, 0), GUARD_PASS);
+		assert_int_equal(judged(&t, &g.guard, index + i, 1), GUARD_TAG);
+	}
+	assert_int_equal(judged(&t, &g.guard, index + GUARD_AHEAD + 40, 0), GUARD_INDEX);
+	relayed(&t, SSRC, index);
+	end(&t);
+}
+
+/* HMAC-SHA1 costs too much per packet there: only the daemon checks it. */
+static void steering_has_no_key_of_hmac(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_HEADER_HMAC), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	assert_int_equal(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS), 0);
+	assert_int_equal(judged(&t, &g.guard, index, 1), GUARD_PASS);
 	end(&t);
 }
 
@@ -741,7 +847,11 @@ int main(void)
 		cmocka_unit_test(tags_end_with_their_key),
 		cmocka_unit_test(no_tag_and_no_key_stays_behind),
 		cmocka_unit_test(impossible_configurations_are_refused),
+		cmocka_unit_test(chains_of_all_parameters_relay),
+		cmocka_unit_test(a_chain_keeps_tags_of_its_window),
 		cmocka_unit_test(a_flood_of_wrong_tags_is_told_to_steering),
+		cmocka_unit_test(steering_is_told_of_the_key_of_headers),
+		cmocka_unit_test(steering_has_no_key_of_hmac),
 		cmocka_unit_test(steering_is_told_of_every_used_tag),
 		cmocka_unit_test(a_right_tag_passes_the_guard_after_a_jump),
 		cmocka_unit_test(a_guard_ends_with_its_tags),

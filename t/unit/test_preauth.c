@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "base/secmem.h"
 #include "hex.h"
 #include "srtp/preauth.h"
+#include "srtp/preauth_header.h"
 #include "srtp/preauth_window.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
@@ -117,6 +119,7 @@ static void macs_of_headers_agree_with_the_reference(void **state)
 {
 	struct preauth_key hmac = key_of(PREAUTH_HEADER_HMAC), sip = key_of(PREAUTH_HEADER_SIPHASH);
 	uint8_t hdr[PREAUTH_HEADER_LEN];
+	uint64_t word[2];
 
 	(void)state;
 	unhex(hdr, sizeof(hdr), "8000abcd00012345cafebabe");
@@ -126,24 +129,91 @@ static void macs_of_headers_agree_with_the_reference(void **state)
 		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_int_not_equal(preauth_header(&hmac, hdr), 0x60c33bc0);
 		assert_int_not_equal(preauth_header(&sip, hdr), 0x63a2a752);
+		assert_int_equal(
+			preauth_header(&sip, hdr), (uint32_t)hash_siphash(sip.seed, hdr, 12));
+		preauth_sip_words(word, sip.seed);
+		assert_int_equal(preauth_header(&sip, hdr),
+			preauth_sip_fields((__u64[]){word[0], word[1]}, be32(hdr), be32(hdr + 4),
+				be32(hdr + 8)));
 		hdr[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 	secmem_wipe(&hmac, sizeof(hmac));
 	secmem_wipe(&sip, sizeof(sip));
 }
 
-static void a_chain_block_holds_32_tags(void **state)
+static void a_chain_block_holds_the_tags(void **state)
 {
-	uint32_t tag[PREAUTH_CHAIN_NEXT], got[PREAUTH_CHAIN_NEXT];
-	uint8_t block[16];
+	(void)state;
+	for (int s = PREAUTH_CHAIN; s < PREAUTH_KINDS; s++) {
+		enum preauth_scheme at = (enum preauth_scheme)s;
+		struct preauth_chain c = preauth_chain_of(at);
+		uint32_t tag[PREAUTH_NEXT_MAX] = {0}, got[PREAUTH_NEXT_MAX] = {0};
+		uint8_t block[PREAUTH_BLOCK_MAX + 1];
+
+		if (!preauth_exists(at))
+			continue;
+		for (uint32_t i = 0; i < c.next; i++)
+			tag[i] = (i * 0x9e3779b1u + 0xc0ffee13) & (uint32_t)((1ull << c.width) - 1);
+		memset(block, 0xa5, sizeof(block));
+		preauth_chain_write(at, block, tag);
+		assert_int_equal(block[preauth_chain_len(at)], 0xa5);
+		assert_int_equal(block[0],
+			c.width == 32          ? tag[0] >> 24
+				: c.width == 8 ? tag[0]
+					       : (tag[0] << 4 | tag[1]));
+		preauth_chain_read(at, got, block);
+		assert_memory_equal(got, tag, sizeof(tag));
+	}
+}
+
+/* Each name has one number, and finds itself. Other parameters are refused. */
+static void chains_have_parameters_within_bounds(void **state)
+{
+	static const struct {
+		const char *name;
+		bool found;
+		uint32_t width, next, window, len;
+	} T[] = {
+		{"chain", true, 4, 32, 512, 16},
+		{"chain/4/32/512", true, 4, 32, 512, 16},
+		{"CHAIN/8/64/128", true, 8, 64, 128, 64},
+		{"chain/32/16/64", true, 32, 16, 64, 64},
+		{"chain/4/8/64", true, 4, 8, 64, 4},
+		{"chain/32/32/512", false, 0, 0, 0, 0}, /* the block is too long */
+		{"chain/4/64/64", false, 0, 0, 0, 0},   /* no room for late packets */
+		{"chain/16/8/64", false, 0, 0, 0, 0},
+		{"chain/4/33/512", false, 0, 0, 0, 0},
+		{"chain/4/32/1024", false, 0, 0, 0, 0},
+		{"chain/4/32", false, 0, 0, 0, 0},
+		{"chain/", false, 0, 0, 0, 0},
+		{"chain/4/32/512/1", false, 0, 0, 0, 0},
+	};
+	enum preauth_scheme s;
 
 	(void)state;
-	for (uint32_t i = 0; i < PREAUTH_CHAIN_NEXT; i++)
-		tag[i] = (i * 7 + 3) & 15;
-	preauth_chain_write(block, tag);
-	assert_int_equal(block[0], 0x3a);
-	preauth_chain_read(got, block);
-	assert_memory_equal(got, tag, sizeof(tag));
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		struct preauth_chain c;
+
+		assert_int_equal(preauth_find(&s, str_from(T[i].name)), T[i].found);
+		if (!T[i].found)
+			continue;
+		c = preauth_chain_of(s);
+		assert_int_equal(c.width, T[i].width);
+		assert_int_equal(c.next, T[i].next);
+		assert_int_equal(c.window, T[i].window);
+		assert_int_equal(preauth_chain_len(s), T[i].len);
+	}
+	assert_true(preauth_find(&s, str_from("chain/4/32/512")));
+	assert_int_equal(s, PREAUTH_CHAIN);
+	for (int k = 0; k < PREAUTH_KINDS; k++)
+		if (preauth_exists((enum preauth_scheme)k)) {
+			assert_true(
+				preauth_find(&s, str_from(preauth_name((enum preauth_scheme)k))));
+			assert_int_equal(s, k);
+			assert_true(s < PREAUTH_CHAIN || preauth_chain_len(s) <= PREAUTH_BLOCK_MAX);
+		}
+	assert_false(preauth_exists((enum preauth_scheme)PREAUTH_KINDS));
+	assert_false(preauth_exists((enum preauth_scheme)255));
 }
 
 static void a_suite_without_encryption_has_no_key(void **state)
@@ -334,7 +404,8 @@ int main(void)
 		cmocka_unit_test(runs_of_fips_agree_with_the_reference),
 		cmocka_unit_test(generator_of_aes_agrees_with_the_reference),
 		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
-		cmocka_unit_test(a_chain_block_holds_32_tags),
+		cmocka_unit_test(a_chain_block_holds_the_tags),
+		cmocka_unit_test(chains_have_parameters_within_bounds),
 		cmocka_unit_test(a_suite_without_encryption_has_no_key),
 		cmocka_unit_test(sha1_with_and_without_instructions_agree),
 		cmocka_unit_test(the_window_follows_loss_reordering_and_jumps),

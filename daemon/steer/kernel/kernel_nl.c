@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/secmem.h"
 #include "nf_xcipher_ring.h"
 
 #define REQUEST_LEN 4096u
@@ -188,13 +189,16 @@ int knl_guard_set(struct knl *k, const struct endpoint *local, const struct guar
 {
 	struct nlmsghdr *h = command(k, NFX_CMD_GUARD_SET, NLM_F_ACK);
 	size_t len = sizeof(g->window);
+	int res;
 
 	put_local(h, local);
 	if (g) {
-		len = g->window.flags & GUARD_TAGS ? sizeof(*g) : len;
+		len = g->window.flags & (GUARD_TAGS | GUARD_MACS) ? sizeof(*g) : len;
 		mnl_attr_put(h, NFX_A_GUARD, len, g);
 	}
-	return ask(k, h, NULL, NULL);
+	res = ask(k, h, NULL, NULL);
+	secmem_wipe(h, h->nlmsg_len);
+	return res;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */

@@ -46,10 +46,22 @@ int xdp_guards_create(struct xdp_guards **out, const struct bpf_object *obj, uin
 	return g->each ? 0 : -ENOMEM;
 }
 
+/* The program may still be reading one of the two guards: without a port it passes all packets. */
+static void wipe(const struct xdp_guards *g, uint32_t place)
+{
+	static const struct guard none;
+
+	for (uint32_t at = 2 * place; at < 2 * place + 2; at++)
+		(void)bpf_map_update_elem(g->guards, &at, &none, BPF_ANY);
+}
+
 void xdp_guards_destroy(struct xdp_guards *g)
 {
 	if (!g)
 		return;
+	for (uint32_t i = 0; i < XDP_ABI_GUARDS; i++)
+		if (g->place[i].used)
+			wipe(g, i);
 	free(g->each);
 	free(g);
 }
@@ -127,6 +139,7 @@ void xdp_guards_put(
 			return;
 		p->used = false;
 		(void)bpf_map_delete_elem(g->guarded, &key);
+		wipe(g, first + i);
 		if (!port_has_one(&g->place[first], g->share, local.port))
 			(void)mark(g, local.port, false);
 		return;

@@ -13,7 +13,7 @@ struct xdp_guards;
 
 /* Takes the maps of the first program, after it was loaded. 0 or -errno. */
 int xdp_guards_create(struct xdp_guards **out, const struct bpf_object *obj, uint32_t workers);
-/* NULL is fine. */
+/* Wipes the secrets of guards. NULL is fine. */
 void xdp_guards_destroy(struct xdp_guards *g);
 /* Makes a further program use the same maps, before it is loaded. 0 or -errno. */
 int xdp_guards_share(const struct xdp_guards *g, const struct bpf_object *obj);

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SRTP+ in the kernel module, with the ring and with the queue. A flood that only tags tell from media, while the terminal loses,
-reorders and jumps. All true packets pass. The module drops and counts wrong and used tags. Tags are those of a second implementation."""
+reorders and jumps. All true packets pass. The module drops and counts wrong tags, and used ones of schemes with a window. Tags are those of a
+second implementation."""
 import os
 import random
 import struct
@@ -14,7 +15,7 @@ from preauth_phone import PlusPhone
 from test_ng import Phone, leaves, start, talk
 
 # Whether there is a ring, and true packets: more than a window has.
-CASES = {"sequence-aes": ("yes", 560), "chain": ("no", 240)}
+CASES = {"sequence-aes": ("yes", 560), "chain": ("no", 240), "header-siphash": ("yes", 240)}
 FORGED, REPLAYED = 10, 40  # FORGED for each tenth of the true packets
 COST = 1000
 INSTRUCTION_NS = 4  # of this guest's clock
@@ -104,7 +105,8 @@ def judge(scheme, forged, got, bad):
         tap(abs(bad - forged / 16) < 6 * (forged * 15 / 256) ** 0.5, f"chain: of {forged} forged packets SRTP refuses {bad}")
     else:
         equal(f"{scheme}: a forged packet that SRTP had to refuse", bad, 0)
-    equal(f"{scheme}: wrong and used tags that were dropped", sum(got) + bad, forged + REPLAYED)
+    used = 0 if scheme == "header-siphash" else REPLAYED  # the tag of a header stays right: SRTP knows the replay
+    equal(f"{scheme}: wrong and used tags that were dropped", sum(got) + bad, forged + used)
     tap(got[0] > 0.8 * forged, f"{scheme}: most of them by the module: {got[0]}")
 
 
@@ -134,7 +136,7 @@ def main(scheme):
 
 def jump(a, b, scheme):
     """By less than the window has."""
-    if scheme != "chain":
+    if scheme == "sequence-aes":
         a.seq += 300
         tap(leaves(a, b), f"{scheme}: a jump within the window passes at once")
 

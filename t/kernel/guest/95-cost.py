@@ -5,7 +5,7 @@ this guest an instruction takes 1 ns, so time that is not idle counts instructio
 relay is the busy time with it, minus that of the same load over one link: receive, relay, send,
 and one link more. Only run.py cost runs this; it makes a table of the lines "cost | ...".
 COST_ROWS and COST_MEDIA in /guest/cost.env pick some by parts of their names. With COST_PROFILE it
-also tells where the time goes (sample.py)."""
+also tells where the time goes (sample.py). COST_TAGS names schemes of SRTP+, which the second kind of media then has on both legs."""
 import json
 import math
 import os
@@ -14,13 +14,18 @@ import subprocess
 import time
 
 import rig
+import bench_flood
 import bench_measure as bench
 import calls
 import netns
 import relay
 import sample
 
+with open("/guest/cost.env", encoding="ascii") as env:
+    os.environ.update(line.rstrip("\n").split("=", 1) for line in env)
 MEDIA = {"RTP to RTP": ("plain", "plain"), "_80 to _32": ("80", "32"), "_80 to RTP": ("80", "plain")}
+TAGS = {f"_80 to _32, {scheme}": scheme for scheme in os.environ.get("COST_TAGS", "").split(",") if scheme}
+MEDIA.update({name: ("80", "32") for name in TAGS})
 # How packets arrive: calls, packets that arrive together, seconds. Each leg sends 50 packets per second.
 # Load and drain take whole seconds, because relays have work to do once a second.
 FEW, MANY, PER_LEG = 20, 100, 50
@@ -97,6 +102,11 @@ def srtpload(net, spec, legs, rate, seconds, **words):
     return r, not wrong
 
 
+def tags_of(media):
+    """Words of srtpload."""
+    return {"tags": TAGS[media]} if media in TAGS else {}
+
+
 def burst_us(legs, together):
     return 0 if together == 1 else 1e6 * together / (legs * PER_LEG)
 
@@ -124,7 +134,7 @@ def direct(media, load):
         net.run(ns, "nft", "add chain netdev bench d { type filter hook ingress device d2 priority 0; }; "
                 f"add rule netdev bench d udp dport {bench.FIRST_PORT}-65535 drop")
         r, good = srtpload(net, direct_spec(count, MEDIA[media]), 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), receiver="d2",
-                           device="d1")
+                           device="d1", **tags_of(media))
     rig.tap(good, f"{DIRECT}, {media}, {load} together: every packet arrives")
     tell(DIRECT, media, load, r, r["busy_us"] / r["sent"])
     return r["busy_us"] / r["sent"]
@@ -140,7 +150,7 @@ def measure(name, start, media, base):
         bench.quiet_terminal(net)
         daemon = start(net, media)
         for count in (FEW, MANY):
-            talk = bench.setup(daemon, count, MEDIA[media])
+            talk = bench_flood.with_tags(daemon, TAGS[media], count) if media in TAGS else bench.setup(daemon, count, MEDIA[media])
             loads(name, media, daemon, talk, base)
             for call in talk:
                 call.delete()
@@ -152,13 +162,13 @@ def loads(name, media, daemon, talk, base):
     spec, count, sent = "".join(c.spec() for c in talk), len(talk), 0
     relayed = getattr(daemon, "relayed", None)
     skip = WARM_SECONDS
-    _, good = srtpload(net=daemon.net, spec=spec, legs=2 * count, rate=1, seconds=skip, sample=1, burst_us=0)
+    _, good = srtpload(net=daemon.net, spec=spec, legs=2 * count, rate=1, seconds=skip, sample=1, burst_us=0, **tags_of(media))
     rig.tap(good, f"{name}, {media}, {count} calls: every packet is relayed and right")
     if relayed:
         time.sleep(COUNTERS_SECONDS)
         before = relayed()
     for load, (_, together, seconds) in ((k, v) for k, v in LOADS.items() if v[0] == count):
-        r, good = srtpload(daemon.net, spec, 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip)
+        r, good = srtpload(daemon.net, spec, 2 * count, PER_LEG, seconds, burst_us=burst_us(2 * count, together), skip=skip, **tags_of(media))
         skip += int(PER_LEG * seconds)
         sent += r["sent"]
         tell(name, media, load, r, r["busy_us"] / r["sent"] - base[media, load])
@@ -198,8 +208,6 @@ def main():
             rig.test(lambda n=name, m=media: measure(n, rows[n], m, base))
 
 
-with open("/guest/cost.env", encoding="ascii") as env:
-    os.environ.update(line.rstrip("\n").split("=", 1) for line in env)
 if os.path.exists("/xt_RTPENGINE.ko"):
     subprocess.run(["insmod", "/xt_RTPENGINE.ko"], check=True)
 rig.test(main)

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTP+ with keys of MIKEY: two daemons in a row, of which the first offers MIKEY with a pre-shared
+ * key. Their terminals have SDES. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "keying/mikey_host.h"
+#include "save_talk.h"
+
+#define PLUS  "a=xcipher-preauth:"
+#define ONE   "sip:one@example.com"
+#define TWO   "sip:two@example.com"
+#define CHAIN "chain/8/16/128"
+
+/* The leg between the daemons. */
+struct rig {
+	struct talk one, two;
+	struct mikey_host host_one, host_two;
+	char folder[32];
+	bool established;
+};
+
+static uint64_t seconds = 1800000000;
+
+static uint64_t now_ns(void)
+{
+	return seconds * NS_PER_SEC;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fchmod(fileno(f), 0600), 0);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static struct mikey_config *config_of(const char *folder, const char *own, const char *peer)
+{
+	char path[64], text[300], err[300] = "";
+	struct mikey_config *c = NULL;
+
+	snprintf(path, sizeof(path), "%s/psk", folder);
+	write_file(path, "a key that both of them know\n");
+	snprintf(path, sizeof(path), "%s/config", folder);
+	snprintf(text, sizeof(text),
+		"[self]\nidentity = %s\n[peer %s]\nmodes = psk\npsk-file = psk\n", own, peer);
+	write_file(path, text);
+	assert_int_equal(mikey_config_load(&c, path, err, sizeof(err)), 0);
+	return c;
+}
+
+static void daemon_start(struct talk *t, struct mikey_host *h, struct mikey_config *c)
+{
+	talk_start(t);
+	calls_destroy(t->c);
+	assert_int_equal(mikey_host_init(h, c, MIKEY_USE_ACCEPT, now_ns), 0);
+	t->policy.mikey = h;
+	t->policy.sdes.preauth =
+		(struct preauth_policy){.use = PREAUTH_USE_ACCEPT, .scheme = PREAUTH_SEQUENCE_AES};
+	assert_int_equal(calls_create(&t->c, &t->policy, &t->m->relay), 0);
+	calls_save_start(t->c);
+}
+
+static void start(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	snprintf(r->folder, sizeof(r->folder), "/tmp/test_mikey_XXXXXX");
+	assert_non_null(mkdtemp(r->folder));
+	daemon_start(&r->one, &r->host_one, config_of(r->folder, ONE, TWO));
+	daemon_start(&r->two, &r->host_two, config_of(r->folder, TWO, ONE));
+}
+
+static void end(struct rig *r)
+{
+	char path[64];
+
+	talk_end(&r->one);
+	talk_end(&r->two);
+	mikey_host_fini(&r->host_one);
+	mikey_host_fini(&r->host_two);
+	snprintf(path, sizeof(path), "%s/psk", r->folder);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/config", r->folder);
+	unlink(path);
+	rmdir(r->folder);
+}
+
+static struct ng_request request(const struct rig *r, const char *body)
+{
+	return talk_request("a", r->established ? "b" : "", body);
+}
+
+/* The SDP of a daemon, at another address: both have the same one, and refuse media to their
+ * own. */
+static const char *from_elsewhere(struct str sdp)
+{
+	static char text[2][8192];
+	static unsigned turn;
+	char *to = text[turn++ % 2];
+
+	assert_true(sdp.len < sizeof(text[0]));
+	memcpy(to, sdp.s, sdp.len);
+	to[sdp.len] = 0;
+	for (char *at = to; (at = strstr(at, "203.0.113.9")) != NULL; at++)
+		memcpy(at, "203.0.113.8", 11);
+	return to;
+}
+
+/* One invitation. use: preauth of the request to the first daemon; accept: of those to the second.
+ * Returns whether the offer and the answer between the daemons have this scheme. */
+static bool invite(struct rig *r, enum ng_preauth use, const char *name, enum ng_preauth accept)
+{
+	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
+	struct ng_request q;
+	char line[100];
+	bool offered, answered;
+
+	assert_true(preauth_find(&s, str_from(name)));
+	snprintf(line, sizeof(line), PLUS "%s\r\n", name);
+	seconds++;
+	q = request(
+		r, talk_body(&r->one, "198.51.100.1", 4000, "RTP/SAVP", "a=crypto:" C80A "\r\n"));
+	q.transport = STR("RTP/SAVP");
+	q.mikey = NG_MIKEY_REQUIRE;
+	q.mikey_mode[0] = 1 + MIKEY_PSK;
+	q.mikey_peer = STR(TWO);
+	q.preauth = use;
+	q.preauth_scheme = use == NG_PREAUTH_OFFER ? (uint8_t)(1 + s) : 0;
+	talk_send(&r->one, &q, false);
+	assert_null(r->one.reply.error);
+	assert_non_null(strstr(r->one.reply.sdp.s, "a=key-mgmt:mikey "));
+	offered = strstr(r->one.reply.sdp.s, line) != NULL;
+	assert_int_equal(strstr(r->one.reply.sdp.s, PLUS) != NULL, offered);
+
+	q = request(r, from_elsewhere(r->one.reply.sdp));
+	q.transport = STR("RTP/SAVP");
+	q.preauth = accept;
+	talk_send(&r->two, &q, false);
+	assert_null(r->two.reply.error);
+	assert_null(strstr(r->two.reply.sdp.s, "preauth")); /* not passed on */
+
+	q = talk_request("a", "b",
+		talk_body(&r->two, "198.51.100.2", 5000, "RTP/SAVP", "a=crypto:" C80A "\r\n"));
+	q.preauth = accept;
+	talk_send(&r->two, &q, true);
+	assert_null(r->two.reply.error);
+	answered = strstr(r->two.reply.sdp.s, line) != NULL;
+	assert_int_equal(strstr(r->two.reply.sdp.s, PLUS) != NULL, answered);
+
+	q = talk_request("a", "b", from_elsewhere(r->two.reply.sdp));
+	talk_send(&r->one, &q, true);
+	assert_null(r->one.reply.error);
+	assert_null(strstr(r->one.reply.sdp.s, "preauth"));
+	r->established = true;
+	return offered && answered;
+}
+
+/* How many of a daemon's legs have tags; all of this scheme, with a key. */
+static uint32_t tagged(const struct talk *t, uint8_t scheme)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < MOCK_MAX; i++) {
+		const struct media_ctx_cfg *c = &t->m->ctx_cfg[i];
+
+		if (!t->m->ctx_set[i] || !(c->rx.preauth || c->tx.preauth))
+			continue;
+		assert_int_equal(c->rx.preauth, scheme);
+		assert_int_equal(c->tx.preauth, scheme);
+		assert_int_equal(t->m->preauth[c->rx.preauth_slot / 2], scheme);
+		assert_int_equal(t->m->preauth[c->tx.preauth_slot / 2], scheme);
+		n++;
+	}
+	return n;
+}
+
+static void restart(struct talk *t)
+{
+	const char *why = NULL;
+	struct saved s;
+
+	save(t, &s);
+	reborn(t);
+	calls_save_start(t->c);
+	assert_int_equal(restore(t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+}
+
+/* Both ends of the leg between the daemons have tags, the terminals' legs have none. */
+static void the_leg_between_has_tags(void **state)
+{
+	static const char *const names[] = {"sequence-aes", "header-siphash", "chain", CHAIN};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
+		struct rig r;
+
+		assert_true(preauth_find(&s, str_from(names[i])));
+		start(&r);
+		assert_true(invite(&r, NG_PREAUTH_OFFER, names[i], NG_PREAUTH_DEFAULT));
+		assert_int_equal(tagged(&r.one, (uint8_t)(1 + s)), 1);
+		assert_int_equal(tagged(&r.two, (uint8_t)(1 + s)), 1);
+		end(&r);
+	}
+}
+
+/* The second daemon does not want them: MIKEY works as before. */
+static void a_daemon_may_decline(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	assert_false(invite(&r, NG_PREAUTH_OFFER, "sequence-aes", NG_PREAUTH_OFF));
+	assert_int_equal(tagged(&r.one, 0), 0);
+	assert_int_equal(tagged(&r.two, 0), 0);
+	end(&r);
+}
+
+static void a_re_invite_keeps_and_ends_them(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	assert_true(invite(&r, NG_PREAUTH_OFFER, "sequence-aes", NG_PREAUTH_DEFAULT));
+	assert_true(invite(&r, NG_PREAUTH_DEFAULT, "sequence-aes", NG_PREAUTH_DEFAULT));
+	assert_int_equal(tagged(&r.one, 1 + PREAUTH_SEQUENCE_AES), 1);
+	assert_int_equal(tagged(&r.two, 1 + PREAUTH_SEQUENCE_AES), 1);
+	assert_false(invite(&r, NG_PREAUTH_OFF, "sequence-aes", NG_PREAUTH_DEFAULT));
+	assert_int_equal(tagged(&r.one, 0), 0);
+	assert_int_equal(tagged(&r.two, 0), 0);
+	end(&r);
+}
+
+/* Both daemons restart: the leg has the same tags, and the next re-INVITE keeps them. */
+static void a_restart_keeps_them(void **state)
+{
+	enum preauth_scheme s = PREAUTH_CHAIN;
+	struct rig r;
+
+	(void)state;
+	assert_true(preauth_find(&s, STR(CHAIN)));
+	start(&r);
+	assert_true(invite(&r, NG_PREAUTH_OFFER, CHAIN, NG_PREAUTH_DEFAULT));
+	restart(&r.one);
+	restart(&r.two);
+	assert_int_equal(tagged(&r.one, (uint8_t)(1 + s)), 1);
+	assert_int_equal(tagged(&r.two, (uint8_t)(1 + s)), 1);
+	assert_true(invite(&r, NG_PREAUTH_DEFAULT, CHAIN, NG_PREAUTH_DEFAULT));
+	assert_int_equal(tagged(&r.one, (uint8_t)(1 + s)), 1);
+	assert_int_equal(tagged(&r.two, (uint8_t)(1 + s)), 1);
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_leg_between_has_tags),
+		cmocka_unit_test(a_daemon_may_decline),
+		cmocka_unit_test(a_re_invite_keeps_and_ends_them),
+		cmocka_unit_test(a_restart_keeps_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
