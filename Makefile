@@ -123,6 +123,18 @@ $(LIB): $(LIB_OBJ)
 	@rm -f $@
 	$(Q)ar rcs $@ $^
 
+# With another BUILD, nothing makes the programs in build/.
+ifneq ($(BUILD),build)
+BUILD_PROGRAMS := $(addprefix build/,xcipherd xcipherctl xcipher-web)
+ifeq ($(abspath $(BUILD)),$(CURDIR)/build)
+$(BUILD_PROGRAMS): build/%: $(BUILD)/%
+else
+.PHONY: $(BUILD_PROGRAMS)
+$(BUILD_PROGRAMS):
+	@echo "BUILD is $(BUILD): make $(BUILD)/$(@F)" >&2; false
+endif
+endif
+
 $(BUILD)/xcipherd: $(call obj,$(APP_SRC)) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)

@@ -44,6 +44,10 @@ static int load(struct codec_registry *r, const struct options *o, const char *f
 		rc == -EPERM
 			? "the folder must belong to root or this user, and only the owner may write to it"
 			: strerror(-rc));
+	if (rc == -ENOENT)
+		snprintf(err, err_len,
+			"--codec-dir=%s: the folder does not exist. Install codec plug-ins there, or set none",
+			folder);
 	return rc;
 }
 

@@ -55,7 +55,9 @@ static int record_start(struct daemon *d)
 
 static int play_dir_fails(struct daemon *d, int err)
 {
-	snprintf(d->err, sizeof(d->err), "--play-dir=%s: %s", d->o.play_dir, strerror(-err));
+	snprintf(d->err, sizeof(d->err),
+		"--play-dir=%s: %s. It must be a folder that xcipherd may read, or none",
+		d->o.play_dir, strerror(-err));
 	return err;
 }
 

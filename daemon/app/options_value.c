@@ -161,16 +161,18 @@ static const char *set_number(void *field, const char *value, const struct optio
 	return NULL;
 }
 
-static const char *set_decimal(double *field, const char *value)
+static const char *set_decimal(double *field, const char *value, const struct option_row *row)
 {
-	static const char right[] = "a number from 0 to 100000, as 80 or 7.5";
+	bool percent = strcmp(row->name, "max-cpu") == 0; /* of all processors together */
+	const char *right = percent ? "a number from 0 to 100, as 80 or 7.5"
+				    : "a number from 0 to 100000, as 80 or 7.5";
 	char *end;
 	double v;
 
 	if (value[0] < '0' || value[0] > '9')
 		return right;
 	v = strtod(value, &end);
-	if (*end || !(v >= 0 && v <= 100000))
+	if (*end || !(v >= 0 && v <= (percent ? 100 : 100000)))
 		return right;
 	*field = v;
 	return NULL;
@@ -558,7 +560,7 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 	case SOME_NETS:
 		return set_nets(field, value, row->kind == NETS);
 	case DECIMAL:
-		return set_decimal(field, value);
+		return set_decimal(field, value, row);
 	case BOOL:
 	case FLAG:
 		return set_bool(field, value);

@@ -4,6 +4,7 @@
 #include "audio/tones.h"
 #include "call/apply.h"
 #include "call/call_int.h"
+#include "call/unsaved.h"
 
 static bool ends_with(const uint8_t last[SIDE_TRIGGER_MAX], const uint8_t want[SIDE_TRIGGER_MAX])
 {
@@ -54,6 +55,8 @@ void dtmf_digit(struct calls *c, struct call *call, uint8_t side, uint8_t digit,
 	}
 	if (d->digits < UINT8_MAX)
 		d->digits++;
+	if (d->end_digits)
+		unsaved_add(&c->saver, call, true);
 	if (ends_with(d->last, d->end) || (d->end_digits && d->digits >= d->end_digits))
 		(void)change(c, call, side, false, now_ns);
 }

@@ -223,11 +223,12 @@ struct side_dtmf {
 	uint8_t trigger[SIDE_TRIGGER_MAX], end[SIDE_TRIGGER_MAX];
 	uint8_t end_digits; /* it ends after so many digits; 0: it does not, */
 	uint32_t end_ms;    /* or after so many ms */
-	/* Since it began; not saved. */
+	/* Since digits began it. */
 	bool begun;
 	uint8_t digits;
 	uint64_t since_ns;
-	uint8_t last[SIDE_TRIGGER_MAX]; /* the latest digits, the last one at the end */
+	/* The latest digits, the last one at the end. Not saved: they may be a card number. */
+	uint8_t last[SIDE_TRIGGER_MAX];
 };
 
 struct side {                               /* one party */

@@ -16,11 +16,11 @@ void calls_recorder(struct calls *c, const struct recorder *rec)
 	c->rec = rec;
 }
 
-static const char *record_error(int err)
+static const char *record_error(int err, const struct ng_request *r)
 {
 	switch (err) {
-	case -EINVAL:
-		return NGE_RECORDING_NAME;
+	case -EINVAL: /* the name is made from the pattern only if there is no file */
+		return r->recording_file.len ? NGE_RECORDING_NAME : NGE_RECORDING_PATTERN;
 	case -ENOSPC:
 		return NGE_RECORDINGS;
 	case -EAGAIN:
@@ -48,7 +48,7 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 		return NGE_NOMEM;
 	err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
 	if (err)
-		return record_error(err);
+		return record_error(err, r);
 	next->tap_parts = 0;
 	next->tap_media = 0;
 	if (str_replace(&next->tap_path, str_from(path))) {
@@ -106,6 +106,25 @@ const char *calls_record_resume(struct calls *c, struct pool *p, struct call *ca
 		: "its recording does not continue: cannot open a file";
 }
 
+/* As with rtpengine, a recording that runs keeps its files. */
+static struct str record_warning(
+	struct pool *p, const struct call *call, const struct ng_request *r)
+{
+	struct str base = record_base(call), file = r->recording_file;
+
+	for (size_t i = file.len; i > 0; i--)
+		if (file.s[i - 1] == '/') {
+			file = (struct str){file.s + i, file.len - i};
+			break;
+		}
+	if (!file.len || str_eq(base, file))
+		return STR_NONE;
+	return pool_printf(p,
+		"recording-file is ignored, because the call is being recorded as " STR_FMT
+		": send stop recording first",
+		STR_ARG(base));
+}
+
 static void record_reply(struct pool *p, const struct call *call, struct ngval *dict)
 {
 	struct ngval *d = ngval_add_dict(p, dict, STR("recording"));
@@ -143,6 +162,8 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	}
 	record_reply(p, next, order.dict);
 	tap = next->tap;
+	if (order.what == CALL_RECORD_START && !opened)
+		out->warning = record_warning(p, next, r);
 	if (order.what == CALL_RECORD_STOP)
 		next->tap = 0;
 	err = calls_put_in_force(c, p, call, next, now_ns);

@@ -306,8 +306,11 @@ static int read_file(struct reading *r)
 	if (f)
 		fclose(f);
 	if (line < 0)
-		mikey_complain(&r->files, "--mikey-config: %s: %s", r->files.path,
-			line == -EINVAL ? "not a regular file" : strerror(-line));
+		mikey_complain(&r->files, "--mikey-config: %s: %s. %s", r->files.path,
+			line == -EINVAL ? "not a regular file" : strerror(-line),
+			line == -ENOENT
+				? "Create it as xcipher-keying(7) describes, or leave the option out"
+				: "It must be a file that xcipherd may read");
 	if (line > 0 && !r->files.err[0])
 		mikey_complain(&r->files, "--mikey-config: not of the form name = value");
 	if (line > 0)

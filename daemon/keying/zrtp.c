@@ -95,6 +95,11 @@ void zrtp_start(struct zrtp *z, uint64_t now_ns)
 	zrtp_repeat(z, &z->me.hello, true, now_ns);
 }
 
+void zrtp_silence(struct zrtp *z)
+{
+	z->silent = true;
+}
+
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
 {
 	zrtp_stop(z);
@@ -206,6 +211,12 @@ void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t 
 	zrtp_send(z, m);
 }
 
+void zrtp_prolong(struct zrtp *z)
+{
+	if (z->timer.msg == &z->me.hello)
+		z->timer.left = T1_STEPS;
+}
+
 void zrtp_stop(struct zrtp *z)
 {
 	z->timer.msg = NULL;
@@ -224,9 +235,13 @@ static bool commits_without_value(const struct zrtp *z)
 
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
-	bool another = z->other_hello.len != 0;
+	bool another = z->others != 0;
 
 	zrtp_stop(z);
+	if (z->phase == PH_HELLO && z->cfg.only_multi && !z->waited) {
+		z->waited = true;
+		zrtp_may_commit(z, now_ns);
+	}
 	if (z->phase == PH_HELLO) {
 		z->phase = PH_NO_PEER;
 	} else if (z->phase == PH_CONFIRM2) {
@@ -234,8 +249,7 @@ static void give_up(struct zrtp *z, uint64_t now_ns)
 			PH_OPEN; /* Confirm1 proved the responder's keys; its Conf2ACKs were lost */
 	} else if (z->phase < PH_OPEN && another && z->phase == PH_COMMIT) {
 		/* The Hello that the Commit answers was perhaps not the peer's. */
-		z->peer.hello = z->other_hello;
-		z->other_hello.len = 0;
+		z->peer.hello = z->other_hello[--z->others];
 		memcpy(z->peer.zid, z->peer.hello.b + HELLO_ZID, ZRTP_ZID);
 		z->phase = PH_HELLO;
 		zrtp_may_commit(z, now_ns);
@@ -263,6 +277,8 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 	t->left--;
 	t->step_ns = t->step_ns * 2 < t->most_ns ? t->step_ns * 2 : t->most_ns;
 	t->at_ns = now_ns + t->step_ns;
+	if (z->silent && t->msg == &z->me.hello)
+		return;
 	if (z->cfg.counts)
 		z->cfg.counts->retransmitted++;
 	zrtp_send(z, t->msg);

@@ -139,6 +139,8 @@ int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c);
 
 /* Begins to send Hellos. */
 void zrtp_start(struct zrtp *z, uint64_t now_ns);
+/* Stops repeating the Hello, so that only a peer that has it answers it. */
+void zrtp_silence(struct zrtp *z);
 /* One received packet. 0, or -EBADMSG: dropped, and counted. Never reads beyond len. */
 int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns);
 /* The next packet to send. Its length, 0 = none, -EMSGSIZE = cap is too small: it stays. */

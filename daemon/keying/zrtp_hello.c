@@ -182,14 +182,35 @@ bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
 	if (z->peer.hello.len && zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
 		zrtp_has_mac_of(&z->peer.hello, h2))
 		return true;
-	if (!z->other_hello.len || !zrtp_image_fits(h2, z->other_hello.b + HELLO_H3) ||
-		!zrtp_has_mac_of(&z->other_hello, h2))
-		return false;
-	z->peer.hello = z->other_hello;
-	z->other_hello.len = 0;
-	z->stale = true;
-	adopt(z);
-	return true;
+	for (uint32_t i = z->others; i-- > 0;) {
+		const struct zrtp_msg *m = &z->other_hello[i];
+
+		if (!zrtp_image_fits(h2, m->b + HELLO_H3) || !zrtp_has_mac_of(m, h2))
+			continue;
+		z->peer.hello = *m;
+		z->others = 0;
+		z->stale = true;
+		adopt(z);
+		return true;
+	}
+	return false;
+}
+
+/* Remembers a Hello that is not the current one, in the place of itself or of the oldest. */
+static void remember(struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	uint32_t i = 0;
+
+	while (i < z->others &&
+		(z->other_hello[i].len != len || memcmp(z->other_hello[i].b, m, len) != 0))
+		i++;
+	if (i == z->others && i < ZRTP_OTHERS)
+		z->others++;
+	else if (i == ZRTP_OTHERS)
+		i = 0;
+	for (; i + 1 < z->others; i++)
+		z->other_hello[i] = z->other_hello[i + 1];
+	keep(&z->other_hello[i], m, len);
 }
 
 int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
@@ -211,13 +232,15 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		return 0;
 	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER) {
 		if (z->phase < PH_OPEN)
-			keep(&z->other_hello, m, len);
+			remember(z, m, len);
 		return 0;
 	}
 	if (z->peer.hello.len)
-		keep(&z->other_hello, z->peer.hello.b, z->peer.hello.len);
+		remember(z, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
+	if (z->cfg.only_multi) /* the peer may have just come: it needs time to commit */
+		zrtp_prolong(z);
 	if (z->phase == PH_NO_PEER) {
 		z->phase = PH_HELLO;
 		zrtp_repeat(z, &z->me.hello, true, now_ns);

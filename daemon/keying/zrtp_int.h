@@ -55,6 +55,9 @@ struct zrtp_party { /* what one of the two sent; [0] of ours: made before it is 
 	uint8_t zid[ZRTP_ZID];
 };
 
+/* Hellos of strangers that an exchange remembers, so that they do not displace the peer's. */
+enum { ZRTP_OTHERS = 4 };
+
 struct zrtp_timer {
 	const struct zrtp_msg *msg; /* sent at each step; NULL: none */
 	uint64_t at_ns, step_ns, most_ns;
@@ -79,10 +82,14 @@ struct zrtp {
 	bool needs_values;            /* it does not have our secret: no Mult, no Prsh */
 	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool wants_secrets;           /* the cache is asked */
+	bool silent;                  /* zrtp_silence() */
+	bool waited;                  /* only_multi: the peer did not commit in time */
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
-	struct zrtp_msg other_hello;       /* the chain decides which of the two is the peer's */
+	/* Earlier ones; the chain decides which is the peer's. The last one is the latest. */
+	struct zrtp_msg other_hello[ZRTP_OTHERS];
+	uint32_t others;
 	uint8_t alg[ZRTP_KINDS];           /* chosen by the Commit */
 	struct zrtp_pair *pair[ZRTP_PRSH]; /* by agreement; NULL: not needed yet */
 	uint8_t nonce[16];
@@ -118,6 +125,8 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
+/* Repeats our Hello as often as at first from now on, at the same intervals. */
+void zrtp_prolong(struct zrtp *z);
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);

@@ -106,6 +106,7 @@ static void to_our_clock(struct call *c, struct call_state *s, uint64_t now_ns, 
 	for (uint32_t i = 0; i < c->sides; i++) {
 		shift(&c->side[i]->created_ns, by_ns);
 		shift(&c->side[i]->signal_ns, by_ns);
+		shift(&c->side[i]->dtmf.since_ns, by_ns);
 	}
 	for (uint32_t i = 0; i < s->legs; i++)
 		for (int k = 0; k < 2; k++)

@@ -100,6 +100,8 @@
 		"Set recording-dir.") \
 	X(RECORDING_NAME, "Recording file is not a plain file name", \
 		"Leave out folders and leading dots.") \
+	X(RECORDING_PATTERN, "Recording pattern makes no plain file name", \
+		"Use %c, %r, %t and %%, no folders and no leading dot, up to 199 bytes.") \
 	X(RECORDINGS, "Too many recordings", \
 		"The limit of parallel recordings is reached: stop others.") \
 	X(RECORDER, "Recorder is busy", \
@@ -150,7 +152,7 @@
 		"Use a media server.") \
 	X(CLI, "Not supported: use xcipherctl", \
 		"Use xcipherctl.") \
-	X(LIMITS, "Limits are numbers, 0 = no limit: max-sessions, max-cpu in percent, max-load, max-bandwidth in bytes per second", \
+	X(LIMITS, "Limits are numbers, 0 = no limit: max-sessions, max-cpu in percent up to 100, max-load, max-bandwidth in bytes per second", \
 		"Give numbers.") \
 	X(DRAIN_VALUE, "drain is on or off", \
 		"Give on or off.") \

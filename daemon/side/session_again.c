@@ -8,15 +8,18 @@
 #include "base/secmem.h"
 #include "keying/zrtp_self.h"
 
-/* Least time between two exchanges, because anybody can send a Hello. */
+/* Least time between two exchanges, because anybody can send a Hello: before the second, and before
+ * further ones, which end the one before the last. */
 #define PAUSE_NS 1000000000ull
+#define LIFE_NS  (5 * PAUSE_NS)
 
 void session_again_drop(struct session *s)
 {
 	struct exchange *x = &s->exchange;
 
 	zrtp_destroy(x->again);
-	x->again = NULL;
+	zrtp_destroy(x->before);
+	x->again = x->before = NULL;
 	x->again_told = x->again_counted = false;
 }
 
@@ -45,8 +48,24 @@ static int make(struct session *s)
 	return err;
 }
 
-/* Whether the packet is the first of a stream. It may replace an incomplete exchange in mid-call,
- * whose Hello was perhaps forged. */
+/* Makes room for another exchange. One that agreed on keys has ended; one that did not may be the
+ * terminal's, while the Hello of the next is perhaps forged, or the reverse. */
+static void retire(struct session *s)
+{
+	struct exchange *x = &s->exchange;
+
+	if (x->again && !x->again_told) {
+		zrtp_destroy(x->before);
+		x->before = x->again;
+		zrtp_silence(x->before); /* who comes now has more time in the next one */
+		x->again = NULL;
+		x->again_counted = false;
+	} else {
+		session_again_drop(s);
+	}
+}
+
+/* Whether the packet is the first of a stream. */
 static bool begins(const struct session *s, const struct session_in *in)
 {
 	const struct exchange *x = &s->exchange;
@@ -54,22 +73,53 @@ static bool begins(const struct session *s, const struct session_in *in)
 
 	return (state == ZRTP_OPEN || state == ZRTP_CLEAR) &&
 		zrtp_begins_another(x->zrtp, in->p, in->len) &&
-		(!x->again || zrtp_begins_another(x->again, in->p, in->len));
+		(!x->again || zrtp_begins_another(x->again, in->p, in->len)) &&
+		(!x->before || zrtp_begins_another(x->before, in->p, in->len));
 }
 
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
+	bool taken = false;
 
 	if (now_ns >= x->again_ns && begins(s, in)) {
-		x->again_ns = now_ns + PAUSE_NS;
-		session_again_drop(s);
+		retire(s);
+		x->again_ns = now_ns + (x->before ? LIFE_NS : PAUSE_NS);
 		if (make(s))
 			return false;
 		x->again_began_ns = now_ns;
 		zrtp_start(x->again, now_ns);
 	}
-	return x->again && zrtp_take(x->again, in->p, in->len, now_ns) == 0;
+	/* The hash chain shows whose exchange a packet belongs to. */
+	if (x->before)
+		taken = zrtp_take(x->before, in->p, in->len, now_ns) == 0;
+	if (x->again && zrtp_take(x->again, in->p, in->len, now_ns) == 0)
+		taken = true;
+	return taken;
+}
+
+static void tick_before(struct exchange *x, uint64_t now_ns)
+{
+	enum zrtp_state state;
+
+	if (!x->before)
+		return;
+	if (zrtp_deadline(x->before) <= now_ns)
+		zrtp_tick(x->before, now_ns);
+	state = zrtp_state(x->before);
+	if (state != ZRTP_NO_PEER && state != ZRTP_FAILED)
+		return;
+	zrtp_destroy(x->before);
+	x->before = NULL;
+}
+
+/* The one before, if any, takes its place. */
+static void retire_again(struct exchange *x)
+{
+	zrtp_destroy(x->again);
+	x->again = x->before;
+	x->before = NULL;
+	x->again_counted = false;
 }
 
 /* Forgets one that failed: the keys in use stay. */
@@ -78,8 +128,9 @@ void session_again_tick(struct session *s, uint64_t now_ns)
 	struct exchange *x = &s->exchange;
 	enum zrtp_state state = x->again ? zrtp_state(x->again) : ZRTP_IDLE;
 
+	tick_before(x, now_ns);
 	if (state == ZRTP_NO_PEER || (state == ZRTP_FAILED && x->again_counted))
-		session_again_drop(s);
+		retire_again(x);
 	else if (x->again && zrtp_deadline(x->again) <= now_ns)
 		zrtp_tick(x->again, now_ns);
 }
@@ -102,9 +153,13 @@ bool session_again_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
 
+	if (x->before && zrtp_keys(x->before, &out->rx, &out->tx) == 0)
+		retire_again(x);
 	if (!x->again || x->again_told || zrtp_keys(x->again, &out->rx, &out->tx))
 		return false;
 	x->again_told = true;
+	zrtp_destroy(x->before);
+	x->before = NULL;
 	x->again_after_clear = zrtp_state(x->zrtp) == ZRTP_CLEAR;
 	(void)zrtp_secret(x->zrtp, &out->secret);
 	out->kind = SESSION_KEYS;

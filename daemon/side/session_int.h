@@ -72,6 +72,7 @@ struct exchange {               /* of ZRTP, for RTP */
 	uint8_t relayed[32]; /* SAS hash last sent by SASrelay */
 	/* Of a stream that the terminal began in mid-call, with the secret of zrtp; NULL: none. */
 	struct zrtp *again;
+	struct zrtp *before;     /* the one before it, which may still complete */
 	uint64_t again_ns;       /* no other before that */
 	uint64_t again_began_ns; /* its first packet */
 	bool again_told, again_counted;

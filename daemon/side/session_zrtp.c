@@ -238,8 +238,10 @@ uint64_t session_zrtp_deadline(const struct session *s)
 	const struct exchange *x = &s->exchange;
 	uint64_t at = x->zrtp ? zrtp_deadline(x->zrtp) : UINT64_MAX;
 	uint64_t again = x->again ? zrtp_deadline(x->again) : UINT64_MAX;
+	uint64_t before = x->before ? zrtp_deadline(x->before) : UINT64_MAX;
 
 	at = again < at ? again : at;
+	at = before < at ? before : at;
 	return x->wait_ns && x->wait_ns < at ? x->wait_ns : at;
 }
 
@@ -253,6 +255,8 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
 	if (n == 0 && x->again && x->dst.family && x->dst.port)
 		n = zrtp_next(x->again, out->packet, sizeof(out->packet));
+	if (n == 0 && x->before && x->dst.family && x->dst.port)
+		n = zrtp_next(x->before, out->packet, sizeof(out->packet));
 	if (n <= 0)
 		return false;
 	out->rtcp = false;

@@ -2,6 +2,7 @@
 """Spellings of keys, and names of recordings."""
 import os
 
+from baresip import wait_for
 from compat import compat, compat_each
 from text import audio, sdp
 
@@ -57,6 +58,21 @@ def test_a_recording_is_named_by_its_path(relay):
         call.request("start recording", recording_file=bad, fails="not a plain file name")
         number += 1
     assert number == 9
+    call.request("start recording", recording_pattern="a/%c", fails="pattern makes no plain file name")
+
+
+@compat("words", "xcipher-ng(7) recording-file", options=FOLDER)
+def test_a_recording_that_runs_keeps_its_file(relay):
+    call = relay.call()
+    call.offer(sdp(audio()))
+    call.answer(sdp(audio(), ip="10.200.2.2"))
+    first = call.request("start recording", recording_file="first")
+    again = call.request("start recording", recording_file=relay.folder.name + "/first")
+    assert again["recording"] == first["recording"] and "warning" not in again, again
+    other = call.request("start recording", recording_file="second")
+    assert other["recording"] == first["recording"] and "is being recorded as first" in other["warning"], other
+    wait_for("the warning in the log", lambda: "recording-file is ignored" in relay.daemon.text())
+    call.delete()
 
 
 ALIASES = ["--interface=inside=internal", "--interface=outside=external"]

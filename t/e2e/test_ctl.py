@@ -94,14 +94,15 @@ def refused(daemon, number):
 def test_limits_and_draining(net):
     daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
     first = calls.Call(daemon.client, 0, "80", "32").setup()
-    said(net, "limits", "sessions=2", "max-cpu=1000")
+    said(net, "limits", "sessions=2", "max-cpu=100")
     text = said(net, "limits")
-    assert re.search(r"sessions +1.00 +2.00", text) and re.search(r"cpu .* 1000.00", text), text
+    assert re.search(r"sessions +1.00 +2.00", text) and re.search(r"cpu .* 100.00", text), text
     calls.Call(daemon.client, 1, "80", "32").setup()
     assert refused(daemon, 2)
     # A wrong command changes nothing.
     assert ctl(net, "limits", "sessions=5", "load=much").returncode == 1
     assert ctl(net, "limits", "fish=5").returncode == 2
+    assert ctl(net, "limits", "sessions=5", "cpu=100.1").returncode == 1
     assert refused(daemon, 2)
     said(net, "limits", "sessions=0")
     assert not refused(daemon, 2)

@@ -347,7 +347,7 @@ def test_the_whole_call_unless_a_side_is_asked_for(net):
         assert len(rtp_sources(tape)) == 1, rtp_sources(tape)
         for bad in ("%x", "a/%r", "../%r", "%c" * 40, "%"):
             reply = daemon.client.call("start recording", call_id=c.id, recording_pattern=bad)
-            assert reply["error-reason"] == "Recording file is not a plain file name", (bad, reply)
+            assert reply["error-reason"] == "Recording pattern makes no plain file name", (bad, reply)
         finish(daemon)
 
 

@@ -75,6 +75,8 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--sdes-accept=strong,KDR"}, "UNENCRYPTED_SRTP"},
 		{{"--max-cpu=much"}, "as 80 or 7.5"},
 		{{"--max-cpu=nan"}, "as 80 or 7.5"},
+		{{"--max-cpu=100.5"}, "from 0 to 100, as"},
+		{{"--max-load=100001"}, "from 0 to 100000, as"},
 		{{"--max-load=-1"}, "as 80 or 7.5"},
 		{{"--max-load=1x"}, "as 80 or 7.5"},
 		{{"--max-bandwidth=10M"}, "a number"},

@@ -11,6 +11,7 @@
 #include "call/call.h"
 #include "call/call_int.h"
 #include "call/delete.h"
+#include "call/dtmf_trigger.h"
 #include "call/recording.h"
 #include "call/unsaved.h"
 #include "persist/save.h"
@@ -185,6 +186,83 @@ static void flags_in_force_come_back(void **state)
 	sbuf_fini(&s.whole);
 	sbuf_fini(&s.state);
 	talk_end(&t);
+}
+
+/* --- DTMF --- */
+
+static bool is_covered(struct talk *t)
+{
+	return first_call(t)->side[0]->gate & MEDIA_GATE_DTMF;
+}
+
+static void presses(struct talk *t, uint8_t digit)
+{
+	dtmf_digit(t->c, first_call(t), 0, digit, t->now);
+}
+
+/* A block that digits began ends after a restart as it would have before: by its end, its number of
+ * digits, or its time. Its digits are not in the record. */
+static void a_block_that_digits_began_ends(void **state)
+{
+	enum { STAR = 10, HASH, SEC_MS = 1000 };
+	static const uint64_t second = 1000000000ull;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct ng_request r;
+		const char *why = NULL;
+		struct saved s;
+		struct talk t;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		make_call(&t);
+		r = talk_request("a", "", "");
+		r.dtmf.trigger = STR("*");
+		r.dtmf.end = how == 0 ? STR("#") : STR("##");
+		r.dtmf.end_digits = how == 1 ? 4 : -1;
+		r.dtmf.end_ms = how == 2 ? 10 * SEC_MS : -1;
+		r.dtmf.security = NG_DTMF_DROP;
+		talk_pool(&t);
+		calls_gate(t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_DTMF, true}, t.now,
+			&t.reply);
+		assert_null(t.reply.error);
+		presses(&t, STAR);
+		assert_true(is_covered(&t));
+		sbuf_init(&s.whole, 0);
+		while (next(&t, &s.whole, &s.item))
+			;
+		presses(&t, 7);
+		presses(&t, 7);
+		if (how != 1) /* only the number of digits is worth a record of its own */
+			calls_save_all(t.c);
+		save(&t, &s);
+		t.now += 4 * second;
+		reborn(&t);
+		calls_save_start(t.c);
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		assert_true(is_covered(&t));
+		assert_int_equal(first_call(&t)->side[0]->dtmf.last[SIDE_TRIGGER_MAX - 1], 0);
+		if (how == 0) {
+			presses(&t, HASH);
+		} else if (how == 1) {
+			presses(&t, 1);
+			assert_true(is_covered(&t));
+			presses(&t, 1);
+		} else if (how == 2) {
+			assert_false(dtmf_tick(t.c, first_call(&t), t.now + 5 * second));
+			assert_true(is_covered(&t));
+			assert_true(dtmf_tick(t.c, first_call(&t), t.now + 6 * second + 1));
+		} else {
+			presses(&t, HASH);
+			assert_true(is_covered(&t));
+			presses(&t, HASH);
+		}
+		assert_false(is_covered(&t));
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		talk_end(&t);
+	}
 }
 
 /* --- Recordings --- */
@@ -456,6 +534,7 @@ int main(void)
 		cmocka_unit_test(what_a_party_was_not_told_of_stays_so),
 		cmocka_unit_test(what_a_party_knows_as_two_stays_two),
 		cmocka_unit_test(flags_in_force_come_back),
+		cmocka_unit_test(a_block_that_digits_began_ends),
 		cmocka_unit_test(a_recording_goes_on_in_another_file),
 		cmocka_unit_test(each_call_waits_once_and_what_ended_goes_first),
 		cmocka_unit_test(what_cannot_come_back_changes_nothing),

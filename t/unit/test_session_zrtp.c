@@ -458,6 +458,119 @@ static void a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second(void **st
 	end();
 }
 
+/* --- A slow network with a stranger in it --- */
+
+enum { FLYING = 256 };
+struct flying {
+	struct session_out o;
+	uint64_t at_ns;
+};
+static struct air {
+	struct flying to[2][FLYING]; /* the session, the terminal */
+	uint32_t first[2], n[2];
+} air;
+
+static void fly(int to, const struct session_out *o, uint64_t at_ns)
+{
+	if (air.n[to] - air.first[to] < FLYING)
+		air.to[to][air.n[to]++ % FLYING] = (struct flying){*o, at_ns};
+}
+
+static const struct session_out *lands(int to)
+{
+	const struct flying *f = &air.to[to][air.first[to] % FLYING];
+
+	if (air.first[to] == air.n[to] || f->at_ns > rig.now_ns)
+		return NULL;
+	air.first[to]++;
+	return &f->o;
+}
+
+/* A stranger's packets, from the terminal's address and with its ZID: another Hello, and a HelloACK
+ * as for ours. */
+static void forge(uint8_t number, bool ack)
+{
+	struct session_out o = {0};
+	struct zrtp *z;
+
+	begin_stream(&z, NULL, number);
+	o.len = (uint16_t)zrtp_next(z, o.packet, sizeof(o.packet));
+	deliver(0, &o, &rig.e[1].at);
+	if (ack) {
+		/* The answer to any Hello. */
+		(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
+		while (session_next(rig.e[0].s, &o)) {
+			(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
+			fly(1, &o, rig.now_ns + 250 * MS_NS);
+		}
+		for (int n; (n = zrtp_next(z, o.packet, sizeof(o.packet))) > 0;) {
+			o.len = (uint16_t)n;
+			if (memcmp(o.packet + 16, "HelloACK", 8) == 0)
+				deliver(0, &o, &rig.e[1].at);
+		}
+	}
+	zrtp_destroy(z);
+}
+
+/* One-way delay 250 ms, so that an exchange takes longer than a second. */
+static void run_slowly(struct zrtp *z, uint64_t ms, uint64_t forged_at_ms, bool ack)
+{
+	uint64_t began = rig.now_ns, next = began + forged_at_ms * MS_NS;
+	uint8_t number = 0x80;
+
+	memset(&air, 0, sizeof(air));
+	for (; rig.now_ns < began + ms * MS_NS; rig.now_ns += 10 * MS_NS) {
+		const struct session_out *in;
+		struct end *e = &rig.e[0];
+		struct session_out o;
+		int n;
+
+		if (rig.now_ns >= next) {
+			forge(number++, ack);
+			next += 1000 * MS_NS;
+		}
+		while ((n = zrtp_next(z, o.packet, sizeof(o.packet))) > 0) {
+			o.rtcp = false;
+			o.len = (uint16_t)n;
+			fly(0, &o, rig.now_ns + 250 * MS_NS);
+		}
+		while (session_next(e->s, &o))
+			fly(1, &o, rig.now_ns + 250 * MS_NS);
+		while ((in = lands(0)))
+			deliver(0, in, &rig.e[1].at);
+		while ((in = lands(1)))
+			(void)zrtp_take(z, in->packet, in->len, rig.now_ns);
+		while (e->n < GOT_MAX && session_event(e->s, &e->got[e->n]))
+			e->n++;
+		session_tick(e->s, rig.now_ns);
+		zrtp_tick(z, rig.now_ns);
+	}
+}
+
+/* A forged Hello each second, at any time between those of the terminal. */
+static void a_forged_hello_a_second_does_not_keep_a_stream_out(void **state)
+{
+	(void)state;
+	for (int ack = 0; ack < 2; ack++)
+		for (uint64_t at = 0; at < 1000; at += 50) {
+			struct zrtp *first = talk(), *z;
+
+			/* The stranger was first, for a while. */
+			for (uint8_t i = 0; i < at / 50; i++) {
+				forge(0x60 + i, ack);
+				run_with(first, 330);
+			}
+			begin_stream(&z, first, 0x51);
+			run_slowly(z, 15000, at, ack);
+			assert_int_equal(zrtp_state(z), ZRTP_OPEN);
+			assert_int_equal(rig.e[0].n, 2);
+			fits(&rig.e[0].got[1], z);
+			zrtp_destroy(z);
+			zrtp_destroy(first);
+			end();
+		}
+}
+
 /* The terminal's GoClear was for the first stream. Keys of a later one end it, whatever Hello
  * follows. */
 static void a_forged_hello_does_not_bring_back_a_clear_stream(void **state)
@@ -516,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_stream_begins_after_a_restart),
 		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second),
+		cmocka_unit_test(a_forged_hello_a_second_does_not_keep_a_stream_out),
 		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),
 		cmocka_unit_test(without_an_address_nothing_leaves),
 	};
