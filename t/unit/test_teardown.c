@@ -430,7 +430,7 @@ static void a_dead_name_server_holds_nothing_up(void **state)
 
 	(void)state;
 	assert_int_equal(sem_init(&may_answer, 0, 0), 0);
-	alarm(60);
+	alarm(600);
 	rig_start(&r, SLOW, TEARDOWN_CALL_ID);
 	time_out(&r, &over);
 	c = run(&r);
