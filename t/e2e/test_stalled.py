@@ -11,11 +11,12 @@ from run import cases
 from test_relay import clean, finish
 
 CALLS = 400  # more than a worker's command ring holds
+PATIENT = "--timeout=3600"  # a busy machine sets up these calls in more than the default of 60 s, in which they have no media
 
 
 @cases(("udp", 2), ("udp", 1), ("nfqueue", 2))
 def test_calls_are_set_up_while_a_worker_stands_still(net, steering, workers):
-    daemon = relay.Xcipherd(net, "--engine=serial", f"--steering={steering}", f"--workers={workers}").wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=serial", f"--steering={steering}", f"--workers={workers}", PATIENT).wait_ready()
     early = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(20)]
     offered = [calls.Call(daemon.client, i, "80", "32") for i in range(20, CALLS)]
     with hold.thread(daemon.pid(), "worker-0"):
@@ -33,7 +34,7 @@ def test_calls_are_set_up_while_a_worker_stands_still(net, steering, workers):
 
 def test_calls_are_set_up_while_no_worker_stands_still(net):
     """The control of the test above."""
-    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=2").wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=2", PATIENT).wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(CALLS)]
     clean(calls.load(net, relay.BUILD, talk[:10] + talk[-10:], rate=50, seconds=1))
     for call in talk:
@@ -52,7 +53,7 @@ def test_a_request_that_finds_no_room_is_executed_when_it_is_repeated(net, key):
         key_file.write(key.hex() + "\n")
         key_file.flush()
         options = [f"--ng-key-file={key_file.name}"]
-    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--log-level=4", *options, ng_key=key).wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--log-level=4", PATIENT, *options, ng_key=key).wait_ready()
     held = calls.Call(daemon.client, 1, "80", "32").setup()
     message = b"again " + ng.encode({"command": "block media", "call-id": held.id})
     with hold.thread(daemon.pid(), "worker-0"):

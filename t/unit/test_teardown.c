@@ -112,10 +112,14 @@ static void on_conn(void *arg, uint32_t events)
 static void on_listen(void *arg, uint32_t events)
 {
 	struct server *s = arg;
-	struct conn *c = &s->conn[s->conns++];
+	struct conn *c = &s->conn[s->conns];
 
 	(void)events;
-	assert_true(s->conns < ARRAY_LEN(s->conn));
+	if (s->conns == ARRAY_LEN(s->conn)) { /* a busy machine lets many attempts time out */
+		close(accept(s->fd, NULL, NULL));
+		return;
+	}
+	s->conns++;
 	*c = (struct conn){.s = s, .fd = accept(s->fd, NULL, NULL)};
 	assert_true(c->fd >= 0);
 	assert_int_equal(loop_io_add(s->loop, &c->io, c->fd, EPOLLIN, on_conn, c), 0);
@@ -430,7 +434,7 @@ static void a_dead_name_server_holds_nothing_up(void **state)
 
 	(void)state;
 	assert_int_equal(sem_init(&may_answer, 0, 0), 0);
-	alarm(60);
+	alarm(600);
 	rig_start(&r, SLOW, TEARDOWN_CALL_ID);
 	time_out(&r, &over);
 	c = run(&r);
