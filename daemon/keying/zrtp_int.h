@@ -2,8 +2,8 @@
 /* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
  * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
- * has what an open exchange can do; zrtp_multi.c has the secret for further streams; zrtp_cache.c matches retained secrets. Sections are of RFC
- * 6189. */
+ * has what an open exchange can do; zrtp_multi.c has the secret for further streams; zrtp_cache.c
+ * matches retained secrets. Sections are of RFC 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
 

@@ -12,8 +12,7 @@ struct zrtp_secret { /* wipe it */
 	bool known;
 	uint8_t hash; /* enum zrtp_hash */
 	uint8_t sess[ZRTP_SESS_MAX];
-	/* Of the terminal's Hello: its ZID, and H3, by which a Hello of another stream is told apart.
-	 */
+	/* Of the terminal's Hello. Another stream of the same ZID has another H3. */
 	uint8_t zid[12], h3[32];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Key derivation of ZRTP against another implementation (t/zrtp/reference.py, in Python): each hash
- * with each agreement, with Multistream and Preshared mode and with sets of shared secrets, and each
- * cipher. */
+ * with each agreement, with Multistream and Preshared mode and with sets of shared secrets, and
+ * each cipher. */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
