@@ -47,8 +47,9 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hist.h"
-#include "load_tags.h"
 #include "srtp/kdf.h"
+
+#include "load_tags.h"
 
 enum {
 	ETH = 14,
