@@ -47,9 +47,10 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hist.h"
+#include "srtp/kdf.h"
+
 #include "load_tags.h"
 #include "spec.h"
-#include "srtp/kdf.h"
 
 enum {
 	ETH = 14,
