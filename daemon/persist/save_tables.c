@@ -311,10 +311,9 @@ static const struct field side_fields[] = {FLAG("gone", side, gone), {"tag", TEX
 	BYTES_ROW("dt", side, dtmf.trigger), BYTES_ROW("de", side, dtmf.end),
 	NUM("dn", side, dtmf.end_digits, 255), NUM("ds", side, dtmf.end_ms, UINT32_MAX),
 	FLAG("db", side, dtmf.begun), NUM("dg", side, dtmf.digits, 255),
-	NUM("di", side, dtmf.since_ns, ANY),
-	NUM("dbl", side, doubled, ANY), NUM("pf", side, plain_first, ANY),
-	NUM("ov", side, out_version, ANY), NUM("oh", side, out_hash, ANY),
-	{"legs", LEGS, AT(side, leg), .record = &leg_record},
+	NUM("di", side, dtmf.since_ns, ANY), NUM("dbl", side, doubled, ANY),
+	NUM("pf", side, plain_first, ANY), NUM("ov", side, out_version, ANY),
+	NUM("oh", side, out_hash, ANY), {"legs", LEGS, AT(side, leg), .record = &leg_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
 #undef SAVED_CALL
 #undef SAVED_SIDE

@@ -284,6 +284,8 @@ int sdp_ice_fragment_read(
 				common = s;
 			s = common;
 			s.index = sections++;
+			if (sections > SDP_MAX_MEDIA)
+				return -EINVAL;
 		}
 		if (mid)
 			s.mid = arg;

@@ -97,7 +97,8 @@ struct sdp_ice_section {
 };
 /* Calls each for every section in their order. Lines before the first m-line or a=mid hold for all
  * sections. A fragment without sections is one section without mid. 0; -EINVAL: malformed or too
- * long, then nothing was called; or what each returned other than 0. */
+ * long, then nothing was called, or more than SDP_MAX_MEDIA sections; or what each returned other
+ * than 0. */
 int sdp_ice_fragment_read(
 	struct str body, int (*each)(void *ctx, const struct sdp_ice_section *s), void *ctx);
 

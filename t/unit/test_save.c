@@ -224,8 +224,8 @@ static void a_block_that_digits_began_ends(void **state)
 		r.dtmf.end_ms = how == 2 ? 10 * SEC_MS : -1;
 		r.dtmf.security = NG_DTMF_DROP;
 		talk_pool(&t);
-		calls_gate(t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_DTMF, true}, t.now,
-			&t.reply);
+		calls_gate(
+			t.c, t.p, &r, (struct calls_gate){MEDIA_GATE_DTMF, true}, t.now, &t.reply);
 		assert_null(t.reply.error);
 		presses(&t, STAR);
 		assert_true(is_covered(&t));

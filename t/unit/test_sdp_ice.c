@@ -231,6 +231,32 @@ static int stop(void *ctx, const struct sdp_ice_section *s)
 	return -ECANCELED;
 }
 
+static int count(void *arg, const struct sdp_ice_section *section)
+{
+	(void)section;
+	++*(int *)arg;
+	return 0;
+}
+
+/* Candidates before the first section hold for each: a fragment with all of its length in sections
+ * would have had 1,800 of them, with 24 candidates each. */
+static void fragment_with_very_many_sections(void **state)
+{
+	static const char section[] = "a=mid:0\n";
+	char body[SDP_ICE_FRAGMENT_MAX + 1];
+	int calls = 0;
+
+	(void)state;
+	for (size_t n = SDP_MAX_MEDIA; n < sizeof(body) / 8; n += n == SDP_MAX_MEDIA ? 1 : 500) {
+		for (size_t i = 0; i < n; i++)
+			memcpy(body + 8 * i, section, 9);
+		calls = 0;
+		assert_int_equal(sdp_ice_fragment_read(str_from(body), count, &calls),
+			n > SDP_MAX_MEDIA ? -EINVAL : 0);
+		assert_in_range(calls, SDP_MAX_MEDIA - 1, SDP_MAX_MEDIA);
+	}
+}
+
 static void fragment_of_two_sections(void **state)
 {
 	static const char section[] = "a=ice-ufrag:abcd\r\na=ice-pwd:" PWD
@@ -259,6 +285,7 @@ int main(void)
 		cmocka_unit_test(writes),
 		cmocka_unit_test(fragments),
 		cmocka_unit_test(fragment_of_two_sections),
+		cmocka_unit_test(fragment_with_very_many_sections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
