@@ -422,6 +422,7 @@ def test_ssrc_change_and_hold(net):
         for end in (call.b, call.a):
             end.ssrc ^= 0x5a5a5a5a
             call.exchange()
+        idle.wait_idle()  # no packet is on its way while SDP changes keys
         sdp = call.a.sdp
         for direction in ("sendonly", "sendrecv"):
             call.a.sdp = lambda d=direction: sdp().replace("sendrecv", d)
