@@ -5,6 +5,7 @@ import webrtc  # its path has video
 import video
 from baresip import wait_for
 from run import Skip, cases
+from test_redis import saved, settled
 from test_xdp import need_xdp
 
 
@@ -52,7 +53,8 @@ def test_killed_in_mid_call(net, a, b):
     daemon = webrtc.start(net, *redis.daemon_options())
     with webrtc.talk(net, daemon, a, b, more=NO_SSRC if a == b == "chromium" else None) as c:
         c.talks()
-        wait_for("the call is saved", lambda: not daemon.statistics()["redis"].get("backlog"))
+        settled(daemon)
+        saved(daemon, [c])
         daemon.process.kill()
         daemon.process.wait()
         daemon = c.relay = webrtc.start(net, *redis.daemon_options())
@@ -81,7 +83,8 @@ def test_video_of_two_browsers_after_a_kill(net):
     daemon = webrtc.start(net, *redis.daemon_options())
     with webrtc.talk(net, daemon, "chromium_video", "chromium_video", more={"bundle": ["accept", "offer"], **NO_SSRC}) as c:
         video.check(c)
-        wait_for("the call is saved", lambda: not daemon.statistics()["redis"].get("backlog"))
+        settled(daemon)
+        saved(daemon, [c])
         daemon.process.kill()
         daemon.process.wait()
         daemon = c.relay = webrtc.start(net, *redis.daemon_options())
