@@ -61,7 +61,7 @@ static int16_t rounded(double v)
 	return (int16_t)lrint(v);
 }
 
-/* --- Weights that are computed once ------------------------------------------------------------- */
+/* --- Weights that are computed once ---------------------------------------------------------- */
 
 struct phase {
 	float weight[TAPS];

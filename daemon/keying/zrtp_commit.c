@@ -76,8 +76,8 @@ void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)
 {
 	if (z->phase != PH_HELLO || !z->hello_acked || !z->peer_known || z->wants_secrets)
 		return;
-	/* The peer has begun the stream. Its Commit names its Hello, ours might answer a stranger's,
-	 * which only public values would show. */
+	/* The peer has begun the stream. Its Commit names its Hello. Ours might answer the Hello
+	 * of a stranger, which only public values would show. */
 	if (z->cfg.only_multi && !z->waited)
 		return;
 	z->initiator = true;

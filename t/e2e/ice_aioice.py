@@ -3,9 +3,10 @@
 COMPONENTS [lite]
 
 FOLDER has the Python packages. lite: the peer is lite. Prints its attributes and "end", reads
-the peer's, connects, sends "ping" by each component, and prints "connected" and "echo
-COMPONENT". Consent checks continue until standard input ends."""
+the peer's, connects, sends "ping" by each component until it comes back, and prints "connected"
+and "echo COMPONENT". Consent checks continue until standard input ends."""
 import asyncio
+import contextlib
 import sys
 
 sys.path.append(sys.argv[1])
@@ -29,6 +30,16 @@ async def read_peer(connection):
     await connection.add_remote_candidate(None)
 
 
+async def echoed(connection, component):
+    """Sends until the echo comes. The peer drops packets until its own check of the pair has succeeded."""
+    source = None
+    while source != component:
+        await connection.sendto(b"ping", component)
+        with contextlib.suppress(asyncio.TimeoutError):
+            data, source = await asyncio.wait_for(connection.recvfrom(), 0.2)
+            assert data == b"ping", data
+
+
 async def main():
     components = int(sys.argv[3])
     connection = aioice.Connection(ice_controlling=sys.argv[2] == "offer", components=components, use_ipv6=True)
@@ -41,9 +52,7 @@ async def main():
     await connection.connect()
     print("connected", flush=True)
     for component in range(1, components + 1):
-        await connection.sendto(b"ping", component)
-        data, source = await connection.recvfrom()
-        assert (data, source) == (b"ping", component), (data, source)
+        await echoed(connection, component)
         print("echo", component, flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await connection.close()

@@ -553,7 +553,7 @@ static void a_file_in_use_is_not_corrected(void **state)
 	rig_fini(&r);
 }
 
-/* A recording longer than a RIFF file can be: it continues, as RF64. The start corrects that, too. */
+/* A recording longer than a RIFF file can be: it continues, as RF64. The start corrects that. */
 static void above_4_gib_it_is_rf64(void **state)
 {
 	const uint64_t before = (UINT32_MAX - 80ull) / 4, after = 5ull << 30;
