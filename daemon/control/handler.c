@@ -235,8 +235,8 @@ static void write_log(struct job *j)
 			"%s: this side keeps its profile; flags that the other side was "
 			"set up with are not applied to it: " STR_FMT " (\"reset\" applies them)",
 			name, STR_ARG(j->reply.kept));
-	/* An operator's command; those of scripts come with each call. */
-	if (j->reply.warning.len && !is_exchange(j->r.command))
+	/* Warnings of other commands are logged where they arise, or may come with each call. */
+	if (j->reply.warning.len && j->r.command == NG_START_RECORDING)
 		log_call(LOG_WARNING, &about, "%s: " STR_FMT, name, STR_ARG(j->reply.warning));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))
 		log_call(LOG_WARNING, &about, "%s: " STR_FMT "%s", name, STR_ARG(j->r.warning),
