@@ -426,7 +426,7 @@ static void describe(const struct keying_state *s, struct sbuf *b)
 
 static bool is_sound(const struct keying_state *s)
 {
-	return memchr(s->zrtp.sas, 0, sizeof(s->zrtp.sas)) != NULL;
+	return memchr(s->zrtp.sas, 0, sizeof(s->zrtp.sas)) && s->zrtp.sas_kind < ZRTP_SAS_N;
 }
 
 /* --- The exchange that the leg needs ---------------------------------------------------------- */

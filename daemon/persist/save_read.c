@@ -200,7 +200,8 @@ static bool master_is_sound(const struct srtp_master *m)
 
 static bool params_are_sound(const struct srtp_params *p)
 {
-	bool sound = (p->keys <= 1 || p->key[0].mki_len) && !(p->keys && p->awaited);
+	bool sound = (p->keys <= 1 || p->key[0].mki_len) && !(p->keys && p->awaited) &&
+		(!p->preauth || preauth_exists((enum preauth_scheme)(p->preauth - 1)));
 
 	for (uint32_t i = 0; i < p->keys && sound; i++)
 		sound = master_is_sound(&p->key[i]) && p->key[i].suite != SUITE_PLAIN &&

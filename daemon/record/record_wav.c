@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "record/record_name.h"
 
-enum { CHUNK = 4096, SAMPLE_BYTES = 2 };
+enum { CHUNK = 4096, SAMPLE_BYTES = 2, CHUNKS_MAX = 64 };
 
 /* Places in the header. It reserves the room of the chunk ds64, as EBU Tech 3306 recommends: up to
  * 4 GiB it is a RIFF file with an unused chunk, and above that an RF64 file. */
@@ -228,6 +228,30 @@ static bool is_ours(const uint8_t *h, const uint8_t *want, bool old)
 		0;
 }
 
+/* Whether the file ends with chunks that another program appended, as a tag editor does. h: its
+ * header, len bytes. The lengths in it are right then: after a crash, that of RIFF is too small. */
+static bool has_more_chunks(int fd, const uint8_t *h, uint64_t len, uint64_t size)
+{
+	uint64_t at = len + le32(h + len - 4), end;
+	uint8_t c[8];
+
+	if (memcmp(h, "RIFF", 4) != 0 || le32(h + 4) + 8ull != size)
+		return false;
+	for (int i = 0; i < CHUNKS_MAX; i++) {
+		at += at % 2; /* each chunk begins at an even place */
+		if (at + sizeof(c) > size || pread(fd, c, sizeof(c), (off_t)at) != sizeof(c))
+			return false;
+		for (int k = 0; k < 4; k++)
+			if (c[k] < ' ' || c[k] > '~')
+				return false;
+		end = at + sizeof(c) + le32(c + 4);
+		if (end == size || end + end % 2 == size)
+			return true;
+		at = end;
+	}
+	return false;
+}
+
 /* Corrects the header of a file of this version or, if old, of an earlier one. */
 static bool repair_as(int fd, uint64_t size, bool old)
 {
@@ -248,7 +272,8 @@ static bool repair_as(int fd, uint64_t size, bool old)
 		old_header(want, rate, channels, (uint32_t)data);
 	else
 		header(want, rate, channels, data);
-	if (!is_ours(h, want, old) || memcmp(h, want, len) == 0)
+	if (!is_ours(h, want, old) || memcmp(h, want, len) == 0 ||
+		has_more_chunks(fd, h, len, size))
 		return false;
 	return ftruncate(fd, (off_t)(len + data)) == 0 && write_at(fd, want, len, 0) == 0;
 }

@@ -524,6 +524,116 @@ static void an_old_file_is_corrected(void **state)
 	rig_fini(&r);
 }
 
+/* The lengths of a file (RIFF and, at "data", of its samples), and the chunk after these. */
+static void put_tag(int fd, uint32_t len, uint32_t samples, uint32_t tag)
+{
+	uint8_t b[4], chunk[8 + 10] = "LIST\x0a\0\0\0INFOIXYZ";
+	uint32_t riff = len + samples + samples % 2 + 8 + tag - 8;
+
+	for (int i = 0; i < 4; i++)
+		b[i] = (uint8_t)(riff >> 8 * i);
+	assert_int_equal(pwrite(fd, b, 4, 4), 4);
+	for (int i = 0; i < 4; i++)
+		b[i] = (uint8_t)(samples >> 8 * i);
+	assert_int_equal(pwrite(fd, b, 4, len - 4), 4);
+	assert_int_equal(ftruncate(fd, len + samples), 0);
+	assert_int_equal(pwrite(fd, chunk, 8 + tag, len + samples + samples % 2), 8 + tag);
+}
+
+/* An operator's program wrote a title behind the samples: it does not become sound at the next
+ * start. A length that does not fit, or rubbish there, is corrected all the same. */
+static void a_tag_behind_the_samples_stays(void **state)
+{
+	static const uint8_t old[44] =
+		"RIFF\1\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data";
+	uint8_t before[80 + 160 + 18], after[80 + 160 + 18];
+	struct record_wav *w;
+	int16_t pcm[80] = {0};
+	char path[160];
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	for (uint32_t len = 80; len; len = len == 80 ? 44 : 0) {
+		ssize_t size = len + 160 + 18;
+
+		snprintf(path, sizeof(path), "%s-%c.wav", r.path, len == 80 ? '1' : '2');
+		assert_int_equal(record_wav_open(&w, path, 8000, 1), 0);
+		assert_int_equal(record_wav_write(w, pcm, 80), 0);
+		record_wav_close(w, false);
+		fd = open(path, O_RDWR);
+		if (len == 44)
+			assert_int_equal(pwrite(fd, old, 44, 0), 44);
+		put_tag(fd, len, 160, 10);
+		assert_int_equal(pread(fd, before, sizeof(before), 0), size);
+		assert_int_equal(record_wav_repair(r.dir), 0);
+		assert_int_equal(pread(fd, after, sizeof(after), 0), size);
+		assert_memory_equal(before, after, (size_t)size);
+		assert_int_equal(pwrite(fd, "\x0b", 1, len + 160 + 4), 1);
+		assert_int_equal(record_wav_repair(r.dir), 1);
+		put_tag(fd, len, 160, 10);
+		assert_int_equal(pwrite(fd, "\x01", 1, len + 160), 1);
+		assert_int_equal(record_wav_repair(r.dir), 1);
+		put_tag(fd, len, 160, 10);
+		assert_int_equal(pwrite(fd, "\x01", 1, 4), 1); /* RIFF */
+		assert_int_equal(record_wav_repair(r.dir), 1);
+		assert_int_equal(record_wav_repair(r.dir), 0);
+		close(fd);
+	}
+	rig_fini(&r);
+}
+
+/* Files with our names that are no plain files, too short, or with a header that overflows. */
+static void what_is_not_ours_stays(void **state)
+{
+	uint8_t h[80], now[80];
+	struct record_wav *w;
+	char path[160], other[160];
+	struct stat st;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_init(&r, 8000);
+	snprintf(path, sizeof(path), "%s-1.wav", r.path);
+	snprintf(other, sizeof(other), "%s/other", r.dir);
+	assert_int_equal(record_wav_open(&w, path, 8000, 1), 0);
+	record_wav_close(w, false);
+	assert_int_equal(rename(path, other), 0);
+	fd = open(other, O_RDWR);
+	assert_int_equal(pread(fd, h, 80, 0), 80);
+	assert_int_equal(ftruncate(fd, 100), 0); /* would be corrected */
+	assert_int_equal(symlink("other", path), 0);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(record_wav_repair(r.dir), 0);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rename(other, path), 0);
+	for (int i = 0; i < 4; i++) { /* channels: none, three, 257; samples of eight bits */
+		static const uint8_t at[4] = {58, 58, 59, 70}, to[4] = {0, 3, 1, 8};
+
+		assert_int_equal(pwrite(fd, h, 80, 0), 80);
+		assert_int_equal(pwrite(fd, &to[i], 1, at[i]), 1);
+		assert_int_equal(record_wav_repair(r.dir), 0);
+		assert_int_equal(pread(fd, now, 80, 0), 80);
+		assert_int_equal(now[at[i]], to[i]);
+	}
+	assert_int_equal(pwrite(fd, h, 80, 0), 80);
+	for (off_t len = 0; len < 80; len++) {
+		assert_int_equal(ftruncate(fd, len), 0);
+		assert_int_equal(record_wav_repair(r.dir), 0);
+	}
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 79);
+	close(fd);
+	rig_fini(&r);
+}
+
 /* Another daemon starts with the same folder: what this one writes stays as it is, also between two
  * writes, when the header is not yet right. */
 static void a_file_in_use_is_not_corrected(void **state)
@@ -738,6 +848,8 @@ int main(void)
 		cmocka_unit_test(silence_before_a_late_party_is_a_hole),
 		cmocka_unit_test(discarded_and_existing_files),
 		cmocka_unit_test(an_old_file_is_corrected),
+		cmocka_unit_test(a_tag_behind_the_samples_stays),
+		cmocka_unit_test(what_is_not_ours_stays),
 		cmocka_unit_test(a_file_in_use_is_not_corrected),
 		cmocka_unit_test(above_4_gib_it_is_rf64),
 		cmocka_unit_test(few_codecs_of_a_port_at_once),

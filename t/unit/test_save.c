@@ -14,6 +14,7 @@
 #include "call/dtmf_trigger.h"
 #include "call/recording.h"
 #include "call/unsaved.h"
+#include "keying/zrtp.h"
 #include "persist/save.h"
 #include "persist/save_format.h"
 #include "save_talk.h"
@@ -492,6 +493,40 @@ static void what_cannot_come_back_changes_nothing(void **state)
 	talk_end(&t);
 }
 
+static int restored_with(uint8_t preauth, uint8_t sas_kind)
+{
+	const char *why = NULL;
+	struct saved s;
+	struct talk t;
+	struct leg *l;
+	int err;
+
+	talk_start(&t);
+	calls_save_start(t.c);
+	make_call(&t);
+	l = first_call(&t)->side[0]->leg[0];
+	l->rx.preauth = preauth;
+	l->keying.zrtp.sas_kind = sas_kind;
+	save(&t, &s);
+	reborn(&t);
+	err = restore(&t, sbuf_view(&s.whole), STR_NONE, &why);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+	return err;
+}
+
+/* Not each combination of chain's parameters exists, nor each number of a kind of SAS. */
+static void numbers_without_a_meaning_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PREAUTH_KINDS; i++)
+		assert_int_equal(restored_with((uint8_t)(1 + i), 0),
+			preauth_exists((enum preauth_scheme)i) ? 0 : -EBADMSG);
+	assert_int_equal(restored_with(0, ZRTP_SAS_N - 1), 0);
+	assert_int_equal(restored_with(0, ZRTP_SAS_N), -EBADMSG);
+}
+
 /* Records may contain anything. Here every byte is damaged in several ways, although encryption
  * would detect that. */
 static void no_damage_does_harm(void **state)
@@ -538,6 +573,7 @@ int main(void)
 		cmocka_unit_test(a_recording_goes_on_in_another_file),
 		cmocka_unit_test(each_call_waits_once_and_what_ended_goes_first),
 		cmocka_unit_test(what_cannot_come_back_changes_nothing),
+		cmocka_unit_test(numbers_without_a_meaning_are_refused),
 		cmocka_unit_test(no_damage_does_harm),
 	};
 
