@@ -233,15 +233,23 @@ static bool commits_without_value(const struct zrtp *z)
 		!zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
 }
 
+/* The peer did not commit in time, so we do. False: we cannot, or did before. */
+static bool commit_late(struct zrtp *z, uint64_t now_ns)
+{
+	if (z->phase != PH_HELLO || !z->cfg.only_multi || z->waited)
+		return false;
+	z->waited = true;
+	zrtp_may_commit(z, now_ns);
+	return z->phase != PH_HELLO;
+}
+
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
 	bool another = z->others != 0;
 
 	zrtp_stop(z);
-	if (z->phase == PH_HELLO && z->cfg.only_multi && !z->waited) {
-		z->waited = true;
-		zrtp_may_commit(z, now_ns);
-	}
+	if (commit_late(z, now_ns))
+		return;
 	if (z->phase == PH_HELLO) {
 		z->phase = PH_NO_PEER;
 	} else if (z->phase == PH_CONFIRM2) {

@@ -121,7 +121,8 @@ struct zrtp_config {
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
-	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part. */
+	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part. We
+	 * leave the Commit to it, and send ours when our Hellos end, 4 s after its Hello. */
 	bool only_multi;
 	bool enrol; /* with the cache: ask the peer to enrol with us as its trusted MitM (7.3.1) */
 	struct zrtp_counts *counts; /* NULL = not counted */

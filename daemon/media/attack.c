@@ -249,7 +249,6 @@ bool media_guards_wait(const struct media *m)
 static void add_tags(const struct media *m, uint32_t stream, struct guard *g)
 {
 	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
-
 	uint64_t key[2];
 
 	g->window.flags &= (uint8_t) ~(GUARD_TAGS | GUARD_MACS);

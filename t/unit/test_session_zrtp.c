@@ -303,8 +303,14 @@ static void begin_stream(struct zrtp **z, const struct zrtp *first, uint8_t numb
 	zrtp_start(*z, rig.now_ns);
 }
 
-/* Packets and time between session 0 and this engine. */
-static void run_with(struct zrtp *z, uint64_t ms)
+static bool is_hello_ack(const struct session_out *o)
+{
+	return memcmp(o->packet + 16, "HelloACK", 8) == 0;
+}
+
+/* Packets and time between session 0 and this engine. passive: it never commits, because it gets
+ * no HelloACK. */
+static void run_as(struct zrtp *z, uint64_t ms, bool passive)
 {
 	uint64_t until = rig.now_ns + ms * MS_NS;
 	struct end *e = &rig.e[0];
@@ -320,13 +326,19 @@ static void run_with(struct zrtp *z, uint64_t ms)
 				deliver(0, &o, &rig.e[1].at);
 			}
 			while (session_next(e->s, &o))
-				(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
+				if (!passive || !is_hello_ack(&o))
+					(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
 			while (e->n < GOT_MAX && session_event(e->s, &e->got[e->n]))
 				e->n++;
 		}
 		session_tick(e->s, rig.now_ns);
 		zrtp_tick(z, rig.now_ns);
 	}
+}
+
+static void run_with(struct zrtp *z, uint64_t ms)
+{
+	run_as(z, ms, false);
 }
 
 /* Session 0 and an engine of the test's own agree, as with a terminal. */
@@ -448,7 +460,7 @@ static void a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second(void **st
 		deliver(0, &o, &rig.e[1].at);
 		session_tick(rig.e[0].s, rig.now_ns);
 		while (session_next(rig.e[0].s, &o))
-			sent += memcmp(o.packet + 16, "HelloACK", 8) != 0;
+			sent += !is_hello_ack(&o);
 		zrtp_destroy(z);
 	}
 	/* Our own Hellos alone */
@@ -505,7 +517,7 @@ static void forge(uint8_t number, bool ack)
 		}
 		for (int n; (n = zrtp_next(z, o.packet, sizeof(o.packet))) > 0;) {
 			o.len = (uint16_t)n;
-			if (memcmp(o.packet + 16, "HelloACK", 8) == 0)
+			if (is_hello_ack(&o))
 				deliver(0, &o, &rig.e[1].at);
 		}
 	}
@@ -571,6 +583,26 @@ static void a_forged_hello_a_second_does_not_keep_a_stream_out(void **state)
 		}
 }
 
+/* It leaves the Commit to us: we wait for its own first. */
+static void a_passive_terminal_begins_a_stream_in_mid_call(void **state)
+{
+	struct zrtp *first = talk(), *z;
+
+	(void)state;
+	for (uint8_t strangers = 0; strangers < 2; strangers++) {
+		if (strangers) /* whose Hello comes first */
+			forge(0x61, false);
+		begin_stream(&z, first, 0x51 + strangers);
+		run_as(z, 30000, true);
+		assert_int_equal(zrtp_state(z), ZRTP_OPEN);
+		assert_int_equal(rig.e[0].n, 2u + strangers);
+		fits(&rig.e[0].got[1 + strangers], z);
+		zrtp_destroy(z);
+	}
+	zrtp_destroy(first);
+	end();
+}
+
 /* The terminal's GoClear was for the first stream. Keys of a later one end it, whatever Hello
  * follows. */
 static void a_forged_hello_does_not_bring_back_a_clear_stream(void **state)
@@ -630,6 +662,7 @@ int main(void)
 		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_begins_one_exchange_a_second),
 		cmocka_unit_test(a_forged_hello_a_second_does_not_keep_a_stream_out),
+		cmocka_unit_test(a_passive_terminal_begins_a_stream_in_mid_call),
 		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),
 		cmocka_unit_test(without_an_address_nothing_leaves),
 	};
