@@ -235,7 +235,7 @@ static void write_log(struct job *j)
 			"%s: this side keeps its profile; flags that the other side was "
 			"set up with are not applied to it: " STR_FMT " (\"reset\" applies them)",
 			name, STR_ARG(j->reply.kept));
-	/* An operator's command; those of scripts come with each call. */
+	/* Only for operators' commands: those of scripts would repeat it with each call. */
 	if (j->reply.warning.len && !is_exchange(j->r.command))
 		log_call(LOG_WARNING, &about, "%s: " STR_FMT, name, STR_ARG(j->reply.warning));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))

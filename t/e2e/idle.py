@@ -92,7 +92,7 @@ def wait_idle(seconds=120):
                 seen = looks_idle(r.pid())
             except PermissionError:
                 return
-            # Twice in a row. A thread may have waked up in between, as each does once a second.
+            # Twice in a row, because each thread wakes up once a second, perhaps in between.
             if seen and last:
                 break
             assert time.monotonic() < end, f"{r.name} {r.pid()} is not idle within {seconds} s"
