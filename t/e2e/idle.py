@@ -24,7 +24,7 @@ def read(path):
 def threads(pid):
     """Each thread's system call and its number of sleeps. None: a thread is working. The main thread
     comes first and without that number: its timers wake it every 50 ms, and a busy machine takes
-    longer for a look. If it gave work to another thread between two looks, that one's number tells."""
+    longer for a look. If it gave work to another thread between two looks, that thread's number has changed."""
     seen = []
     for tid in sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda t: (t != pid, t)):
         task = f"/proc/{pid}/task/{tid}"
