@@ -124,7 +124,7 @@ $(LIB): $(LIB_OBJ)
 	$(Q)ar rcs $@ $^
 
 # With another BUILD, nothing makes the programs in build/.
-ifneq ($(BUILD),build)
+ifneq ($(patsubst ./%,%,$(BUILD)),build)
 BUILD_PROGRAMS := $(addprefix build/,xcipherd xcipherctl xcipher-web)
 ifeq ($(abspath $(BUILD)),$(CURDIR)/build)
 $(BUILD_PROGRAMS): build/%: $(BUILD)/%

@@ -45,5 +45,10 @@ sed -n '/^\.Sh OPTIONS OF/,/^\.El/s/^\.It //p' man/xcipher-migrate.7 | diff - "$
 	exit 1
 }
 check "$1/xcipher-codec-test" man/xcipher-codec-test.1
+# Macros that mdoc prints as text, because their line does not begin with one.
+if grep -nE '^[^.].*(^| )(Ar|Cm|Dq|Fl|Li|Ns|Pa|Pq|Xr) ' man/*; then
+	echo "a line with these macros must begin with a macro" >&2
+	exit 1
+fi
 check "$1/xcipher-bench" man/xcipher-bench.1 cipher codec gpu path dtls ice mikey zrtp
 echo "help and man pages agree"

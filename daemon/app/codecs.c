@@ -46,8 +46,8 @@ static int load(struct codec_registry *r, const struct options *o, const char *f
 			: strerror(-rc));
 	if (rc == -ENOENT)
 		snprintf(err, err_len,
-			"--codec-dir=%s: %s. Install codec plug-ins there, or set none", folder,
-			strerror(-rc));
+			"--codec-dir=%s: %s. Install codec plug-ins there, or set --codec-dir=none",
+			folder, strerror(-rc));
 	return rc;
 }
 

@@ -56,7 +56,7 @@ static int record_start(struct daemon *d)
 static int play_dir_fails(struct daemon *d, int err)
 {
 	snprintf(d->err, sizeof(d->err),
-		"--play-dir=%s: %s. It must be a folder that xcipherd may read, or none",
+		"--play-dir=%s: %s. Name a folder that xcipherd may read, or leave the option out",
 		d->o.play_dir, strerror(-err));
 	return err;
 }

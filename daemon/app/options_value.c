@@ -230,7 +230,7 @@ static const char *set_preauth(struct preauth_policy *field, const char *value)
 #define X(id, name, bits) " " name
 		PREAUTH_SCHEMES(X)
 #undef X
-			" chain/WIDTH/NEXT/WINDOW";
+			" chain/WIDTH/NEXT/WINDOW, as chain/8/16/128; xcipherd(8) has the bounds";
 	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
 	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 

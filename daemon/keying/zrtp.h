@@ -194,8 +194,8 @@ int zrtp_multi(struct zrtp *z, const struct zrtp *first);
 /* The secret for further streams, for as long as there are keys. 0, -EAGAIN: none yet. */
 int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out);
 /* Makes it an exchange that was open in an earlier process, before zrtp_start(). Its state is
- * ZRTP_OPEN, but it has no SRTP keys and no SAS: it serves zrtp_multi() only, and drops what
- * belongs to the ended exchange. 0, -EAGAIN: started; -EINVAL: not a secret. */
+ * ZRTP_OPEN, but it has no SRTP keys and no SAS: it serves zrtp_multi() only, and drops
+ * packets of the ended exchange. 0, -EAGAIN: started; -EINVAL: not a secret. */
 int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s);
 bool zrtp_is_restored(const struct zrtp *z);
 /* A Hello of the peer's ZID that is not the one of this exchange begins another stream, if both

@@ -165,7 +165,8 @@ GUARD_INLINE int guard_wants_tag(const struct guard_window *g, const struct guar
 	return g->flags & GUARD_MACS || (g->flags & GUARD_TAGS && p->ssrc == g->ssrc);
 }
 
-/* The tag of any header is known. But one seen on the wire stays right, so it outweighs nothing. */
+/* The key gives the tag of any header. A tag that was seen on the wire stays right, so a right tag
+ * does not make up for a header outside the window. */
 GUARD_INLINE int guard_mac_ok(const struct guard *g, const struct guard_packet *p)
 {
 	__u32 word = (__u32)p->first << 24 | (__u32)p->second << 16 | p->seq;

@@ -172,7 +172,7 @@ static bool sounds(const struct voice *v)
 }
 
 /* The place for a new voice: an empty one, or that of a voice that has nothing left to write.
- * A terminal that uses more codecs at once than a port has voices is not heard in all of them. */
+ * NULL: none is free, so audio of further codecs is not recorded. */
 static struct voice **place_of(struct record_audio *a, struct local_port port)
 {
 	struct voice **empty = NULL, **own = NULL, **other = NULL;
@@ -273,7 +273,7 @@ static void to_mono(int16_t *pcm, uint32_t n, uint32_t channels)
 		pcm[i] = (int16_t)((pcm[2 * i] + pcm[2 * i + 1]) / 2);
 }
 
-/* Returns the samples. */
+/* Returns the number of samples that replace the lost ones. */
 static uint32_t conceal(struct record_audio *a, struct voice *v, int64_t at)
 {
 	int64_t gap = at - v->written;

@@ -8,7 +8,7 @@ bool record_bucket_may(struct record_bucket *b, uint32_t rate, uint64_t now_ns)
 	uint64_t room = rate * NS_PER_SEC, passed = now_ns > b->at_ns ? now_ns - b->at_ns : 0;
 	uint64_t drained = passed < NS_PER_SEC ? passed * rate : room;
 
-	/* If the rate has fallen, most of the audio that was used above it is forgotten. */
+	/* After the rate has fallen, at most one second of audio above the room has to drain. */
 	if (b->used_ns > room + NS_PER_SEC)
 		b->used_ns = room + NS_PER_SEC;
 	b->used_ns = b->used_ns > drained ? b->used_ns - drained : 0;

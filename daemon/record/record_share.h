@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How much audio the recording thread decodes: for a port, for a recording, and less for each
- * recording while the thread falls behind. Audio above it is not decoded, its packets are recorded.
+ * recording while the thread falls behind. Audio above it is not decoded; its packets are recorded.
  * The cost is measured in duration of audio, not in time of a processor, so it does not depend on
  * the machine. Pure. */
 #ifndef RECORD_RECORD_SHARE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Seconds of audio per second. */
-#define RECORD_SHARE_PORT  2u  /* of a port: a terminal that catches up after a pause */
+#define RECORD_SHARE_PORT  2u  /* of a port: real time, and as much to catch up after a pause */
 #define RECORD_SHARE_MOST  64u /* of a recording: every port in real time, and some more */
 #define RECORD_SHARE_LEAST 4u  /* of a recording of a thread that falls behind */
 

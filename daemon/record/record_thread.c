@@ -121,7 +121,7 @@ static void look_for_skipped(struct record *r, struct active *a)
 	if (!a->told_skipped &&
 		log_limit_pass(&r->log_skipped, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recording %s: the WAV files lack audio, because the call sends more packets or codecs than the recording thread decodes for one. The packets are in the pcap file%s",
+			"recording %s: the WAV files lack audio, because the call has more packets or codecs than are decoded for one call. The packets are in the pcap file%s",
 			a->path, log_held((char[LOG_HELD]){0}, held));
 	a->told_skipped = n.skipped;
 }
@@ -250,7 +250,7 @@ static void fell_behind(struct record *r, uint32_t worker, struct active *a, uin
 		record_add(&r->lost, n);
 	if (log_limit_pass(&r->log_slow, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recordings have a gap of %u packets: the disk of --recording-dir is too slow. Record fewer calls, or use a faster disk (%llu more reports suppressed)",
+			"recordings have a gap of %u packets: the disk of --recording-dir is too slow, or a call has too many packets. Record fewer calls, or use a faster disk (%llu more reports suppressed)",
 			n, (unsigned long long)held);
 }
 
@@ -294,7 +294,7 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 	uint32_t len;
 	int err = 0;
 
-	/* Of another recording's losses its own packets tell. */
+	/* Losses of other recordings are counted with packets of theirs. */
 	if (e->missed && (int32_t)(e->lost - r->seen_lost[worker]) > 0)
 		fell_behind(r, worker, a, min_u32(e->missed, e->lost - r->seen_lost[worker]));
 	if (!a) /* it was stopped while this packet was queued */
@@ -311,8 +311,8 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 		record_audio_packet(a->audio, e->to, clear, len, arrival(r, e->t_ns));
 }
 
-/* What was queued at the beginning, so that a worker whose ring never empties delays neither
- * others nor commands. */
+/* Handles the packets that are queued at the call, and no later ones: a worker whose ring never
+ * empties must not delay other workers and commands. */
 static void drain(struct record *r, struct tap_entry *e)
 {
 	for (uint32_t w = 0; w < r->cfg.taps; w++) {

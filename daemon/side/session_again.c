@@ -8,8 +8,8 @@
 #include "base/secmem.h"
 #include "keying/zrtp_self.h"
 
-/* Least time between two exchanges, because anybody can send a Hello: before the second, and before
- * further ones, which end the one before the last. */
+/* Least time between the beginnings of two exchanges, because anybody can send a Hello. PAUSE_NS
+ * applies before the second, and LIFE_NS before a further one, which ends the older of the two. */
 #define PAUSE_NS 1000000000ull
 #define LIFE_NS  (5 * PAUSE_NS)
 
@@ -48,8 +48,8 @@ static int make(struct session *s)
 	return err;
 }
 
-/* Makes room for another exchange. One that agreed on keys has ended; one that did not may be the
- * terminal's, while the Hello of the next is perhaps forged, or the reverse. */
+/* Makes room for another exchange. One with keys is complete, and goes. One without keys stays as
+ * "before": its Hello or that of the next one may be forged. */
 static void retire(struct session *s)
 {
 	struct exchange *x = &s->exchange;
@@ -57,7 +57,7 @@ static void retire(struct session *s)
 	if (x->again && !x->again_told) {
 		zrtp_destroy(x->before);
 		x->before = x->again;
-		zrtp_silence(x->before); /* who comes now has more time in the next one */
+		zrtp_silence(x->before); /* a terminal that begins now belongs to the next one */
 		x->again = NULL;
 		x->again_counted = false;
 	} else {

@@ -51,8 +51,8 @@ static int make(struct session *s)
 	return err;
 }
 
-/* The exchange of an earlier process, for further streams of the terminal. Calls saved by a version
- * that did not save its secret do without. */
+/* The exchange of an earlier process, for further streams of the terminal. Calls that an
+ * earlier version saved have no secret, so they continue without it. */
 static int restore(struct session *s, const struct session_zrtp_past *past)
 {
 	struct exchange *x = &s->exchange;

@@ -24,7 +24,7 @@ def read(path):
 def threads(pid):
     """Each thread's system call and its number of sleeps. None: a thread is working. The main thread
     comes first and without that number: its timers wake it every 50 ms, and a busy machine takes
-    longer for a look. If it gave work to another thread between two looks, that one's number tells."""
+    longer for a look. If it gave work to another thread between two looks, that thread's number has changed."""
     seen = []
     for tid in sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda t: (t != pid, t)):
         task = f"/proc/{pid}/task/{tid}"
@@ -92,7 +92,7 @@ def wait_idle(seconds=120):
                 seen = looks_idle(r.pid())
             except PermissionError:
                 return
-            # Twice in a row. A thread may have waked up in between, as each does once a second.
+            # Twice in a row, because each thread wakes up once a second, perhaps in between.
             if seen and last:
                 break
             assert time.monotonic() < end, f"{r.name} {r.pid()} is not idle within {seconds} s"

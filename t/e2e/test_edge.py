@@ -311,7 +311,7 @@ def test_who_is_kept_out(net):
 
         def shut_out():
             return bad.silence("REGISTER", more="User-Agent: friendly-scanner\n") and bad.silence("OPTIONS")
-        wait_for("an end of scans", shut_out)  # again, if the ban was over too soon for us
+        wait_for("an end of scans", shut_out)  # repeated, because the ban may have ended before the test looked
         wait_for("an end of that", lambda: bad.ask("OPTIONS", seconds=1) == 200)
 
         def guess():

@@ -37,7 +37,7 @@ def test_rules_that_are_flushed_are_set_again(net, how, *options):
     clean(calls.load(net, relay.BUILD, talk[:3], rate=50, seconds=1))
     count = rules(net)
     assert count == 2
-    remove(net, how)  # and 0.1 s later they are there again, before a slow nft could show that they were not
+    remove(net, how)  # the daemon restores them within 0.1 s, so a slow nft would never see them missing
     wait_for(lambda: daemon.statistics()["rules"] == {"missing": 0, "set again": 1}, "the rules are not set again")
     assert rules(net) == count
     before = daemon.statistics()["by fallback socket"]

@@ -7,7 +7,7 @@ PLACE = "<cid:place@vsp.example>"
 
 
 def locations(message):
-    """What tells where the caller is: headers, and a mark of the body."""
+    """The parts that reveal where the caller is: headers, and a mark of the body."""
     return [n for n, _ in message.headers if n.startswith("geolocation")] + ["pidf"] * ("pidf" in message.body)
 
 

@@ -51,7 +51,7 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
         wait_for("a refusal", too_many)
         assert all(m.get("Retry-After") == "1" for m in refused), refused[0].headers
         media.close()
-        # The call of the VSP is not counted together with these.
+        # Calls of the VSP have a count of their own.
         ng911.PACKETS = 5
         taker = n.takers[0]
         n.psap.rpc("htable.sets", "takers", "*", taker.uri())

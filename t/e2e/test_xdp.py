@@ -324,7 +324,7 @@ def test_neighbours_and_routes_are_followed(net, v6):
     s.settimeout(0.5)
     net.run(net.gateway, *route, "add", "blackhole", host)
     tries = 1
-    while echo(s, to, 1):  # the kernel's word is law, once the probe has heard it
+    while echo(s, to, 1):  # until the probe has received the kernel's announcement
         tries += 1
         assert tries < 1000, "the probe does not obey the kernel"
         time.sleep(0.05)

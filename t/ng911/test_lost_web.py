@@ -302,7 +302,7 @@ def test_the_stock_module_of_kamailio_as_client():
                 def asked(shape):
                     """The values of lost_query. Sent again until Kamailio has started."""
                     for _ in range(60):
-                        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:  # of its own: a late reply is not the next one's
+                        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:  # one for each, so that no late reply counts for the next request
                             s.bind(("127.0.0.1", 0))
                             s.settimeout(2)
                             s.sendto(invite(sip, s.getsockname()[1], shape), ("127.0.0.1", sip))

@@ -108,7 +108,7 @@ static void a_call_with_many_packets_takes_no_room_from_others(void **state)
 		assert_int_equal(got[2 + k], 3 * 20);
 		assert_int_equal(missed[2 + k], 0);
 	}
-	/* Its own losses are told to it, and are the sum of all. */
+	/* All losses are its own, and its entries report them. */
 	assert_int_equal(got[1] + missed[1], 3 * 2000 + 1);
 	assert_int_equal(atomic_load(&t->lost), missed[1]);
 	assert_int_equal(e->lost, missed[1]);

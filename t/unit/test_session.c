@@ -699,8 +699,8 @@ static void lost_consent_comes_back_with_a_check(void **state)
 	end();
 }
 
-/* Candidates trickle before the answer: each fragment adds its own to those of before, once. Other
- * credentials forget them. */
+/* Candidates arrive before the answer: each fragment adds new ones, and the same one only once.
+ * Other credentials remove them. */
 static void early_candidates_add_up(void **state)
 {
 	struct session_ice *ice = &rig.e[0].order.cfg.ice;
