@@ -25,8 +25,9 @@ void record_wav_silence(struct record_wav *w, uint64_t n);
 void record_wav_close(struct record_wav *w, bool discard);
 
 /* Corrects the lengths in the headers of the folder's recordings, after a crash or loss of power.
- * Touches only files that record_wav_open() named and wrote, and to which no program appended chunks.
- * Returns the number of files that it changed. A file that a process has open stays as it is. */
+ * Touches only files that record_wav_open() named and wrote, not those to which another program
+ * appended chunks. Returns the number of files that it changed. A file that a process has open
+ * stays as it is. */
 uint32_t record_wav_repair(const char *dir);
 
 #endif
