@@ -112,7 +112,7 @@ static void a_folder_that_is_named_must_be_there(void **state)
 	g.o.codec_dir = "/nowhere/codecs";
 	assert_int_equal(load(&g), -ENOENT);
 	assert_string_equal(g.err,
-		"--codec-dir=/nowhere/codecs: No such file or directory. Install codec plug-ins there, or set none");
+		"--codec-dir=/nowhere/codecs: No such file or directory. Install codec plug-ins there, or set --codec-dir=none");
 	codec_registry_destroy(g.r);
 	g.o.codec_dir = g.folder;
 	chmod(g.folder, 0777);
