@@ -104,7 +104,8 @@ static const char *set_interfaces(struct options *o, const char *value)
 
 struct range {
 	const char *name; /* NULL: named by the kind */
-	uint64_t min, max, step;
+	uint64_t min, max;
+	uint64_t step; /* 0: decimals, too */
 	const char *right;
 };
 
@@ -117,13 +118,16 @@ static const struct range *range_of(const struct option_row *row)
 		[UINT32] = {NULL, 0, UINT32_MAX / 1000, 1, "a number from 0 to 4294967"},
 		[UINT64] = {NULL, 0, INT64_MAX, 1, "a number"},
 		[PORT] = {NULL, 1024, 65535, 1, "a port from 1024 to 65535"},
-		[LEVEL] = {NULL, 0, 7, 1, "a level from 0 to 7"}};
+		[LEVEL] = {NULL, 0, 7, 1, "a level from 0 to 7"},
+		[DECIMAL] = {NULL, 0, 100000, 0, "a number from 0 to 100000, as 80 or 7.5"}};
 	static const struct range named[] = {
 		{"workers", 0, 64, 1, "a number from 1 to 64, or 0: one per processor"},
 		{"batch-max", 1, 16384, 1, "1 to 16384 packets"},
 		{"batches-in-flight", 0, ENGINE_DEPTH_MAX, 1, "a number from 0 to 8"},
 		{"max-medias", 1, SDP_MAX_MEDIA, 1, "1 to 64 m-lines"},
 		{"emergency-ports", 0, 50, 1, "0 to 50 percent"},
+		/* of all processors together */
+		{"max-cpu", 0, 100, 0, "a number from 0 to 100, as 80 or 7.5"},
 		{"worker-priority", 0, 99, 1, "0 to 99"},
 		{"keying-threads", 0, 16, 1, "0 to 16"},
 		{"codec-threads", 0, 16, 1, "0 to 16"},
@@ -163,17 +167,15 @@ static const char *set_number(void *field, const char *value, const struct optio
 
 static const char *set_decimal(double *field, const char *value, const struct option_row *row)
 {
-	bool percent = strcmp(row->name, "max-cpu") == 0; /* of all processors together */
-	const char *right = percent ? "a number from 0 to 100, as 80 or 7.5"
-				    : "a number from 0 to 100000, as 80 or 7.5";
+	const struct range *r = range_of(row);
 	char *end;
 	double v;
 
 	if (value[0] < '0' || value[0] > '9')
-		return right;
+		return r->right;
 	v = strtod(value, &end);
-	if (*end || !(v >= 0 && v <= (percent ? 100 : 100000)))
-		return right;
+	if (*end || !(v >= (double)r->min && v <= (double)r->max))
+		return r->right;
 	*field = v;
 	return NULL;
 }

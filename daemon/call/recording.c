@@ -19,7 +19,7 @@ void calls_recorder(struct calls *c, const struct recorder *rec)
 static const char *record_error(int err, const struct ng_request *r)
 {
 	switch (err) {
-	case -EINVAL: /* the name is made from the pattern only if there is no file */
+	case -EINVAL: /* recording-file, or else the pattern, gives the name */
 		return r->recording_file.len ? NGE_RECORDING_NAME : NGE_RECORDING_PATTERN;
 	case -ENOSPC:
 		return NGE_RECORDINGS;

@@ -173,7 +173,9 @@ def test_fail_over(net):
         assert states == {"udp:127.0.0.1:22222": "up", "udp:127.0.0.1:22333": "up", "udp:127.0.0.1:22334": "down"}, states
         # No node is left: the caller gets the right code at once, not after three timeouts.
         kam.rpc("xcipher.disable", "udp:127.0.0.1:22222")
-        assert place(net, folder, 5, expect=503)[3] < 8000
+        limits, failures = kam.counter("load_limits"), kam.counter("failures")
+        place(net, folder, 5, expect=503)
+        assert kam.counter("load_limits") >= limits + 5 and kam.counter("failures") == failures, kam.rpc("cnt.grp_get_all", "xcipher")
         kam.rpc("xcipher.enable", "all")
         place(net, folder, 5)
         assert kam.rpc("xcipher.ping").split() == ["{", "nodes:", "3", "answered:", "2", "}"], kam.rpc("xcipher.ping")

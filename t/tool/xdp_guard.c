@@ -21,11 +21,11 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "packet/guard.h"
 #include "steer/xdp/bpf/xdp_abi.h"
 #include "steer/xdp/xdp_guards.h"
 #include "steer/xdp/xdp_object.h"
+#include "../unit/guard_mac.h"
 
 enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD = 14 + 20 + 8 };
 
@@ -172,19 +172,6 @@ static void key_header(struct guard *g)
 	g->window.tag_len = 4;
 }
 
-/* By the library's SipHash, over the bytes on the wire. */
-static uint32_t header_tag(const struct guard *g, const struct guard_packet *p)
-{
-	uint8_t hdr[12] = {p->first, p->second}, key[16];
-
-	for (int i = 0; i < 16; i++)
-		key[i] = (uint8_t)(g->sip[i / 8] >> i % 8 * 8);
-	put_be16(hdr + 2, p->seq);
-	put_be32(hdr + 4, p->time);
-	put_be32(hdr + 8, p->ssrc);
-	return (uint32_t)hash_siphash(key, hdr, sizeof(hdr));
-}
-
 /* --- Cost ------------------------------------------------------------------------------------- */
 
 /* Open periods pass packets: the best of several runs, each shorter than a period. */
@@ -248,7 +235,7 @@ static void cost(int repeat)
 	p.tag = (g.tags.tag[1001 % PREAUTH_WINDOW] & 15) ^ 1;
 	cost_of("forged: SRTP+ tag of 4 bits", &g, &p, repeat, XDP_DROP);
 	key_header(&g);
-	p.tag = header_tag(&g, &p);
+	p.tag = guard_mac(&g, &p);
 	cost_of("true packet, SRTP+ MAC of the header", &g, &p, repeat, XDP_PASS);
 	p.tag++;
 	cost_of("forged: SRTP+ MAC of the header", &g, &p, repeat, XDP_DROP);
@@ -285,7 +272,7 @@ static struct guard_packet random_packet(const struct guard *g)
 	memcpy(p.addr, them, 4);
 	if (!below(20))
 		((uint8_t *)p.addr)[3]++;
-	p.tag = g->window.flags & GUARD_MACS ? header_tag(g, &p)
+	p.tag = g->window.flags & GUARD_MACS ? guard_mac(g, &p)
 					     : g->tags.tag[p.seq % PREAUTH_WINDOW];
 	p.tag ^= below(2) ? 1u << below(32) : 0;
 	if (g->window.tag_len == 1)

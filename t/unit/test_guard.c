@@ -11,8 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
+#include "guard_mac.h"
 
 static uint64_t state_of_random = 1;
 
@@ -33,19 +32,6 @@ static int64_t way(uint64_t a, uint64_t b, unsigned bits)
 	int64_t d = (int64_t)((b - a) & ((1ull << bits) - 1));
 
 	return d >= 1ll << (bits - 1) ? d - (1ll << bits) : d;
-}
-
-/* By the library's SipHash, over the bytes on the wire. */
-static uint32_t mac_of(const struct guard *g, const struct guard_packet *p)
-{
-	uint8_t hdr[12] = {p->first, p->second}, key[16];
-
-	for (int i = 0; i < 16; i++)
-		key[i] = (uint8_t)(g->sip[i / 8] >> i % 8 * 8);
-	put_be16(hdr + 2, p->seq);
-	put_be32(hdr + 4, p->time);
-	put_be32(hdr + 8, p->ssrc);
-	return (uint32_t)hash_siphash(key, hdr, sizeof(hdr));
 }
 
 static enum guard_result model(
@@ -86,8 +72,8 @@ static enum guard_result model(
 		r = GUARD_TIME;
 	if (r != GUARD_PASS && !open)
 		return r;
-	return w->flags & GUARD_MACS && rtp && !rtcp && p->tag != mac_of(g, p) ? GUARD_TAG
-									       : GUARD_PASS;
+	return w->flags & GUARD_MACS && rtp && !rtcp && p->tag != guard_mac(g, p) ? GUARD_TAG
+										  : GUARD_PASS;
 }
 
 static struct guard random_guard(void)
@@ -136,7 +122,7 @@ static struct guard_packet random_packet(const struct guard *g)
 		.tag = (uint32_t)below(4)};
 
 	if (w->flags & GUARD_MACS && below(2))
-		p.tag = mac_of(g, &p);
+		p.tag = guard_mac(g, &p);
 	return p;
 }
 

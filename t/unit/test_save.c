@@ -516,7 +516,7 @@ static int restored_with(uint8_t preauth, uint8_t sas_kind)
 	return err;
 }
 
-/* Not each combination of chain's parameters exists, nor each number of a kind of SAS. */
+/* Some combinations of chain's parameters do not exist, and some numbers name no kind of SAS. */
 static void numbers_without_a_meaning_are_refused(void **state)
 {
 	(void)state;
