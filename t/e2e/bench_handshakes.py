@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """DTLS handshakes and running calls on one xcipherd: delay of 500 SRTP calls with and without 200 handshakes per second, in turns. Sudo; needs
-aiortc's Python modules (tools/webrtc-peers.sh).
+python3-openssl.
 
     bench_handshakes.py [--calls=500] [--rate=200 | --burst=1000] [--seconds=3] [--rounds=6] [--worker-priority=1]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Resident memory of xcipherd per call, from RTP to a terminal with SDES, DTLS-SRTP, the same with ICE, and with ICE and BUNDLE; and between two
-terminals with DTLS-SRTP and ICE. Sudo; needs aiortc's Python modules (tools/webrtc-peers.sh).
+terminals with DTLS-SRTP and ICE. Sudo; needs python3-openssl.
 
     bench_memory.py [--calls=1000] [--rate=100] [--rounds=3]
 
