@@ -41,7 +41,7 @@ $(BUILD)/ct/ct_check: $(CT_OBJ) $(UNIT_LIB) $(LIB)
 # the tree alone; make fuzz searches at random.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
-	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 6 1
+	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 3 1
 
 fuzz:
 	tools/deps.sh install deps-test
