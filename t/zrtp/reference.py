@@ -7,10 +7,11 @@ import hmac
 import itertools
 import json
 
+import peer_sas
+
 HASHES = {"S256": hashlib.sha256, "S384": hashlib.sha384}
 CIPHERS = {"AES1": 16, "AES2": 24, "AES3": 32}
 RESULTS = {"EC25": 32, "X255": 32, "DH3k": 384, "EC38": 48, "DH2k": 256}
-ALPHABET = "ybndrfg8ejkmcpqxot1uwisza345h769"  # z-base-32
 
 
 def some(name, length):
@@ -44,24 +45,27 @@ def secret(v, zids, total, context):
     return HASHES[v["hash"]](b"\0\0\0\1" + v["result"] + b"ZRTP-HMAC-KDF" + zids + total + b"".join(map(counted, shared))).digest()
 
 
-def derive(v):
+def keys(v, zids, context, s0):
+    """What s0 derives: 4.5.2, 4.5.3, 4.6.1, 7.3.1."""
     digest, cipher = 8 * HASHES[v["hash"]]().digest_size, 8 * CIPHERS[v["cipher"]]
-    zids = v["zid_i"] + v["zid_r"]
-    messages = [v["hello_r"], v["commit"]] + ([v["dhpart1"], v["dhpart2"]] if v["result"] else [])
-    total = HASHES[v["hash"]](b"".join(messages)).digest()
-    context = zids + total
-    s0 = secret(v, zids, total, context)
     for who, short in (("Initiator", "i"), ("Responder", "r")):
         v["srtp_key_" + short] = kdf(v["hash"], s0, who + " SRTP master key", context, cipher)
         v["srtp_salt_" + short] = kdf(v["hash"], s0, who + " SRTP master salt", context, 112)
         v["mac_key_" + short] = kdf(v["hash"], s0, who + " HMAC key", context, digest)
         v["key_" + short] = kdf(v["hash"], s0, who + " ZRTP key", context, cipher)
-    sas = kdf(v["hash"], s0, "SAS", context, 256)
-    bits = int.from_bytes(sas[:4], "big")
-    v["sas_hash"], v["sas"] = sas, "".join(ALPHABET[bits >> shift & 31] for shift in (27, 22, 17, 12))
+    v["sas_hash"] = kdf(v["hash"], s0, "SAS", context, 256)
+    v["sas"] = peer_sas.render(b"B32 ", v["sas_hash"])
     v["new_rs1"] = kdf(v["hash"], s0, "retained secret", context, 256)
     v["new_session"] = v["session"] if v["agreement"] == "Mult" else kdf(v["hash"], s0, "ZRTP Session Key", context, digest)
     v["new_pbx"] = kdf(v["hash"], v["new_session"], "Trusted MiTM key", zids, 256)
+
+
+def derive(v):
+    zids = v["zid_i"] + v["zid_r"]
+    messages = [v["hello_r"], v["commit"]] + ([v["dhpart1"], v["dhpart2"]] if v["result"] else [])
+    total = HASHES[v["hash"]](b"".join(messages)).digest()
+    context = zids + total
+    keys(v, zids, context, secret(v, zids, total, context))
     v["hvi"] = HASHES[v["hash"]](v["dhpart2"] + v["hello_r"]).digest()[:32]
     for short, who in (("i", b"Initiator"), ("r", b"Responder")):
         v["ids_" + short] = b"".join(mac(v["hash"], v[key], who)[:8] for key in ("rs1", "rs2")) + \
