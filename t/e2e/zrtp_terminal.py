@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A terminal of ZRTP by t/zrtp/peer.py, which was written from the RFC alone. libsrtp2 protects its media."""
+"""A terminal of ZRTP by t/zrtp/zrtp_peer.py, which was written from the RFC alone. libsrtp2 protects its media."""
 import os
 import re
 import sys
@@ -13,12 +13,11 @@ from baresip import wait_for
 
 sys.path.append(os.path.join(relay.ROOT, "t", "zrtp"))
 
-import peer  # noqa: E402
 import peer_wire  # noqa: E402
-from peer import Peer, Settings  # noqa: E402
+from zrtp_peer import Peer, Settings  # noqa: E402
 from peer_cache import Cache  # noqa: E402
 
-__all__ = ["Cache", "Settings", "Terminal", "peer", "peer_wire"]
+__all__ = ["Cache", "Settings", "Terminal", "peer_wire"]
 RETRIES = 400  # of each message: the daemon, or this thread, may be late
 
 

@@ -197,7 +197,7 @@ class Exchange:
         hash_name = keys.text(self.chosen["hash"])
         if self.is_dh():
             self.messages[b"DHPart2 "] = self.part(b"DHPart2 ")
-            rest = keys.reference.HASHES[hash_name](self.messages[b"DHPart2 "] + self.theirs.text).digest()[:32]
+            rest = keys.peer_kdf.HASHES[hash_name](self.messages[b"DHPart2 "] + self.theirs.text).digest()[:32]
         else:
             rest = os.urandom(16)
         if self.chosen["agreement"] == b"Prsh":
@@ -318,7 +318,7 @@ class Exchange:
         part = wire.Part.read(text, agree.SIZES[self.chosen["agreement"]])
         commit = wire.Commit.read(self.messages[b"Commit  "])
         self.believe(1, part.h1, (commit.text, 1))
-        if keys.reference.HASHES[keys.text(self.chosen["hash"])](text + self.hello).digest()[:32] != commit.rest:
+        if keys.peer_kdf.HASHES[keys.text(self.chosen["hash"])](text + self.hello).digest()[:32] != commit.rest:
             raise Failed(0x62)
         self.messages[b"DHPart2 "] = text
         result = self.agreed(part)

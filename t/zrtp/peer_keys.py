@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Secrets of one exchange: identifiers of retained secrets (RFC 6189 4.3.1), the keys that s0 derives by reference.py, and the encrypted
+"""Secrets of one exchange: identifiers of retained secrets (RFC 6189 4.3.1), the keys that s0 derives by peer_kdf.py, and the encrypted
 parts of Confirm and SASrelay (5.7, 5.13)."""
 import hmac
 import os
 
-import reference
+import peer_kdf
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from peer_wire import Dropped, message, sized
 
@@ -14,7 +14,7 @@ NAMES = ("rs1", "rs2", "aux", "pbx")
 
 
 def text(name):
-    """The name of an algorithm as reference.py has it."""
+    """The name of an algorithm as peer_kdf.py has it."""
     return name.decode().rstrip()
 
 
@@ -24,13 +24,13 @@ def other(role):
 
 def identifiers(hash_name, secrets, role, h3):
     """Of the secrets of a peer with this role and H3. A secret that it has not is replaced by a random one."""
-    return [reference.mac(hash_name, secrets.get(name) or os.urandom(32), h3 if name == "aux" else WORDS[role])[:8] for name in NAMES]
+    return [peer_kdf.mac(hash_name, secrets.get(name) or os.urandom(32), h3 if name == "aux" else WORDS[role])[:8] for name in NAMES]
 
 
 def matching(hash_name, secrets, role, h3, ids):
     """Secrets that both have: rs1 (s1 of the RFC), aux, pbx. role, h3, ids: of the peer, as it sent them."""
     def same(name, position, key):
-        return bool(secrets.get(name)) and reference.mac(hash_name, secrets[name], key)[:8] == ids[position]
+        return bool(secrets.get(name)) and peer_kdf.mac(hash_name, secrets[name], key)[:8] == ids[position]
     # Rows: our secret and the place of the peer's. The initiator's rs1 goes before its rs2, whichever of the responder's it is.
     rows = [("rs1", 0), ("rs2", 0), ("rs1", 1), ("rs2", 1)] if role == INITIATOR else [("rs1", 0), ("rs1", 1), ("rs2", 0), ("rs2", 1)]
     found = {"rs1": secrets[name] for name, position in reversed(rows) if same(name, position, WORDS[role])}
@@ -43,8 +43,8 @@ def matching(hash_name, secrets, role, h3, ids):
 
 def preshared(hash_name, secrets, names):
     """The preshared key of these secrets, and its keyID (4.4.2)."""
-    key = reference.HASHES[hash_name](b"".join(reference.counted(secrets[n] if n in names else b"") for n in ("rs1", "aux", "pbx"))).digest()
-    return key, reference.mac(hash_name, key, b"Prsh")[:8]
+    key = peer_kdf.HASHES[hash_name](b"".join(peer_kdf.counted(secrets[n] if n in names else b"") for n in ("rs1", "aux", "pbx"))).digest()
+    return key, peer_kdf.mac(hash_name, key, b"Prsh")[:8]
 
 
 class Keys:
@@ -54,9 +54,9 @@ class Keys:
         """more: result of the agreement, or session, the secret of another stream."""
         self.hash = text(chosen["hash"])
         v = {"hash": self.hash, "cipher": text(chosen["cipher"]), "agreement": text(chosen["agreement"]), "shared": list(shared), **shared, **more}
-        total = reference.HASHES[self.hash](b"".join(messages)).digest()
+        total = peer_kdf.HASHES[self.hash](b"".join(messages)).digest()
         context = zids + total
-        reference.keys(v, zids, context, reference.secret(v, zids, total, context))
+        peer_kdf.keys(v, zids, context, peer_kdf.secret(v, zids, total, context))
         self.values, self.zids = v, zids
         self.session, self.rs1, self.pbx, self.sas_hash = v["new_session"], v["new_rs1"], v["new_pbx"], v["sas_hash"]
 
@@ -65,11 +65,11 @@ class Keys:
         return self.values["srtp_key_" + role] + self.values["srtp_salt_" + role]
 
     def mac(self, role, data):
-        return reference.mac(self.hash, self.values["mac_key_" + role], data)[:8]
+        return peer_kdf.mac(self.hash, self.values["mac_key_" + role], data)[:8]
 
     def after_clear(self):
         """The secret for further streams after a GoClear (4.7.2.1)."""
-        return reference.kdf(self.hash, self.session, "New ZRTP Session", self.zids, 8 * reference.HASHES[self.hash]().digest_size)
+        return peer_kdf.kdf(self.hash, self.session, "New ZRTP Session", self.zids, 8 * peer_kdf.HASHES[self.hash]().digest_size)
 
     def _cfb(self, role, iv):
         return Cipher(algorithms.AES(self.values["key_" + role]), modes.CFB(iv))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests the ends of peer.py against each other, in simulated time, and against the vectors of reference.py. Last line: "ok"."""
+"""Tests the ends of zrtp_peer.py against each other, in simulated time, and against the vectors of reference.py. Last line: "ok"."""
 import json
 import os
 import random
@@ -13,7 +13,7 @@ import peer_agree  # noqa: E402
 import peer_keys  # noqa: E402
 import peer_sas  # noqa: E402
 import peer_wire as wire  # noqa: E402
-from peer import EITHER, INITIATOR, RESPONDER, Peer, Settings  # noqa: E402
+from zrtp_peer import EITHER, INITIATOR, RESPONDER, Peer, Settings  # noqa: E402
 from peer_cache import Cache  # noqa: E402
 
 
@@ -180,9 +180,9 @@ def check_errors():
             a.is_dh = lambda: True
             a.part = lambda name: wire.dhpart(name, a.chain, [bytes(8)] * 4, bytes(64))
             if kind == "hash":
-                peer_keys.reference.HASHES["N256"] = peer_keys.reference.HASHES["S256"]
+                peer_keys.peer_kdf.HASHES["N256"] = peer_keys.peer_kdf.HASHES["S256"]
         after(Settings(role=INITIATOR), Settings(role=RESPONDER), code, ready=other)
-    peer_keys.reference.HASHES.pop("N256")
+    peer_keys.peer_kdf.HASHES.pop("N256")
 
     def small(line):
         right = line.ends[0].part
