@@ -170,7 +170,7 @@ def test_preshared_mode_is_not_offered(net, role):
 
 
 def enrol(net, daemon, cache):
-    with calling(net, daemon, Settings(enrols=True), cache=cache, flags={"ZRTP": "terminate enrol"}) as call:
+    with calling(net, daemon, Settings(enrols=True), cache=cache, flags={"ZRTP": ["terminate", "enrol"]}) as call:
         secure(call)
         assert call.a.peer.enrolment_offered and "pbx" in cache.found[call.a.peer.theirs.zid]
         call.end()
@@ -212,7 +212,8 @@ def test_enrolled_terminal_shows_the_far_sas(net, who):
             assert a.peer.sas != b.peer.sas and (a.peer.shown() == b.peer.shown()) == (who != "none"), (a.peer.shown(), b.peer.shown())
             got = [bool(end.peer.relayed) for end in (a, b)]
             assert sum(got) == (who != "none") and (who == "both" or got == [who == "caller", who == "callee"]), got
-            assert not a.peer.alarms and not b.peer.alarms and a.bad == b.bad == 0, (a.peer.alarms, b.peer.alarms)
+            alarms = set(a.peer.alarms + b.peer.alarms) - {"a Commit that loses"}
+            assert not alarms and a.bad == b.bad == 0, alarms
 
 
 def test_a_lost_sasrelay_is_repeated(net):
@@ -235,7 +236,7 @@ def test_a_lost_sasrelay_is_repeated(net):
 @cases((True,), (False,))
 def test_goclear(net, allowed):
     """SRTP ends if the request allows it. The terminal can go secure again by the secret that is left."""
-    with daemon_of(net) as daemon, calling(net, daemon, Settings(allow_clear=True), flags={"ZRTP": "terminate goclear"} if allowed else {}) as call:
+    with daemon_of(net) as daemon, calling(net, daemon, Settings(allow_clear=True), flags={"ZRTP": ["terminate", "goclear"]} if allowed else {}) as call:
         secure(call)
         a = call.a
         assert a.peer.peer_clears == allowed
