@@ -106,12 +106,34 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	return 0;
 }
 
-int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+int zrtp_confirm_try(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	const bool from_initiator = m[11] == '2';
 	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
 	uint32_t n = len - CONFIRM_BODY;
 	int res = 0;
+
+	if (confirm_mac(mac, z, from_initiator, m + CONFIRM_BODY, n) ||
+		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
+		return 1 + ZRTP_DROP_MAC;
+	memcpy(body, m + CONFIRM_BODY, n);
+	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
+		    m + CONFIRM_IV, false))
+		res = 1 + ZRTP_DROP_MAC;
+	else if (n != BODY + 4 * (be32(body + BODY_FLAGS) >> 8 & SIGNATURE_WORDS))
+		res = 1 + ZRTP_DROP_MESSAGE;
+	else if (!chain_ends(z, body))
+		res = 1 + ZRTP_DROP_CHAIN;
+	else
+		res = confirmed(z, body, now_ns);
+	secmem_wipe(body, sizeof(body));
+	return res;
+}
+
+int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+{
+	const bool from_initiator = m[11] == '2';
+	int res;
 
 	if (z->phase == PH_OPEN && from_initiator && !z->initiator) {
 		/* Our Conf2ACK was lost. Whatever it says, nothing changes. */
@@ -120,19 +142,6 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	}
 	if (from_initiator == z->initiator || !expects(z, from_initiator))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
-	if (confirm_mac(mac, z, from_initiator, m + CONFIRM_BODY, n) ||
-		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
-		return zrtp_drop(z, ZRTP_DROP_MAC);
-	memcpy(body, m + CONFIRM_BODY, n);
-	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
-		    m + CONFIRM_IV, false))
-		res = zrtp_drop(z, ZRTP_DROP_MAC);
-	else if (n != BODY + 4 * (be32(body + BODY_FLAGS) >> 8 & SIGNATURE_WORDS))
-		res = zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	else if (!chain_ends(z, body))
-		res = zrtp_drop(z, ZRTP_DROP_CHAIN);
-	else
-		res = confirmed(z, body, now_ns);
-	secmem_wipe(body, sizeof(body));
-	return res;
+	res = zrtp_confirm_try(z, m, len, now_ns);
+	return res ? zrtp_drop(z, (enum zrtp_drop)(res - 1)) : 0;
 }

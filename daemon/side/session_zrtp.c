@@ -183,6 +183,7 @@ void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 		start(s, now_ns);
 	if (zrtp_state(x->zrtp) == ZRTP_WANTS_SECRETS)
 		ask_cache(s, now_ns);
+	session_again_proceed(s, now_ns);
 	if (zrtp_state(x->zrtp) == ZRTP_OPEN) {
 		keep_secrets(s, now_ns);
 		relay_sas(s, now_ns);
@@ -237,11 +238,9 @@ uint64_t session_zrtp_deadline(const struct session *s)
 {
 	const struct exchange *x = &s->exchange;
 	uint64_t at = x->zrtp ? zrtp_deadline(x->zrtp) : UINT64_MAX;
-	uint64_t again = x->again ? zrtp_deadline(x->again) : UINT64_MAX;
-	uint64_t before = x->before ? zrtp_deadline(x->before) : UINT64_MAX;
+	uint64_t again = session_again_deadline(s);
 
 	at = again < at ? again : at;
-	at = before < at ? before : at;
 	return x->wait_ns && x->wait_ns < at ? x->wait_ns : at;
 }
 
@@ -255,8 +254,8 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
 	if (n == 0 && x->again && x->dst.family && x->dst.port)
 		n = zrtp_next(x->again, out->packet, sizeof(out->packet));
-	if (n == 0 && x->before && x->dst.family && x->dst.port)
-		n = zrtp_next(x->before, out->packet, sizeof(out->packet));
+	if (n == 0 && x->later && x->dst.family && x->dst.port)
+		n = zrtp_next(x->later, out->packet, sizeof(out->packet));
 	if (n <= 0)
 		return false;
 	out->rtcp = false;

@@ -497,6 +497,15 @@ def test_forged_packets_in_mid_call(net):
                 call.exchange(3)
         assert sas_of(call, "a") == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
         assert daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 1
+        call.a.tap = lambda packet: None
+        for _ in range(1000):
+            send(forged(rng, hello), call.a.to)
+        first = call.a.engine.keys["tx"]
+        call.a.again().secured()  # its first packets find the queues full
+        assert call.a.engine.keys["tx"] != first
+        uses_keys_of(daemon, 2)
+        call.exchange()
+        assert sas_of(call, "a") == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
 
 @cases(("offerer",), ("answerer",))
