@@ -127,6 +127,7 @@ check-webrtc:
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls --module=ours)
+	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/takeover.py))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/linphone.py))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/linphone_browser.py && $(WEBRTC_ENV) t/webrtc/linphone_browser.py --module=stock))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) demo/webrtc_call.py && $(WEBRTC_ENV) demo/webrtc_page.py --check))

@@ -15,7 +15,7 @@ peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-mod
 module="kamailio dpkg-dev binutils libxml2-dev"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
 gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice gir1.2-gst-plugins-bad-1.0 python3-gi"
-webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
+webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev redis-server iproute2 nftables procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the LoST server with both storages, and its second client; IPsec between the proxies
