@@ -84,20 +84,25 @@ bool preauth_find(enum preauth_scheme *s, struct str name)
 	return false;
 }
 
+void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (width == 32)
+			put_be32(packed + 4 * i, tag[i]);
+		else if (width == 8)
+			packed[i] = (uint8_t)tag[i];
+		else if (i % 2)
+			packed[i / 2] |= tag[i] & 15;
+		else
+			packed[i / 2] = (uint8_t)((tag[i] & 15) << 4);
+	}
+}
+
 void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag)
 {
 	struct preauth_chain c = preauth_chain_of(s);
 
-	for (uint32_t i = 0; i < c.next; i++) {
-		if (c.width == 32)
-			put_be32(block + 4 * i, tag[i]);
-		else if (c.width == 8)
-			block[i] = (uint8_t)tag[i];
-		else if (i % 2)
-			block[i / 2] |= tag[i] & 15;
-		else
-			block[i / 2] = (uint8_t)((tag[i] & 15) << 4);
-	}
+	preauth_chain_pack(c.width, block, tag, c.next);
 }
 
 void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block)
@@ -105,7 +110,5 @@ void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *blo
 	struct preauth_chain c = preauth_chain_of(s);
 
 	for (uint32_t i = 0; i < c.next; i++)
-		tag[i] = c.width == 32 ? be32(block + 4 * i)
-			: c.width == 8 ? block[i]
-				       : block[i / 2] >> (i % 2 ? 0 : 4) & 15;
+		tag[i] = preauth_chain_tag(c.width, block, i);
 }

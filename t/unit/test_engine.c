@@ -25,7 +25,7 @@ static int libcrypto_setup(void **state)
 		state, &engine_serial, &(struct engine_config){.flags = ENGINE_LIBCRYPTO});
 }
 
-/* Every set of SHA-1 instructions that this processor has (sha1_lanes.h). */
+/* Every set of SHA-1 instructions that this processor has (sha1_ways.h). */
 #define WAY_SETUP(place)                                                         \
 	static int way##place##_setup(void **state)                              \
 	{                                                                        \
