@@ -99,9 +99,14 @@ static __attribute__((noinline)) enum preauth_result check_other(const struct me
 {
 	const struct tags_next *t = &tags_of(m, rx)->rx;
 	const struct tags_window *w;
+	int at;
 
-	if (preauth_is_header((enum preauth_scheme)t->scheme))
-		return preauth_header(key_at(a, t->slot), p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+	if (preauth_is_header((enum preauth_scheme)t->scheme)) {
+		at = preauth_heads_find(&t->heads, t->ssrc, p);
+		return (at >= 0 ? t->tag[at] : preauth_header(key_at(a, t->slot), p)) == tag
+			? PREAUTH_TRUE
+			: PREAUTH_FORGED;
+	}
 	w = find(windows_of(m, rx), be32(p + 8));
 	return w ? preauth_window_check(&w->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
 }
@@ -226,6 +231,9 @@ static __attribute__((noinline)) void take_other(
 		t->keyed = t->scheme == PREAUTH_HEADER_SIPHASH;
 		if (t->keyed)
 			memcpy(t->sip, key_at(a, t->slot)->seed, sizeof(t->sip));
+		else
+			preauth_heads_learn(
+				&t->heads, &t->ssrc, t->tag, key_at(a, t->slot), a->in + j->in_off);
 		return;
 	}
 	mark(t, all);
@@ -293,11 +301,18 @@ static __attribute__((noinline)) uint32_t sent_tag(struct tags_sent *t, struct t
 static __attribute__((noinline)) uint32_t header_tag(
 	struct tags_sent *t, const struct preauth_key *k, const uint8_t *p)
 {
+	uint32_t tag;
+	int at;
+
 	if (t->scheme == PREAUTH_HEADER_SIPHASH) {
 		memcpy(t->sip, k->seed, sizeof(t->sip));
 		t->keyed = 1;
+		return preauth_header(k, p);
 	}
-	return preauth_header(k, p);
+	at = preauth_heads_find(&t->heads, t->ssrc, p);
+	tag = at >= 0 ? t->head[at] : preauth_header(k, p);
+	preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
+	return tag;
 }
 
 /* chain: the tags of packet "index" and those that it announces are in the store then. */

@@ -6,7 +6,7 @@
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
  * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time, or the
- * tags of struct tags_store.
+ * tags of struct tags_store. header-hmac-sha1 computes the tags of the headers that it expects.
  *
  * With many calls, a packet costs as much as the cache lines it needs. A received packet usually
  * needs one line, struct tags_next, and a sent packet one struct tags_sent. media.tags has these
@@ -17,6 +17,7 @@
 
 #include "media/draft.h"
 #include "srtp/preauth.h"
+#include "srtp/preauth_heads.h"
 #include "srtp/preauth_window.h"
 
 #define TAGS_SSRCS   4u /* per context and direction; packets of other SSRCs are not checked */
@@ -34,12 +35,13 @@ struct tags_next {
 		uint8_t sip[16]; /* keyed: of header-siphash, which needs no other line then */
 	};
 	uint8_t scheme;
-	uint8_t len;   /* bytes of a tag; 0 = no tags */
-	uint8_t n;     /* PREAUTH_GROUP, or 0: look into the window */
+	uint8_t len;       /* bytes of a tag; 0 = no tags */
+	uint8_t n : 7;     /* PREAUTH_GROUP, or 0: look into the window */
+	uint8_t keyed : 1; /* sip is valid */
 	uint8_t taken; /* bit i: SRTP authenticated packet first + i; the window lacks it so far */
-	uint8_t keyed; /* sip is valid */
-	uint8_t reserved[11];
+	struct preauth_heads heads; /* header-hmac-sha1: tag has the tags of these headers */
 };
+_Static_assert(PREAUTH_HEADS == PREAUTH_GROUP, "tag has room for them");
 _Static_assert(sizeof(struct tags_next) == 64, "one cache line");
 
 /* Tags of the packets [first, first + n) that are sent next: a cache. */
@@ -51,6 +53,10 @@ struct tags_sent {
 	union {
 		uint32_t tag[TAGS_SENT];
 		uint8_t sip[16]; /* keyed: of header-siphash */
+		struct {
+			uint32_t head[PREAUTH_HEADS]; /* tags */
+			struct preauth_heads heads;
+		}; /* header-hmac-sha1 */
 	};
 };
 _Static_assert(sizeof(struct tags_sent) == 64, "one cache line");
