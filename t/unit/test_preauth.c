@@ -218,6 +218,29 @@ static void chains_have_parameters_within_bounds(void **state)
 	assert_false(preauth_exists((enum preauth_scheme)255));
 }
 
+static void a_wrong_name_says_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *name, *why;
+	} T[] = {{"chain/5/32/512", "WIDTH of chain is 4"},
+		{"chain//32/512", "WIDTH of chain is 4"},
+		{"chain/4/33/512", "NEXT of chain is 8, 16"},
+		{"chain/4/32/1024", "WINDOW of chain is 64"},
+		{"chain/4/32/64/1", "WINDOW of chain is 64"},
+		{"chain/4/32", "chain/WIDTH/NEXT/WINDOW"},
+		{"chain/32/32/512", "NEXT of chain is 8 or 16 with"},
+		{"chain/4/64/64", "WINDOW of chain is at least twice NEXT"},
+		{"rot13", "schemes are"}, {"", "schemes are"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		assert_non_null(strstr(preauth_why_not(str_from(T[i].name)), T[i].why));
+	for (int s = 0; s < PREAUTH_KINDS; s++)
+		if (preauth_exists((enum preauth_scheme)s))
+			assert_null(
+				preauth_why_not(str_from(preauth_name((enum preauth_scheme)s))));
+}
+
 static void a_suite_without_encryption_has_no_key(void **state)
 {
 	struct srtp_master m = {.suite = SUITE_PLAIN};
@@ -474,6 +497,7 @@ int main(void)
 		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
 		cmocka_unit_test(a_chain_block_holds_the_tags),
 		cmocka_unit_test(chains_have_parameters_within_bounds),
+		cmocka_unit_test(a_wrong_name_says_what_is_wrong),
 		cmocka_unit_test(a_suite_without_encryption_has_no_key),
 		cmocka_unit_test(sha1_with_and_without_instructions_agree),
 		cmocka_unit_test(many_tags_of_fips_agree_with_single_ones),
