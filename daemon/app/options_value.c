@@ -232,15 +232,17 @@ static const char *set_preauth(struct preauth_policy *field, const char *value)
 #define X(id, name, bits) " " name
 		PREAUTH_SCHEMES(X)
 #undef X
-			" chain/WIDTH/NEXT/WINDOW, as chain/8/16/128; xcipherd(8) has the bounds";
+			" chain/WIDTH/NEXT/WINDOW";
 	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
 	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!str_eq(use, str_from(names[i])))
 			continue;
-		if (scheme.s && (i != PREAUTH_USE_OFFER || !preauth_find(&s, scheme)))
+		if (scheme.s && i != PREAUTH_USE_OFFER)
 			return right;
+		if (scheme.s && !preauth_find(&s, scheme))
+			return preauth_why_not(scheme);
 		*field = (struct preauth_policy){.use = (enum preauth_use)i, .scheme = s};
 		return NULL;
 	}

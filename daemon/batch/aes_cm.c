@@ -102,6 +102,14 @@ __attribute__((target("aes"))) static void one_side(
 	}
 }
 
+static void copy_side(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx)
+{
+	if (rx->rounds)
+		one_side(dst, src, len, rx);
+	else if (dst != src)
+		memcpy(dst, src, len);
+}
+
 void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx)
 {
@@ -109,10 +117,7 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 		both10(dst, src, len, rx, tx);
 		return;
 	}
-	if (rx->rounds)
-		one_side(dst, src, len, rx);
-	else
-		memcpy(dst, src, len);
+	copy_side(dst, src, len, rx);
 	if (tx->rounds)
 		one_side(dst, dst, len, tx);
 }
@@ -160,10 +165,7 @@ void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 		convert10(dst, src, len, rx, tx, law_rule(law));
 		return;
 	}
-	if (rx->rounds)
-		one_side(dst, src, len, rx);
-	else
-		memcpy(dst, src, len);
+	copy_side(dst, src, len, rx);
 	law_bytes(dst, len, law);
 	if (tx->rounds)
 		one_side(dst, dst, len, tx);

@@ -241,7 +241,7 @@ static uint8_t received(struct draft *d)
 		return draft_drop(d, PACKET_DROP_FORGED);
 	}
 	v = measure(d, rx_tail(d));
-	if (tagged && v == PACKET_JOB && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx) &&
+	if (tagged && v == PACKET_JOB && d->rx->rx.chains &&
 		d->job->body_len < media_tag_block(&d->rx->cfg->rx))
 		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;

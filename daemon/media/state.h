@@ -129,6 +129,7 @@ struct media_way {
 	bool f8 : 1;                    /* AES in F8 mode */
 	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
+	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
 	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
 	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
@@ -316,6 +317,16 @@ struct media {
 			      * MEDIA_NONE */
 	/* [burst_max], one per packet sent: stream of its source port */
 	uint32_t *out_stream;
+	/* Packets of the burst in completion that are encrypted at its end (rewrite.h). */
+	struct media_late {
+		struct xc_job *job; /* [burst_max], as the others */
+		uint32_t *status;
+		struct {
+			const struct media_ctx *tx;
+			struct packet_out *out;
+		} * of;
+		uint32_t n;
+	} late;
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
 	struct lane {
