@@ -29,8 +29,8 @@ kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
 
-# each codec plug-in is built if the package of its library is there
-codecs="libopus-dev libgsm1-dev libspeex-dev libspeexdsp-dev libopencore-amrnb-dev libopencore-amrwb-dev libvo-amrwbenc-dev libbcg729-dev libspandsp-dev libavcodec-dev"
+# each codec plug-in is built if the package of its library is there; xcipher-av needs the last three
+codecs="libopus-dev libgsm1-dev libspeex-dev libspeexdsp-dev libopencore-amrnb-dev libopencore-amrwb-dev libvo-amrwbenc-dev libbcg729-dev libspandsp-dev libavcodec-dev libavformat-dev libswresample-dev"
 
 package_of() {
 	case $1 in
@@ -66,7 +66,7 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev libspandsp2 clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography python3-openssl" ;;
+	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng ffmpeg redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev libspandsp2 clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography python3-openssl" ;;
 	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib openssl python3-openssl" ;;

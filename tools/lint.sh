@@ -93,10 +93,11 @@ declare -A may=(
 	[offer]="proto srtp call keying codec audio"
 	[persist]="proto srtp call keying codec audio"
 	[bridge]="host srtp packet proto batch media steer worker keying call side codec audio"
-	[record]="proto packet batch worker call audio"
+	[record]="proto packet batch worker call audio codec"
 	[control]="host proto srtp call offer codec audio"
 	[observe]="proto srtp packet batch media worker keying call persist bridge record control codec audio"
 	[app]="host proto srtp packet batch media steer worker call keying offer persist bridge record control observe codec audio"
+	[av]="codec audio"
 	[ctl]="proto srtp"
 	[web]="proto"
 )

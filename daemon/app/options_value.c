@@ -282,6 +282,17 @@ static const char *set_mix(bool *channels, const char *value)
 	return NULL;
 }
 
+static const char *set_format(bool *opus, const char *value)
+{
+	static const char *const names[] = {"wav", "opus"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "wav or opus";
+	*opus = at;
+	return NULL;
+}
+
 /* Next element of a list separated by ',', ';' or blanks; empty at its end. */
 static struct str next_name(struct str *rest)
 {
@@ -548,6 +559,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_recording(field, value);
 	case MIX:
 		return set_mix(field, value);
+	case FORMAT:
+		return set_format(field, value);
 	case ISOLATION:
 		return set_isolation(field, value);
 	case PREAUTH:

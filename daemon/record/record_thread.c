@@ -55,7 +55,7 @@ static int flush(struct record *r, struct active *a)
 	return err;
 }
 
-/* Without WAV files the recording continues as pcap. */
+/* Without audio files the recording continues as pcap. */
 static void begin_audio(struct record *r, struct active *a, const char *path)
 {
 	int err =
@@ -64,7 +64,7 @@ static void begin_audio(struct record *r, struct active *a, const char *path)
 	if (!err)
 		return;
 	record_add(&r->errors, 1);
-	log_err("recording %s: WAV files cannot be written: %s", path, strerror(-err));
+	log_err("recording %s: audio files cannot be written: %s", path, strerror(-err));
 }
 
 static void begin(struct record *r, struct cmd *c)
@@ -122,7 +122,7 @@ static void look_for_skipped(struct record *r, struct active *a)
 	if (!a->told_skipped &&
 		log_limit_pass(&r->log_skipped, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recording %s: the WAV files lack audio, because the call has more packets or codecs than are decoded for one call. The packets are in the pcap file%s",
+			"recording %s: the audio files lack audio, because the call has more packets or codecs than are decoded for one call. The packets are in the pcap file%s",
 			a->path, log_held((char[LOG_HELD]){0}, held));
 	a->told_skipped = n.skipped;
 }
