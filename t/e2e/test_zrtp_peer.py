@@ -235,7 +235,7 @@ def test_a_lost_sasrelay_is_repeated(net):
 
 @cases((True,), (False,))
 def test_goclear(net, allowed):
-    """SRTP ends if the request allows it. The terminal can go secure again by the secret that is left."""
+    """SRTP ends if the request allows it. The terminal goes secure again by another stream and the secret that is left."""
     with daemon_of(net) as daemon, calling(net, daemon, Settings(allow_clear=True), flags={"ZRTP": ["terminate", "goclear"]} if allowed else {}) as call:
         secure(call)
         a = call.a
@@ -248,9 +248,14 @@ def test_goclear(net, allowed):
             assert call.query("a")["crypto suite"] == a.peer.suite() and a.bad == call.b.bad == 0
             return
         wait_for("ClearACK", lambda: a.peer.state == "clear")
-        wait_for("it is known", lambda: "crypto suite" not in call.query("a") or call.query("a")["ZRTP"].get("cleared"))
+        wait_for("it is in the log", lambda: "GoClear" in daemon.text())
         idle.wait_idle()
         call.exchange(5)
+        # Another stream uses the secret that GoClear left, and ends the clear media.
+        before, sas = completed(daemon), a.peer.sas
+        a.stream().secured()
+        talk(call, before)
+        assert a.peer.chosen["agreement"] == b"Mult" and call.query("a")["ZRTP"]["SAS"] == sas and a.bad == call.b.bad == 0
 
 
 @cases(("before",), ("after",))
@@ -277,12 +282,9 @@ def test_errors(net):
     def small(p):
         right = p.part
         p.part = lambda kind: right(kind) and peer_wire.dhpart(kind, p.chain, [bytes(8)] * 4, (1).to_bytes(384, "big"))
-
-    def unbound(p):
-        p.draw = lambda commit: p.messages.update({b"DHPart2 ": p.part(b"DHPart2 ")}) is None
     initiator = Settings(role="initiator", offers={"agreement": [b"DH3k"]})
     rows = ((0x30, Settings(version=b"1.00"), lambda p: None), (0x52, initiator, lies("cipher", b"2FS1")), (0x54, initiator, lies("tag", b"SK64")),
-            (0x55, initiator, lies("sas", b"B99 ")), (0x61, initiator, small), (0x62, initiator, unbound))
+            (0x55, initiator, lies("sas", b"B99 ")), (0x61, initiator, small))
     with daemon_of(net) as daemon:
         for code, settings, prepare in rows:
             with calling(net, daemon, settings) as call:
@@ -291,6 +293,20 @@ def test_errors(net):
                 wait_for(f"Error {code:#x}", lambda call=call: call.a.peer.errors or call.a.peer.state == "secure")
                 assert call.a.peer.errors[0] == code, (hex(code), call.a.peer.errors)
                 call.end()
+
+
+def dropped(daemon, why):
+    return daemon.statistics()["sessions"]["ZRTP"]["drops"][why]
+
+
+def test_public_value_without_commitment(net):
+    """DHPart2 is not the one that the Commit promised: it is dropped each time, and there are no keys."""
+    with daemon_of(net) as daemon, calling(net, daemon, Settings(role="initiator")) as call:
+        p = call.a.peer
+        p.draw = lambda commit: p.messages.update({b"DHPart2 ": p.part(b"DHPart2 ")}) is None
+        call.a.begin()
+        wait_for("it was dropped", lambda: dropped(daemon, "hvi") >= 2)
+        assert p.state == "dhpart2" and b"Confirm1" not in call.a.seen and completed(daemon) == 0
 
 
 def test_wrong_hash_in_sdp(net):
@@ -309,28 +325,30 @@ def test_wrong_hash_in_sdp(net):
 def changed(packet, at):
     """With one bit of the message changed and a right checksum."""
     body = bytearray(packet[:-4])
-    body[12 + at] ^= 1
+    body[12 + at if at >= 0 else at] ^= 1
     return bytes(body) + peer_wire.crc32c(bytes(body)).to_bytes(4, "little")
 
 
 @cases(("initiator",), ("responder",))
 def test_changed_messages_do_no_harm(net, role):
-    """Each message of the terminal arrives once with a changed hash image, and once with another checksum, before the true one."""
-    def spoil(packet):
-        forged = [packet[:-1] + bytes([packet[-1] ^ 1])]
-        if peer_wire.kind_of(packet) in (b"Commit  ", b"DHPart1 ", b"DHPart2 ", b"Confirm1", b"Confirm2"):
-            forged += [changed(packet, at) for at in (0, 2, 4, 12, 40)]
-        return forged + [packet]
+    """Before each message arrive some with another checksum, length, type or hash image. Before those of the terminal, whose fields the relay can
+    check, also some with other contents; a DHPart1 proves its contents too late (RFC 6189 9). Few at once: a session's queue has eight places."""
+    def spoils(places, kinds):
+        def spoil(packet):
+            kind, forged = peer_wire.kind_of(packet), [packet[:-1] + bytes([packet[-1] ^ 1])]
+            if kind in (b"Commit  ", b"DHPart1 ", b"DHPart2 ", b"Confirm1", b"Confirm2"):
+                forged += [changed(packet, at) for at in places]
+            if kind in kinds:
+                forged.append(changed(packet, -1))
+            return forged + [packet]
+        return spoil
     with daemon_of(net) as daemon:
-        for first in (None, True):
+        for places in ((0, 2, 4), (12, 40)):
             with calling(net, daemon, Settings(role=role)) as call:
-                call.a.spoil_out = spoil
-                if first:
-                    call.a.spoil_in = spoil
+                call.a.spoil_out, call.a.spoil_in = spoils(places, (b"Commit  ", b"DHPart2 ", b"Confirm1", b"Confirm2")), spoils(places, ())
                 secure(call)
                 call.end()
-        packets = daemon.statistics()["sessions"]["ZRTP"]
-        assert packets["exchanges"]["completed"] == 2, packets
+        assert completed(daemon) == 2 and dropped(daemon, "crc") and dropped(daemon, "chain") and dropped(daemon, "mac")
 
 
 @cases(("initiator",), ("responder",))
