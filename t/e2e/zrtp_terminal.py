@@ -29,6 +29,7 @@ class Terminal(dtls.Plain):
         super().__init__(net, place, address)
         first = more.get("first")
         self.settings, self.announces = settings or Settings(), more.get("announces", True)
+        self.settings.offers.setdefault("cipher", (b"AES1", b"AES3"))  # libsrtp2 2.5 computes AES-192 wrongly
         self.settings.retries = RETRIES
         self.lock = first.lock if first else threading.RLock()
         self.peer = Peer(self.settings, self.ssrc, more.get("cache"), first and first.peer)
