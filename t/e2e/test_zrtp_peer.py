@@ -4,6 +4,7 @@ Commits that meet, retained secrets, preshared mode, enrolment and SASrelay, GoC
 import contextlib
 import itertools
 import os
+import time
 
 import dtls
 import idle
@@ -251,7 +252,7 @@ def test_goclear(net, allowed):
         secure(call)
         a = call.a
         assert a.peer.peer_clears == allowed
-        a.do(lambda p: p.go_clear(p.now))
+        a.do(lambda p: p.go_clear(time.monotonic()))
         if not allowed:
             wait_for("the refusal", lambda: a.peer.errors)
             assert a.peer.errors[0] == 0x100 and a.peer.state == "secure"
@@ -282,6 +283,17 @@ def test_ping(net):
         a.do(lambda p: p.ping(b"again   "))
         wait_for("PingACK", lambda: len(a.peer.acks) > count and a.peer.acks[-1][2] == b"again   ")
         assert a.peer.acks[0][2] == b"endpoint" and {(ack[0], ack[3]) for ack in a.peer.acks} == {(b"1.10", a.ssrc.to_bytes(4, "big"))}
+
+
+def test_sasrelay_of_another_gateway(net):
+    """The relay is not enrolled there: it acknowledges SASrelay, and does not complain."""
+    with daemon_of(net) as daemon, calling(net, daemon, Settings(mitm=True)) as call:
+        secure(call)
+        a = call.a
+        a.do(lambda p: p.relay_sas(b"B256", os.urandom(32), time.monotonic()))
+        wait_for("RelayACK", lambda: not a.peer.after_timer.text)
+        assert b"RelayACK" in a.seen and not a.peer.errors
+        call.exchange(5)
 
 
 def test_errors(net):
