@@ -423,19 +423,25 @@ int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *
 	return 0;
 }
 
+/* A stream that begins after GoClear has the SAS of the exchange before. */
+static bool has_sas(const struct zrtp *z)
+{
+	return has_keys(z) || z->phase == PH_CLEAR;
+}
+
 const char *zrtp_sas(const struct zrtp *z)
 {
-	return has_keys(z) ? z->s.sas : "";
+	return has_sas(z) ? z->s.sas : "";
 }
 
 const uint8_t *zrtp_sas_hash(const struct zrtp *z)
 {
-	return has_keys(z) ? z->s.sas_hash : NULL;
+	return has_sas(z) ? z->s.sas_hash : NULL;
 }
 
 bool zrtp_sas_verified(const struct zrtp *z)
 {
-	return has_keys(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
+	return has_sas(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
 }
 
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind)

@@ -6,9 +6,10 @@
 
 #include "base/secmem.h"
 
-#define VERSION "1.10"
-#define CLIENT  "xcipher         "
-#define MITM    0x20u /* flags, in the highest byte: 0 S M P */
+#define VERSION     "1.10"
+#define BAD_VERSION 0x30u /* code of an Error */
+#define CLIENT      "xcipher         "
+#define MITM        0x20u /* flags, in the highest byte: 0 S M P */
 
 static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
 #define X(id, name, size) name,
@@ -213,10 +214,26 @@ static void remember(struct zrtp *z, const uint8_t *m, uint32_t len)
 	keep(&z->other_hello[i], m, len);
 }
 
+/* The peer's version is not ours. It lowers its own if ours is lower; if ours is higher, it has to
+ * know that there is no common one (4.1.1). Anybody could have sent it: the exchange goes on. */
+static int other_version(struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (!is_bound(z, m, len))
+		return zrtp_drop(z, ZRTP_DROP_BOUND);
+	zrtp_reply_empty(z, ZRTP_M_HELLO_ACK);
+	if (memcmp(m + 12, VERSION, 3) < 0)
+		zrtp_reply_error(z, BAD_VERSION);
+	return 0;
+}
+
 int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	bool same = z->peer.hello.len == len && memcmp(z->peer.hello.b, m, len) == 0;
 
+	if (memcmp(m + 12, VERSION, 3) != 0)
+		return other_version(z, m, len);
 	if (!zrtp_hello_is_sound(m, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (memcmp(m + HELLO_ZID, z->me.zid, ZRTP_ZID) == 0) {

@@ -173,6 +173,8 @@ int zrtp_hvi(uint8_t hvi[32], enum zrtp_hash h, const struct zrtp_msg *dhpart2,
 
 /* --- zrtp_confirm.c --------------------------------------------------------------------------- */
 
+/* Our Confirm asks the peer to enrol. Then it must not end SRTP (7.3.1). */
+bool zrtp_asks_enrol(const struct zrtp *z);
 int zrtp_confirm_make(struct zrtp *z);
 int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
 /* The same under the keys in z->s. 0, or 1 + enum zrtp_drop: nothing has changed. */
@@ -182,6 +184,9 @@ int zrtp_confirm_try(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t no
 
 /* From the result of an agreement (result_len 0: Mult or Prsh) to z->s. 0 or -EIO. */
 int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len);
+/* Replaces ZRTPSess after a GoClear, so that it no longer leads to the keys before (4.7.2.1). 0 or
+ * -EIO. */
+int zrtp_renew_session(struct zrtp *z);
 
 /* --- zrtp_sas.c ------------------------------------------------------------------------------- */
 

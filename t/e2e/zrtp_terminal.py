@@ -29,13 +29,14 @@ class Terminal(dtls.Plain):
         super().__init__(net, place, address)
         first = more.get("first")
         self.settings, self.announces = settings or Settings(), more.get("announces", True)
+        self.settings.offers.setdefault("cipher", (b"AES1", b"AES3"))  # libsrtp2 2.5 computes AES-192 wrongly
         self.settings.retries = RETRIES
         self.lock = first.lock if first else threading.RLock()
         self.peer = Peer(self.settings, self.ssrc, more.get("cache"), first and first.peer)
         self.spoil_out = self.spoil_in = lambda packet: [packet]  # what is sent, or arrives, in place of a packet of ZRTP
         self.rx = self.tx = self.ticker = self.told = None
         self.seen = []  # types of messages that arrived
-        self.announced = self.peer.zrtp_hash()
+        self.announced = "1.10 " + self.peer.zrtp_hash().split()[1]  # whatever the version in its Hello
 
     def attributes(self):
         return f"a=zrtp-hash:{self.announced}\r\n" if self.announces else ""
@@ -91,6 +92,16 @@ class Terminal(dtls.Plain):
             self.rx = srtp.Session(p.suite(), p.receives(), srtp.INBOUND)
         if p.state == "secure" and not self.tx:
             self.tx = srtp.Session(p.suite(), p.sends(), srtp.OUTBOUND)
+
+    def stream(self):
+        """Another stream takes the place of this one: another SSRC, and an exchange of its own by the secret of the call."""
+        with self.lock:
+            self.ssrc ^= 0x00ff00ff
+            self.peer = Peer(self.settings, self.ssrc, first=self.peer)
+            self.rx = self.tx = None
+            self.peer.start(time.monotonic())
+            self.flush()
+        return self
 
     def secured(self):
         wait_for("ZRTP", lambda: self.peer.state in ("secure", "failed"))

@@ -66,7 +66,7 @@ class Session:
 
 class Peer(Exchange, After):
     def __init__(self, settings, ssrc, cache=None, first=None):
-        """first: another stream of this call, which is secure before this one commits."""
+        """first: another stream of this call, which has been secure before this one commits."""
         self.settings, self.ssrc, self.cache, self.first = settings, ssrc, cache, first
         self.session = first.session if first else Session(cache.zid if cache else os.urandom(12))
         self.zid, self.number = self.session.zid, int.from_bytes(os.urandom(2), "big")
@@ -184,7 +184,7 @@ class Peer(Exchange, After):
         self.maybe_commit()
 
     def maybe_commit(self):
-        ready = not self.first or self.first.state == "secure"
+        ready = not self.first or self.first.state in ("secure", "clear")
         if self.state == "discovery" and self.theirs and self.acked and ready and self.settings.role != RESPONDER:
             self.commit()
 
