@@ -200,6 +200,12 @@ int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap)
 	return len;
 }
 
+bool zrtp_gives_keys(const uint8_t *p, size_t len)
+{
+	return zrtp_is_of_type(p, len, ZRTP_M_CONFIRM2) ||
+		zrtp_is_of_type(p, len, ZRTP_M_CONF2_ACK);
+}
+
 /* --- Timers ----------------------------------------------------------------------------------- */
 
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns)

@@ -117,6 +117,7 @@ struct zrtp_config {
 	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
 	const struct zrtp_prefs *prefs; /* NULL: all */
 	bool not_mitm;                  /* leave out the M flag, which identifies a gateway */
+	bool passive;                   /* never commit, and say so by the P flag */
 	bool bound;                     /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
@@ -144,6 +145,8 @@ void zrtp_start(struct zrtp *z, uint64_t now_ns);
 int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns);
 /* The next packet to send. Its length, 0 = none, -EMSGSIZE = cap is too small: it stays. */
 int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap);
+/* Whether the peer has keys when it gets this packet of ours: Confirm2 or Conf2ACK. */
+bool zrtp_gives_keys(const uint8_t *p, size_t len);
 /* When to call zrtp_tick(), in the caller's nanoseconds; UINT64_MAX = never. */
 uint64_t zrtp_deadline(const struct zrtp *z);
 void zrtp_tick(struct zrtp *z, uint64_t now_ns); /* early calls do nothing */

@@ -78,7 +78,8 @@ int zrtp_commit_make(struct zrtp *z)
 
 void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)
 {
-	if (z->phase != PH_HELLO || !z->hello_acked || !z->peer_known || z->wants_secrets)
+	if (z->phase != PH_HELLO || !z->hello_acked || !z->peer_known || z->wants_secrets ||
+		z->cfg.passive)
 		return;
 	z->initiator = true;
 	zrtp_choose(z);

@@ -2,7 +2,11 @@
 /* A further stream of a known peer, in Multistream mode alone (RFC 6189 4.4.3). Anybody can send a
  * Hello, a HelloACK or a Commit, so none of them decides anything: several of each are remembered
  * and answered, and the Confirm that proves the common secret decides whose they were. The peer's
- * Hello is not needed for its Commit, because only the responder's Hello is part of the keys. */
+ * Hello is not needed for its Commit, because only the responder's Hello is part of the keys.
+ *
+ * A Commit of ours needs it. It may have been lost, and our Commit ends its repetitions. So we
+ * commit at once only to a passive peer, and to another one when it left our Hellos without a
+ * Commit for four seconds. */
 #include "keying/zrtp_int.h"
 
 #include <errno.h>
@@ -10,7 +14,7 @@
 #include "base/secmem.h"
 
 #define MS           1000000ull
-#define HELLOS       8u /* of the peer, or forged */
+#define HELLOS       16u /* of the peer, or forged */
 #define COMMITS      4u
 #define STEP_HELLO   (100 * MS) /* then 200 ms, as T1 */
 #define MOST_HELLO   (200 * MS)
@@ -20,8 +24,6 @@
 #define STEPS_COMMIT 10u
 /* Least time between two equal messages, however many Hellos arrive. */
 #define GAP_NS (100 * MS)
-/* A peer that has our Hello commits within this time, or leaves it to us. */
-#define WAIT_NS (100 * MS)
 /* An answer to a Commit costs ten key derivations. */
 #define ANSWERS    4u
 #define ANSWER_NS  (50 * MS)
@@ -54,6 +56,7 @@ struct zrtp_further {
 	uint32_t commits;
 	struct repeated own_hello, own_commit;
 	uint8_t alg[ZRTP_KINDS]; /* of our Commit: those of the first exchange */
+	bool passive; /* the peer never commits: its Hello of the first exchange says so */
 	bool started, acked, committed;
 	uint32_t answers; /* that are allowed now */
 	uint64_t answers_ns;
@@ -90,6 +93,7 @@ void zrtp_further_of(struct zrtp *z, const struct zrtp *first)
 	memcpy(z->further->alg, first->alg, sizeof(z->further->alg));
 	z->further->alg[ZRTP_K_AGREEMENT] = ZRTP_MULT;
 	z->further->alg[ZRTP_K_HASH] = (uint8_t)z->multi_hash;
+	z->further->passive = first->peer.hello.b[HELLO_FLAGS] & HELLO_PASSIVE;
 	memcpy(z->peer.zid, first->peer.zid, sizeof(z->peer.zid));
 	z->peer_known = true;
 }
@@ -151,6 +155,8 @@ void zrtp_further_tick(struct zrtp *z, uint64_t now_ns)
 {
 	struct zrtp_further *f = z->further;
 
+	if (f->own_hello.left == 1 && f->acked && !f->passive && now_ns >= f->own_hello.at_ns)
+		wake(&f->own_commit, now_ns);
 	repeat(z, &f->own_hello, now_ns);
 	if (f->own_commit.left && now_ns >= f->own_commit.at_ns && commit(z))
 		repeat(z, &f->own_commit, now_ns);
@@ -186,7 +192,8 @@ static int on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 		f->hellos = f->hellos + 1 < 2 * HELLOS ? f->hellos + 1 : HELLOS;
 	}
 	wake(&f->own_hello, now_ns);
-	if (f->acked)
+	f->own_commit.left = f->passive ? f->own_commit.left : 0;
+	if (f->acked && f->passive)
 		wake(&f->own_commit, now_ns);
 	return 0;
 }
@@ -195,8 +202,8 @@ static int on_hello_ack(struct zrtp *z, uint64_t now_ns)
 {
 	struct zrtp_further *f = z->further;
 
-	if (!f->acked && f->hellos)
-		wake(&f->own_commit, now_ns + WAIT_NS);
+	if (!f->acked && f->hellos && f->passive)
+		wake(&f->own_commit, now_ns);
 	f->acked = f->acked || f->hellos;
 	return 0;
 }

@@ -84,7 +84,8 @@ int zrtp_hello_make(struct zrtp *z)
 {
 	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
 	struct zrtp_msg *m = &z->me.hello;
-	uint32_t flags = z->cfg.not_mitm ? 0 : MITM << 24;
+	uint32_t flags =
+		(z->cfg.not_mitm ? 0 : MITM << 24) | (z->cfg.passive ? HELLO_PASSIVE << 24 : 0);
 	int err = images(z);
 
 	if (!prefs_are_sound(&z->prefs))

@@ -17,19 +17,20 @@
 #define ZRTP_IMAGE 32u /* of the hash chain */
 
 /* Offsets in messages. */
-#define HELLO_H3     32u
-#define HELLO_ZID    64u
-#define HELLO_FLAGS  76u
-#define COMMIT_H2    12u
-#define COMMIT_ZID   44u
-#define COMMIT_ALGS  56u
-#define COMMIT_HVI   76u
-#define DHPART_H1    12u
-#define DHPART_IDS   44u
-#define DHPART_VALUE 76u
-#define CONFIRM_MAC  12u
-#define CONFIRM_IV   20u
-#define CONFIRM_BODY 36u
+#define HELLO_H3      32u
+#define HELLO_ZID     64u
+#define HELLO_FLAGS   76u
+#define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
+#define COMMIT_H2     12u
+#define COMMIT_ZID    44u
+#define COMMIT_ALGS   56u
+#define COMMIT_HVI    76u
+#define DHPART_H1     12u
+#define DHPART_IDS    44u
+#define DHPART_VALUE  76u
+#define CONFIRM_MAC   12u
+#define CONFIRM_IV    20u
+#define CONFIRM_BODY  36u
 
 #define ERROR_NO_SECRET 0x56u /* Diffie-Hellman is needed (5.9) */
 

@@ -46,7 +46,8 @@ int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out)
 	*out = (struct zrtp_secret){.known = true,
 		.hash = (uint8_t)hash_of(z),
 		.cipher = z->alg[ZRTP_K_CIPHER],
-		.tag = z->alg[ZRTP_K_TAG]};
+		.tag = z->alg[ZRTP_K_TAG],
+		.passive = z->peer.hello.b[HELLO_FLAGS] & HELLO_PASSIVE};
 	memcpy(out->sess, z->s.sess, sizeof(out->sess));
 	memcpy(out->zid, z->peer.zid, sizeof(out->zid));
 	memcpy(out->h3, z->peer.hello.b + HELLO_H3, sizeof(out->h3));
@@ -63,6 +64,7 @@ int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s)
 	memcpy(z->s.sess, s->sess, sizeof(z->s.sess));
 	memcpy(z->peer.zid, s->zid, sizeof(z->peer.zid));
 	memcpy(z->peer.hello.b + HELLO_H3, s->h3, sizeof(s->h3));
+	z->peer.hello.b[HELLO_FLAGS] = s->passive ? HELLO_PASSIVE : 0;
 	z->peer_known = true;
 	z->alg[ZRTP_K_HASH] = s->hash;
 	z->alg[ZRTP_K_CIPHER] = s->cipher;

@@ -31,6 +31,7 @@ static void way_set(
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;
 	w->set = !c->awaited;
+	w->coming = false;
 	w->srtp = media_is_srtp(c);
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;

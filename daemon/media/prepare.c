@@ -116,8 +116,10 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
-	if (!d->rx->rx.set && media_ahead_keep(m, d->a, in, stream))
+	if ((!d->rx->rx.set || d->rx->rx.coming) && media_ahead_keep(m, d->a, in, stream))
 		return PACKET_SIDE;
+	if (d->rx->rx.coming) /* it would be noise */
+		return draft_drop(d, PACKET_DROP_INACTIVE);
 	if (s->cfg.serves && m->stream[s->cfg.serves - 1].set) {
 		stream = m->in_stream[d->at] = d->note->stream = s->cfg.serves - 1;
 		s = &m->stream[stream];

@@ -130,8 +130,9 @@ struct media_way {
 	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
 	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
-	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
-	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
+	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
+	bool rename;     /* media_ctx_cfg.rename is set, and this is not passed through */
+	uint8_t clear;   /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
 
@@ -153,9 +154,9 @@ struct media_ctx {
 	 * context, and the next RTCP index. */
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
-	/* Padding to an odd number of lines: with four, contexts would use only half of the cache
-	 * sets. */
-	_Alignas(64) uint8_t spread[64 - 8];
+	uint64_t coming_ns; /* ahead.c: the first packet since rx.coming; 0: none */
+	/* The lines are an odd number: with four, contexts would use only half of the cache sets.
+	 */
 	/* Scratch of prepare.c: the last SSRC and its new name, as xc_job's ssrc_change. 0 =
 	 * empty. */
 	struct {

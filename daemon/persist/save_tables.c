@@ -140,6 +140,7 @@ static const struct field zrtp_secret_fields[] = {
 	NUM("h", zrtp_secret, hash, 255),
 	NUM("c", zrtp_secret, cipher, 255),
 	NUM("t", zrtp_secret, tag, 255),
+	FLAG("p", zrtp_secret, passive),
 	BYTES_ROW("s", zrtp_secret, sess),
 	BYTES_ROW("z", zrtp_secret, zid),
 	BYTES_ROW("i", zrtp_secret, h3),

@@ -247,15 +247,17 @@ uint64_t session_zrtp_deadline(const struct session *s)
 bool session_zrtp_next(struct session *s, struct session_out *out)
 {
 	struct exchange *x = &s->exchange;
+	struct zrtp *const of[] = {x->zrtp, x->again, x->later};
+	const bool told[] = {x->keys_told, true, x->later_told};
 	int n = 0;
 
 	/* Without a destination packets wait; retransmission brings them again. */
-	if (x->zrtp && x->dst.family && x->dst.port)
-		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
-	if (n == 0 && x->again && x->dst.family && x->dst.port)
-		n = zrtp_next(x->again, out->packet, sizeof(out->packet));
-	if (n == 0 && x->later && x->dst.family && x->dst.port)
-		n = zrtp_next(x->later, out->packet, sizeof(out->packet));
+	if (!x->dst.family || !x->dst.port)
+		return false;
+	for (uint32_t i = 0; i < ARRAY_LEN(of) && n == 0; i++) {
+		n = of[i] ? zrtp_next(of[i], out->packet, sizeof(out->packet)) : 0;
+		out->proved = n > 0 && !told[i] && zrtp_gives_keys(out->packet, (size_t)n);
+	}
 	if (n <= 0)
 		return false;
 	out->rtcp = false;

@@ -33,6 +33,7 @@ static struct rig {
 	uint64_t now_ns;
 	uint32_t sent[2];
 	bool believed;
+	bool passive; /* the terminal never commits */
 } rig;
 
 static void hear_hash(int who)
@@ -298,6 +299,7 @@ static void begin_stream(struct zrtp **z, const struct zrtp *first, uint8_t numb
 
 	memset(seed, number, sizeof(seed));
 	zrtp_self_config(&c, &prefs, &self);
+	c.passive = rig.passive;
 	assert_int_equal(zrtp_create(z, &c), 0);
 	if (first)
 		assert_int_equal(zrtp_multi(*z, first), 0);
@@ -309,9 +311,9 @@ static bool is_hello_ack(const struct session_out *o)
 	return memcmp(o->packet + 16, "HelloACK", 8) == 0;
 }
 
-/* Packets and time between session 0 and this engine. passive: it never commits, because it gets
- * no HelloACK. */
-static void run_as(struct zrtp *z, uint64_t ms, bool passive)
+/* Packets and time between session 0 and this engine. lazy: it never commits, because it gets no
+ * HelloACK. */
+static void run_as(struct zrtp *z, uint64_t ms, bool lazy)
 {
 	uint64_t until = rig.now_ns + ms * MS_NS;
 	struct end *e = &rig.e[0];
@@ -327,7 +329,7 @@ static void run_as(struct zrtp *z, uint64_t ms, bool passive)
 				deliver(0, &o, &rig.e[1].at);
 			}
 			while (session_next(e->s, &o))
-				if (!passive || !is_hello_ack(&o))
+				if (!lazy || !is_hello_ack(&o))
 					(void)zrtp_take(z, o.packet, o.len, rig.now_ns);
 			while (e->n < GOT_MAX && session_event(e->s, &e->got[e->n]))
 				e->n++;
@@ -343,11 +345,12 @@ static void run_with(struct zrtp *z, uint64_t ms)
 }
 
 /* Session 0 and an engine of the test's own agree, as with a terminal. */
-static struct zrtp *talk_with(bool goclear)
+static struct zrtp *talk_as(bool goclear, bool passive)
 {
 	struct zrtp *z;
 
 	start();
+	rig.passive = passive;
 	rig.e[0].order.cfg.zrtp.goclear = goclear;
 	memset(rig.e[0].order.cfg.zrtp.zid, 0x31, ZRTP_ZID);
 	memset(rig.e[1].order.cfg.zrtp.zid, 0x32, ZRTP_ZID);
@@ -362,7 +365,7 @@ static struct zrtp *talk_with(bool goclear)
 
 static struct zrtp *talk(void)
 {
-	return talk_with(false);
+	return talk_as(false, false);
 }
 
 static void fits(const struct session_event *e, const struct zrtp *z)
@@ -601,7 +604,7 @@ static void forge_both(uint8_t number)
  * time. */
 static void a_passive_terminal_begins_a_stream_in_mid_call(void **state)
 {
-	struct zrtp *first = talk(), *z;
+	struct zrtp *first = talk_as(false, true), *z;
 
 	(void)state;
 	for (uint8_t kind = 0; kind < 4; kind++) {
@@ -616,12 +619,50 @@ static void a_passive_terminal_begins_a_stream_in_mid_call(void **state)
 		for (uint8_t i = 0; i < 30; i++) {
 			if (always && i % 2)
 				forge_both(0x71 + i);
-			run_as(z, 10, true);
+			run_with(z, 10);
 		}
 		assert_int_equal(zrtp_state(z), ZRTP_OPEN);
 		assert_int_equal(rig.e[0].n, 2u + kind);
 		fits(&rig.e[0].got[1 + kind], z);
 		zrtp_destroy(z);
+	}
+	zrtp_destroy(first);
+	end();
+}
+
+/* It does not commit, and does not say so by its P flag. A stranger's Hello comes before. */
+static void a_lazy_terminal_begins_a_stream_in_mid_call(void **state)
+{
+	struct zrtp *first = talk(), *z;
+
+	(void)state;
+	for (uint8_t strangers = 0; strangers < 2; strangers++) {
+		run_with(first, 1000);
+		if (strangers)
+			forge_both(0x61);
+		begin_stream(&z, first, 0x51 + strangers);
+		run_as(z, 8000, true);
+		assert_int_equal(zrtp_state(z), ZRTP_OPEN);
+		assert_int_equal(rig.e[0].n, 2u + strangers);
+		fits(&rig.e[0].got[1 + strangers], z);
+		zrtp_destroy(z);
+	}
+	zrtp_destroy(first);
+	end();
+}
+
+/* Our Commit would end the repetitions of a terminal's Hello that was lost. */
+static void strangers_make_us_commit_to_no_other_terminal(void **state)
+{
+	struct zrtp *first = talk();
+	struct session_out o;
+
+	(void)state;
+	for (uint32_t i = 0; i < 500; i++, rig.now_ns += 10 * MS_NS) {
+		forge_both((uint8_t)i);
+		session_tick(rig.e[0].s, rig.now_ns);
+		while (session_next(rig.e[0].s, &o))
+			assert_memory_not_equal(o.packet + 16, "Commit  ", 8);
 	}
 	zrtp_destroy(first);
 	end();
@@ -797,6 +838,46 @@ static void one_hello_of_ours_is_valid_at_a_time(void **state)
 	end();
 }
 
+/* The worker holds clear media from our last packet until it has the keys. */
+static void the_last_packet_before_media_under_keys_is_marked(void **state)
+{
+	struct session_out o;
+	uint32_t marked[2] = {0};
+
+	(void)state;
+	start();
+	set(0);
+	set(1);
+	for (int turn = 0; turn < 50; turn++)
+		for (int i = 0; i < 2; i++)
+			while (session_next(rig.e[i].s, &o)) {
+				bool last = memcmp(o.packet + 16, "Confirm2", 8) == 0 ||
+					memcmp(o.packet + 16, "Conf2ACK", 8) == 0;
+
+				assert_int_equal(o.proved, last);
+				marked[i] += last;
+				deliver(!i, &o, &rig.e[i].at);
+			}
+	assert_int_equal(marked[0], 1);
+	assert_int_equal(marked[1], 1);
+	(void)exchange_packets(); /* the keys are reported */
+	have_fitting_keys(1);
+	/* A forged repetition does not stop media again. */
+	for (int i = 0; i < 2; i++) {
+		struct session_out forged = {.len = 0};
+		struct zrtp_msg m;
+
+		zrtp_msg_begin(&m, ZRTP_M_CONFIRM2);
+		zrtp_msg_add(&m, NULL, 64);
+		zrtp_msg_end(&m, 0);
+		forged.len = (uint16_t)zrtp_wrap(forged.packet, &m, 1, 1);
+		deliver(i, &forged, &rig.e[!i].at);
+		while (session_next(rig.e[i].s, &o))
+			assert_false(o.proved);
+	}
+	end();
+}
+
 /* Our Conf2ACK was lost, and a stranger's Hello came: the terminal repeats its Confirm2. */
 static void a_lost_conf2ack_is_sent_again(void **state)
 {
@@ -836,7 +917,7 @@ static void a_lost_conf2ack_is_sent_again(void **state)
  * follows. */
 static void a_forged_hello_does_not_bring_back_a_clear_stream(void **state)
 {
-	struct zrtp *first = talk_with(true), *z, *stranger;
+	struct zrtp *first = talk_as(true, false), *z, *stranger;
 
 	(void)state;
 	assert_int_equal(zrtp_clear(first, rig.now_ns), 0);
@@ -892,9 +973,12 @@ int main(void)
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_causes_few_packets),
 		cmocka_unit_test(a_forged_hello_a_second_does_not_keep_a_stream_out),
 		cmocka_unit_test(a_passive_terminal_begins_a_stream_in_mid_call),
+		cmocka_unit_test(a_lazy_terminal_begins_a_stream_in_mid_call),
+		cmocka_unit_test(strangers_make_us_commit_to_no_other_terminal),
 		cmocka_unit_test(a_stream_whose_hello_was_lost_has_keys),
 		cmocka_unit_test(forged_commits_do_not_take_the_place_of_the_terminals),
 		cmocka_unit_test(one_hello_of_ours_is_valid_at_a_time),
+		cmocka_unit_test(the_last_packet_before_media_under_keys_is_marked),
 		cmocka_unit_test(a_lost_conf2ack_is_sent_again),
 		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),
 		cmocka_unit_test(without_an_address_nothing_leaves),
