@@ -205,13 +205,16 @@ def test_the_esrp_believes_only_the_psap(net):
         n.esrp.rpc("htable.sets", "watch", "psaps", uri)
 
         def subscribed():
-            """The next new SUBSCRIBE for the state of the service. Those for the queue are refused."""
+            """The next new SUBSCRIBE for the state of the service. Refreshes, and those for the queue, are refused."""
             while True:
                 stream, m = psap.next()
                 if m.get("Event") == "emergency-ServiceState" and "tag=" not in m.get("To"):
                     assert m.first == f"SUBSCRIBE {uri} SIP/2.0" and m.get("Expires") == "60" and m.get("Accept") == KIND % "ServiceState", m.headers
                     return stream, m
-                answer(stream, m, "489 Bad Event", ("Retry-After", "3000"))
+                if m.get("Event") == "emergency-ServiceState":
+                    answer(stream, m, "481 Subscription Does Not Exist")
+                else:
+                    answer(stream, m, "489 Bad Event", ("Retry-After", "3000"))
 
         stream, m = subscribed()
         s, own, foreign = Notifier(m), psap.connect(esinet.ESRP), stranger.connect(esinet.ESRP)
