@@ -72,10 +72,19 @@ def test_calls_avoid_closed_psaps(net):
         n.esrp.rpc("htable.sets", "watch", "psaps", f"{near} {far}")
         free()
         first = call(one)
+        # A NOTIFY within a call is not for the ESRP.
+        first.stream.send(f"NOTIFY {first.target} SIP/2.0", [("Via", f"{first.via}n"), *first.routes, *first.fixed, ("To", first.to), ("CSeq", "2 NOTIFY"), ("Event", "refer"),
+                                                             ("Subscription-State", "active;expires=60")])
+        while (m := first.stream.receive()).get("CSeq") != "2 NOTIFY":
+            pass
+        assert m.status() == 200 and one.others[-1].get("Event") == "refer", (m.first, one.others)
         known(n, "queue", near, "Full")
         second = call(two, (names[0], "486"))
-        for dialog in (first, second):
-            dialog.end()
+        for number, dialog in ((3, first), (2, second)):
+            dialog.request("BYE", number)
+            while dialog.stream.receive().get("CSeq") != f"{number} BYE":
+                pass
+            dialog.close()
         free()
 
         n.psap.rpc("htable.sets", "closed", names[0], "ScheduledMaintenanceDown")
@@ -306,7 +315,7 @@ def test_a_psap_tells_its_states(net):
         assert subscribe("emergency-QueueState;id=7", "two", Expires=None).get("Expires") == "600"
         told, state, body = notified("two")
         assert told.get("Event") == "emergency-QueueState;id=7" and told.get("Content-Type") == KIND % "QueueState", told.headers
-        assert body == {"queueUri": "sip:psap1@psap.example", "queueLength": 0, "queueMaxLength": 1000, "state": "Active"}, body
+        assert body == {"queueUri": "sip:psap1@psap.example", "queueLength": 0, "queueMaxLength": 10000, "state": "Active"}, body
 
         # TD_ESRP_001
         n.psap.rpc("htable.sets", "closed", "psap1", "Down")
