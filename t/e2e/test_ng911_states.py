@@ -322,7 +322,7 @@ def test_a_psap_tells_its_states(net):
         n.psap.rpc("htable.delete", "closed", "psap1")
         assert sorted(notified_any(esrp, 2)) == [("one", "Normal"), ("two", "Active")]
 
-        for event, code in (("presence", 489), (None, 489), ("emergency-ElementState", 489)):
+        for event, code in (("presence", 489), (None, 489), ("emergency-Element", 489)):
             m = subscribe(event, "three")
             assert m.status() == code and "emergency-QueueState" in m.get("Allow-Events"), m.headers
         for wrong in ({"Contact": "<sip:states@10.201.0.2:5997>"}, {"Contact": "<tel:1>"}, {"Contact": None}, {"From": '<sip:a b"@x>;tag=o'}):
@@ -330,6 +330,12 @@ def test_a_psap_tells_its_states(net):
         assert subscribe("emergency-QueueState", "three").get("Retry-After") == "60"
         assert subscribe("emergency-QueueState", "three", to=";tag=x").status() == 481
         assert subscribe("emergency-ServiceState", "one", 2, ";tag=x").status() == 481
+
+        # The table "closed" has an entry for all PSAPs of the proxy.
+        n.psap.rpc("htable.sets", "closed", "*", "ScheduledMaintenanceDown")
+        assert sorted(notified_any(esrp, 2)) == [("one", "ScheduledMaintenanceDown"), ("two", "Inactive")]
+        n.psap.rpc("htable.delete", "closed", "*")
+        assert sorted(notified_any(esrp, 2)) == [("one", "Normal"), ("two", "Active")]
 
         # A refresh, the end, and a subscriber that has forgotten its subscription.
         assert subscribe("emergency-ServiceState", "one", 3, ";tag=" + tag(own_tag(n, "one"))).status() == 200
@@ -339,6 +345,9 @@ def test_a_psap_tells_its_states(net):
         n.psap.rpc("htable.sets", "queue", "psap1", "Standby")
         assert notified("two", "481 Subscription Does Not Exist")[1] == "Standby"
         wait_for("no subscriptions", lambda: "name" not in n.psap.rpc("htable.dump", "until"))
+        n.psap.rpc("htable.sets", "closed", "*", "ScheduledMaintenanceDown")
+        assert subscribe("emergency-ElementState", "five").status() == 200
+        assert notified("five", "481 Subscription Does Not Exist")[2] == {"elementId": "esinet.example", "state": "ScheduledMaintenance", "reason": ""}
         assert subscribe("emergency-QueueState", "four", Expires="1").status() == 200
         while notified("four")[0].get("Subscription-State") != "terminated;reason=timeout":
             pass
