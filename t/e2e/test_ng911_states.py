@@ -109,6 +109,18 @@ def test_calls_avoid_closed_psaps(net):
         call(one).end()
 
 
+def test_states_without_tls(net):
+    """Between servers with IPsec, SIP is TCP, and the address of the PSAP is its name."""
+    with network(net, sip="tcp", esrp=subscriber()) as n:
+        import esinet
+        uri = esinet.uri("psap1", esinet.PSAP, "tcp")
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        n.esrp.rpc("htable.sets", "watch", "psaps", f"{uri}")
+        known(n, "service", uri, "Normal")
+        n.psap.rpc("htable.sets", "closed", "psap1", "Overloaded")
+        known(n, "service", uri, "Overloaded")
+
+
 def test_a_psap_that_failed_gets_calls_again(net):
     with network(net, esrp={"XC_OUT_SECONDS": 1}) as n:
         import esinet
@@ -370,5 +382,5 @@ def notified_any(peer, count):
     return got
 
 
-for t in (test_calls_avoid_closed_psaps, test_a_psap_that_failed_gets_calls_again, test_the_esrp_believes_only_the_psap, test_a_psap_tells_its_states):
+for t in (test_calls_avoid_closed_psaps, test_states_without_tls, test_a_psap_that_failed_gets_calls_again, test_the_esrp_believes_only_the_psap, test_a_psap_tells_its_states):
     t.terminals = TERMINALS
