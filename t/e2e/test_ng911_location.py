@@ -60,4 +60,33 @@ def test_a_psap_gets_no_location(net):
         assert locations(one.invites[-1]) == [], one.invites[-1].body
 
 
-test_a_psap_gets_no_location.terminals = TERMINALS
+RULES = ("", "<gp:retransmission-allowed xmlns:gp='x'>no</gp:retransmission-allowed>", "<retransmission-allowed>\n yes </retransmission-allowed>")
+
+
+def test_a_psap_gets_the_location_that_its_rules_allow(net):
+    """Without the rule "retransmission-allowed" a PSAP with the policy "obey" gets no location. Others do."""
+    with network(net) as n:
+        import esinet
+        import ng911
+        taker = n.takers[0]
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        uri, plain, story, ng911.PACKETS = f"sip:{n.lost.psap_at(*ng911.HERE)}@{esinet.PSAP}:5061;transport=tls", esinet.PIDF, ng911.Story(False), 5
+        try:
+            for policy in (None, "obey"):
+                if policy:
+                    n.esrp.rpc("htable.sets", "location", uri, policy)
+                for rule in RULES:
+                    esinet.PIDF = plain.replace("<usage-rules/>", f"<usage-rules>{rule}</usage-rules>")
+                    dialog, invite = ng911.connected(n, story, ng911.HERE, taker)
+                    assert bool(locations(invite)) == (not policy or "yes" in rule), (policy, rule, invite.body)
+                    ng911.hang_up(n, story, dialog, taker)
+            # A second location, without the rule.
+            esinet.PIDF = plain.replace("<usage-rules/>", f"<usage-rules>{RULES[2]}</usage-rules></geopriv><geopriv xmlns=\"urn:ietf:params:xml:ns:pidf:geopriv10\"><usage-rules/>")
+            dialog, invite = ng911.connected(n, story, ng911.HERE, taker)
+            assert locations(invite) == [], invite.body
+            ng911.hang_up(n, story, dialog, taker)
+        finally:
+            esinet.PIDF = plain
+
+
+test_a_psap_gets_no_location.terminals = test_a_psap_gets_the_location_that_its_rules_allow.terminals = TERMINALS

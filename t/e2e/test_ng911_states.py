@@ -3,8 +3,9 @@
 
 Of the public conformance suite of NENA-STA-010.3: TD_ESRP_001 (the queue follows the state of the service) and TD_CHFE_012 (the fields of QueueState), both
 at our notifier, which is the PSAP."""
+import glob
+import hashlib
 import json
-import os
 import queue
 import re
 import socket
@@ -14,10 +15,17 @@ import threading
 
 import ng
 from baresip import wait_for
+from run import Skip
 from test_ng911 import TERMINALS, network
 
-STATES = {"XC_STATES": "", "XC_STATE_RETRY": 2}
 KIND = "application/EmergencyCallData.%s+json"
+
+
+def subscriber(**more):
+    """Values of an ESRP that subscribes to states."""
+    if not glob.glob("/usr/lib/*/kamailio/modules/json.so"):
+        raise Skip("the package kamailio-json-modules is not installed")
+    return {"XC_STATES": "", **more}
 
 
 def entry(proxy, table, key):
@@ -34,7 +42,7 @@ def known(n, table, uri, value):
 
 def test_calls_avoid_closed_psaps(net):
     """Closed, full by its calls or by its operator, closed together with the next one, and restarted while it was closed."""
-    with network(net, esrp={**STATES, "XC_STATE_SECONDS": 8}, psap={"XC_QUEUE_CALLS": 1}) as n:
+    with network(net, esrp=subscriber(XC_STATE_SECONDS=15, XC_STATE_RETRY=5), psap={"XC_QUEUE_CALLS": 1}) as n:
         import esinet
         import ng911
         ng911.PACKETS, story = 5, ng911.Story(False)
@@ -64,10 +72,19 @@ def test_calls_avoid_closed_psaps(net):
         n.esrp.rpc("htable.sets", "watch", "psaps", f"{near} {far}")
         free()
         first = call(one)
+        # A NOTIFY within a call is not for the ESRP.
+        first.stream.send(f"NOTIFY {first.target} SIP/2.0", [("Via", f"{first.via}n"), *first.routes, *first.fixed, ("To", first.to), ("CSeq", "2 NOTIFY"), ("Event", "refer"),
+                                                             ("Subscription-State", "active;expires=60")])
+        while (m := first.stream.receive()).get("CSeq") != "2 NOTIFY":
+            pass
+        assert m.status() == 200 and one.others[-1].get("Event") == "refer", (m.first, one.others)
         known(n, "queue", near, "Full")
         second = call(two, (names[0], "486"))
-        for dialog in (first, second):
-            dialog.end()
+        for number, dialog in ((3, first), (2, second)):
+            dialog.request("BYE", number)
+            while dialog.stream.receive().get("CSeq") != f"{number} BYE":
+                pass
+            dialog.close()
         free()
 
         n.psap.rpc("htable.sets", "closed", names[0], "ScheduledMaintenanceDown")
@@ -84,13 +101,24 @@ def test_calls_avoid_closed_psaps(net):
         n.psap.rpc("htable.sets", "closed", names[0], "lunch")
         known(n, "service", near, "Unstaffed")
         n.psap.kill()
+        known(n, "service", near, None)
+        known(n, "queue", near, None)
         n.psap.start()
         staff()
         free()
         call(one).end()
-        n.psap.kill()
-        known(n, "service", near, None)
-        known(n, "queue", near, None)
+
+
+def test_states_without_tls(net):
+    """Between servers with IPsec, SIP is TCP, and the address of the PSAP is its name."""
+    with network(net, sip="tcp", esrp=subscriber()) as n:
+        import esinet
+        uri = esinet.uri("psap1", esinet.PSAP, "tcp")
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        n.esrp.rpc("htable.sets", "watch", "psaps", f"{uri}")
+        known(n, "service", uri, "Normal")
+        n.psap.rpc("htable.sets", "closed", "psap1", "Overloaded")
+        known(n, "service", uri, "Overloaded")
 
 
 def test_a_psap_that_failed_gets_calls_again(net):
@@ -198,20 +226,23 @@ def service(state):
 
 def test_the_esrp_believes_only_the_psap(net):
     """A NOTIFY before the 200; strangers, wrong dialogs and bodies; states that end with the subscription; refusals."""
-    with network(net, esrp=STATES) as n:
+    with network(net, esrp=subscriber(XC_STATE_RETRY=60)) as n:
         import esinet
         psap, stranger = Peer(net, n, "psap", esinet.PSAP, 5996), Peer(net, n, "vsp", esinet.VSP, 5995)
         uri = f"sip:fake@{esinet.PSAP}:5996;transport=tls"
         n.esrp.rpc("htable.sets", "watch", "psaps", uri)
 
         def subscribed():
-            """The next new SUBSCRIBE for the state of the service. Those for the queue are refused."""
+            """The next new SUBSCRIBE for the state of the service. Refreshes, and those for the queue, are refused."""
             while True:
                 stream, m = psap.next()
                 if m.get("Event") == "emergency-ServiceState" and "tag=" not in m.get("To"):
                     assert m.first == f"SUBSCRIBE {uri} SIP/2.0" and m.get("Expires") == "60" and m.get("Accept") == KIND % "ServiceState", m.headers
                     return stream, m
-                answer(stream, m, "489 Bad Event", ("Retry-After", "3000"))
+                if m.get("Event") == "emergency-ServiceState":
+                    answer(stream, m, "481 Subscription Does Not Exist")
+                else:
+                    answer(stream, m, "489 Bad Event", ("Retry-After", "3000"))
 
         stream, m = subscribed()
         s, own, foreign = Notifier(m), psap.connect(esinet.ESRP), stranger.connect(esinet.ESRP)
@@ -295,7 +326,7 @@ def test_a_psap_tells_its_states(net):
         assert subscribe("emergency-QueueState;id=7", "two", Expires=None).get("Expires") == "600"
         told, state, body = notified("two")
         assert told.get("Event") == "emergency-QueueState;id=7" and told.get("Content-Type") == KIND % "QueueState", told.headers
-        assert body == {"queueUri": "sip:psap1@psap.example", "queueLength": 0, "queueMaxLength": 1000, "state": "Active"}, body
+        assert body == {"queueUri": "sip:psap1@psap.example", "queueLength": 0, "queueMaxLength": 10000, "state": "Active"}, body
 
         # TD_ESRP_001
         n.psap.rpc("htable.sets", "closed", "psap1", "Down")
@@ -303,7 +334,7 @@ def test_a_psap_tells_its_states(net):
         n.psap.rpc("htable.delete", "closed", "psap1")
         assert sorted(notified_any(esrp, 2)) == [("one", "Normal"), ("two", "Active")]
 
-        for event, code in (("presence", 489), (None, 489), ("emergency-ElementState", 489)):
+        for event, code in (("presence", 489), (None, 489), ("emergency-Element", 489)):
             m = subscribe(event, "three")
             assert m.status() == code and "emergency-QueueState" in m.get("Allow-Events"), m.headers
         for wrong in ({"Contact": "<sip:states@10.201.0.2:5997>"}, {"Contact": "<tel:1>"}, {"Contact": None}, {"From": '<sip:a b"@x>;tag=o'}):
@@ -311,6 +342,12 @@ def test_a_psap_tells_its_states(net):
         assert subscribe("emergency-QueueState", "three").get("Retry-After") == "60"
         assert subscribe("emergency-QueueState", "three", to=";tag=x").status() == 481
         assert subscribe("emergency-ServiceState", "one", 2, ";tag=x").status() == 481
+
+        # The table "closed" has an entry for all PSAPs of the proxy.
+        n.psap.rpc("htable.sets", "closed", "*", "ScheduledMaintenanceDown")
+        assert sorted(notified_any(esrp, 2)) == [("one", "ScheduledMaintenanceDown"), ("two", "Inactive")]
+        n.psap.rpc("htable.delete", "closed", "*")
+        assert sorted(notified_any(esrp, 2)) == [("one", "Normal"), ("two", "Active")]
 
         # A refresh, the end, and a subscriber that has forgotten its subscription.
         assert subscribe("emergency-ServiceState", "one", 3, ";tag=" + tag(own_tag(n, "one"))).status() == 200
@@ -320,6 +357,9 @@ def test_a_psap_tells_its_states(net):
         n.psap.rpc("htable.sets", "queue", "psap1", "Standby")
         assert notified("two", "481 Subscription Does Not Exist")[1] == "Standby"
         wait_for("no subscriptions", lambda: "name" not in n.psap.rpc("htable.dump", "until"))
+        n.psap.rpc("htable.sets", "closed", "*", "ScheduledMaintenanceDown")
+        assert subscribe("emergency-ElementState", "five").status() == 200
+        assert notified("five", "481 Subscription Does Not Exist")[2] == {"elementId": "esinet.example", "state": "ScheduledMaintenance", "reason": ""}
         assert subscribe("emergency-QueueState", "four", Expires="1").status() == 200
         while notified("four")[0].get("Subscription-State") != "terminated;reason=timeout":
             pass
@@ -328,7 +368,6 @@ def test_a_psap_tells_its_states(net):
 
 def own_tag(n, call):
     """The From of our NOTIFYs, in the table of the PSAP."""
-    import hashlib
     return entry(n.psap, "subscriber", hashlib.md5(f"{call} o".encode()).hexdigest() + "::from")
 
 
@@ -343,5 +382,5 @@ def notified_any(peer, count):
     return got
 
 
-for t in (test_calls_avoid_closed_psaps, test_a_psap_that_failed_gets_calls_again, test_the_esrp_believes_only_the_psap, test_a_psap_tells_its_states):
+for t in (test_calls_avoid_closed_psaps, test_states_without_tls, test_a_psap_that_failed_gets_calls_again, test_the_esrp_believes_only_the_psap, test_a_psap_tells_its_states):
     t.terminals = TERMINALS
