@@ -35,6 +35,8 @@ install: all bench-program $(BUILD)/xcipherd.conf $(BUILD)/xcipher-web.conf
 	install -D -m 644 -t $(DEMO)/kamailio-cfg/ng911/ipsec $(wildcard kamailio-cfg/ng911/ipsec/*)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin ng911/xcipher-lost
 	install -D -m 644 -t $(DEMO)/ng911/lost_server $(wildcard ng911/lost_server/*.py)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin ng911/xcipher-border
+	install -D -m 644 -t $(DEMO)/ng911/border $(wildcard ng911/border/*.py) VERSION
 	install -D -m 644 -t $(DEMO)/ng911/schema $(wildcard ng911/schema/*)
 	install -D -m 644 -t $(DEMO)/ng911 VERSION
 	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py

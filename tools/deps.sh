@@ -19,7 +19,7 @@ webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the LoST server with both storages, and its second client; IPsec between the proxies
-ng911="python3-asyncpg python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
+ng911="python3-aiohttp python3-asyncpg python3-cryptography python3-jwcrypto python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
 kamailio kamailio-json-modules kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"

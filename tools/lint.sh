@@ -17,7 +17,7 @@ files() {
 mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'codecs/*.c' 'codecs/*.h' 'include/*.h' 'kernels/layout.h')
 mapfile -t kernel_files < <(files 'kernel-module/*.c' 'kernel-module/*.h') # in the kernel's format
 mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash' packaging/xcipher-demo debian/tests/relay debian/tests/module debian/tests/demo)
-mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost)
+mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost ng911/xcipher-border)
 
 clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c | head -20
 [ "${PIPESTATUS[0]}" = 0 ] || complain "formatting differs: clang-format-14 -i FILE mends it"

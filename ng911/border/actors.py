@@ -20,13 +20,13 @@ TABLE = "badactors"
 
 
 class Kamailio:
-    """JSON-RPC over the datagram socket of its module jsonrpcs. Blocks for at most a second; called in a thread."""
+    """JSON-RPC over the datagram socket of its module jsonrpcs. The socket for replies is in the same folder. Blocks; called in a thread."""
 
     def __init__(self, path):
         self.path = path
 
     def call(self, method, *params):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s, tempfile.TemporaryDirectory(prefix="xcipher-border-") as folder:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s, tempfile.TemporaryDirectory(prefix=".xcipher-border-", dir=os.path.dirname(self.path) or ".") as folder:
             s.settimeout(1)
             s.bind(os.path.join(folder, "reply"))
             s.connect(self.path)

@@ -22,7 +22,7 @@ RECEIVE = 8 << 20
 
 def version():
     """The text of the file VERSION: of the package, or of the clone."""
-    for folder in pathlib.Path(__file__).resolve().parents[1:3]:
+    for folder in pathlib.Path(__file__).resolve().parents[:3]:
         if (folder / "VERSION").is_file():
             return (folder / "VERSION").read_text(encoding="ascii").strip()
     return "unknown"
