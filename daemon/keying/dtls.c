@@ -138,16 +138,15 @@ static int prepare(struct dtls *a)
 	return 0;
 }
 
-/* OpenSSL's record buffers, 33 KiB, exist only while a packet is processed or made. Otherwise the
- * heap would have large gaps after many handshakes at a time. */
+/* After the handshake OpenSSL's record buffers, 33 KiB, exist only while a packet is processed. */
 static bool buffers_take(struct dtls *a)
 {
-	return SSL_alloc_buffers(a->work->ssl) == 1;
+	return !a->completed || SSL_alloc_buffers(a->work->ssl) == 1;
 }
 
 static void buffers_give(struct dtls *a)
 {
-	if (a->work && a->work->ssl)
+	if (a->completed && a->work && a->work->ssl)
 		(void)SSL_free_buffers(a->work->ssl);
 }
 
@@ -320,7 +319,6 @@ int dtls_start(struct dtls *a, uint64_t now_ns)
 	err = begin(a, now_ns);
 	if (!err)
 		advance(a, now_ns);
-	buffers_give(a);
 	forget(a);
 	return err;
 }
@@ -444,10 +442,9 @@ void dtls_tick(struct dtls *a, uint64_t now_ns)
 	if (a->state != DTLS_HANDSHAKE || now_ns < a->timer_ns)
 		return;
 	ERR_clear_error();
-	if (!buffers_take(a) || DTLSv1_handle_timeout(a->work->ssl) < 0)
+	if (DTLSv1_handle_timeout(a->work->ssl) < 0)
 		fail(a, dtls_tls_reason(a->tls));
 	ERR_clear_error();
-	buffers_give(a);
 	count_repeats(a);
 	read_timer(a, now_ns);
 	forget(a);
