@@ -37,7 +37,8 @@ size_t ice_size(void)
 size_t ice_memory(const struct ice_agent *a)
 {
 	return sizeof(*a) + a->remote_room * sizeof(*a->remote) + a->pair_room * sizeof(*a->pair) +
-		(a->out ? ICE_OUT * sizeof(*a->out) : 0);
+		(a->out ? ICE_OUT * sizeof(*a->out) : 0) +
+		(a->early ? ICE_EARLY * sizeof(*a->early) : 0) + (a->old ? sizeof(*a->old) : 0);
 }
 
 static bool config_ok(const struct ice_config *c)
@@ -93,6 +94,8 @@ void ice_set_credentials(
 
 void ice_fini(struct ice_agent *a)
 {
+	ice_forget_old(a);
+	free(a->early);
 	free(a->remote);
 	free(a->pair);
 	free(a->out);
@@ -177,7 +180,7 @@ static bool same_remote(const struct ice_agent *a, const struct ice_remote *r)
 	return same;
 }
 
-/* Selected pairs continue under the credentials of their checks. */
+/* Selected pairs continue under the credentials of their checks; without memory they end. */
 static void keep_old(struct ice_agent *a)
 {
 	bool any = false;
@@ -186,12 +189,15 @@ static void keep_old(struct ice_agent *a)
 		any = any || (a->selected[c].set && !a->selected[c].old);
 	if (!any) /* a second restart before the first one got anywhere */
 		return;
+	if (!a->old)
+		a->old = malloc(sizeof(*a->old));
 	for (uint8_t c = 0; c < ICE_COMPONENTS; c++) {
-		if (a->selected[c].old)
+		if (a->selected[c].old || !a->old)
 			a->selected[c].set = false; /* two rounds back */
 		a->selected[c].old = a->selected[c].set;
 	}
-	a->old = a->cur;
+	if (a->old)
+		*a->old = a->cur;
 }
 
 /* The current peer was never told that name. */
@@ -216,6 +222,8 @@ static void take_early(struct ice_agent *a)
 		if (a->early[i].ufrag_hash == hash)
 			ice_triggered(a, &a->early[i]);
 	a->early_count = 0;
+	free(a->early);
+	a->early = NULL;
 }
 
 /* RFC 8445 6.1.1: the full side controls; among equals the roles stay. */
@@ -281,7 +289,7 @@ void ice_forget_peer(struct ice_agent *a, uint64_t now_ns)
 {
 	ice_advance(a, now_ns);
 	memset(a->selected, 0, sizeof(a->selected));
-	secmem_wipe(&a->old, sizeof(a->old));
+	ice_forget_old(a);
 	secmem_wipe(&a->cur.remote_key, sizeof(a->cur.remote_key));
 	a->cur.has_remote = false;
 	forget_prev(a);

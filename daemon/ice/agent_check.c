@@ -137,7 +137,7 @@ static bool take_consent(struct ice_agent *a, uint8_t local, const struct endpoi
 				continue;
 			if (m->cls != STUN_SUCCESS ||
 				!stun_verify(m, packet,
-					s->old ? &a->old.remote_key : &a->cur.remote_key))
+					s->old ? &a->old->remote_key : &a->cur.remote_key))
 				return false;
 			s->ok_ns = a->now_ns;
 			s->tx_count = s->tx_at = 0;

@@ -128,7 +128,8 @@ struct ice_agent {
 	 * nominates its pair 1 s later. */
 	uint64_t yield_ns;
 	uint64_t valid_ns[ICE_COMPONENTS]; /* first valid pair of the round; 0 = none */
-	struct generation cur, old;        /* old: while a selected pair uses it */
+	struct generation cur;
+	struct generation *old; /* NULL: no selected pair uses it */
 	struct selected selected[ICE_COMPONENTS];
 	struct ice_local local[ICE_LOCALS];
 	uint16_t local_pref[ICE_LOCALS];
@@ -137,7 +138,7 @@ struct ice_agent {
 	 * ICE_PAIRS. An addition may move them. */
 	struct remote *remote;
 	struct pair *pair;
-	struct early early[ICE_EARLY];
+	struct early *early;     /* ICE_EARLY of them; NULL while none waits */
 	struct waiting_out *out; /* ICE_OUT of them; NULL while none waits */
 	uint32_t count[ICE_COUNT_N];
 };
@@ -172,6 +173,7 @@ void ice_pairs_unfreeze(struct ice_agent *a, const struct pair *like);
 void ice_round_clear(struct ice_agent *a);
 
 /* agent_select.c */
+void ice_forget_old(struct ice_agent *a);
 void ice_update(struct ice_agent *a);
 void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s);
 void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);

@@ -35,8 +35,10 @@ static size_t write_check(const struct generation *g, struct stun_writer *w,
 static size_t write_out(
 	const struct ice_agent *a, struct stun_writer *w, const struct waiting_out *o)
 {
-	const struct generation *g = o->old ? &a->old : &a->cur;
+	const struct generation *g = o->old ? a->old : &a->cur;
 
+	if (!g && (o->kind == OUT_CHECK || o->authentic)) /* its credentials have ended since */
+		return 0;
 	switch ((enum out_kind)o->kind) {
 	case OUT_CHECK:
 		return g->has_remote ? write_check(g, w, o, a->tie_breaker) : 0;

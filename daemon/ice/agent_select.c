@@ -2,6 +2,8 @@
 /* Nomination, selected pairs, and the state that follows from them (RFC 8445 7.3.1.5, 8.1). */
 #include "ice/agent_int.h"
 
+#include <stdlib.h>
+
 #include "base/secmem.h"
 
 static bool all_selected(const struct ice_agent *a, bool nominated)
@@ -49,6 +51,15 @@ void ice_update(struct ice_agent *a)
 	a->state = state;
 }
 
+void ice_forget_old(struct ice_agent *a)
+{
+	if (!a->old)
+		return;
+	secmem_wipe(a->old, sizeof(*a->old));
+	free(a->old);
+	a->old = NULL;
+}
+
 void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s)
 {
 	struct selected *now = &a->selected[component - 1];
@@ -62,7 +73,7 @@ void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s
 	for (uint8_t c = 0; c < ICE_COMPONENTS; c++)
 		old = old || (a->selected[c].set && a->selected[c].old);
 	if (!old)
-		secmem_wipe(&a->old, sizeof(a->old));
+		ice_forget_old(a);
 }
 
 /* Other pairs of the component rest until the peer checks them (RFC 8445 8.1.2). */

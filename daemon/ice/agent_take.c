@@ -3,6 +3,8 @@
  * only a few short errors are sent. */
 #include "ice/agent_int.h"
 
+#include <stdlib.h>
+
 struct request {
 	const struct stun_msg *m;
 	const uint8_t *packet;
@@ -80,9 +82,9 @@ static bool name_of(const struct ice_agent *a, struct request *q, struct str loc
 
 	for (unsigned i = 0; i < 4; i++) {
 		bool old = i & 2, prev = i & 1, exact;
-		const struct generation *g = old ? &a->old : &a->cur;
+		const struct generation *g = old ? a->old : &a->cur;
 
-		if ((old && !g->has_remote) || !may_be_of(g, prev, local, q->remote_ufrag))
+		if (!g || (old && !g->has_remote) || !may_be_of(g, prev, local, q->remote_ufrag))
 			continue;
 		exact = is_remote(g, q->remote_ufrag);
 		if (exact || !found) {
@@ -108,7 +110,7 @@ static unsigned authenticate(const struct ice_agent *a, struct request *q)
 	q->remote_ufrag = name;
 	if (!name_of(a, q, local))
 		return STUN_UNAUTHENTICATED;
-	g = q->old ? &a->old : &a->cur;
+	g = q->old ? a->old : &a->cur;
 	if (!stun_verify(q->m, q->packet, q->prev ? &g->prev.key : &g->own.key))
 		return STUN_UNAUTHENTICATED;
 	return 0;
@@ -143,7 +145,9 @@ static void remember(struct ice_agent *a, const struct early *e)
 			return;
 		}
 	}
-	if (a->early_count == ICE_EARLY) {
+	if (!a->early)
+		a->early = malloc(ICE_EARLY * sizeof(*a->early));
+	if (!a->early || a->early_count == ICE_EARLY) {
 		a->count[ICE_COUNT_BEYOND]++;
 		return;
 	}

@@ -1199,8 +1199,8 @@ static void little_memory_stays_after_the_handshake(void **state)
 	print_message(
 		"bytes per leg: DTLS %zu, with ICE %zu, with 21 candidates %zu\n", dtls, ice, many);
 	assert_true(dtls <= 2048);
-	assert_true(ice <= 4096);
-	assert_true(many <= 8192);
+	assert_true(ice <= 3584);
+	assert_true(many <= 7168);
 }
 
 int main(void)
