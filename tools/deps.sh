@@ -10,7 +10,7 @@ build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-openc
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev libwebsockets-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: a dependency that rtpengine-utils omits
-peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
+peers="kamailio kamailio-json-modules kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
 # libcurl comes with the build's packages
 module="kamailio dpkg-dev binutils libxml2-dev"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
@@ -20,7 +20,7 @@ webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio
 look="prometheus tshark chromium"
 # the LoST server with both storages, and its second client; IPsec between the proxies
 ng911="python3-asyncpg python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
-kamailio kamailio-json-modules kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
+kamailio kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
