@@ -192,7 +192,7 @@ check-zrtp: deps-zrtp
 		../messages | target/release/zrtp-crate; else echo "no cargo: the crate zrtp was not tried"; fi
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) $(sort $(wildcard daemon/audio/*.c)) $(filter-out daemon/codec/helper_%,$(sort $(wildcard daemon/codec/*.c))) daemon/batch/law.c daemon/steer/dgram.c daemon/record/record_audio.c daemon/record/record_name.c daemon/record/record_share.c daemon/record/record_wav.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) $(sort $(wildcard daemon/audio/*.c)) $(filter-out daemon/codec/helper_%,$(sort $(wildcard daemon/codec/*.c))) daemon/batch/law.c daemon/steer/dgram.c $(foreach n,audio name ogg opus share sound wav,daemon/record/record_$(n).c) $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libssl libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

@@ -41,6 +41,17 @@ $(BUILD)/xcipher-codec-test: $(call obj,codecs/codec_test.c) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
+# xcipher-av decodes files that calls play. It is built if the libraries of ffmpeg are installed.
+AV_PKGS    := libavformat libavcodec libswresample libavutil
+AV_THERE   := $(shell pkg-config --exists $(AV_PKGS) 2>/dev/null && echo yes)
+AV_PROGRAM := $(if $(AV_THERE),$(BUILD)/xcipher-av)
+AV_SRC     := $(sort $(wildcard daemon/av/*.c))
+all units: $(AV_PROGRAM)
+$(call obj,$(AV_SRC)): CFLAGS += $(shell pkg-config --cflags $(AV_PKGS) 2>/dev/null)
+$(BUILD)/xcipher-av: $(call obj,$(AV_SRC) daemon/codec/helper_jail.c) $(LIB)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(AV_PKGS))
+
 # Plug-ins that misbehave, for the tests.
 BAD_DIR  := $(BUILD)/t/codecs
 BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so loop.so name.so overwrite.so symbol.so tone.so)

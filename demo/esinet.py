@@ -195,7 +195,7 @@ class Caller:
     """A phone with a location, behind the VSP. Speaks RTP in clear."""
 
     def __init__(self, net, ca):
-        self.net, self.ca, self.number, self.sip, self.terminal = net, ca, 0, "tls", dtls.Plain
+        self.net, self.ca, self.number, self.sip, self.terminal, self.name = net, ca, 0, "tls", dtls.Plain, "caller"
         self.context = ssl.create_default_context(cafile=ca)
 
     def connect(self):
@@ -226,7 +226,7 @@ class Dialog:
         self.service, self.id, self.pidf = service, f"{os.urandom(8).hex()}@{HOST['caller']}", PIDF.format(lat, lon)
         port = self.stream.socket.getsockname()[1]
         self.via = f"SIP/2.0/{caller.sip.upper()} {HOST['caller']}:{port};rport;branch=z9hG4bK{caller.number}x"
-        self.fixed = [("From", "<sip:caller@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
+        self.fixed = [("From", f"<sip:{caller.name}@vsp.example>;tag=c"), ("Call-ID", self.id), ("Max-Forwards", "70"),
                       ("Contact", f"<sip:caller@{HOST['caller']}:{port};transport={caller.sip}>")]
         parts = [("application/sdp", "", self.media.sdp())]
         headers = list(more)

@@ -21,7 +21,7 @@ install: all bench-program $(BUILD)/xcipherd.conf $(BUILD)/xcipher-web.conf
 	install -D -m 644 -t $(SHARE)/man/man7 man/*.7
 	install -D -m 644 -t $(SHARE)/man/man1 man/*.1
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipher-codec-test
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/xcipher $(BUILD)/xcipher-codec-worker
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/xcipher $(BUILD)/xcipher-codec-worker $(AV_PROGRAM)
 	install -d -m 755 $(DESTDIR)$(PREFIX)/lib/xcipher/codecs
 	$(if $(CODEC_SHIPPED),install -m 644 -t $(DESTDIR)$(PREFIX)/lib/xcipher/codecs $(CODEC_SHIPPED))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/xcipher_codec.h
@@ -35,6 +35,8 @@ install: all bench-program $(BUILD)/xcipherd.conf $(BUILD)/xcipher-web.conf
 	install -D -m 644 -t $(DEMO)/kamailio-cfg/ng911/ipsec $(wildcard kamailio-cfg/ng911/ipsec/*)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin ng911/xcipher-lost
 	install -D -m 644 -t $(DEMO)/ng911/lost_server $(wildcard ng911/lost_server/*.py)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin ng911/xcipher-border
+	install -D -m 644 -t $(DEMO)/ng911/border $(wildcard ng911/border/*.py) VERSION
 	install -D -m 644 -t $(DEMO)/ng911/schema $(wildcard ng911/schema/*)
 	install -D -m 644 -t $(DEMO)/ng911 VERSION
 	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py

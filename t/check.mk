@@ -41,7 +41,7 @@ $(BUILD)/ct/ct_check: $(CT_OBJ) $(UNIT_LIB) $(LIB)
 # the tree alone; make fuzz searches at random.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
-	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 6 1
+	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 3 1
 
 fuzz:
 	tools/deps.sh install deps-test
@@ -127,6 +127,7 @@ check-webrtc:
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls --module=ours)
+	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/takeover.py))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/linphone.py))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) t/webrtc/linphone_browser.py && $(WEBRTC_ENV) t/webrtc/linphone_browser.py --module=stock))
 	$(if $(WEBRTC_CELLS),,$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(WEBRTC_ENV) demo/webrtc_call.py && $(WEBRTC_ENV) demo/webrtc_page.py --check))

@@ -90,7 +90,7 @@ say "install"
 # shellcheck disable=SC2046,SC2012 # we chose the names
 apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') linux-headers-amd64 procps iproute2 nftables iptables systemd systemd-sysv
 in_root id xcipher >/dev/null
-in_root sh -c 'xcipherd --version && xcipher-web --version && xcipherctl --version && xcipher-lost --version && xcipher-bench --help >/dev/null'
+in_root sh -c 'xcipherd --version && xcipher-web --version && xcipherctl --version && xcipher-lost --version && xcipher-border --version && xcipher-bench --help >/dev/null'
 [ "$(in_root stat -c '%a %U:%G' /etc/xcipher/xcipherd.conf)" = "640 root:xcipher" ] || { say "others can read the configuration"; exit 1; }
 say "a call through the installed daemon"
 relays

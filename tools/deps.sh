@@ -10,17 +10,17 @@ build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-openc
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev libwebsockets-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: a dependency that rtpengine-utils omits
-peers="kamailio kamailio-json-modules kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
+peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0 libgstreamer-plugins-base1.0-0"
 # libcurl comes with the build's packages
 module="kamailio dpkg-dev binutils libxml2-dev"
 # real WebRTC peers; tools/webrtc-peers.sh fetches those that Debian does not have
 gstreamer="gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-nice gir1.2-gst-plugins-bad-1.0 python3-gi"
-webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev iproute2 procps"
+webrtc="$gstreamer rtpengine-daemon kamailio kamailio-websocket-modules kamailio-tls-modules kamailio-sqlite-modules baresip-core linphone-cli chromium openssl python3-pip python3-numpy libsrtp2-dev redis-server iproute2 nftables procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the LoST server with both storages, and its second client; IPsec between the proxies
-ng911="python3-asyncpg python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
-kamailio kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
+ng911="python3-aiohttp python3-asyncpg python3-cryptography python3-jwcrypto python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
+kamailio kamailio-json-modules kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 # without the kernel's image: the tests fetch and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
@@ -29,8 +29,8 @@ kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
 
-# each codec plug-in is built if the package of its library is there
-codecs="libopus-dev libgsm1-dev libspeex-dev libspeexdsp-dev libopencore-amrnb-dev libopencore-amrwb-dev libvo-amrwbenc-dev libbcg729-dev libspandsp-dev libavcodec-dev"
+# each codec plug-in is built if the package of its library is there; xcipher-av needs the last three
+codecs="libopus-dev libgsm1-dev libspeex-dev libspeexdsp-dev libopencore-amrnb-dev libopencore-amrwb-dev libvo-amrwbenc-dev libbcg729-dev libspandsp-dev libavcodec-dev libavformat-dev libswresample-dev"
 
 package_of() {
 	case $1 in
@@ -66,10 +66,10 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev libspandsp2 clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography" ;;
+	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng ffmpeg redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev libspandsp2 clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography python3-openssl" ;;
 	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
-	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
+	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib openssl python3-openssl" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;
 	deps-codecs) echo "$build $codecs" ;;
 	deps-ng911) echo "$build $run $module $ng911 libsrtp2-1" ;;

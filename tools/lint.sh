@@ -17,7 +17,7 @@ files() {
 mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'codecs/*.c' 'codecs/*.h' 'include/*.h' 'kernels/layout.h')
 mapfile -t kernel_files < <(files 'kernel-module/*.c' 'kernel-module/*.h') # in the kernel's format
 mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash' packaging/xcipher-demo debian/tests/relay debian/tests/module debian/tests/demo)
-mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost)
+mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost ng911/xcipher-border)
 
 clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c | head -20
 [ "${PIPESTATUS[0]}" = 0 ] || complain "formatting differs: clang-format-14 -i FILE mends it"
@@ -93,10 +93,11 @@ declare -A may=(
 	[offer]="proto srtp call keying codec audio"
 	[persist]="proto srtp call keying codec audio"
 	[bridge]="host srtp packet proto batch media steer worker keying call side codec audio"
-	[record]="proto packet batch worker call audio"
+	[record]="proto packet batch worker call audio codec"
 	[control]="host proto srtp call offer codec audio"
 	[observe]="proto srtp packet batch media worker keying call persist bridge record control codec audio"
 	[app]="host proto srtp packet batch media steer worker call keying offer persist bridge record control observe codec audio"
+	[av]="codec audio"
 	[ctl]="proto srtp"
 	[web]="proto"
 )

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "audio/files.h"
 #include "call/call.h"
@@ -36,6 +37,7 @@ static int record_start(struct daemon *d)
 		.max_bytes = d->o.recording_max_size * 1000000ull,
 		.codecs = d->o.output_mixed || d->o.output_single ? d->codecs : NULL,
 		.audio_rate = d->o.resample_to,
+		.audio_opus = d->o.output_opus,
 		.audio_mixed = d->o.output_mixed,
 		.audio_single = d->o.output_single,
 		.audio_by_channels = d->o.mix_channels,
@@ -59,6 +61,21 @@ static int play_dir_fails(struct daemon *d, int err)
 		"--play-dir=%s: %s. Name a folder that xcipherd may read, or leave the option out",
 		d->o.play_dir, strerror(-err));
 	return err;
+}
+
+/* Without a folder, requests may still hold files. Those that are compressed need the decoder. */
+static int play_start(struct daemon *d)
+{
+	const char *folder = d->o.play_dir[0] ? d->o.play_dir : NULL;
+	int err;
+
+	if (!folder && access(d->o.play_decoder, X_OK))
+		return 0;
+	err = audio_files_create(&d->files, folder, d->o.play_decoder);
+	if (err)
+		return play_dir_fails(d, err);
+	calls_files(d->calls, d->files);
+	return 0;
 }
 
 static void statistics(void *arg, struct pool *p, struct ngval *dict)
@@ -404,12 +421,9 @@ int daemon_control_start(struct daemon *d)
 	err = o->recording_dir[0] ? record_start(d) : 0;
 	if (err)
 		return err;
-	if (o->play_dir[0]) {
-		err = audio_files_create(&d->files, o->play_dir);
-		if (err)
-			return play_dir_fails(d, err);
-		calls_files(d->calls, d->files);
-	}
+	err = play_start(d);
+	if (err)
+		return err;
 	d->limits.cfg = o->limits;
 	d->stats = (struct stats_input){
 		.worker = d->worker,

@@ -18,6 +18,8 @@
 /* Where our packages put plug-ins, and the program that tests and isolates them. */
 #define CODEC_FOLDER "/usr/lib/xcipher/codecs"
 #define CODEC_WORKER "/usr/lib/xcipher/xcipher-codec-worker"
+/* The program that decodes Opus and MP3 files. */
+#define PLAY_DECODER "/usr/lib/xcipher/xcipher-av"
 
 /* X(name, when, kind, field, default, argument, help) when: LIVE: changes apply to a running daemon
  * (options_live.c); START: changes need a restart. */
@@ -201,16 +203,20 @@
 		"folder for recordings; default: no recordings")                                    \
 	X("play-dir", START, STRING, play_dir, "", "FOLDER",                                        \
 		"folder of audio files for ng's play media; default: no files are played")          \
+	X("play-decoder", START, STRING, play_decoder, PLAY_DECODER, "FILE",                        \
+		"program that decodes Opus, Vorbis and MP3 files for play media")                   \
 	X("recording-format", START, RECORDING, recording_format, "raw", "raw|eth",                 \
 		"first header of recorded packets: IP (raw) or Ethernet (eth)")                     \
 	X("output-mixed", START, BOOL, output_mixed, "no", "yes|no",                                \
 		"record NAME-mix.wav, the audio of all parties, in addition to packets")            \
 	X("output-single", START, BOOL, output_single, "no", "yes|no",                              \
 		"record NAME-1.wav, NAME-2.wav, ...: the audio of each party")                      \
+	X("output-format", START, FORMAT, output_opus, "wav", "wav|opus",                           \
+		"format of recorded audio; opus needs the package xcipher-codec-opus")              \
 	X("mix-method", START, MIX, mix_channels, "direct", "direct|channels",                      \
 		"NAME-mix.wav: all parties added, or caller left and others right")                 \
 	X("resample-to", START, UINT32, resample_to, "8000", "HZ",                                  \
-		"sample rate of recorded WAV files, a multiple of 8000 up to 48000")                \
+		"sample rate of recorded audio, a multiple of 8000 up to 48000")                    \
 	X("recording-max-age", START, UINT32, recording_max_age, "0", "HOURS",                      \
 		"remove older recordings; 0 = never")                                               \
 	X("recording-max-size", START, UINT32, recording_max_size, "0", "MEGABYTES",                \
@@ -241,10 +247,10 @@ struct options {
 	struct redis_server redis, redis_write;
 	uint32_t redis_expires;
 	bool standby;
-	const char *recording_dir, *play_dir, *cdr_file;
+	const char *recording_dir, *play_dir, *play_decoder, *cdr_file;
 	enum record_format recording_format;
 	uint32_t recording_max_age, recording_max_size, resample_to;
-	bool output_mixed, output_single, mix_channels;
+	bool output_mixed, output_single, output_opus, mix_channels;
 	const char *config_file, *pidfile, *user, *group, *redis_key_file, *xdp_interfaces;
 	const char *redis_password_file, *redis_tls_ca, *redis_tls_name, *redis_tls_cert,
 		*redis_tls_key;

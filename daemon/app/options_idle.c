@@ -41,6 +41,8 @@
 	X("mix-method", o->output_mixed, "--output-mixed=yes")                           \
 	X("resample-to", o->output_mixed || o->output_single,                            \
 		"--output-mixed=yes or --output-single=yes")                             \
+	X("output-format", o->output_mixed || o->output_single,                          \
+		"--output-mixed=yes or --output-single=yes")                             \
 	X("recording-max-age", o->recording_dir[0], "--recording-dir")                   \
 	X("recording-max-size", o->recording_dir[0], "--recording-dir")
 

@@ -37,6 +37,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[REDIS] = sizeof(struct redis_server),
 		[RECORDING] = sizeof(int),
 		[MIX] = sizeof(bool),
+		[FORMAT] = sizeof(bool),
 		[ISOLATION] = sizeof(enum codec_isolation),
 		[NETS] = sizeof(struct call_nets),
 		[SOME_NETS] = sizeof(struct call_nets)};

@@ -232,15 +232,17 @@ static const char *set_preauth(struct preauth_policy *field, const char *value)
 #define X(id, name, bits) " " name
 		PREAUTH_SCHEMES(X)
 #undef X
-			" chain/WIDTH/NEXT/WINDOW, as chain/8/16/128; xcipherd(8) has the bounds";
+			" chain/WIDTH/NEXT/WINDOW";
 	struct str scheme = str_from(value), use = str_cut(&scheme, ':');
 	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!str_eq(use, str_from(names[i])))
 			continue;
-		if (scheme.s && (i != PREAUTH_USE_OFFER || !preauth_find(&s, scheme)))
+		if (scheme.s && i != PREAUTH_USE_OFFER)
 			return right;
+		if (scheme.s && !preauth_find(&s, scheme))
+			return preauth_why_not(scheme);
 		*field = (struct preauth_policy){.use = (enum preauth_use)i, .scheme = s};
 		return NULL;
 	}
@@ -277,6 +279,17 @@ static const char *set_mix(bool *channels, const char *value)
 	if (at < 0)
 		return "direct or channels";
 	*channels = at;
+	return NULL;
+}
+
+static const char *set_format(bool *opus, const char *value)
+{
+	static const char *const names[] = {"wav", "opus"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "wav or opus";
+	*opus = at;
 	return NULL;
 }
 
@@ -546,6 +559,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_recording(field, value);
 	case MIX:
 		return set_mix(field, value);
+	case FORMAT:
+		return set_format(field, value);
 	case ISOLATION:
 		return set_isolation(field, value);
 	case PREAUTH:

@@ -7,21 +7,25 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "audio/clip.h"
+#include "audio/decoder.h"
 #include "audio/wav.h"
 #include "base/caps.h"
 #include "base/thread.h"
 
-enum { WAIT_MS = 20, RAW_RATE = 8000, HEADER_MAX = 1 << 20 };
+enum { WAIT_MS = 20, RAW_RATE = 8000, HEADER_MAX = 1 << 20, BLOB_MAX = 4 << 20 };
 
 enum state { UNUSED, ASKED, READING, DONE };
 
 struct entry {
-	char name[AUDIO_FILE_NAME];
+	char name[AUDIO_FILE_NAME]; /* empty: a blob, */
+	uint8_t *blob;              /* whose bytes are these */
+	size_t blob_len;
 	enum state state;
 	int err;    /* after DONE: 0, or the error that prevented the clip */
 	bool taken; /* after DONE: a request got the result, so the next one checks the file */
@@ -31,8 +35,10 @@ struct entry {
 };
 
 struct audio_files {
-	char *folder;
+	char *folder; /* NULL: only blobs are played */
 	int dir;
+	char *program;
+	struct audio_decoder decoder;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
@@ -130,9 +136,10 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 /* *clip is replaced unless the file is the same as before. */
-static int read_file(int dir, const char *name, struct stat *was, struct audio_clip **clip)
+static int read_file(
+	const struct audio_files *f, const char *name, struct stat *was, struct audio_clip **clip)
 {
-	int fd = open_below(dir, name), err = 0;
+	int fd = open_below(f->dir, name), err = 0;
 	uint8_t *bytes = NULL;
 	struct stat st;
 
@@ -152,11 +159,19 @@ static int read_file(int dir, const char *name, struct stat *was, struct audio_c
 		err = read_all(fd, (size_t)st.st_size, &bytes);
 	if (!err)
 		err = audio_files_decode(str_from(name), bytes, (size_t)st.st_size, clip);
+	if (err == -ENOMSG && bytes && audio_decoder_knows(bytes, (size_t)st.st_size))
+		err = audio_decoder_file(&f->decoder, fd, clip);
 	free(bytes);
 	*was = st;
 out:
 	close(fd);
 	return err;
+}
+
+static int read_blob(
+	const struct audio_files *f, const uint8_t *blob, size_t len, struct audio_clip **clip)
+{
+	return *clip ? 0 : audio_decoder_bytes(&f->decoder, blob, len, clip);
 }
 
 /* --- The thread ------------------------------------------------------------------------------- */
@@ -191,7 +206,8 @@ static void *run(void *arg)
 		e->state = READING;
 		clip = e->clip;
 		pthread_mutex_unlock(&f->lock);
-		err = read_file(f->dir, e->name, &e->was, &clip);
+		err = e->blob ? read_blob(f, e->blob, e->blob_len, &clip)
+			      : read_file(f, e->name, &e->was, &clip);
 		pthread_mutex_lock(&f->lock);
 		e->clip = clip;
 		e->err = err;
@@ -220,16 +236,44 @@ static void init_waiting(struct audio_files *f)
 	pthread_condattr_destroy(&attr);
 }
 
-int audio_files_create(struct audio_files **out, const char *folder)
+static void free_files(struct audio_files *f)
+{
+	if (f->dir >= 0)
+		close(f->dir);
+	if (f->decoder.stop_fd >= 0)
+		close(f->decoder.stop_fd);
+	free(f->program);
+	free(f->folder);
+	free(f);
+}
+
+/* Opens the folder, and what the decoder needs. */
+static int open_folder(struct audio_files *f, const char *folder)
+{
+	if (f->decoder.stop_fd < 0)
+		return -errno;
+	if (!f->program)
+		return -ENOMEM;
+	if (!folder)
+		return 0;
+	f->folder = strdup(folder);
+	f->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return f->dir < 0 ? -errno : f->folder ? 0 : -ENOMEM;
+}
+
+int audio_files_create(struct audio_files **out, const char *folder, const char *decoder)
 {
 	struct audio_files *f = calloc(1, sizeof(*f));
 	int err;
 
 	if (!f)
 		return -ENOMEM;
-	f->folder = strdup(folder);
-	f->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	err = !f->folder ? -ENOMEM : f->dir < 0 ? -errno : 0;
+	f->dir = -1;
+	f->decoder.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	f->program = strdup(decoder);
+	f->decoder.program = f->program;
+	f->decoder.limit_ms = AUDIO_DECODER_MS;
+	err = open_folder(f, folder);
 	if (err)
 		goto free_files;
 	init_waiting(f);
@@ -239,30 +283,35 @@ int audio_files_create(struct audio_files **out, const char *folder)
 	*out = f;
 	return 0;
 free_files:
-	if (f->dir >= 0)
-		close(f->dir);
-	free(f->folder);
-	free(f);
+	free_files(f);
 	return err;
+}
+
+static void empty(struct entry *e)
+{
+	audio_clip_unref(e->clip);
+	free(e->blob);
+	*e = (struct entry){.state = UNUSED};
 }
 
 void audio_files_destroy(struct audio_files *f)
 {
+	uint64_t one = 1;
+
 	if (!f)
 		return;
+	(void)!write(f->decoder.stop_fd, &one, sizeof(one));
 	pthread_mutex_lock(&f->lock);
 	f->stop = true;
 	pthread_cond_signal(&f->work);
 	pthread_mutex_unlock(&f->lock);
 	pthread_join(f->thread, NULL);
 	for (uint32_t i = 0; i < AUDIO_FILES; i++)
-		audio_clip_unref(f->entry[i].clip);
+		empty(&f->entry[i]);
 	pthread_cond_destroy(&f->done);
 	pthread_cond_destroy(&f->work);
 	pthread_mutex_destroy(&f->lock);
-	close(f->dir);
-	free(f->folder);
-	free(f);
+	free_files(f);
 }
 
 /* --- Requests --------------------------------------------------------------------------------- */
@@ -297,15 +346,29 @@ static int below(const char *folder, struct str name, char out[AUDIO_FILE_NAME])
 	return 0;
 }
 
-/* The entry of this name, else an unused one, else the one that was used least recently. */
-static struct entry *find(struct audio_files *f, const char *name)
+/* What a request names: a file, or a blob. */
+struct wanted {
+	const char *name; /* "": a blob */
+	const uint8_t *blob;
+	size_t len;
+};
+
+static bool is_of(const struct entry *e, const struct wanted *w)
+{
+	if (e->state == UNUSED || strcmp(e->name, w->name) != 0)
+		return false;
+	return !e->blob || (e->blob_len == w->len && memcmp(e->blob, w->blob, w->len) == 0);
+}
+
+/* The entry that is wanted, else an unused one, else the one that was used least recently. */
+static struct entry *find(struct audio_files *f, const struct wanted *w)
 {
 	struct entry *best = NULL;
 
 	for (uint32_t i = 0; i < AUDIO_FILES; i++) {
 		struct entry *e = &f->entry[i];
 
-		if (e->state != UNUSED && !strcmp(e->name, name))
+		if (is_of(e, w))
 			return e;
 		if (e->state == ASKED || e->state == READING)
 			continue;
@@ -313,12 +376,22 @@ static struct entry *find(struct audio_files *f, const char *name)
 			(e->state == best->state && e->used < best->used))
 			best = e;
 	}
-	if (best) {
-		audio_clip_unref(best->clip);
-		*best = (struct entry){.state = DONE, .taken = true};
-		memcpy(best->name, name, strlen(name) + 1);
-	}
 	return best;
+}
+
+/* Gives the entry to this file or blob. */
+static int begin(struct entry *e, const struct wanted *w)
+{
+	uint8_t *blob = w->blob ? malloc(w->len) : NULL;
+
+	if (w->blob && !blob)
+		return -ENOMEM;
+	if (blob)
+		memcpy(blob, w->blob, w->len);
+	empty(e);
+	*e = (struct entry){.state = DONE, .taken = true, .blob = blob, .blob_len = w->len};
+	memcpy(e->name, w->name, strlen(w->name) + 1);
+	return 0;
 }
 
 static void wait_for(struct audio_files *f, const struct entry *e)
@@ -336,20 +409,9 @@ static void wait_for(struct audio_files *f, const struct entry *e)
 		}
 }
 
-int audio_files_get(struct audio_files *f, struct str name, struct audio_clip **out)
+/* The result of the entry, after the thread read it. */
+static int result_of(struct audio_files *f, struct entry *e, struct audio_clip **out)
 {
-	char text[AUDIO_FILE_NAME];
-	int err = below(f->folder, name, text);
-	struct entry *e;
-
-	if (err)
-		return err;
-	pthread_mutex_lock(&f->lock);
-	e = find(f, text);
-	if (!e) {
-		pthread_mutex_unlock(&f->lock);
-		return -EBUSY;
-	}
 	e->used = ++f->requests;
 	if (e->state == DONE && e->taken) {
 		e->state = ASKED;
@@ -357,12 +419,45 @@ int audio_files_get(struct audio_files *f, struct str name, struct audio_clip **
 	}
 	if (e->state != DONE && !f->slow)
 		wait_for(f, e);
-	err = e->state != DONE ? -EAGAIN : e->err;
-	if (e->state == DONE) {
-		e->taken = true;
-		if (e->clip)
-			*out = audio_clip_ref(e->clip);
-	}
+	if (e->state != DONE)
+		return -EAGAIN;
+	e->taken = true;
+	if (e->clip)
+		*out = audio_clip_ref(e->clip);
+	return e->err;
+}
+
+static int get(struct audio_files *f, const struct wanted *w, struct audio_clip **out)
+{
+	struct entry *e;
+	int err;
+
+	pthread_mutex_lock(&f->lock);
+	e = find(f, w);
+	err = !e ? -EBUSY : is_of(e, w) ? 0 : begin(e, w);
+	err = err ? err : result_of(f, e, out);
 	pthread_mutex_unlock(&f->lock);
 	return err;
+}
+
+int audio_files_get(struct audio_files *f, struct str name, struct audio_clip **out)
+{
+	char text[AUDIO_FILE_NAME];
+	int err = f->folder ? below(f->folder, name, text) : -ENODEV;
+
+	return err ? err : get(f, &(struct wanted){.name = text}, out);
+}
+
+int audio_files_blob(
+	struct audio_files *f, const uint8_t *bytes, size_t len, struct audio_clip **out)
+{
+	int err = audio_files_decode(STR_NONE, bytes, len, out);
+
+	if (err != -ENOMSG || !audio_decoder_knows(bytes, len))
+		return err;
+	if (!f)
+		return -ENOPKG;
+	return len > BLOB_MAX
+		? -EFBIG
+		: get(f, &(struct wanted){.name = "", .blob = bytes, .len = len}, out);
 }

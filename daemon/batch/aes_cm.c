@@ -83,10 +83,40 @@ __attribute__((target("aes"))) static void both10(uint8_t *dst, const uint8_t *s
 	}
 }
 
-/* dst = src XOR keystream, any number of rounds. */
+/* dst = src XOR keystream with ten rounds. */
+__attribute__((target("aes"))) static void one10(
+	uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *s)
+{
+	for (size_t j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
+		__m128i x0, x1, x2, x3, x4;
+
+		FIRST(x, s, j)
+		ROUND(x, s, 1)
+		ROUND(x, s, 2)
+		ROUND(x, s, 3)
+		ROUND(x, s, 4)
+		ROUND(x, s, 5)
+		ROUND(x, s, 6)
+		ROUND(x, s, 7)
+		ROUND(x, s, 8)
+		ROUND(x, s, 9)
+		LAST(x, s, 10)
+		OUT(0, x0)
+		OUT(1, x1)
+		OUT(2, x2)
+		OUT(3, x3)
+		OUT(4, x4)
+	}
+}
+
+/* The same with any number of rounds. */
 __attribute__((target("aes"))) static void one_side(
 	uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *s)
 {
+	if (s->rounds == 10) {
+		one10(dst, src, len, s);
+		return;
+	}
 	for (size_t j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
 		__m128i x0, x1, x2, x3, x4;
 
@@ -102,6 +132,14 @@ __attribute__((target("aes"))) static void one_side(
 	}
 }
 
+static void copy_side(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx)
+{
+	if (rx->rounds)
+		one_side(dst, src, len, rx);
+	else if (dst != src)
+		memcpy(dst, src, len);
+}
+
 void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx)
 {
@@ -109,10 +147,7 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 		both10(dst, src, len, rx, tx);
 		return;
 	}
-	if (rx->rounds)
-		one_side(dst, src, len, rx);
-	else
-		memcpy(dst, src, len);
+	copy_side(dst, src, len, rx);
 	if (tx->rounds)
 		one_side(dst, dst, len, tx);
 }
@@ -160,10 +195,7 @@ void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 		convert10(dst, src, len, rx, tx, law_rule(law));
 		return;
 	}
-	if (rx->rounds)
-		one_side(dst, src, len, rx);
-	else
-		memcpy(dst, src, len);
+	copy_side(dst, src, len, rx);
 	law_bytes(dst, len, law);
 	if (tx->rounds)
 		one_side(dst, dst, len, tx);

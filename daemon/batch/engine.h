@@ -19,6 +19,7 @@ struct batch {
 	/* [n], in the queue's arena; XC_NOT_DONE before a run, XC_OK or XC_BAD_TAG after it */
 	uint32_t *status;
 	uint32_t n;
+	bool in_place; /* serial engine: the packets are read from the arena's out, too */
 };
 
 struct engine_config {
@@ -43,7 +44,7 @@ struct engine_config {
 #define ENGINE_TWO_GROUPS \
 	0x8 /* compute a packet's two hashes in parallel, not in sequence (tests, comparison) */
 #define ENGINE_LIBCRYPTO 0x10 /* serial engine: libcrypto for everything (tests, comparison) */
-/* serial engine: hash by sha1_way(place) of sha1_lanes.h (tests, comparison) */
+/* serial engine: hash by sha1_way(place) of sha1_ways.h (tests, comparison) */
 #define ENGINE_WAY(place) (((place) + 1u) << 12)
 
 struct engine;       /* an opened engine */

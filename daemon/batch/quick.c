@@ -34,8 +34,9 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 
 	aes_cm_side(&rx, rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
 	aes_cm_side(&tx, tx_key, j->tx_index, ssrc, j->flags & XC_JOB_TX_CLEAR);
-	memcpy(dst, src, 16); /* may read and write into the slack */
-	if (j->hdr_len > 16)
+	if (dst != src)
+		memcpy(dst, src, 16); /* may read and write into the slack */
+	if (dst != src && j->hdr_len > 16)
 		memcpy(dst, src, j->hdr_len);
 	if (j->ssrc_change)
 		put_be32(dst + (j->flags & XC_JOB_RTCP ? 4 : 8), ssrc);

@@ -434,13 +434,13 @@ uint32_t batch_flying(const struct batch_runner *r)
 	return r->flying;
 }
 
-uint32_t batch_run_one(struct batch_runner *r, struct xc_job *j)
+void batch_run_late(struct batch_runner *r, struct xc_job *j, uint32_t *status, uint32_t n)
 {
-	uint32_t status = XC_NOT_DONE;
-	struct batch b = {.job = j, .status = &status, .n = 1};
+	struct batch b = {.job = j, .status = status, .n = n, .in_place = true};
 
+	for (uint32_t i = 0; i < n; i++)
+		j[i].in_off = j[i].out_off;
 	run_serial(r, &b);
-	return status;
 }
 
 void batch_run(struct batch_runner *r, struct batch *b)

@@ -75,9 +75,9 @@ void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot);
 /* Processes a batch. On return, every status is XC_OK or XC_BAD_TAG. Only while nothing is in
  * flight. */
 void batch_run(struct batch_runner *r, struct batch *b);
-/* Processes one job by the serial engine, also while batches are in flight. Returns its status. Its
- * job need not be in the arena; its packets are. */
-uint32_t batch_run_one(struct batch_runner *r, struct xc_job *j);
+/* Processes n jobs by the serial engine, also while batches are in flight. Jobs and statuses need
+ * not be in the arena. The packets are in arena.out, and stay there: in_off is ignored. */
+void batch_run_late(struct batch_runner *r, struct xc_job *j, uint32_t *status, uint32_t n);
 /* Several batches at once, for devices that accept more than one (engine.h). On other devices, a
  * batch is done when batch_submit() returns. Batches finish in the order of submission, each
  * exactly once, and with the results of batch_run(), even if the device fails. Until then, jobs,

@@ -274,22 +274,25 @@ static inline void key_ahead(const struct xc_key *key)
 
 static int serial_run(struct engine_queue *q, struct batch *b)
 {
-	struct quick g = {.arena = q->arena, .ways = &q->e->ways};
+	struct arena a = *q->arena;
+	struct quick g = {.arena = &a, .ways = &q->e->ways};
 
+	if (b->in_place)
+		a.in = a.out;
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct xc_job *j = &b->job[i];
 
 		if (!job_fits(q, j)) {
 			b->status[i] = XC_BAD_TAG;
 		} else if (q->key[j->rx_key].quick && q->key[j->tx_key].quick) {
-			key_ahead(&q->arena->key[j->rx_key]);
-			key_ahead(&q->arena->key[j->tx_key]);
+			key_ahead(&a.key[j->rx_key]);
+			key_ahead(&a.key[j->tx_key]);
 			g.job[g.n] = j;
 			g.status[g.n++] = &b->status[i];
 			if (g.n == QUICK_JOBS)
 				quick_run(&g);
 		} else {
-			b->status[i] = serial_job_run(q->arena, q->key, j) ? XC_OK : XC_BAD_TAG;
+			b->status[i] = serial_job_run(&a, q->key, j) ? XC_OK : XC_BAD_TAG;
 		}
 	}
 	if (g.n)

@@ -164,7 +164,8 @@ static bool receive(
 		memcpy(tag, src + job->rx_tag_off, s->x->tag_len);
 		if (!gcm(s, false, job, src, dst + job->hdr_len, tag))
 			return false;
-		memcpy(dst, src, s->clear ? len : job->hdr_len);
+		if (dst != src)
+			memcpy(dst, src, s->clear ? len : job->hdr_len);
 		return true;
 	}
 	if (s->x->auth == XC_AUTH_HMAC_SHA1) {
@@ -172,7 +173,8 @@ static bool receive(
 		if (!secmem_equal(mac, src + job->rx_tag_off, s->x->tag_len))
 			return false;
 	}
-	memcpy(dst, src, job->hdr_len);
+	if (dst != src)
+		memcpy(dst, src, job->hdr_len);
 	return cipher(s, src, dst + job->hdr_len, src + job->hdr_len, job->body_len);
 }
 

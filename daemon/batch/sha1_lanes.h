@@ -7,8 +7,7 @@
 
 #include "base/bytes.h"
 #include "layout.h"
-
-#define SHA1_LANES 8u
+#include "srtp/sha1_ways.h"
 
 /* One HMAC to compute, over len bytes at msg and then word. Up to 63 bytes after the message are
  * read and ignored (XC_SLACK). */
@@ -19,22 +18,6 @@ struct hmac_job {
 	uint8_t word[4];
 	uint8_t mac[20]; /* the result */
 };
-
-/* A way to compute HMACs: a set of instructions. */
-struct sha1_way {
-	const char *name;
-	uint32_t least; /* messages; for fewer, libcrypto is faster */
-	bool over_two;  /* with all lanes full, faster than SHA-NI with two messages */
-	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
-	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
-	/* n blocks of two messages; NULL: lanes() is used. */
-	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
-};
-
-/* Way number "place", from 0 to SHA1_WAYS - 1, the fastest first. NULL if this processor lacks its
- * instructions. */
-#define SHA1_WAYS 3u
-const struct sha1_way *sha1_way(uint32_t place);
 
 /* many: for messages that fill all lanes; few: for fewer messages. NULL: libcrypto. */
 struct sha1_ways {

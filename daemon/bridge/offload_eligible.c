@@ -51,6 +51,9 @@ static bool may_relay(
 	uint8_t kind = offload_rx(site, s->cfg->ctx), roles = media_stream_kernel(s->cfg);
 	const struct off_stream *t;
 
+	/* The worker has to stop clear media when ZRTP has keys. */
+	if (kind == PLAIN && s->cfg->side & SIDE_BIT(SIDE_ZRTP))
+		return false;
 	if (!s->set || roles & KERNEL_NOT_FROM || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg->rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;

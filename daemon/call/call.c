@@ -182,6 +182,7 @@ int calls_put_in_force(
 		return err;
 	}
 	links_replace(c, prev, next, planned);
+	record_metadata_tell(c, prev, next);
 	record_media_tell(c, next);
 	session_places_change(c, prev, next);
 	if (prev)

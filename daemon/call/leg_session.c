@@ -100,13 +100,24 @@ static const struct leg *far_leg(const struct call *c, const struct leg *l)
 	return NULL;
 }
 
-/* The SAS of the terminal at the other end. */
+/* Of two legs of a call, the one of the earlier side. */
+static bool is_before(const struct call *c, const struct leg *a, const struct leg *b)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		for (uint32_t m = 0; m < c->side[i]->legs; m++)
+			if (c->side[i]->leg[m] == a || c->side[i]->leg[m] == b)
+				return c->side[i]->leg[m] == a;
+	return false;
+}
+
+/* The SAS of the terminal at the other end. Two enrolled terminals that both showed the other's
+ * would compare different ones, so only the earlier one gets it (RFC 6189 7.3). */
 static void far_sas(struct session_sas *out, const struct call *c, const struct leg *l)
 {
 	const struct leg *far = far_leg(c, l);
 	const struct keying_zrtp *z = far ? keying_sas(&far->keying) : NULL;
 
-	if (!z || !z->proven)
+	if (!z || !z->proven || (z->enrolled && is_before(c, far, l)))
 		return;
 	out->known = true;
 	out->kind = z->sas_kind;

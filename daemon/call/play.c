@@ -129,6 +129,8 @@ static void set_error(struct pool *p, struct call_reply *out, int err)
 		{-ENOENT, "no such file in play-dir"},
 		{-EFBIG, "it is too long"},
 		{-ENOMSG, "its format is not known"},
+		{-ENOPKG, "Opus, Vorbis and MP3 need xcipher-av, which is not installed"},
+		{-ETIME, "it takes too long to decode"},
 		{-EBADMSG, "it is malformed, or empty"},
 		{-ENOTSUP, "its coding, rate or number of channels is not supported"},
 		{-EINVAL, "start-pos is beyond its end"},
@@ -140,25 +142,26 @@ static void set_error(struct pool *p, struct call_reply *out, int err)
 		out->again = true;
 		return;
 	}
-	out->error = err == -ENOMEM ? NGE_NOMEM : NGE_PLAY_FILE;
+	out->error = err == -ENOMEM ? NGE_NOMEM : err == -ENODEV ? NGE_PLAY_OFF : NGE_PLAY_FILE;
 	for (size_t i = 0; i < ARRAY_LEN(why); i++)
 		if (why[i].err == err)
 			out->detail = pool_strdup(p, str_from(why[i].text));
 }
 
-static int decode_blob(struct pool *p, const struct ng_play *play, struct audio_clip **out)
+static int decode_blob(
+	struct calls *c, struct pool *p, const struct ng_play *play, struct audio_clip **out)
 {
 	uint8_t *bytes;
 	int n;
 
 	if (play->blob.len)
-		return audio_files_decode(
-			STR_NONE, (const uint8_t *)play->blob.s, play->blob.len, out);
+		return audio_files_blob(
+			c->files, (const uint8_t *)play->blob.s, play->blob.len, out);
 	bytes = pool_alloc(p, play->blob64.len);
 	if (!bytes)
 		return -ENOMEM;
 	n = base64_decode(bytes, play->blob64.len, play->blob64);
-	return n < 0 ? -EBADMSG : audio_files_decode(STR_NONE, bytes, (size_t)n, out);
+	return n < 0 ? -EBADMSG : audio_files_blob(c->files, bytes, (size_t)n, out);
 }
 
 /* The clip of the request, or NULL and an error. */
@@ -173,7 +176,7 @@ static struct audio_clip *clip_of(
 	else if (r->play.file.len)
 		err = audio_files_get(c->files, r->play.file, &clip);
 	else if (r->play.blob.len || r->play.blob64.len)
-		err = decode_blob(p, &r->play, &clip);
+		err = decode_blob(c, p, &r->play, &clip);
 	else
 		out->error = r->play.db_id.len ? NGE_DB : NGE_NO_MEDIA;
 	if (!err && clip && r->play.start_pos >= (int64_t)clip->samples)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "call/record_media.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -54,4 +55,20 @@ void record_media_tell(struct calls *c, struct call *call)
 		c->rec->ops->media(c->rec->arg, call->tap, m);
 	call->tap_media = sum;
 	free(m);
+}
+
+void record_metadata_tell(struct calls *c, const struct call *prev, const struct call *next)
+{
+	char *line;
+	int len;
+
+	/* A recording that begins has them in its first lines. */
+	if (!prev || !next->tap || prev->tap != next->tap || !c->rec ||
+		str_eq(prev->metadata, next->metadata))
+		return;
+	len = asprintf(&line, "metadata: " STR_FMT, STR_ARG(next->metadata));
+	if (len < 0)
+		return;
+	c->rec->ops->note(c->rec->arg, next->tap, (struct str){line, (size_t)len});
+	free(line);
 }

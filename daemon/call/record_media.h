@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports the codecs of each port to the recorder, which needs them to write audio files. */
+/* Reports to the recorder what changes in a recorded call: the codecs of each port, which it needs to
+ * write audio files, and metadata. */
 #ifndef CALL_RECORD_MEDIA_H
 #define CALL_RECORD_MEDIA_H
 
@@ -10,5 +11,9 @@ struct call;
 /* Reports the codecs if they changed since the last report. Call it for each version of a call in
  * force. Does nothing if the call is not recorded, or the recorder does not decode. */
 void record_media_tell(struct calls *c, struct call *call);
+
+/* Adds metadata that changed to the recording's text. prev: the version that was in force, or
+ * NULL. */
+void record_metadata_tell(struct calls *c, const struct call *prev, const struct call *next);
 
 #endif

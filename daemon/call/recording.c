@@ -164,6 +164,8 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	tap = next->tap;
 	if (order.what == CALL_RECORD_START && !opened)
 		out->warning = record_warning(p, next, r);
+	if (order.what == CALL_RECORD_START && !opened && r->metadata.len)
+		(void)str_replace(&next->metadata, r->metadata); /* only shown */
 	if (order.what == CALL_RECORD_STOP)
 		next->tap = 0;
 	err = calls_put_in_force(c, p, call, next, now_ns);

@@ -138,7 +138,7 @@ static void may_read(int rules, const char *path)
 	close(a.parent_fd);
 }
 
-/* All kinds of access of the first version are denied but these. */
+/* All kinds of access of the first version are denied but these. plugin: NULL: all. */
 static bool limit_files(const char *plugin)
 {
 	static const char *const libraries[] = {
@@ -151,9 +151,9 @@ static bool limit_files(const char *plugin)
 
 	if (rules < 0)
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(libraries); i++)
+	for (size_t i = 0; plugin && i < ARRAY_LEN(libraries); i++)
 		may_read(rules, libraries[i]);
-	snprintf(folder, sizeof(folder), "%s", plugin);
+	snprintf(folder, sizeof(folder), "%s", plugin ? plugin : "");
 	slash = strrchr(folder, '/');
 	if (slash) {
 		*slash = 0;
@@ -197,14 +197,37 @@ int jail_load(const char *plugin, bool *landlock)
 	return install(&f);
 }
 
+static void allow_stream(struct filter *f)
+{
+	begin(f);
+	for (size_t i = 0; i < ARRAY_LEN(stream_calls); i++)
+		allow(f, stream_calls[i]);
+	allow_without(f, __NR_mmap, 2, PROT_EXEC);
+	allow_without(f, __NR_mprotect, 2, PROT_EXEC);
+}
+
 int jail_stream(void)
 {
 	struct filter f;
 
-	begin(&f);
-	for (size_t i = 0; i < ARRAY_LEN(stream_calls); i++)
-		allow(&f, stream_calls[i]);
-	allow_without(&f, __NR_mmap, 2, PROT_EXEC);
-	allow_without(&f, __NR_mprotect, 2, PROT_EXEC);
+	allow_stream(&f);
+	return install(&f);
+}
+
+int jail_file(uint32_t seconds)
+{
+	struct rlimit cpu = {seconds, seconds};
+	struct filter f;
+
+	if (JAIL_ARCH == 0)
+		return -ENOTSUP;
+	caps_limit(0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	(void)limit_files(NULL); /* the filter denies opening files, too */
+	limit_resources();
+	setrlimit(RLIMIT_CPU, &cpu);
+	allow_stream(&f);
+	allow(&f, __NR_lseek);
 	return install(&f);
 }

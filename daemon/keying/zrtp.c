@@ -68,6 +68,8 @@ int zrtp_create(struct zrtp **out, const struct zrtp_config *c)
 	else
 		zrtp_prefs_all(&z->prefs);
 	err = zrtp_hello_make(z);
+	if (!err && c->only_multi)
+		err = zrtp_further_create(z);
 	if (err) {
 		zrtp_destroy(z);
 		return err;
@@ -84,6 +86,7 @@ void zrtp_destroy(struct zrtp *z)
 	if (!z)
 		return;
 	zrtp_pairs_free(z);
+	zrtp_further_destroy(z);
 	secmem_free(z, sizeof(*z));
 }
 
@@ -92,12 +95,10 @@ void zrtp_start(struct zrtp *z, uint64_t now_ns)
 	if (z->phase != PH_IDLE)
 		return;
 	z->phase = PH_HELLO;
-	zrtp_repeat(z, &z->me.hello, true, now_ns);
-}
-
-void zrtp_silence(struct zrtp *z)
-{
-	z->silent = true;
+	if (z->further)
+		zrtp_further_start(z, now_ns);
+	else
+		zrtp_repeat(z, &z->me.hello, true, now_ns);
 }
 
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
@@ -199,6 +200,12 @@ int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap)
 	return len;
 }
 
+bool zrtp_gives_keys(const uint8_t *p, size_t len)
+{
+	return zrtp_is_of_type(p, len, ZRTP_M_CONFIRM2) ||
+		zrtp_is_of_type(p, len, ZRTP_M_CONF2_ACK);
+}
+
 /* --- Timers ----------------------------------------------------------------------------------- */
 
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns)
@@ -211,12 +218,6 @@ void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t 
 	zrtp_send(z, m);
 }
 
-void zrtp_prolong(struct zrtp *z)
-{
-	if (z->timer.msg == &z->me.hello)
-		z->timer.left = T1_STEPS;
-}
-
 void zrtp_stop(struct zrtp *z)
 {
 	z->timer.msg = NULL;
@@ -224,6 +225,8 @@ void zrtp_stop(struct zrtp *z)
 
 uint64_t zrtp_deadline(const struct zrtp *z)
 {
+	if (z->further)
+		return zrtp_further_deadline(z);
 	return z->timer.msg ? z->timer.at_ns : UINT64_MAX;
 }
 
@@ -233,23 +236,11 @@ static bool commits_without_value(const struct zrtp *z)
 		!zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
 }
 
-/* The peer did not commit in time, so we do. False: we cannot, or did before. */
-static bool commit_late(struct zrtp *z, uint64_t now_ns)
-{
-	if (z->phase != PH_HELLO || !z->cfg.only_multi || z->waited)
-		return false;
-	z->waited = true;
-	zrtp_may_commit(z, now_ns);
-	return z->phase != PH_HELLO;
-}
-
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
 	bool another = z->others != 0;
 
 	zrtp_stop(z);
-	if (commit_late(z, now_ns))
-		return;
 	if (z->phase == PH_HELLO) {
 		z->phase = PH_NO_PEER;
 	} else if (z->phase == PH_CONFIRM2) {
@@ -270,6 +261,10 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 {
 	struct zrtp_timer *t = &z->timer;
 
+	if (z->further) {
+		zrtp_further_tick(z, now_ns);
+		return;
+	}
 	if (!t->msg || now_ns < t->at_ns)
 		return;
 	/* Not before, since a forged Error must not cross a Confirm1 that is on its way. */
@@ -285,8 +280,6 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 	t->left--;
 	t->step_ns = t->step_ns * 2 < t->most_ns ? t->step_ns * 2 : t->most_ns;
 	t->at_ns = now_ns + t->step_ns;
-	if (z->silent && t->msg == &z->me.hello)
-		return;
 	if (z->cfg.counts)
 		z->cfg.counts->retransmitted++;
 	zrtp_send(z, t->msg);
@@ -372,6 +365,8 @@ int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns)
 	if (z->phase == PH_IDLE || z->phase == PH_FAILED)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	z->peer_ssrc = zrtp_packet_ssrc(p);
+	if (z->further)
+		return zrtp_further_take(z, type, m, n, now_ns);
 	return on_message(z, type, m, n, now_ns);
 }
 
@@ -434,19 +429,25 @@ int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *
 	return 0;
 }
 
+/* A stream that begins after GoClear has the SAS of the exchange before. */
+static bool has_sas(const struct zrtp *z)
+{
+	return has_keys(z) || z->phase == PH_CLEAR;
+}
+
 const char *zrtp_sas(const struct zrtp *z)
 {
-	return has_keys(z) ? z->s.sas : "";
+	return has_sas(z) ? z->s.sas : "";
 }
 
 const uint8_t *zrtp_sas_hash(const struct zrtp *z)
 {
-	return has_keys(z) ? z->s.sas_hash : NULL;
+	return has_sas(z) ? z->s.sas_hash : NULL;
 }
 
 bool zrtp_sas_verified(const struct zrtp *z)
 {
-	return has_keys(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
+	return has_sas(z) && z->peer_verified && z->matched >= 0 && z->secrets.verified;
 }
 
 const char *zrtp_algorithm(const struct zrtp *z, enum zrtp_kind kind)

@@ -117,12 +117,13 @@ struct zrtp_config {
 	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
 	const struct zrtp_prefs *prefs; /* NULL: all */
 	bool not_mitm;                  /* leave out the M flag, which identifies a gateway */
+	bool passive;                   /* never commit, and say so by the P flag */
 	bool bound;                     /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
-	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part. We
-	 * leave the Commit to it, and send ours when our Hellos end, 4 s after its Hello. */
+	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part, and
+	 * no packet of another one ends the exchange or delays it. It does not fail. */
 	bool only_multi;
 	bool enrol; /* with the cache: ask the peer to enrol with us as its trusted MitM (7.3.1) */
 	struct zrtp_counts *counts; /* NULL = not counted */
@@ -140,12 +141,12 @@ int zrtp_hello_hash(uint8_t hash[ZRTP_HASH], const struct zrtp_config *c);
 
 /* Begins to send Hellos. */
 void zrtp_start(struct zrtp *z, uint64_t now_ns);
-/* Stops repeating the Hello, so that only a peer that has it answers it. */
-void zrtp_silence(struct zrtp *z);
 /* One received packet. 0, or -EBADMSG: dropped, and counted. Never reads beyond len. */
 int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns);
 /* The next packet to send. Its length, 0 = none, -EMSGSIZE = cap is too small: it stays. */
 int zrtp_next(struct zrtp *z, uint8_t *buf, size_t cap);
+/* Whether the peer has keys when it gets this packet of ours: Confirm2 or Conf2ACK. */
+bool zrtp_gives_keys(const uint8_t *p, size_t len);
 /* When to call zrtp_tick(), in the caller's nanoseconds; UINT64_MAX = never. */
 uint64_t zrtp_deadline(const struct zrtp *z);
 void zrtp_tick(struct zrtp *z, uint64_t now_ns); /* early calls do nothing */

@@ -10,7 +10,6 @@
 #define RELAY_SCHEME 4u
 #define RELAY_SAS    8u
 #define CLEAR_DENIED 0x100u
-#define RELAY_DENIED 0x63u
 
 static enum zrtp_hash hash_of(const struct zrtp *z)
 {
@@ -35,7 +34,7 @@ int zrtp_clear(struct zrtp *z, uint64_t now_ns)
 		return -EAGAIN;
 	if (!z->peer_allows_clear)
 		return -EPERM;
-	if (mac_of(mac, z, z->initiator, "GoClear ", 8))
+	if (mac_of(mac, z, z->initiator, "GoClear ", 8) || zrtp_renew_session(z))
 		return -EAGAIN;
 	zrtp_msg_begin(&z->relay, ZRTP_M_GOCLEAR);
 	zrtp_msg_end(&z->relay, ZRTP_MAC);
@@ -54,10 +53,12 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 	if (mac_of(mac, z, !z->initiator, "GoClear ", 8) ||
 		!secmem_equal(mac, m + ZRTP_PREAMBLE, ZRTP_MAC))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
-	if (!z->cfg.may_clear) {
+	if (!z->cfg.may_clear || zrtp_asks_enrol(z)) {
 		zrtp_reply_error(z, CLEAR_DENIED);
 		return 0;
 	}
+	if (z->phase == PH_OPEN && zrtp_renew_session(z))
+		return zrtp_drop(z, ZRTP_DROP_STATE);
 	z->phase = PH_CLEAR;
 	zrtp_reply_empty(z, ZRTP_M_CLEAR_ACK);
 	return 0;
@@ -88,7 +89,8 @@ int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kin
 	return 0;
 }
 
-/* As a terminal that is enrolled with the peer. */
+/* As a terminal. Only an enrolled one uses the SAS; but each one acknowledges it (5.13), because a
+ * gateway tells others how SAS are shown, with zeros in place of the hash. */
 static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 {
 	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
@@ -99,16 +101,14 @@ static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 	if (mac_of(mac, z, !z->initiator, m + CONFIRM_BODY, n) ||
 		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
-	if (!z->matched_pbx || !zrtp_peer_is_mitm(z)) {
-		zrtp_reply_error(z, RELAY_DENIED);
-		return 0;
-	}
 	memcpy(body, m + CONFIRM_BODY, n);
 	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[!z->initiator],
 		    m + CONFIRM_IV, false))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
-	memcpy(z->relayed, body + RELAY_SAS, sizeof(z->relayed));
-	z->was_relayed = true;
+	if (z->matched_pbx && zrtp_peer_is_mitm(z)) {
+		memcpy(z->relayed, body + RELAY_SAS, sizeof(z->relayed));
+		z->was_relayed = true;
+	}
 	zrtp_reply_empty(z, ZRTP_M_RELAY_ACK);
 	return 0;
 }
@@ -120,7 +120,8 @@ const uint8_t *zrtp_relayed_sas(const struct zrtp *z)
 
 bool zrtp_enrolled(const struct zrtp *z)
 {
-	return (z->phase == PH_OPEN || z->phase == PH_CONFIRM2) && z->matched_pbx;
+	return (z->phase == PH_OPEN || z->phase == PH_CONFIRM2 || z->phase == PH_CLEAR) &&
+		z->matched_pbx;
 }
 
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)

@@ -33,8 +33,8 @@ int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of
 	const uint8_t *const secret[] = {
 		z->secrets.rs1, z->secrets.rs2, z->secrets.aux, z->secrets.pbx};
 	const struct zrtp_part role = {of_initiator ? "Initiator" : "Responder", 9};
-	/* aux is bound to the H3 of the other side of the one who writes the identifier. */
-	const struct zrtp_msg *other = of_initiator == z->initiator ? &z->peer.hello : &z->me.hello;
+	/* aux is bound to the H3 of the end that sends the identifier (RFC 6189 4.3.1). */
+	const struct zrtp_msg *own = of_initiator == z->initiator ? &z->me.hello : &z->peer.hello;
 	/* In place of a secret that we do not have: the same whenever the message is made. */
 	static const char *const none[2][ZRTP_SECRETS_N] = {
 		{"rs1r", "rs2r", "auxr", "pbxr"}, {"rs1i", "rs2i", "auxi", "pbxi"}};
@@ -45,7 +45,7 @@ int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of
 			err = zrtp_from_seed(out[i], ZRTP_ID, z->cfg.seed, none[of_initiator][i]);
 		else
 			err = id_of(out[i], z, secret[i],
-				i == ZRTP_AUX ? (struct zrtp_part){other->b + HELLO_H3, ZRTP_IMAGE}
+				i == ZRTP_AUX ? (struct zrtp_part){own->b + HELLO_H3, ZRTP_IMAGE}
 					      : role);
 	}
 	return err;

@@ -47,6 +47,10 @@ static int add_proof(struct zrtp *z, struct zrtp_msg *m)
 	err = secmem_random(z->nonce, NONCE);
 	if (err)
 		return err;
+	/* A peer that commits, too, has the greater nonce and stays the initiator (4.2): its Hello
+	 * may have been lost, and we would need it for a Commit of ours. */
+	if (z->further)
+		memset(z->nonce, 0, 4);
 	zrtp_msg_add(m, z->nonce, NONCE);
 	if (agreement(z) == ZRTP_PRSH) {
 		err = zrtp_preshared(z, key, id);
@@ -57,7 +61,7 @@ static int add_proof(struct zrtp *z, struct zrtp_msg *m)
 	return err;
 }
 
-static int commit_make(struct zrtp *z)
+int zrtp_commit_make(struct zrtp *z)
 {
 	struct zrtp_msg *m = &z->me.commit;
 	int err;
@@ -74,19 +78,12 @@ static int commit_make(struct zrtp *z)
 
 void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)
 {
-	if (z->phase != PH_HELLO || !z->hello_acked || !z->peer_known || z->wants_secrets)
-		return;
-	/* The peer has begun the stream. Its Commit names its Hello. Ours might answer the Hello
-	 * of a stranger, which only public values would show. */
-	if (z->cfg.only_multi && !z->waited)
+	if (z->phase != PH_HELLO || !z->hello_acked || !z->peer_known || z->wants_secrets ||
+		z->cfg.passive)
 		return;
 	z->initiator = true;
 	zrtp_choose(z);
-	if (z->cfg.only_multi && agreement(z) != ZRTP_MULT) {
-		zrtp_fail(z, ZRTP_FAIL_REFUSED);
-		return;
-	}
-	if (commit_make(z)) {
+	if (zrtp_commit_make(z)) {
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 		return;
 	}
@@ -107,8 +104,7 @@ static bool ours_stays(const struct zrtp *z, const uint8_t *m, enum zrtp_agreeme
 	return memcmp(z->me.commit.b + COMMIT_HVI, m + COMMIT_HVI, we ? 32 : NONCE) > 0;
 }
 
-/* The algorithms of the Commit. 0, or the code of the Error to send. */
-static uint32_t read_algorithms(uint8_t alg[ZRTP_KINDS], const struct zrtp *z, const uint8_t *m)
+uint32_t zrtp_commit_algorithms(uint8_t alg[ZRTP_KINDS], const struct zrtp *z, const uint8_t *m)
 {
 	static const uint8_t code[ZRTP_KINDS] = {0x51, 0x52, 0x54, 0x53, 0x55};
 
@@ -190,13 +186,11 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->wants_secrets) /* it fits another Hello; the peer repeats it */
 		return 0;
-	code = read_algorithms(alg, z, m);
+	code = zrtp_commit_algorithms(alg, z, m);
 	if (code)
 		return refuse(z, code, ZRTP_FAIL_ALGORITHM);
 	if (len != commit_len((enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	if (z->cfg.only_multi && alg[ZRTP_K_AGREEMENT] != ZRTP_MULT)
-		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (z->phase == PH_COMMIT && ours_stays(z, m, (enum zrtp_agreement)alg[ZRTP_K_AGREEMENT])) {
 		if (z->stale) {
 			z->phase = PH_HELLO;

@@ -29,19 +29,33 @@ static int confirm_mac(
 	return zrtp_mac(mac, ZRTP_MAC, hash_of(z), key, (struct zrtp_part){p, len});
 }
 
+bool zrtp_asks_enrol(const struct zrtp *z)
+{
+	return !z->cfg.not_mitm && z->cfg.cache && z->cfg.enrol && !z->matched_pbx;
+}
+
+/* For how long the peer should keep its secret: not at all if we keep none (4.9.1). A further
+ * stream has no retained secret. */
+static uint32_t lifetime(const struct zrtp *z)
+{
+	return z->cfg.cache || z->alg[ZRTP_K_AGREEMENT] == ZRTP_MULT ? UINT32_MAX : 0;
+}
+
 int zrtp_confirm_make(struct zrtp *z)
 {
 	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
-	uint32_t flags = z->cfg.may_clear ? FLAG_CLEAR : 0;
+	uint32_t flags = 0;
 	int err = secmem_random(iv, sizeof(iv));
 
 	if (z->matched >= 0 && z->secrets.verified)
 		flags |= FLAG_VERIFIED;
-	if (!z->cfg.not_mitm && z->cfg.cache && z->cfg.enrol && !z->matched_pbx)
+	if (zrtp_asks_enrol(z))
 		flags |= FLAG_ENROL;
+	else if (z->cfg.may_clear)
+		flags |= FLAG_CLEAR;
 	memcpy(body, z->image[0], ZRTP_IMAGE);
 	put_be32(body + BODY_FLAGS, flags);
-	put_be32(body + BODY_EXPIRES, UINT32_MAX);
+	put_be32(body + BODY_EXPIRES, lifetime(z));
 	err = err ? err
 		  : zrtp_cfb(body, BODY, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER],
 			    z->s.key[z->initiator], iv, true);
@@ -91,7 +105,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	uint32_t flags = be32(body + BODY_FLAGS);
 
 	z->peer_verified = flags & FLAG_VERIFIED;
-	z->peer_allows_clear = flags & FLAG_CLEAR;
+	z->peer_allows_clear = flags & FLAG_CLEAR && !(flags & FLAG_ENROL);
 	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
@@ -106,12 +120,34 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	return 0;
 }
 
-int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+int zrtp_confirm_try(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	const bool from_initiator = m[11] == '2';
 	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
 	uint32_t n = len - CONFIRM_BODY;
 	int res = 0;
+
+	if (confirm_mac(mac, z, from_initiator, m + CONFIRM_BODY, n) ||
+		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
+		return 1 + ZRTP_DROP_MAC;
+	memcpy(body, m + CONFIRM_BODY, n);
+	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
+		    m + CONFIRM_IV, false))
+		res = 1 + ZRTP_DROP_MAC;
+	else if (n != BODY + 4 * (be32(body + BODY_FLAGS) >> 8 & SIGNATURE_WORDS))
+		res = 1 + ZRTP_DROP_MESSAGE;
+	else if (!chain_ends(z, body))
+		res = 1 + ZRTP_DROP_CHAIN;
+	else
+		res = confirmed(z, body, now_ns);
+	secmem_wipe(body, sizeof(body));
+	return res;
+}
+
+int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+{
+	const bool from_initiator = m[11] == '2';
+	int res;
 
 	if (z->phase == PH_OPEN && from_initiator && !z->initiator) {
 		/* Our Conf2ACK was lost. Whatever it says, nothing changes. */
@@ -120,19 +156,6 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	}
 	if (from_initiator == z->initiator || !expects(z, from_initiator))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
-	if (confirm_mac(mac, z, from_initiator, m + CONFIRM_BODY, n) ||
-		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
-		return zrtp_drop(z, ZRTP_DROP_MAC);
-	memcpy(body, m + CONFIRM_BODY, n);
-	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[from_initiator],
-		    m + CONFIRM_IV, false))
-		res = zrtp_drop(z, ZRTP_DROP_MAC);
-	else if (n != BODY + 4 * (be32(body + BODY_FLAGS) >> 8 & SIGNATURE_WORDS))
-		res = zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	else if (!chain_ends(z, body))
-		res = zrtp_drop(z, ZRTP_DROP_CHAIN);
-	else
-		res = confirmed(z, body, now_ns);
-	secmem_wipe(body, sizeof(body));
-	return res;
+	res = zrtp_confirm_try(z, m, len, now_ns);
+	return res ? zrtp_drop(z, (enum zrtp_drop)(res - 1)) : 0;
 }

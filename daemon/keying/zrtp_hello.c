@@ -6,9 +6,10 @@
 
 #include "base/secmem.h"
 
-#define VERSION "1.10"
-#define CLIENT  "xcipher         "
-#define MITM    0x20u /* flags, in the highest byte: 0 S M P */
+#define VERSION     "1.10"
+#define BAD_VERSION 0x30u /* code of an Error */
+#define CLIENT      "xcipher         "
+#define MITM        0x20u /* flags, in the highest byte: 0 S M P */
 
 static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
 #define X(id, name, size) name,
@@ -83,7 +84,8 @@ int zrtp_hello_make(struct zrtp *z)
 {
 	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
 	struct zrtp_msg *m = &z->me.hello;
-	uint32_t flags = z->cfg.not_mitm ? 0 : MITM << 24;
+	uint32_t flags =
+		(z->cfg.not_mitm ? 0 : MITM << 24) | (z->cfg.passive ? HELLO_PASSIVE << 24 : 0);
 	int err = images(z);
 
 	if (!prefs_are_sound(&z->prefs))
@@ -137,11 +139,11 @@ static uint32_t count_of(const uint8_t *m, enum zrtp_kind kind)
 	return be32(m + HELLO_FLAGS) >> shift[kind] & 15;
 }
 
-static bool is_sound(const uint8_t *m, uint32_t len)
+bool zrtp_hello_is_sound(const uint8_t *m, uint32_t len)
 {
 	uint32_t n = 0;
 
-	if (len > ZRTP_MESSAGE_MAX)
+	if (len > ZRTP_MESSAGE_MAX || memcmp(m + 12, VERSION, 3) != 0)
 		return false;
 	for (uint32_t k = 0; k < ZRTP_KINDS; k++) {
 		if (count_of(m, (enum zrtp_kind)k) > ZRTP_LIST)
@@ -213,11 +215,27 @@ static void remember(struct zrtp *z, const uint8_t *m, uint32_t len)
 	keep(&z->other_hello[i], m, len);
 }
 
+/* The peer's version is not ours. It lowers its own if ours is lower; if ours is higher, it has to
+ * know that there is no common one (4.1.1). Anybody could have sent it: the exchange goes on. */
+static int other_version(struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (!is_bound(z, m, len))
+		return zrtp_drop(z, ZRTP_DROP_BOUND);
+	zrtp_reply_empty(z, ZRTP_M_HELLO_ACK);
+	if (memcmp(m + 12, VERSION, 3) < 0)
+		zrtp_reply_error(z, BAD_VERSION);
+	return 0;
+}
+
 int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	bool same = z->peer.hello.len == len && memcmp(z->peer.hello.b, m, len) == 0;
 
-	if (memcmp(m + 12, VERSION, 3) != 0 || !is_sound(m, len))
+	if (memcmp(m + 12, VERSION, 3) != 0)
+		return other_version(z, m, len);
+	if (!zrtp_hello_is_sound(m, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (memcmp(m + HELLO_ZID, z->me.zid, ZRTP_ZID) == 0) {
 		/* Our own packet, or an attack: nothing is lost by waiting for another Hello. */
@@ -239,8 +257,6 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		remember(z, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
-	if (z->cfg.only_multi) /* the peer may have just come: it needs time to commit */
-		zrtp_prolong(z);
 	if (z->phase == PH_NO_PEER) {
 		z->phase = PH_HELLO;
 		zrtp_repeat(z, &z->me.hello, true, now_ns);
@@ -251,7 +267,7 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 
 /* --- Choice ----------------------------------------------------------------------------------- */
 
-/* m: a Hello that is_sound(). */
+/* m: a Hello that zrtp_hello_is_sound(). */
 static bool has(const uint8_t *m, enum zrtp_kind kind, uint8_t alg)
 {
 	const uint8_t *at = m + HELLO_FLAGS + 4;
@@ -276,7 +292,7 @@ bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len)
 	uint32_t n;
 
 	return z->peer_known && zrtp_parse(&type, &m, &n, p, len) == 0 && type == ZRTP_M_HELLO &&
-		is_sound(m, n) && memcmp(m + HELLO_ZID, z->peer.zid, ZRTP_ZID) == 0 &&
+		zrtp_hello_is_sound(m, n) && memcmp(m + HELLO_ZID, z->peer.zid, ZRTP_ZID) == 0 &&
 		memcmp(m + HELLO_H3, z->peer.hello.b + HELLO_H3, ZRTP_IMAGE) != 0 &&
 		has(m, ZRTP_K_AGREEMENT, ZRTP_MULT) &&
 		prefers(&z->prefs, ZRTP_K_AGREEMENT, ZRTP_MULT);

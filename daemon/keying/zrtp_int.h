@@ -2,8 +2,9 @@
 /* Shared by the files of zrtp. zrtp.c has life, packets and timers; zrtp_hello.c makes and reads
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
  * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
- * has what an open exchange can do; zrtp_multi.c has the secret for further streams; zrtp_cache.c
- * matches retained secrets. Sections are of RFC 6189. */
+ * has what an open exchange can do; zrtp_multi.c has the secret for further streams, and
+ * zrtp_further.c the exchange of one; zrtp_cache.c matches retained secrets. Sections are of RFC
+ * 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
 
@@ -16,19 +17,20 @@
 #define ZRTP_IMAGE 32u /* of the hash chain */
 
 /* Offsets in messages. */
-#define HELLO_H3     32u
-#define HELLO_ZID    64u
-#define HELLO_FLAGS  76u
-#define COMMIT_H2    12u
-#define COMMIT_ZID   44u
-#define COMMIT_ALGS  56u
-#define COMMIT_HVI   76u
-#define DHPART_H1    12u
-#define DHPART_IDS   44u
-#define DHPART_VALUE 76u
-#define CONFIRM_MAC  12u
-#define CONFIRM_IV   20u
-#define CONFIRM_BODY 36u
+#define HELLO_H3      32u
+#define HELLO_ZID     64u
+#define HELLO_FLAGS   76u
+#define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
+#define COMMIT_H2     12u
+#define COMMIT_ZID    44u
+#define COMMIT_ALGS   56u
+#define COMMIT_HVI    76u
+#define DHPART_H1     12u
+#define DHPART_IDS    44u
+#define DHPART_VALUE  76u
+#define CONFIRM_MAC   12u
+#define CONFIRM_IV    20u
+#define CONFIRM_BODY  36u
 
 #define ERROR_NO_SECRET 0x56u /* Diffie-Hellman is needed (5.9) */
 
@@ -82,8 +84,6 @@ struct zrtp {
 	bool needs_values;            /* it does not have our secret: no Mult, no Prsh */
 	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool wants_secrets;           /* the cache is asked */
-	bool silent;                  /* zrtp_silence() */
-	bool waited;                  /* only_multi: the peer did not commit in time */
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
@@ -106,6 +106,7 @@ struct zrtp {
 	bool was_relayed; /* the peer told us its far side's SAS */
 	uint8_t relayed[32];
 	struct zrtp_timer timer;
+	struct zrtp_further *further; /* cfg.only_multi, until there are keys; NULL: none */
 	uint16_t seq;
 	uint32_t peer_ssrc;
 	uint32_t outs;
@@ -125,8 +126,6 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
-/* Repeats our Hello as often as at first from now on, at the same intervals. */
-void zrtp_prolong(struct zrtp *z);
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);
@@ -147,6 +146,8 @@ bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
 /* The number of an algorithm; -1: not known here, or not in our preferences. */
 int zrtp_alg_find(const struct zrtp *z, enum zrtp_kind kind, const uint8_t name[4]);
 const char *zrtp_alg_name(enum zrtp_kind kind, uint32_t alg);
+/* A Hello of our version, with lists of algorithms that end where it ends. */
+bool zrtp_hello_is_sound(const uint8_t *m, uint32_t len);
 /* Chooses from what both have. */
 void zrtp_choose(struct zrtp *z);
 
@@ -155,6 +156,10 @@ void zrtp_choose(struct zrtp *z);
 /* Sends a Commit, once both have the other's Hello and the cache has answered. */
 void zrtp_may_commit(struct zrtp *z, uint64_t now_ns);
 int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+/* Makes our Commit by z->alg. 0, -EIO, -ENOENT. */
+int zrtp_commit_make(struct zrtp *z);
+/* The algorithms of a Commit. 0, or the code of the Error for one that was not offered. */
+uint32_t zrtp_commit_algorithms(uint8_t alg[ZRTP_KINDS], const struct zrtp *z, const uint8_t *m);
 
 /* --- zrtp_dh.c -------------------------------------------------------------------------------- */
 
@@ -169,13 +174,20 @@ int zrtp_hvi(uint8_t hvi[32], enum zrtp_hash h, const struct zrtp_msg *dhpart2,
 
 /* --- zrtp_confirm.c --------------------------------------------------------------------------- */
 
+/* Our Confirm asks the peer to enrol. Then it must not end SRTP (7.3.1). */
+bool zrtp_asks_enrol(const struct zrtp *z);
 int zrtp_confirm_make(struct zrtp *z);
 int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+/* The same under the keys in z->s. 0, or 1 + enum zrtp_drop: nothing has changed. */
+int zrtp_confirm_try(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
 
 /* --- zrtp_keys.c ------------------------------------------------------------------------------ */
 
 /* From the result of an agreement (result_len 0: Mult or Prsh) to z->s. 0 or -EIO. */
 int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len);
+/* Replaces ZRTPSess after a GoClear, so that it no longer leads to the keys before (4.7.2.1). 0 or
+ * -EIO. */
+int zrtp_renew_session(struct zrtp *z);
 
 /* --- zrtp_sas.c ------------------------------------------------------------------------------- */
 
@@ -195,5 +207,17 @@ int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t i
 /* --- zrtp_after.c ----------------------------------------------------------------------------- */
 
 int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len);
+
+/* --- zrtp_further.c --------------------------------------------------------------------------- */
+
+int zrtp_further_create(struct zrtp *z); /* 0 or -ENOMEM */
+void zrtp_further_destroy(struct zrtp *z);
+/* first: the exchange with the secret. */
+void zrtp_further_of(struct zrtp *z, const struct zrtp *first);
+void zrtp_further_start(struct zrtp *z, uint64_t now_ns);
+int zrtp_further_take(
+	struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len, uint64_t now_ns);
+uint64_t zrtp_further_deadline(const struct zrtp *z);
+void zrtp_further_tick(struct zrtp *z, uint64_t now_ns);
 
 #endif

@@ -110,6 +110,23 @@ static int derive_pbx(struct zrtp *z)
 	return zrtp_kdf(z->s.pbx, ZRTP_SECRET, &k, "Trusted MiTM key");
 }
 
+int zrtp_renew_session(struct zrtp *z)
+{
+	uint8_t zids[2 * ZRTP_ZID], sess[ZRTP_DIGEST_MAX];
+	struct zrtp_kdf k = {
+		.h = (enum zrtp_hash)z->alg[ZRTP_K_HASH], .context = {zids, sizeof(zids)}};
+	int err;
+
+	k.key = (struct zrtp_part){z->s.sess, zrtp_digest_len(k.h)};
+	memcpy(zids, zid(z, true), ZRTP_ZID);
+	memcpy(zids + ZRTP_ZID, zid(z, false), ZRTP_ZID);
+	err = zrtp_kdf(sess, k.key.len, &k, "New ZRTP Session");
+	if (!err)
+		memcpy(z->s.sess, sess, k.key.len);
+	secmem_wipe(sess, sizeof(sess));
+	return err;
+}
+
 int zrtp_derive(struct zrtp *z, const uint8_t *result, uint32_t result_len)
 {
 	uint8_t context[2 * ZRTP_ZID + ZRTP_DIGEST_MAX], s0[ZRTP_DIGEST_MAX];

@@ -34,6 +34,8 @@ int zrtp_multi(struct zrtp *z, const struct zrtp *first)
 	memcpy(z->s.sess, first->s.sess, sizeof(z->s.sess));
 	z->multi_hash = hash_of(first);
 	z->multi = true;
+	if (z->further)
+		zrtp_further_of(z, first);
 	return 0;
 }
 
@@ -41,7 +43,11 @@ int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out)
 {
 	if (!has_secret(z) && z->phase != PH_CONFIRM2)
 		return -EAGAIN;
-	*out = (struct zrtp_secret){.known = true, .hash = (uint8_t)hash_of(z)};
+	*out = (struct zrtp_secret){.known = true,
+		.hash = (uint8_t)hash_of(z),
+		.cipher = z->alg[ZRTP_K_CIPHER],
+		.tag = z->alg[ZRTP_K_TAG],
+		.passive = z->peer.hello.b[HELLO_FLAGS] & HELLO_PASSIVE};
 	memcpy(out->sess, z->s.sess, sizeof(out->sess));
 	memcpy(out->zid, z->peer.zid, sizeof(out->zid));
 	memcpy(out->h3, z->peer.hello.b + HELLO_H3, sizeof(out->h3));
@@ -52,13 +58,17 @@ int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s)
 {
 	if (z->phase != PH_IDLE)
 		return -EAGAIN;
-	if (!s->known || s->hash >= ZRTP_HASH_N)
+	if (!s->known || s->hash >= ZRTP_HASH_N || s->cipher >= ZRTP_CIPHER_N ||
+		s->tag >= ZRTP_TAG_N)
 		return -EINVAL;
 	memcpy(z->s.sess, s->sess, sizeof(z->s.sess));
 	memcpy(z->peer.zid, s->zid, sizeof(z->peer.zid));
 	memcpy(z->peer.hello.b + HELLO_H3, s->h3, sizeof(s->h3));
+	z->peer.hello.b[HELLO_FLAGS] = s->passive ? HELLO_PASSIVE : 0;
 	z->peer_known = true;
 	z->alg[ZRTP_K_HASH] = s->hash;
+	z->alg[ZRTP_K_CIPHER] = s->cipher;
+	z->alg[ZRTP_K_TAG] = s->tag;
 	z->phase = PH_RESTORED;
 	return 0;
 }

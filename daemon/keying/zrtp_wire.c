@@ -94,6 +94,12 @@ int zrtp_parse(enum zrtp_message *type, const uint8_t **msg, uint32_t *msg_len, 
 	return -ENOMSG;
 }
 
+bool zrtp_is_of_type(const uint8_t *p, size_t len, enum zrtp_message type)
+{
+	return len >= ZRTP_HEADER + ZRTP_PREAMBLE &&
+		memcmp(p + ZRTP_HEADER + 4, messages[type].type, 8) == 0;
+}
+
 uint32_t zrtp_packet_ssrc(const uint8_t *p)
 {
 	return be32(p + 8);

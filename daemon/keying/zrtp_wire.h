@@ -41,6 +41,8 @@ uint32_t zrtp_crc_plain(const uint8_t *p, size_t len);
  * message of this version, or too short for its type. *msg points into the packet. */
 int zrtp_parse(enum zrtp_message *type, const uint8_t **msg, uint32_t *msg_len, const uint8_t *p,
 	size_t len);
+/* The type in a packet of ours. */
+bool zrtp_is_of_type(const uint8_t *p, size_t len, enum zrtp_message type);
 /* SSRC of a packet that zrtp_parse() accepted. */
 uint32_t zrtp_packet_ssrc(const uint8_t *p);
 /* Wraps a message. buf holds ZRTP_HEADER + len + ZRTP_CRC bytes. Returns their number. */

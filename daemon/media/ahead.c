@@ -7,7 +7,28 @@ static bool is_awaited(const struct media *m, const struct media_stream *s)
 {
 	const struct media_ctx *c = &m->ctx[s->cfg.ctx];
 
-	return s->set && s->cfg.side && !c->rx.set && c->cfg->rx.awaited;
+	return s->set && s->cfg.side && (c->rx.set ? c->rx.coming : c->cfg->rx.awaited);
+}
+
+void media_ahead_expect(struct media *m, uint32_t stream)
+{
+	struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
+
+	if (!c->rx.set || c->rx.srtp || c->rx.pass)
+		return;
+	c->rx.coming = true;
+	c->rx.fast = c->rx.fast_tagged = false;
+	c->coming_ns = 0;
+}
+
+/* Keys that did not come, because the call does not allow their suite. */
+static void stop_waiting(struct media_ctx *c, uint64_t now_ns)
+{
+	if (!c->rx.coming)
+		return;
+	if (!c->coming_ns)
+		c->coming_ns = now_ns;
+	c->rx.coming = now_ns < c->coming_ns + MEDIA_AHEAD_NS;
 }
 
 static bool is_believed(const struct learn *l, const struct endpoint *src)
@@ -82,6 +103,7 @@ bool media_ahead_keep(
 	const struct media_stream *s = &m->stream[stream];
 	struct ahead_packet *p;
 
+	stop_waiting(&m->ctx[s->cfg.ctx], in->t_ns);
 	if (!is_awaited(m, s) || in->len > ARENA_MAX_PACKET ||
 		!(is_believed(&s->learn, &in->src) || media_checked(m, stream, &in->src)))
 		return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Keeps packets that arrive before their keys. A terminal sends media as soon as its DTLS handshake
- * ends. The keys pass the keying thread and the control thread, and reach the worker some
- * milliseconds later. Until then the worker keeps the first packets of the stream. */
+ * or its ZRTP exchange ends. The keys pass the keying thread and the control thread, and reach the
+ * worker some milliseconds later. Until then the worker keeps the first packets of the stream, also
+ * if it was in clear before. */
 #ifndef MEDIA_AHEAD_H
 #define MEDIA_AHEAD_H
 
@@ -27,6 +28,10 @@ struct media_ahead {
  * authentic ICE check) of a stream that awaits keys. False: another packet, or no room. */
 bool media_ahead_keep(
 	struct media *m, const struct arena *a, const struct packet_in *in, uint32_t stream);
+
+/* The terminal's exchange of ZRTP ends with a packet that is being sent: media of this stream wait
+ * for the keys from now on, for MEDIA_AHEAD_NS after the first of them. */
+void media_ahead_expect(struct media *m, uint32_t stream);
 
 static inline bool media_ahead_waits(const struct media *m)
 {

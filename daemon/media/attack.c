@@ -269,12 +269,13 @@ static void add_tags(const struct media *m, uint32_t stream, struct guard *g)
 bool media_guard_next(struct media *m, struct media_guard *out)
 {
 	struct attacks *all = m->attacks;
-	uint32_t i = 0;
+	uint32_t i = all->next;
 
 	if (!all->waiting)
 		return false;
 	while (!all->of[i].tell)
-		i++;
+		i = (i + 1) % ATTACK_STREAMS;
+	all->next = (i + 1) % ATTACK_STREAMS;
 	all->waiting--;
 	all->of[i].tell = false;
 	out->local = all->of[i].local;

@@ -47,6 +47,7 @@ struct attack {
 struct attacks {
 	struct attack of[ATTACK_STREAMS];
 	uint32_t waiting;   /* places to report to steering */
+	uint32_t next;      /* place to report first: each has its turn */
 	_Atomic uint32_t n; /* guarded streams */
 	_Atomic uint64_t begun;
 };

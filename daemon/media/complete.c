@@ -170,8 +170,7 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 
 	if (!tap || !m->cfg.tap || j->rx_key == MEDIA_NONE)
 		return;
-	if (n->rx->rx.tagged && !(j->flags & XC_JOB_RTCP) &&
-		media_tag_chains(&n->rx->rx, &n->rx->cfg->rx)) {
+	if (n->rx->rx.chains && !(j->flags & XC_JOB_RTCP)) {
 		said = *j;
 		said.flags |= PACKET_JOB_BLOCK;
 		j = &said;
@@ -438,7 +437,9 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 		return false;
 	if (n->rx->rx.tagged)
 		media_tag_take(m, a, n->rx, j);
-	if (n->tx->tx.tagged)
+	if (n->block)
+		media_rewrite_later(m, a, n, j, out);
+	else if (n->tx->tx.tagged)
 		media_tag_write(m, a, n->tx, j, out->len);
 	return true;
 }
@@ -500,13 +501,37 @@ static inline __attribute__((always_inline)) uint32_t complete_burst(struct medi
 	return outs;
 }
 
+/* Removes packets whose encryption failed. */
+static uint32_t remove_failed(
+	struct media *m, struct packet_in *in, struct packet_out *out, uint32_t n)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!out[i].len) {
+			in[out[i].in].verdict =
+				media_drop(m, m->in_stream[out[i].in], PACKET_DROP_STALE);
+			continue;
+		}
+		m->out_stream[left] = m->out_stream[i];
+		out[left++] = out[i];
+	}
+	return left;
+}
+
 uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in,
 	const struct batch *b, struct packet_out *out)
 {
+	uint32_t outs;
+
 	assert(m->done < m->burst);
 	media_lane_use(m, ++m->done);
-	return m->taggers ? complete_burst(m, a, in, b, out, true)
-			  : complete_burst(m, a, in, b, out, false);
+	if (!m->taggers)
+		return complete_burst(m, a, in, b, out, false);
+	outs = complete_burst(m, a, in, b, out, true);
+	if (m->late.n && !media_rewrite_all(m, a))
+		outs = remove_failed(m, in, out, outs);
+	return outs;
 }
 
 void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n)

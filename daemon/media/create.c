@@ -118,12 +118,16 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->ahead = bigmem_alloc(1, sizeof(*m->ahead));
 	m->tags = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags));
 	m->tags_windows = bigmem_alloc(cfg->max_ctx, sizeof(*m->tags_windows));
+	m->late.job = lines_alloc(cfg->burst_max, sizeof(*m->late.job));
+	m->late.status = calloc(cfg->burst_max, sizeof(*m->late.status));
+	m->late.of = calloc(cfg->burst_max, sizeof(*m->late.of));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	m->ours = lines_alloc(1, sizeof(*m->ours));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
 		!m->key || !m->epochs || !m->again || !m->attacks || !m->watch || !m->bundle ||
-		!m->bundle_at || !m->ahead || !m->tags || !m->tags_windows || !m->ours) {
+		!m->bundle_at || !m->ahead || !m->tags || !m->tags_windows || !m->ours ||
+		!m->late.job || !m->late.status || !m->late.of) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -158,6 +162,9 @@ void media_destroy(struct media *m)
 	bigmem_free(m->ahead, 1, sizeof(*m->ahead));
 	bigmem_free(m->tags, m->cfg.max_ctx, sizeof(*m->tags));
 	bigmem_free(m->tags_windows, m->cfg.max_ctx, sizeof(*m->tags_windows));
+	free(m->late.job);
+	free(m->late.status);
+	free(m->late.of);
 	free(m->epochs);
 	free(m->ours);
 	free(m->attacks);

@@ -67,6 +67,15 @@ struct place {
 	uint32_t at;                /* in it */
 };
 
+/* The engine only decrypts packets with a block of SRTP+ chain: complete.c changes and encrypts
+ * them. False: no room for a block, or the received one is missing. */
+static inline bool block_fits(const struct media *m, const struct media_ctx *rx,
+	const struct media_ctx *tx, uint32_t body_len, uint32_t out_len)
+{
+	return (!rx->rx.chains || body_len >= media_tag_block(&m->ctx_cfg[rx - m->ctx].rx)) &&
+		(!tx->tx.chains || out_len + PREAUTH_BLOCK_MAX <= ARENA_MAX_PACKET);
+}
+
 static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
 	struct place place, struct note *note, struct xc_job *job, const enum fast_kind kind)
 {
@@ -78,6 +87,7 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	const uint8_t *p;
 	uint64_t rx_index = 0, tx_index = 0;
 	const struct media_ctx *rx, *tx;
+	bool block;
 
 	if (stream == MEDIA_NONE)
 		return MEDIA_FAST_NO;
@@ -112,6 +122,9 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	out_end = body_end + tx->tx.tail.len;
 	if (len - RTP_FIXED_LEN < rx->rx.tail.len || out_end > ARENA_MAX_PACKET)
 		return MEDIA_FAST_NO;
+	block = kind == TAGGED && (rx->rx.chains | tx->tx.chains);
+	if (block && !block_fits(m, rx, tx, body_end - RTP_FIXED_LEN, out_end))
+		return MEDIA_FAST_NO;
 	ssrc = be32(p + 8);
 	if (rx->rx.srtp)
 		rx_index = newest(&rx->rx, ssrc, be16(p + 2));
@@ -125,7 +138,7 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.rx_key = rx->rx.slot,
-		.tx_key = tx->tx.slot,
+		.tx_key = block ? 0 : tx->tx.slot,
 		.hdr_len = RTP_FIXED_LEN,
 		.body_len = body_end - RTP_FIXED_LEN,
 		.rx_tag_off = body_end + rx->rx.tail.tag,
@@ -138,6 +151,8 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.to = to,
 		.rx_key = rx->rx.slot,
 		.tx_key = tx->tx.slot,
+		.late_key = block ? tx->tx.slot : 0,
+		.block = block,
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,

@@ -97,8 +97,7 @@ static uint8_t leave_rtcp(struct draft *d)
 
 static bool has_block(const struct draft *d)
 {
-	return (d->rx->rx.tagged && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx)) ||
-		(d->tx && d->tx->tx.tagged && media_tag_chains(&d->tx->tx, &d->tx->cfg->tx));
+	return d->rx->rx.chains || (d->tx && d->tx->tx.chains);
 }
 
 /* The engine converts between its two ciphers. It does not know how much of an encrypted packet is

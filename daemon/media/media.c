@@ -31,6 +31,7 @@ static void way_set(
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;
 	w->set = !c->awaited;
+	w->coming = false;
 	w->srtp = media_is_srtp(c);
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;
@@ -38,8 +39,8 @@ static void way_set(
 	w->f8 = srtp_suite_get(c->suite)->cipher == XC_CIPHER_AES_F8;
 	w->tagged = c->preauth;
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
-	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp) &&
-		!media_tag_chains(w, c);
+	w->chains = w->tagged && preauth_is_chain(media_tag_scheme(c));
+	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp);
 	w->fast = w->fast_tagged && !w->tagged;
 	w->clear = c->clear_rtp;
 	/* A received packet shows its own encryption. A suite without a cipher shows it in the E

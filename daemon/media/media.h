@@ -278,10 +278,9 @@ struct media_config {
 	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 		const struct xc_job *j);
 	void *tap_arg;
-	/* Encrypts a packet from arena.in to arena.out, and returns the status. complete.c calls it
-	 * for packets that it changed after decryption. NULL: the reference cipher, which is slow.
-	 */
-	uint32_t (*encrypt)(void *arg, struct xc_job *j);
+	/* Encrypts n packets in arena.out, and writes their statuses. complete.c calls it for
+	 * packets that it changed after decryption. NULL: the reference cipher, which is slow. */
+	void (*encrypt)(void *arg, struct xc_job *j, uint32_t *status, uint32_t n);
 	void *encrypt_arg;
 };
 

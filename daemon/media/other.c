@@ -70,12 +70,13 @@ static bool is_between(const struct media *m, uint32_t stream, enum pkt_kind kin
 	return rx->set && tx->set && (rx->pass || !rx->srtp) && !tx->srtp && rx->pass == tx->pass;
 }
 
+/* Dropped here: the stream's socket would only give STUN and DTLS to this worker once more. */
 static uint8_t not_relayed(struct media *m, uint32_t stream, enum pkt_kind kind)
 {
 	if (kind != PKT_STUN && kind != PKT_DTLS)
 		return media_drop(m, stream, PACKET_DROP_MALFORMED);
 	media_count(&m->drops[PACKET_DROP_NOT_MEDIA], 1);
-	return PACKET_PASS;
+	return PACKET_DROP_NOT_MEDIA;
 }
 
 /* Chooses the destination: note->to and note->why. */

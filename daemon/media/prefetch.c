@@ -152,6 +152,27 @@ ASK ask_window(const struct media *m, const struct arena *a, uint32_t ctx, const
 		ask_key(a, t->slot, t->scheme);
 }
 
+/* chain: the window of the first SSRC, with the places of this packet and of the tag that it
+ * announces. */
+ASK ask_announced(const struct media *m, uint32_t ctx, const struct xc_job *j)
+{
+	struct tags_window *w = m->tags_windows[ctx].of;
+
+	ask_write(w);
+	ask_write((uint8_t *)w + 64);
+	ask_write(&w->w.tag[(j->rx_index + PREAUTH_GROUP * 4) % PREAUTH_WINDOW]);
+}
+
+/* chain: the tags to be sent, which start at a multiple of 16. */
+ASK ask_store(const struct media *m, uint32_t ctx, const struct xc_job *j)
+{
+	const struct tags_store *s = &m->tags_windows[ctx].sent[media_sent_ssrc(j) % TAGS_SSRCS];
+
+	ask(s);
+	ask((const uint8_t *)s + 64);
+	ask(s->packed + sizeof(s->packed) / 2);
+}
+
 void media_prefetch_tags_more(
 	const struct media *m, const struct arena *a, const struct note *n, const struct xc_job *j)
 {
@@ -162,9 +183,13 @@ void media_prefetch_tags_more(
 		return;
 	rx = (uint32_t)(n->rx - m->ctx);
 	tx = (uint32_t)(n->tx - m->ctx);
-	if (n->rx->rx.tagged && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
+	if (n->rx->rx.chains)
+		ask_announced(m, rx, j);
+	else if (n->rx->rx.tagged && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
 		ask_window(m, a, rx, j);
-	if (!n->tx->tx.tagged)
+	if (n->tx->tx.chains)
+		ask_store(m, tx, j);
+	if (!n->tx->tx.tagged || n->tx->tx.chains)
 		return;
 	t = media_line_sent(m, tx, media_sent_ssrc(j));
 	if (!media_tag_is_ready(t, j))

@@ -116,8 +116,10 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
-	if (!d->rx->rx.set && media_ahead_keep(m, d->a, in, stream))
+	if ((!d->rx->rx.set || d->rx->rx.coming) && media_ahead_keep(m, d->a, in, stream))
 		return PACKET_SIDE;
+	if (d->rx->rx.coming) /* it would be noise */
+		return draft_drop(d, PACKET_DROP_INACTIVE);
 	if (s->cfg.serves && m->stream[s->cfg.serves - 1].set) {
 		stream = m->in_stream[d->at] = d->note->stream = s->cfg.serves - 1;
 		s = &m->stream[stream];
@@ -241,7 +243,7 @@ static uint8_t received(struct draft *d)
 		return draft_drop(d, PACKET_DROP_FORGED);
 	}
 	v = measure(d, rx_tail(d));
-	if (tagged && v == PACKET_JOB && media_tag_chains(&d->rx->rx, &d->rx->cfg->rx) &&
+	if (tagged && v == PACKET_JOB && d->rx->rx.chains &&
 		d->job->body_len < media_tag_block(&d->rx->cfg->rx))
 		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;

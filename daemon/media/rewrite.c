@@ -9,23 +9,26 @@
 #include "proto/rtcp.h"
 #include "srtp/ref.h"
 
-/* Encrypts the plain packet at arena.out. Engines read arena.in, so the packet goes there for the
- * time of this job. False: encryption failed. */
-static bool encrypt(
-	const struct media *m, const struct arena *a, uint32_t out_off, struct xc_job *job)
+/* Encrypts n plain packets in arena.out. A status other than XC_OK: encryption failed. */
+static void encrypt(const struct media *m, const struct arena *a, struct xc_job *job,
+	uint32_t *status, uint32_t n)
 {
-	size_t len = (size_t)job->hdr_len + job->body_len;
-	uint8_t *in = a->in + out_off, *out = a->out + out_off, kept[ARENA_MAX_PACKET];
-	bool done;
+	if (m->cfg.encrypt) {
+		m->cfg.encrypt(m->cfg.encrypt_arg, job, status, n);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		job[i].in_off = job[i].out_off;
+		status[i] = srtp_ref_job(&job[i], a->key, a->out, a->out);
+	}
+}
 
-	if (!m->cfg.encrypt || len > sizeof(kept))
-		return srtp_ref_job(job, a->key, out, out) == XC_OK;
-	job->in_off = job->out_off = out_off;
-	memcpy(kept, in, len);
-	memcpy(in, out, len);
-	done = m->cfg.encrypt(m->cfg.encrypt_arg, job) == XC_OK;
-	memcpy(in, kept, len);
-	return done;
+static bool encrypt_one(const struct media *m, const struct arena *a, struct xc_job *job)
+{
+	uint32_t status = XC_NOT_DONE;
+
+	encrypt(m, a, job, &status, 1);
+	return status == XC_OK;
 }
 
 void media_rewrite_rtcp(const struct media *m, const struct arena *a, const struct note *n,
@@ -35,6 +38,7 @@ void media_rewrite_rtcp(const struct media *m, const struct arena *a, const stru
 	uint64_t key = n->tx->cfg->rename;
 	size_t len = (size_t)j->hdr_len + j->body_len;
 	struct xc_job job = {.tx_index = j->tx_index,
+		.out_off = j->out_off,
 		.rx_key = j->tx_key, /* plain */
 		.tx_key = n->late_key,
 		.hdr_len = j->hdr_len,
@@ -48,7 +52,7 @@ void media_rewrite_rtcp(const struct media *m, const struct arena *a, const stru
 	if (key && n->rx->rx.srtp && !is_copy)
 		media_rename_rtcp(key, p, len, false);
 	job.ssrc = be32(p + 4);
-	(void)encrypt(m, a, j->out_off, &job); /* input is plain: authentication cannot fail */
+	(void)encrypt_one(m, a, &job); /* input is plain: authentication cannot fail */
 }
 
 /* Converts the decrypted packet without its padding (RFC 3550 5.1). */
@@ -61,24 +65,23 @@ static void convert(const struct note *n, uint8_t *p, const struct xc_job *j)
 		law_bytes(p + j->hdr_len, len - padding, XC_LAW(n->convert));
 }
 
-bool media_rewrite_rtp(
-	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
+/* Changes the packet, and makes the job that encrypts it. */
+static void change(const struct media *m, const struct arena *a, const struct note *n,
+	struct xc_job *j, struct xc_job *late)
 {
 	uint8_t *p = a->out + j->out_off;
-	struct xc_job job;
 
 	if (n->block)
 		media_tag_cut(n, j);
 	if (n->convert)
 		convert(n, p, j);
 	if (n->block)
-		media_tag_append(a, n, j);
+		media_tag_append(m, a, n, j);
 	if (n->mid)
 		j->hdr_len += (uint32_t)media_bundle_write_mid(m, n, p, j->hdr_len + j->body_len);
 	j->tx_tag_off = j->hdr_len + j->body_len + n->tx->tx.tail.tag;
-	if (!n->late_key)
-		return true;
-	job = (struct xc_job){.tx_index = j->tx_index,
+	*late = (struct xc_job){.tx_index = j->tx_index,
+		.out_off = j->out_off,
 		.tx_key = n->late_key, /* from plain */
 		.hdr_len = j->hdr_len,
 		.body_len = j->body_len,
@@ -86,8 +89,52 @@ bool media_rewrite_rtp(
 		.tx_tag_off = j->tx_tag_off,
 		.ssrc = media_sent_ssrc(j),
 		.flags = j->flags & XC_JOB_TX_CLEAR};
-	put_be32(p + 8, job.ssrc);
-	return encrypt(m, a, j->out_off, &job);
+	if (n->late_key)
+		put_be32(p + 8, late->ssrc);
+}
+
+bool media_rewrite_rtp(
+	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
+{
+	struct xc_job late;
+
+	change(m, a, n, j, &late);
+	return !n->late_key || encrypt_one(m, a, &late);
+}
+
+void media_rewrite_later(struct media *m, const struct arena *a, const struct note *n,
+	const struct xc_job *j, struct packet_out *out)
+{
+	struct xc_job changed = *j, *late = &m->late.job[m->late.n];
+
+	change(m, a, n, &changed, late);
+	out->len = changed.hdr_len + changed.body_len + n->tx->tx.tail.len;
+	if (!n->late_key)
+		return;
+	m->late.of[m->late.n].tx = n->tx;
+	m->late.of[m->late.n++].out = out;
+}
+
+bool media_rewrite_all(struct media *m, const struct arena *a)
+{
+	uint32_t n = m->late.n;
+	bool all = true;
+
+	m->late.n = 0;
+	encrypt(m, a, m->late.job, m->late.status, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct media_ctx *tx = m->late.of[i].tx;
+		struct packet_out *out = m->late.of[i].out;
+
+		if (m->late.status[i] != XC_OK) {
+			out->len = 0;
+			all = false;
+		} else if (tx->tx.tagged) {
+			/* Encryption may write into the slack, where the tag is. */
+			media_tag_write(m, a, tx, &m->late.job[i], out->len);
+		}
+	}
+	return all;
 }
 
 bool media_cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)

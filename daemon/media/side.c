@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "media/ahead.h"
 #include "media/checked.h"
 #include "media/source.h"
 
@@ -79,6 +80,8 @@ enum media_side_result media_side_out(struct media *m, const struct arena *a, ui
 	memcpy(a->out + out->out_off, p->bytes, p->len);
 	if (p->kind == SIDE_STUN && p->believed)
 		media_checked_add(m, p->stream, &p->peer);
+	if (p->kind == SIDE_ZRTP && p->believed)
+		media_ahead_expect(m, p->stream);
 	return MEDIA_SIDE_SENDS;
 }
 

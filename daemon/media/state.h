@@ -129,8 +129,10 @@ struct media_way {
 	bool f8 : 1;                    /* AES in F8 mode */
 	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
-	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
-	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
+	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
+	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
+	bool rename;     /* media_ctx_cfg.rename is set, and this is not passed through */
+	uint8_t clear;   /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
 
@@ -152,9 +154,9 @@ struct media_ctx {
 	 * context, and the next RTCP index. */
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
-	/* Padding to an odd number of lines: with four, contexts would use only half of the cache
-	 * sets. */
-	_Alignas(64) uint8_t spread[64 - 8];
+	uint64_t coming_ns; /* ahead.c: the first packet since rx.coming; 0: none */
+	/* The lines are an odd number: with four, contexts would use only half of the cache sets.
+	 */
 	/* Scratch of prepare.c: the last SSRC and its new name, as xc_job's ssrc_change. 0 =
 	 * empty. */
 	struct {
@@ -316,6 +318,16 @@ struct media {
 			      * MEDIA_NONE */
 	/* [burst_max], one per packet sent: stream of its source port */
 	uint32_t *out_stream;
+	/* Packets of the burst in completion that are encrypted at its end (rewrite.h). */
+	struct media_late {
+		struct xc_job *job; /* [burst_max], as the others */
+		uint32_t *status;
+		struct {
+			const struct media_ctx *tx;
+			struct packet_out *out;
+		} * of;
+		uint32_t n;
+	} late;
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
 	struct lane {

@@ -7,8 +7,14 @@
 #include "packet/arena.h"
 
 /* Multiples of PREAUTH_FIPS_RUN, or of the tags in an AES block. */
-enum { FILL_FIPS = 3 * PREAUTH_FIPS_RUN, FILL_AES = 32, SENT_FIPS = PREAUTH_FIPS_RUN };
+enum { FILL_FIPS = 8 * PREAUTH_FIPS_RUN, FILL_AES = 32, SENT_FIPS = PREAUTH_FIPS_RUN };
 _Static_assert(2 * FILL_AES <= TAGS_AT_ONCE && 2 * FILL_FIPS <= TAGS_AT_ONCE, "");
+_Static_assert(FILL_FIPS <= TAGS_STORE / 4, "");
+/* chain: tags that are computed at once, and bits of the index of the first one. */
+enum { STORE_CHAIN = 128, STORE_WIDE = TAGS_STORE / 4, STORE_BEFORE = 16 };
+_Static_assert(STORE_CHAIN <= TAGS_STORE && STORE_CHAIN / 2 <= TAGS_STORE / 2, "");
+_Static_assert(STORE_BEFORE + PREAUTH_NEXT_MAX < STORE_CHAIN, "");
+_Static_assert(STORE_BEFORE + PREAUTH_BLOCK_MAX / 4 < STORE_WIDE, "");
 _Static_assert(SENT_FIPS <= TAGS_SENT && TAGS_SENT % 4 == 0, "");
 /* The key lies in a slot of the key table, as the vault of a key derivation rate does. */
 _Static_assert(sizeof(struct preauth_key) <= sizeof(struct xc_key), "a key fits into its slot");
@@ -93,9 +99,14 @@ static __attribute__((noinline)) enum preauth_result check_other(const struct me
 {
 	const struct tags_next *t = &tags_of(m, rx)->rx;
 	const struct tags_window *w;
+	int at;
 
-	if (preauth_is_header((enum preauth_scheme)t->scheme))
-		return preauth_header(key_at(a, t->slot), p) == tag ? PREAUTH_TRUE : PREAUTH_FORGED;
+	if (preauth_is_header((enum preauth_scheme)t->scheme)) {
+		at = preauth_heads_find(&t->heads, t->ssrc, p);
+		return (at >= 0 ? t->tag[at] : preauth_header(key_at(a, t->slot), p)) == tag
+			? PREAUTH_TRUE
+			: PREAUTH_FORGED;
+	}
 	w = find(windows_of(m, rx), be32(p + 8));
 	return w ? preauth_window_check(&w->w, be16(p + 2), tag) : PREAUTH_OUTSIDE;
 }
@@ -135,26 +146,26 @@ static void announced(
 	struct preauth_window *w, enum preauth_scheme s, uint64_t index, const uint8_t *block)
 {
 	struct preauth_chain c = preauth_chain_of(s);
-	uint32_t tag[PREAUTH_NEXT_MAX];
 	uint64_t known = w->first + w->known;
 
-	preauth_chain_read(s, tag, block);
 	preauth_window_trim(w, index, (uint32_t)c.window - c.next);
 	if (known < index + 1) { /* a gap: tags in it were never received */
 		/* Bits that are not used are zero in the packet, too. */
 		preauth_window_init(w, index + 1, 8 * preauth_tag_len(s));
 		known = index + 1;
 	}
-	if (known < index + 1 + c.next)
-		preauth_window_add(
-			w, tag + (known - index - 1), (uint32_t)(index + 1 + c.next - known));
+	for (; known < index + 1 + c.next; known++) {
+		uint32_t tag = preauth_chain_tag(c.width, block, (uint32_t)(known - index - 1));
+
+		preauth_window_add(w, &tag, 1);
+	}
 }
 
 /* In the steady state, one packet in "fill" calls it. */
 static __attribute__((noinline)) void compute(
 	struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc, uint32_t fill)
 {
-	uint32_t tag[FILL_AES], n;
+	uint32_t tag[FILL_FIPS], n;
 	__u64 index;
 
 	/* Twice, so that a new window has tags ahead of the packets. */
@@ -220,6 +231,9 @@ static __attribute__((noinline)) void take_other(
 		t->keyed = t->scheme == PREAUTH_HEADER_SIPHASH;
 		if (t->keyed)
 			memcpy(t->sip, key_at(a, t->slot)->seed, sizeof(t->sip));
+		else
+			preauth_heads_learn(
+				&t->heads, &t->ssrc, t->tag, key_at(a, t->slot), a->in + j->in_off);
 		return;
 	}
 	mark(t, all);
@@ -252,37 +266,94 @@ void media_tag_take(
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
+static struct tags_store *store_of(const struct media *m, const struct media_ctx *c, uint32_t ssrc)
+{
+	return &windows_of(m, c)->sent[ssrc % TAGS_SSRCS];
+}
+
+static bool store_has(const struct tags_store *s, uint32_t ssrc, uint64_t first, uint32_t n)
+{
+	return s->ssrc == ssrc && first >= s->first && first + n <= s->first + s->n;
+}
+
 /* In the steady state, one packet in TAGS_SENT calls it. */
-static __attribute__((noinline)) uint32_t sent_tag(
-	struct tags_sent *t, const struct preauth_key *k, uint32_t ssrc, uint64_t index)
+static __attribute__((noinline)) uint32_t sent_tag(struct tags_sent *t, struct tags_store *s,
+	const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {
 	t->n = t->scheme == PREAUTH_SEQUENCE_FIPS ? SENT_FIPS : TAGS_SENT;
 	t->first = index - index % t->n;
 	t->ssrc = ssrc;
-	preauth_sequence(k, ssrc, t->first, t->tag, t->n);
+	if (t->scheme != PREAUTH_SEQUENCE_FIPS) {
+		preauth_sequence(k, ssrc, t->first, t->tag, t->n);
+		return t->tag[index - t->first];
+	}
+	if (!store_has(s, ssrc, t->first, SENT_FIPS)) {
+		s->first = t->first;
+		s->ssrc = ssrc;
+		s->n = FILL_FIPS;
+		preauth_sequence(k, ssrc, s->first, s->tag, s->n);
+	}
+	memcpy(t->tag, s->tag + (t->first - s->first), SENT_FIPS * sizeof(*t->tag));
 	return t->tag[index - t->first];
 }
 
-/* Schemes without tags that are computed ahead of this packet. */
-static __attribute__((noinline)) void write_one(struct tags_sent *t, const struct preauth_key *k,
-	uint8_t *p, uint32_t len, const struct xc_job *j)
+/* Header schemes. */
+static __attribute__((noinline)) uint32_t header_tag(
+	struct tags_sent *t, const struct preauth_key *k, const uint8_t *p)
 {
-	uint32_t tag, bits;
+	uint32_t tag;
+	int at;
 
 	if (t->scheme == PREAUTH_HEADER_SIPHASH) {
 		memcpy(t->sip, k->seed, sizeof(t->sip));
 		t->keyed = 1;
+		return preauth_header(k, p);
 	}
-	if (!preauth_is_chain((enum preauth_scheme)t->scheme)) {
-		put_be32(p + len - 4, preauth_header(k, p));
-		return;
-	}
-	preauth_sequence(k, media_sent_ssrc(j), j->tx_index, &tag, 1);
-	bits = preauth_bits((enum preauth_scheme)t->scheme);
-	if (bits == 32)
-		put_be32(p + len - 4, tag);
+	at = preauth_heads_find(&t->heads, t->ssrc, p);
+	tag = at >= 0 ? t->head[at] : preauth_header(k, p);
+	preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
+	return tag;
+}
+
+/* chain: the tags of packet "index" and those that it announces are in the store then. */
+static __attribute__((noinline)) void store_chain(struct tags_store *s, enum preauth_scheme scheme,
+	const struct preauth_key *k, uint32_t ssrc, uint64_t index)
+{
+	uint32_t tag[STORE_CHAIN], width = preauth_chain_of(scheme).width;
+
+	/* A packet that comes a little late finds its tags, too. */
+	s->first = index & ~(uint64_t)(STORE_BEFORE - 1);
+	s->ssrc = ssrc;
+	s->n = width == 32 ? STORE_WIDE : STORE_CHAIN;
+	preauth_sequence(k, ssrc, s->first, tag, s->n);
+	preauth_chain_pack(width, s->packed, tag, s->n);
+	if (width == 4)
+		preauth_chain_pack(width, s->packed + TAGS_STORE / 2, tag + 1, s->n - 1);
+	secmem_wipe(tag, sizeof(tag));
+}
+
+static struct tags_store *chained(const struct media *m, const struct arena *a,
+	const struct media_ctx *tx, const struct xc_job *j)
+{
+	uint32_t ssrc = media_sent_ssrc(j);
+	struct tags_store *s = store_of(m, tx, ssrc);
+	enum preauth_scheme scheme = media_tag_scheme(&tx->cfg->tx);
+
+	if (!store_has(s, ssrc, j->tx_index, preauth_chain_of(scheme).next + 1u))
+		store_chain(s, scheme, key_at(a, tx->cfg->tx.preauth_slot), ssrc, j->tx_index);
+	return s;
+}
+
+static void write_chained(
+	const struct tags_store *s, enum preauth_scheme scheme, uint8_t *end, uint64_t index)
+{
+	uint32_t width = preauth_chain_of(scheme).width;
+	uint32_t tag = preauth_chain_tag(width, s->packed, (uint32_t)(index - s->first));
+
+	if (width == 32)
+		put_be32(end - 4, tag);
 	else
-		p[len - 1] = (uint8_t)(tag & ((1u << bits) - 1));
+		end[-1] = (uint8_t)tag;
 }
 
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
@@ -302,27 +373,37 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 		return;
 	}
 	k = key_at(a, t->slot);
-	if (t->scheme == PREAUTH_SEQUENCE_AES || t->scheme == PREAUTH_SEQUENCE_FIPS)
-		put_be32(p + len - 4, sent_tag(t, k, ssrc, j->tx_index));
+	if (preauth_is_chain((enum preauth_scheme)t->scheme))
+		write_chained(
+			chained(m, a, tx, j), (enum preauth_scheme)t->scheme, p + len, j->tx_index);
+	else if (preauth_is_header((enum preauth_scheme)t->scheme))
+		put_be32(p + len - 4, header_tag(t, k, p));
 	else
-		write_one(t, k, p, len, j);
+		put_be32(p + len - 4, sent_tag(t, store_of(m, tx, ssrc), k, ssrc, j->tx_index));
 }
 
 void media_tag_cut(const struct note *n, struct xc_job *j)
 {
-	if (media_tag_chains(&n->rx->rx, &n->rx->cfg->rx))
+	if (n->rx->rx.chains)
 		j->body_len -= media_tag_block(&n->rx->cfg->rx); /* prepare checked the length */
 }
 
-void media_tag_append(const struct arena *a, const struct note *n, struct xc_job *j)
+void media_tag_append(
+	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
-	enum preauth_scheme s = media_tag_scheme(&n->tx->cfg->tx);
-	uint32_t tag[PREAUTH_NEXT_MAX];
+	const struct tags_store *s;
+	struct preauth_chain c;
+	uint8_t *end = a->out + j->out_off + j->hdr_len + j->body_len;
+	uint32_t at;
 
-	if (!media_tag_chains(&n->tx->tx, &n->tx->cfg->tx))
+	if (!n->tx->tx.chains)
 		return;
-	preauth_sequence(key_at(a, n->tx->cfg->tx.preauth_slot), media_sent_ssrc(j),
-		j->tx_index + 1, tag, preauth_chain_of(s).next);
-	preauth_chain_write(s, a->out + j->out_off + j->hdr_len + j->body_len, tag);
-	j->body_len += preauth_chain_len(s);
+	s = chained(m, a, n->tx, j);
+	c = preauth_chain_of(media_tag_scheme(&n->tx->cfg->tx));
+	at = (uint32_t)(j->tx_index + 1 - s->first);
+	if (c.width == 4)
+		memcpy(end, s->packed + at % 2 * (TAGS_STORE / 2) + at / 2, c.next / 2);
+	else
+		memcpy(end, s->packed + at * c.width / 8, c.next * c.width / 8u);
+	j->body_len += c.next * c.width / 8u;
 }

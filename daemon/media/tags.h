@@ -5,7 +5,8 @@
  * Receiving: prepare compares the tag with the window of the packet's SSRC, before any hash.
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
- * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time.
+ * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time, or the
+ * tags of struct tags_store. header-hmac-sha1 computes the tags of the headers that it expects.
  *
  * With many calls, a packet costs as much as the cache lines it needs. A received packet usually
  * needs one line, struct tags_next, and a sent packet one struct tags_sent. media.tags has these
@@ -16,11 +17,13 @@
 
 #include "media/draft.h"
 #include "srtp/preauth.h"
+#include "srtp/preauth_heads.h"
 #include "srtp/preauth_window.h"
 
 #define TAGS_SSRCS   4u /* per context and direction; packets of other SSRCs are not checked */
 #define TAGS_SENT    12u
-#define TAGS_AT_ONCE 64u
+#define TAGS_AT_ONCE 160u
+#define TAGS_STORE   320u /* bytes of struct tags_store */
 
 /* Received: the tags of the packets [first, first + n) of one SSRC. */
 struct tags_next {
@@ -32,12 +35,13 @@ struct tags_next {
 		uint8_t sip[16]; /* keyed: of header-siphash, which needs no other line then */
 	};
 	uint8_t scheme;
-	uint8_t len;   /* bytes of a tag; 0 = no tags */
-	uint8_t n;     /* PREAUTH_GROUP, or 0: look into the window */
+	uint8_t len;       /* bytes of a tag; 0 = no tags */
+	uint8_t n : 7;     /* PREAUTH_GROUP, or 0: look into the window */
+	uint8_t keyed : 1; /* sip is valid */
 	uint8_t taken; /* bit i: SRTP authenticated packet first + i; the window lacks it so far */
-	uint8_t keyed; /* sip is valid */
-	uint8_t reserved[11];
+	struct preauth_heads heads; /* header-hmac-sha1: tag has the tags of these headers */
 };
+_Static_assert(PREAUTH_HEADS == PREAUTH_GROUP, "tag has room for them");
 _Static_assert(sizeof(struct tags_next) == 64, "one cache line");
 
 /* Tags of the packets [first, first + n) that are sent next: a cache. */
@@ -49,6 +53,10 @@ struct tags_sent {
 	union {
 		uint32_t tag[TAGS_SENT];
 		uint8_t sip[16]; /* keyed: of header-siphash */
+		struct {
+			uint32_t head[PREAUTH_HEADS]; /* tags */
+			struct preauth_heads heads;
+		}; /* header-hmac-sha1 */
 	};
 };
 _Static_assert(sizeof(struct tags_sent) == 64, "one cache line");
@@ -59,8 +67,23 @@ struct media_tags {
 	struct tags_sent tx[TAGS_SSRCS];
 };
 
+/* Tags of the packets [first, first + n) of one SSRC, for schemes that compute many at a time: with
+ * sequence-fips eight lanes hash at once, and with chain each packet needs the next ones. */
+struct tags_store {
+	uint64_t first;
+	uint32_t ssrc;
+	uint32_t n;
+	union {
+		uint32_t tag[TAGS_STORE / 4];
+		/* chain: as in a payload, from packet first on; of four bits also from first + 1 on
+		 * (struct tags_fours). */
+		uint8_t packed[TAGS_STORE];
+	};
+};
+
 /* Of a context. Written by complete.c and commands only. */
 struct tags_windows {
+	struct tags_store sent[TAGS_SSRCS];
 	struct tags_window {
 		uint64_t touched; /* as ssrc_state.touched; 0 = free */
 		uint32_t ssrc;
@@ -79,13 +102,7 @@ static inline uint32_t media_tag_len(const struct media_crypto *c)
 	return c->preauth ? preauth_tag_len(media_tag_scheme(c)) : 0;
 }
 
-/* Whether payloads of this direction end in a block with the next tags. */
-static inline bool media_tag_chains(const struct media_way *w, const struct media_crypto *c)
-{
-	return w->tagged && preauth_is_chain(media_tag_scheme(c));
-}
-
-/* Bytes of that block. */
+/* chain: bytes of the block with the next tags, at the end of payloads. */
 static inline uint32_t media_tag_block(const struct media_crypto *c)
 {
 	return preauth_chain_len(media_tag_scheme(c));
@@ -147,6 +164,7 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 /* complete, chain: cut() leaves the received block out of the plain payload at arena.out, append()
  * adds our own. Both change j->body_len. */
 void media_tag_cut(const struct note *n, struct xc_job *j);
-void media_tag_append(const struct arena *a, const struct note *n, struct xc_job *j);
+void media_tag_append(
+	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j);
 
 #endif

@@ -41,34 +41,48 @@ static bool is_next(const struct leg_ice *ice, const struct sdp_ice *said)
 		(!said->ufrag.len || str_eq(said->ufrag, str_from(ice->next_ufrag)));
 }
 
+/* Adds a section's candidates to those of earlier sections of the same leg: the m-lines of a bundle
+ * share a leg's candidates, and a mid may come twice. Returns 0 or -ENOMEM. */
+static int add(struct trickle *t, struct leg_ice *ice, const struct sdp_ice *said)
+{
+	uint32_t n = ice->candidates, more = min_u32(said->count, SDP_ICE_CANDIDATES - n);
+	struct ice_candidate *to = pool_alloc(t->p, (n + more + 1) * sizeof(*to));
+
+	if (!to)
+		return -ENOMEM;
+	if (n)
+		memcpy(to, ice->candidate, n * sizeof(*to));
+	memcpy(to + n, said->candidate, more * sizeof(*to));
+	more = neg_ice_filter(to + n, more, t->c->reach);
+	ice->candidate = to;
+	ice->candidates = n + more;
+	t->added += more;
+	t->ignored += said->count - more + said->ignored;
+	return 0;
+}
+
 static int each(void *arg, const struct sdp_ice_section *section)
 {
 	struct trickle *t = arg;
+	const struct sdp_ice *said = &section->ice;
 	struct leg *l = leg_of(t->side, section);
-	struct ice_candidate *to;
+	bool of_next;
 
 	if (l && l->via)
 		l = t->side->leg[l->via - 1];
-	if (!l || !(l->ice.on || l->ice.said) ||
-		!(is_current(&l->ice, &section->ice) || is_next(&l->ice, &section->ice))) {
-		t->ignored += section->ice.count;
+	of_next = l && !is_current(&l->ice, said);
+	/* One list has candidates of one generation. */
+	if (!l || !(l->ice.on || l->ice.said) || (of_next && !is_next(&l->ice, said)) ||
+		(l->ice.candidates && l->ice.of_next != of_next)) {
+		t->ignored += said->count;
 		return 0;
 	}
-	to = pool_alloc(t->p, (section->ice.count + 1) * sizeof(*to));
-	if (!to)
-		return -ENOMEM;
-	memcpy(to, section->ice.candidate, section->ice.count * sizeof(*to));
-	l->ice.candidate = to;
-	l->ice.candidates = neg_ice_filter(to, section->ice.count, t->c->reach);
-	l->ice.of_next = !is_current(&l->ice, &section->ice);
-	if (!l->ice.of_next) {
-		t->ended |= section->ice.end_of_candidates && !l->ice.last;
-		l->ice.last |= section->ice.end_of_candidates;
+	l->ice.of_next = of_next;
+	if (!of_next) {
+		t->ended |= said->end_of_candidates && !l->ice.last;
+		l->ice.last |= said->end_of_candidates;
 	}
-	t->ignored += section->ice.count - l->ice.candidates;
-	t->added += l->ice.candidates;
-	t->ignored += section->ice.ignored;
-	return 0;
+	return add(t, &l->ice, said);
 }
 
 void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, bool is_answer,

@@ -54,7 +54,7 @@ enum packet_verdict {
 	PACKET_SENT,  /* after complete: given to steering to send */
 	PACKET_SIDE,  /* kept by the keying thread (packet/side.h), or until keys arrive */
 	PACKET_AUDIO, /* authentic, given to a codec thread (packet/audio.h) */
-	PACKET_PASS,  /* not media: passed to the ordinary socket, or to the control thread */
+	PACKET_PASS,  /* no stream has this port: passed on to the ordinary socket */
 #define X(id, name, text) PACKET_DROP_##id,
 	PACKET_DROPS(X)
 #undef X

@@ -35,7 +35,8 @@ const char *side_kind_name(enum side_kind k);
 struct side_packet {
 	uint8_t kind; /* enum side_kind */
 	/* Received: from the signalled address or the confirmed source. Sent: the answer to an
-	 * authentic ICE check of the peer. */
+	 * authentic ICE check of the peer, or the packet that gives it the keys of ZRTP, which this
+	 * relay has not reported yet. */
 	bool believed;
 	bool emergency; /* received: of an emergency call */
 	uint16_t len;

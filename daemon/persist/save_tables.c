@@ -138,6 +138,9 @@ static const struct record sdp_zrtp_record = RECORD_OF(sdp_zrtp_fields);
 static const struct field zrtp_secret_fields[] = {
 	FLAG("k", zrtp_secret, known),
 	NUM("h", zrtp_secret, hash, 255),
+	NUM("c", zrtp_secret, cipher, 255),
+	NUM("t", zrtp_secret, tag, 255),
+	FLAG("p", zrtp_secret, passive),
 	BYTES_ROW("s", zrtp_secret, sess),
 	BYTES_ROW("z", zrtp_secret, zid),
 	BYTES_ROW("i", zrtp_secret, h3),

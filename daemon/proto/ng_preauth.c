@@ -15,7 +15,7 @@ bool ng_set_preauth(struct ng_parser *x, struct str value)
 		x->r->preauth = NG_PREAUTH_ACCEPT;
 	else if (ng_spelled_like(STR("offer"), word))
 		x->r->preauth = NG_PREAUTH_OFFER;
-	else if (preauth_find(&s, word) && !value.s)
+	else if (!value.s)
 		value = word;
 	else
 		return false;
@@ -23,8 +23,10 @@ bool ng_set_preauth(struct ng_parser *x, struct str value)
 		return true;
 	if (x->r->preauth != NG_PREAUTH_OFFER && value.s != word.s)
 		return false;
-	if (!preauth_find(&s, value))
+	if (!preauth_find(&s, value)) {
+		ng_note(x, STR("preauth"), preauth_why_not(value));
 		return false;
+	}
 	x->r->preauth = NG_PREAUTH_OFFER;
 	x->r->preauth_scheme = (uint8_t)(1 + s);
 	return true;

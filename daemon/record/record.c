@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "base/thread.h"
+#include "record/record_opus.h"
 #include "record/record_share.h"
 #include "record/record_wav.h"
 
@@ -129,7 +130,7 @@ static int make_path(
 		return -EINVAL;
 	record_number_part(part, s->parts);
 	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s%s", r->cfg.dir, name, part) >=
-		RECORD_PATH_MAX - 8)
+		RECORD_PATH_MAX - RECORD_NAME_MAX)
 		return -EINVAL;
 	return 0;
 }
@@ -224,23 +225,48 @@ static int prepare(struct record *r)
 	return err;
 }
 
-/* Files that an earlier process left. */
+/* Files that an earlier process left, perhaps one with another output-format. */
 static void repair(struct record *r)
 {
-	uint32_t n = r->cfg.codecs ? record_wav_repair(r->cfg.dir) : 0;
+	uint32_t wav = r->cfg.codecs ? record_wav_repair(r->cfg.dir) : 0;
+	uint32_t opus = r->cfg.codecs ? record_opus_repair(r->cfg.dir) : 0;
 
-	atomic_store(&r->repaired, n);
-	if (n)
+	atomic_store(&r->repaired, wav + opus);
+	if (wav)
 		log_info(
 			"corrected the headers of %u WAV files in %s, which an earlier process left open",
-			n, r->cfg.dir);
+			wav, r->cfg.dir);
+	if (opus)
+		log_info("ended %u Opus files in %s, which an earlier process left open", opus,
+			r->cfg.dir);
+}
+
+/* The encoder of Opus files. NULL in *out: WAV. 0, or -errno with one line in err. */
+static int find_encoder(
+	const struct record_config *cfg, const struct codec_entry **out, char *err, size_t err_len)
+{
+	*out = cfg->codecs && cfg->audio_opus ? record_opus_codec(cfg->codecs, cfg->audio_rate)
+					      : NULL;
+	if (!cfg->codecs || !cfg->audio_opus || *out)
+		return 0;
+	if (codec_registry_find(cfg->codecs, "opus", 48000, 1))
+		snprintf(err, err_len,
+			"--output-format=opus: --resample-to=%u is not a rate of Opus. Set 8000, 16000 or 48000",
+			cfg->audio_rate);
+	else
+		snprintf(err, err_len,
+			"--output-format=opus: the codec plug-in for Opus is missing. Install xcipher-codec-opus, or see --codec-dir");
+	return -EINVAL;
 }
 
 int record_create(struct record **out, const struct record_config *cfg, char *err, size_t err_len)
 {
+	const struct codec_entry *opus;
 	struct record *r;
-	int res;
+	int res = find_encoder(cfg, &opus, err, err_len);
 
+	if (res)
+		return res;
 	if (access(cfg->dir, W_OK | X_OK)) {
 		res = -errno;
 		snprintf(err, err_len,
@@ -254,6 +280,7 @@ int record_create(struct record **out, const struct record_config *cfg, char *er
 	r->cfg = *cfg;
 	r->wake_fd = -1;
 	r->audio.codecs = cfg->codecs;
+	r->audio.opus = opus;
 	r->audio.rate = cfg->audio_rate;
 	r->audio.share = RECORD_SHARE_MOST;
 	r->audio.mixed = cfg->audio_mixed;

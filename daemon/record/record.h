@@ -16,10 +16,10 @@ struct record_config {
 		/* retention: remove older recordings, and the oldest above this size; 0 = keep all
 		 */
 		max_bytes;
-	/* WAV files, as in record_audio.h; NULL: none */
+	/* audio files, as in record_audio.h; NULL: none */
 	const struct codec_registry *codecs;
 	uint32_t audio_rate;
-	bool audio_mixed, audio_single, audio_by_channels;
+	bool audio_opus, audio_mixed, audio_single, audio_by_channels;
 	struct engine *serial;
 	struct tap *const *tap; /* one per worker */
 	uint32_t taps;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "proto/rtp.h"
 #include "record/record_share.h"
-#include "record/record_wav.h"
+#include "record/record_sound.h"
 
 enum {
 	BLOCK_MS = 500,
@@ -60,7 +60,7 @@ struct record_audio {
 	struct record_media *media;
 	struct line *line[RECORD_STREAMS]; /* by place in media */
 	struct voice *voice[VOICES];
-	struct record_wav *wav[RECORD_NAME_WAVS];
+	struct record_sound *sound[RECORD_NAME_SOUNDS];
 	uint32_t opened; /* bit per file that was opened or refused */
 	uint32_t sides;  /* bit per side that was heard */
 	struct record_bucket decoded;
@@ -76,30 +76,33 @@ static uint32_t block_frames(const struct record_audio *a)
 }
 
 /* Opens a file when it has something to store. A party that joins later begins with silence. */
-static struct record_wav *file(struct record_audio *a, uint32_t which)
+static struct record_sound *file(struct record_audio *a, uint32_t which)
 {
-	uint16_t channels = which == RECORD_NAME_MIX && a->env->by_channels ? 2 : 1;
+	const struct record_audio_env *e = a->env;
+	struct record_sound_cfg cfg = {.opus = e->opus,
+		.rate = e->rate,
+		.channels = which == RECORD_NAME_MIX && e->by_channels ? 2 : 1};
 	char path[TEXT], end[RECORD_NAME_MAX + 1];
 	int err;
 
 	if (a->opened & 1u << which)
-		return a->wav[which];
+		return a->sound[which];
 	a->opened |= 1u << which;
-	record_name_wav(end, which);
+	record_name_sound(end, which, e->opus != NULL);
 	snprintf(path, sizeof(path), "%s%s", a->path, end);
-	err = record_wav_open(&a->wav[which], path, a->env->rate, channels);
+	err = record_sound_open(&a->sound[which], path, &cfg);
 	if (err) {
 		a->err = err;
 		return NULL;
 	}
 	a->counts.files++;
-	record_wav_silence(a->wav[which], a->blocks * block_frames(a));
-	return a->wav[which];
+	record_sound_silence(a->sound[which], a->blocks * block_frames(a));
+	return a->sound[which];
 }
 
-static void store(struct record_audio *a, struct record_wav *w, uint32_t n)
+static void store(struct record_audio *a, struct record_sound *s, uint32_t n)
 {
-	int err = record_wav_write(w, a->env->out, n);
+	int err = record_sound_write(s, a->env->out, n);
 
 	a->err = err ? err : a->err;
 }
@@ -515,7 +518,7 @@ static void add_side(struct record_audio *a, uint32_t side, uint32_t n)
 
 static void write_single(struct record_audio *a, uint32_t side, uint32_t n)
 {
-	struct record_wav *w = file(a, RECORD_NAME_SIDE + side);
+	struct record_sound *w = file(a, RECORD_NAME_SIDE + side);
 
 	for (uint32_t k = 0; w && k < n; k++)
 		a->env->out[k] = clipped(a->env->side[k]);
@@ -525,7 +528,7 @@ static void write_single(struct record_audio *a, uint32_t side, uint32_t n)
 
 static void write_mixed(struct record_audio *a, uint32_t n)
 {
-	struct record_wav *w = file(a, RECORD_NAME_MIX);
+	struct record_sound *w = file(a, RECORD_NAME_MIX);
 	struct record_audio_env *e = a->env;
 
 	for (uint32_t k = 0; w && k < n; k++) {
@@ -645,12 +648,15 @@ int record_audio_close(struct record_audio *a, uint64_t now_ns, bool discard)
 	if (!discard && now_ns >= a->begun_ns)
 		write_rest(a, now_ns);
 	err = a->err;
+	for (uint32_t i = 0; i < RECORD_NAME_SOUNDS; i++) {
+		int last = record_sound_close(a->sound[i], discard);
+
+		err = err ? err : last;
+	}
 	for (uint32_t i = 0; i < VOICES; i++)
 		voice_free(a->voice[i]);
 	for (uint32_t i = 0; i < RECORD_STREAMS; i++)
 		free(a->line[i]);
-	for (uint32_t i = 0; i < RECORD_NAME_WAVS; i++)
-		record_wav_close(a->wav[i], discard);
 	free(a->media);
 	free(a);
 	return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The audio of one recording as WAV files: decodes the packets of all parties and puts them on one
+/* The audio of one recording as WAV or Opus files: decodes the packets of all parties and puts them on one
  * timeline. Audio is written in blocks of half a second, each half a second after its end, so that
  * late packets find their place. Telephone events are silence: a recording should not have the
  * digits of a card number. One thread only; may block. */
@@ -17,7 +17,8 @@
 /* Shared by all recordings of a thread. */
 struct record_audio_env {
 	const struct codec_registry *codecs;
-	uint32_t rate;    /* Hz, 8000 to RECORD_AUDIO_RATE_MAX, a multiple of 2 */
+	const struct codec_entry *opus; /* encodes the files; NULL: they are WAV */
+	uint32_t rate;    /* Hz, 8000 to RECORD_AUDIO_RATE_MAX, a multiple of 2; that of opus */
 	bool mixed;       /* a file NAME-mix.wav: all parties */
 	bool single;      /* a file of each party: NAME-1.wav, NAME-2.wav, ... */
 	bool by_channels; /* NAME-mix.wav: side 0 left, all others right; else they are added */

@@ -32,7 +32,7 @@ struct active {
 	struct active *next;
 	uint32_t tap;
 	struct record_file *file;
-	struct record_audio *audio; /* NULL: no WAV files */
+	struct record_audio *audio; /* NULL: no audio files */
 	char *path;
 	uint32_t parts;            /* number of earlier files, of an earlier daemon */
 	struct record_counts told; /* the part already included in the sums */

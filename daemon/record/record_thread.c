@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The recording thread (record/record.h). It takes commands from the control thread's ring, and
  * packets from a ring per worker. While anything is recorded, it reads all rings some fifty times
- * a second. */
+ * a second, more often under load (record_pace.h). */
 #include "record/record_int.h"
 
 #include <errno.h>
@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "record/record_keep.h"
+#include "record/record_pace.h"
 #include "record/record_share.h"
 #include "base/caps.h"
 #include "base/clock.h"
 #include "base/secmem.h"
 
-enum { LOOK_MS = 20, FLUSH_NS = 200000000, KEEP_S = 30 };
+enum { IDLE_MS = 1000, FLUSH_NS = 200000000, KEEP_S = 30 };
 
 /* --- Files ------------------------------------------------------------------------------------ */
 
@@ -54,7 +55,7 @@ static int flush(struct record *r, struct active *a)
 	return err;
 }
 
-/* Without WAV files the recording continues as pcap. */
+/* Without audio files the recording continues as pcap. */
 static void begin_audio(struct record *r, struct active *a, const char *path)
 {
 	int err =
@@ -63,7 +64,7 @@ static void begin_audio(struct record *r, struct active *a, const char *path)
 	if (!err)
 		return;
 	record_add(&r->errors, 1);
-	log_err("recording %s: WAV files cannot be written: %s", path, strerror(-err));
+	log_err("recording %s: audio files cannot be written: %s", path, strerror(-err));
 }
 
 static void begin(struct record *r, struct cmd *c)
@@ -121,7 +122,7 @@ static void look_for_skipped(struct record *r, struct active *a)
 	if (!a->told_skipped &&
 		log_limit_pass(&r->log_skipped, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recording %s: the WAV files lack audio, because the call has more packets or codecs than are decoded for one call. The packets are in the pcap file%s",
+			"recording %s: the audio files lack audio, because the call has more packets or codecs than are decoded for one call. The packets are in the pcap file%s",
 			a->path, log_held((char[LOG_HELD]){0}, held));
 	a->told_skipped = n.skipped;
 }
@@ -312,16 +313,20 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 }
 
 /* Handles the packets that are queued at the call, and no later ones: a worker whose ring never
- * empties must not delay other workers and commands. */
-static void drain(struct record *r, struct tap_entry *e)
+ * empties must not delay other workers and commands. Returns how many the fullest ring had. */
+static uint32_t drain(struct record *r, struct tap_entry *e)
 {
+	uint32_t most = 0;
+
 	for (uint32_t w = 0; w < r->cfg.taps; w++) {
 		uint32_t n = tap_waiting(r->cfg.tap[w]);
 
+		most = n > most ? n : most;
 		r->behind |= n > TAP_ENTRIES / 2;
 		for (; n && tap_next(r->cfg.tap[w], e); n--)
 			packet(r, w, e);
 	}
+	return most;
 }
 
 /* --- The thread ------------------------------------------------------------------------------- */
@@ -373,27 +378,33 @@ void *record_thread(void *arg)
 {
 	struct record *r = arg;
 	struct tap_entry *e = secmem_alloc(sizeof(*e));
+	uint32_t pace_ms = RECORD_PACE_LONG_MS;
 	bool end = false;
 
 	(void)caps_limit(0);
 	while (e && !end) {
 		struct pollfd p = {.fd = r->wake_fd, .events = POLLIN};
+		uint32_t most = 0;
 		uint64_t count;
 
 		end = atomic_load_explicit(&r->end, memory_order_acquire);
-		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
+		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? (int)pace_ms : IDLE_MS);
 		(void)!read(r->wake_fd, &count, sizeof(count));
 		r->real_ahead_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
 		/* A new recording may already have packets, and an ending one may have some left:
 		 * so start first, then read packets, then stop. */
 		do {
+			uint32_t found;
+
 			take_commands(r);
-			drain(r, e);
+			found = drain(r, e);
+			most = found > most ? found : most;
 			for (uint32_t i = 0; i < r->taken_n; i++)
 				carry_out(r, &r->taken[i]);
 			r->taken_n = 0;
 			take_commands(r);
 		} while (r->taken_n);
+		pace_ms = record_pace_next(pace_ms, most, TAP_ENTRIES);
 		housekeeping(r);
 	}
 	secmem_free(e, sizeof(*e));

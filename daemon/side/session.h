@@ -94,7 +94,9 @@ struct session_out {
 	bool rtcp;  /* the port that it is sent from */
 	uint8_t at; /* place of that port's address in session_cfg.local */
 	bool zrtp;
-	bool proved; /* the answer to an authentic ICE check from dst */
+	/* the answer to an authentic ICE check from dst, or the last packet of ZRTP before media
+	 * under keys that session_event() will return */
+	bool proved;
 	struct endpoint dst;
 	uint16_t len;
 	uint8_t packet[SESSION_PACKET_MAX];

@@ -2,25 +2,33 @@
 /* A stream that the terminal begins in mid-call, as for another SSRC, with an exchange of its own
  * (RFC 6189 4.4.3). Only Multistream mode is used: it needs the secret of the leg's exchange, so
  * nobody else can replace the keys of a call whose SAS was compared. The keys in use stay until the
- * exchange has some. A terminal without that secret sends a new offer. */
+ * exchange has some. One exchange serves the terminal and all who forge its packets, so one Hello
+ * of ours is valid at a time. A terminal without that secret sends a new offer. */
 #include "side/session_int.h"
 
 #include "base/secmem.h"
 #include "keying/zrtp_self.h"
 
-/* Least time between the beginnings of two exchanges, because anybody can send a Hello. PAUSE_NS
- * applies before the second, and LIFE_NS before a further one, which ends the older of the two. */
+/* Least time between the keys of one stream and the beginning of the next. */
 #define PAUSE_NS 1000000000ull
-#define LIFE_NS  (5 * PAUSE_NS)
+/* An exchange ends that received nothing for so long: a Hello may have been forged. */
+#define LINGER_NS (30 * PAUSE_NS)
+
+static void end(struct exchange *x)
+{
+	zrtp_destroy(x->again);
+	x->again = NULL;
+	x->again_until_ns = UINT64_MAX;
+}
 
 void session_again_drop(struct session *s)
 {
 	struct exchange *x = &s->exchange;
 
-	zrtp_destroy(x->again);
-	zrtp_destroy(x->before);
-	x->again = x->before = NULL;
-	x->again_told = x->again_counted = false;
+	end(x);
+	zrtp_destroy(x->later);
+	x->later = NULL;
+	x->later_told = x->later_counted = false;
 }
 
 static int make(struct session *s)
@@ -44,25 +52,8 @@ static int make(struct session *s)
 	secmem_wipe(seed, sizeof(seed));
 	secmem_wipe(&c, sizeof(c));
 	if (err)
-		session_again_drop(s);
+		end(x);
 	return err;
-}
-
-/* Makes room for another exchange. One with keys is complete, and goes. One without keys stays as
- * "before": its Hello or that of the next one may be forged. */
-static void retire(struct session *s)
-{
-	struct exchange *x = &s->exchange;
-
-	if (x->again && !x->again_told) {
-		zrtp_destroy(x->before);
-		x->before = x->again;
-		zrtp_silence(x->before); /* a terminal that begins now belongs to the next one */
-		x->again = NULL;
-		x->again_counted = false;
-	} else {
-		session_again_drop(s);
-	}
 }
 
 /* Whether the packet is the first of a stream. */
@@ -73,94 +64,76 @@ static bool begins(const struct session *s, const struct session_in *in)
 
 	return (state == ZRTP_OPEN || state == ZRTP_CLEAR) &&
 		zrtp_begins_another(x->zrtp, in->p, in->len) &&
-		(!x->again || zrtp_begins_another(x->again, in->p, in->len)) &&
-		(!x->before || zrtp_begins_another(x->before, in->p, in->len));
+		(!x->later || zrtp_begins_another(x->later, in->p, in->len));
 }
 
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
-	bool taken = false;
 
-	if (now_ns >= x->again_ns && begins(s, in)) {
-		retire(s);
-		x->again_ns = now_ns + (x->before ? LIFE_NS : PAUSE_NS);
+	if (!x->again && now_ns >= x->again_ns && begins(s, in)) {
 		if (make(s))
 			return false;
 		x->again_began_ns = now_ns;
 		zrtp_start(x->again, now_ns);
 	}
-	/* The hash chain shows whose exchange a packet belongs to. */
-	if (x->before)
-		taken = zrtp_take(x->before, in->p, in->len, now_ns) == 0;
-	if (x->again && zrtp_take(x->again, in->p, in->len, now_ns) == 0)
-		taken = true;
-	return taken;
+	if (x->again && zrtp_take(x->again, in->p, in->len, now_ns) == 0) {
+		x->again_until_ns = now_ns + LINGER_NS;
+		return true;
+	}
+	return x->later && zrtp_take(x->later, in->p, in->len, now_ns) == 0;
 }
 
-static void tick_before(struct exchange *x, uint64_t now_ns)
-{
-	enum zrtp_state state;
-
-	if (!x->before)
-		return;
-	if (zrtp_deadline(x->before) <= now_ns)
-		zrtp_tick(x->before, now_ns);
-	state = zrtp_state(x->before);
-	if (state != ZRTP_NO_PEER && state != ZRTP_FAILED)
-		return;
-	zrtp_destroy(x->before);
-	x->before = NULL;
-}
-
-/* The one before, if any, takes its place. */
-static void retire_again(struct exchange *x)
-{
-	zrtp_destroy(x->again);
-	x->again = x->before;
-	x->before = NULL;
-	x->again_counted = false;
-}
-
-/* Forgets one that failed: the keys in use stay. */
 void session_again_tick(struct session *s, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
-	enum zrtp_state state = x->again ? zrtp_state(x->again) : ZRTP_IDLE;
 
-	tick_before(x, now_ns);
-	if (state == ZRTP_NO_PEER || (state == ZRTP_FAILED && x->again_counted))
-		retire_again(x);
-	else if (x->again && zrtp_deadline(x->again) <= now_ns)
+	if (x->again && (now_ns >= x->again_until_ns || zrtp_state(x->again) == ZRTP_FAILED))
+		end(x);
+	if (x->again && zrtp_deadline(x->again) <= now_ns)
 		zrtp_tick(x->again, now_ns);
+	if (x->later && zrtp_deadline(x->later) <= now_ns)
+		zrtp_tick(x->later, now_ns);
 }
 
-static const struct zrtp *current(const struct session *s)
-{
-	return s->exchange.again_told ? s->exchange.again : s->exchange.zrtp;
-}
-
-enum zrtp_state session_again_state(struct session *s)
+void session_again_proceed(struct session *s, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
-	enum zrtp_state state = zrtp_state(current(s));
+	struct srtp_master rx, tx;
 
-	x->again_after_clear = x->again_after_clear && zrtp_state(x->zrtp) == ZRTP_CLEAR;
-	return state == ZRTP_CLEAR && !x->again_told && x->again_after_clear ? ZRTP_OPEN : state;
+	if (!x->again || zrtp_keys(x->again, &rx, &tx))
+		return;
+	secmem_wipe(&rx, sizeof(rx));
+	secmem_wipe(&tx, sizeof(tx));
+	zrtp_destroy(x->later);
+	x->later = x->again;
+	x->later_told = x->later_counted = false;
+	x->again = NULL;
+	x->again_ns = now_ns + PAUSE_NS;
+}
+
+uint64_t session_again_deadline(const struct session *s)
+{
+	const struct exchange *x = &s->exchange;
+	uint64_t again = x->again ? zrtp_deadline(x->again) : UINT64_MAX;
+	uint64_t later = x->later ? zrtp_deadline(x->later) : UINT64_MAX;
+
+	again = x->again && x->again_until_ns < again ? x->again_until_ns : again;
+	return again < later ? again : later;
+}
+
+enum zrtp_state session_again_state(const struct session *s)
+{
+	return zrtp_state(s->exchange.later_told ? s->exchange.later : s->exchange.zrtp);
 }
 
 bool session_again_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
 
-	if (x->before && zrtp_keys(x->before, &out->rx, &out->tx) == 0)
-		retire_again(x);
-	if (!x->again || x->again_told || zrtp_keys(x->again, &out->rx, &out->tx))
+	if (!x->later || x->later_told || zrtp_keys(x->later, &out->rx, &out->tx))
 		return false;
-	x->again_told = true;
-	zrtp_destroy(x->before);
-	x->before = NULL;
-	x->again_after_clear = zrtp_state(x->zrtp) == ZRTP_CLEAR;
+	x->later_told = true;
 	(void)zrtp_secret(x->zrtp, &out->secret);
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);

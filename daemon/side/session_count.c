@@ -57,8 +57,8 @@ static void count_zrtp(struct session *s, uint64_t now_ns)
 	struct exchange *x = &s->exchange;
 
 	x->counted = x->counted || count_result(n, x->zrtp, now_ns - x->began_ns);
-	x->again_counted =
-		x->again_counted || count_result(n, x->again, now_ns - x->again_began_ns);
+	x->later_counted =
+		x->later_counted || count_result(n, x->later, now_ns - x->again_began_ns);
 	for (int i = 0; i < ZRTP_DROP_COUNT; i++)
 		atomic_store_explicit(
 			&s->env->total.zrtp_drop[i], c->drop[i], memory_order_relaxed);

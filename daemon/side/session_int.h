@@ -70,13 +70,14 @@ struct exchange {               /* of ZRTP, for RTP */
 	struct session_said first;
 	bool kept;           /* its secrets were put into the cache */
 	uint8_t relayed[32]; /* SAS hash last sent by SASrelay */
-	/* Of a stream that the terminal began in mid-call, with the secret of zrtp; NULL: none. */
+	/* Of a stream that the terminal begins in mid-call, with the secret of zrtp; NULL: none. */
 	struct zrtp *again;
-	struct zrtp *before;     /* the one before it, which may still complete */
-	uint64_t again_ns;       /* no other before that */
+	uint64_t again_ns;       /* none before that */
 	uint64_t again_began_ns; /* its first packet */
-	bool again_told, again_counted;
-	bool again_after_clear; /* it brought keys after zrtp's GoClear, which is over since then */
+	uint64_t again_until_ns; /* its end, if nothing more arrives */
+	/* Of the last such stream with keys, which are those in use; NULL: zrtp's are. */
+	struct zrtp *later;
+	bool later_told, later_counted;
 };
 
 struct session {
@@ -158,13 +159,15 @@ bool session_zrtp_event(struct session *s, struct session_event *out);
 struct session_said session_zrtp_said(const struct session *s);
 
 /* session_again.c: a stream that the terminal begins in mid-call. _take: true if it took the
- * packet. _current: the exchange whose keys are in use. */
+ * packet. _proceed: puts an exchange with keys in the place of the last one. */
 void session_again_drop(struct session *s);
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 void session_again_tick(struct session *s, uint64_t now_ns);
+void session_again_proceed(struct session *s, uint64_t now_ns);
+uint64_t session_again_deadline(const struct session *s);
 bool session_again_event(struct session *s, struct session_event *out);
 /* Of the stream whose keys are in use. */
-enum zrtp_state session_again_state(struct session *s);
+enum zrtp_state session_again_state(const struct session *s);
 
 /* session_party.c: connects the exchanges of one terminal in a call (RFC 6189 4.4.3). */
 void session_party_join(struct session *s);

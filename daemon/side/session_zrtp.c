@@ -183,6 +183,7 @@ void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 		start(s, now_ns);
 	if (zrtp_state(x->zrtp) == ZRTP_WANTS_SECRETS)
 		ask_cache(s, now_ns);
+	session_again_proceed(s, now_ns);
 	if (zrtp_state(x->zrtp) == ZRTP_OPEN) {
 		keep_secrets(s, now_ns);
 		relay_sas(s, now_ns);
@@ -237,26 +238,26 @@ uint64_t session_zrtp_deadline(const struct session *s)
 {
 	const struct exchange *x = &s->exchange;
 	uint64_t at = x->zrtp ? zrtp_deadline(x->zrtp) : UINT64_MAX;
-	uint64_t again = x->again ? zrtp_deadline(x->again) : UINT64_MAX;
-	uint64_t before = x->before ? zrtp_deadline(x->before) : UINT64_MAX;
+	uint64_t again = session_again_deadline(s);
 
 	at = again < at ? again : at;
-	at = before < at ? before : at;
 	return x->wait_ns && x->wait_ns < at ? x->wait_ns : at;
 }
 
 bool session_zrtp_next(struct session *s, struct session_out *out)
 {
 	struct exchange *x = &s->exchange;
+	struct zrtp *const of[] = {x->zrtp, x->again, x->later};
+	const bool told[] = {x->keys_told, true, x->later_told};
 	int n = 0;
 
 	/* Without a destination packets wait; retransmission brings them again. */
-	if (x->zrtp && x->dst.family && x->dst.port)
-		n = zrtp_next(x->zrtp, out->packet, sizeof(out->packet));
-	if (n == 0 && x->again && x->dst.family && x->dst.port)
-		n = zrtp_next(x->again, out->packet, sizeof(out->packet));
-	if (n == 0 && x->before && x->dst.family && x->dst.port)
-		n = zrtp_next(x->before, out->packet, sizeof(out->packet));
+	if (!x->dst.family || !x->dst.port)
+		return false;
+	for (uint32_t i = 0; i < ARRAY_LEN(of) && n == 0; i++) {
+		n = of[i] ? zrtp_next(of[i], out->packet, sizeof(out->packet)) : 0;
+		out->proved = n > 0 && !told[i] && zrtp_gives_keys(out->packet, (size_t)n);
+	}
 	if (n <= 0)
 		return false;
 	out->rtcp = false;

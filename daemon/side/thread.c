@@ -19,12 +19,21 @@
 #define CMD_RING   256u
 #define EVENT_RING 256u
 #define RETRY_NS   10000000ull /* events that found their ring full */
-#define TURN       64u         /* packets of a channel, then the next one's turn */
+#define TURN       64u         /* STUN packets of a channel, then the next one's turn */
 
 struct slot {
 	void *session; /* NULL: free */
 	uint32_t serial, channel, stream[SESSION_PORTS], streams;
 	uint8_t waits[2]; /* of its packets in the queue, by [believed] */
+};
+
+/* Packets in the order of their arrival. Few wait as a rule, and the place freed last is used
+ * first, so that only these few stay in memory and in the cache. */
+struct waiting {
+	struct side_packet *packet;    /* [SIDE_WAITING] */
+	uint16_t order[SIDE_WAITING];  /* places of packets, a ring */
+	uint16_t unused[SIDE_WAITING]; /* places without packets, a stack of SIDE_WAITING - n */
+	uint32_t first, n;
 };
 
 struct side_thread {
@@ -39,8 +48,7 @@ struct side_thread {
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
 	struct side_packet packet, answer;
-	struct side_packet *waiting; /* [SIDE_WAITING], DTLS and ZRTP */
-	uint32_t waiting_first, waiting_n;
+	struct waiting waiting; /* DTLS and ZRTP */
 	bool told;
 	_Atomic uint64_t packets, strays, waiting_full, reported;
 	_Atomic uint32_t sessions;
@@ -207,7 +215,9 @@ static void take(struct side_thread *t, const struct side_packet *p, uint64_t no
  * in the ring. */
 static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
 {
+	struct waiting *w = &t->waiting;
 	uint32_t port;
+	uint16_t place;
 	struct slot *s = slot_of(t, p, &port);
 	uint32_t room = SIDE_WAITING - (p->emergency ? 0 : SIDE_WAITING / 4) -
 		(p->believed ? 0 : SIDE_WAITING / 4);
@@ -216,12 +226,32 @@ static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
 		count(&t->strays);
 		return;
 	}
-	if (t->waiting_n >= room || s->waits[p->believed] >= SIDE_WAITING_SHARE) {
+	if (w->n >= room || s->waits[p->believed] >= SIDE_WAITING_SHARE) {
 		count(&t->waiting_full);
 		return;
 	}
 	s->waits[p->believed]++;
-	side_packet_copy(&t->waiting[(t->waiting_first + t->waiting_n++) % SIDE_WAITING], p);
+	place = w->unused[SIDE_WAITING - 1 - w->n];
+	side_packet_copy(&w->packet[place], p);
+	w->order[(w->first + w->n++) % SIDE_WAITING] = place;
+}
+
+/* Reads up to a full ring, so that it has room again before the next step of a handshake, but
+ * no more STUN than the ring of answers has room for. */
+static bool channel_read(struct side_thread *t, struct side_channel *c, uint64_t now_ns)
+{
+	uint32_t n = 0, stun = 0;
+
+	while (n < SIDE_ENTRIES && stun < TURN && side_read(c, &t->packet)) {
+		n++;
+		if (t->packet.kind == SIDE_STUN) {
+			stun++;
+			take(t, &t->packet, now_ns);
+		} else {
+			wait_its_turn(t, &t->packet);
+		}
+	}
+	return n;
 }
 
 static bool channels(struct side_thread *t, uint64_t now_ns)
@@ -229,28 +259,25 @@ static bool channels(struct side_thread *t, uint64_t now_ns)
 	bool any = false;
 
 	for (uint32_t i = 0; i < t->cfg.channels; i++)
-		for (uint32_t n = 0; n < TURN && side_read(t->cfg.channel[i], &t->packet); n++) {
-			if (t->packet.kind != SIDE_STUN)
-				wait_its_turn(t, &t->packet);
-			else
-				take(t, &t->packet, now_ns);
-			any = true;
-		}
+		any |= channel_read(t, t->cfg.channel[i], now_ns);
 	return any;
 }
 
 static bool one_waiting(struct side_thread *t, uint64_t now_ns)
 {
-	const struct side_packet *p = &t->waiting[t->waiting_first];
-	struct slot *s = session_of(t, p);
+	struct waiting *w = &t->waiting;
+	uint16_t place = w->order[w->first];
+	const struct side_packet *p = &w->packet[place];
+	struct slot *s;
 
-	if (!t->waiting_n)
+	if (!w->n)
 		return false;
+	s = session_of(t, p);
 	if (s)
 		s->waits[p->believed]--;
 	take(t, p, now_ns);
-	t->waiting_first = (t->waiting_first + 1) % SIDE_WAITING;
-	t->waiting_n--;
+	w->first = (w->first + 1) % SIDE_WAITING;
+	w->unused[SIDE_WAITING - w->n--] = place;
 	return true;
 }
 
@@ -296,7 +323,7 @@ bool side_thread_round(struct side_thread *t, uint64_t now_ns)
 /* Whether nothing waits; from then on workers wake us. */
 static bool may_sleep(struct side_thread *t)
 {
-	bool quiet = ring_empty(&t->cmds) && !t->waiting_n;
+	bool quiet = ring_empty(&t->cmds) && !t->waiting.n;
 
 	for (uint32_t i = 0; i < t->cfg.channels; i++)
 		quiet &= side_sleep(t->cfg.channel[i]);
@@ -344,8 +371,10 @@ int side_thread_create(struct side_thread **out, const struct side_thread_config
 	err = err ? err : ring_init(&t->events, EVENT_RING, sizeof(struct side_event));
 	err = err ? err : deadlines_init(&t->deadlines, cfg->max);
 	t->slot = calloc(cfg->max, sizeof(*t->slot));
-	t->waiting = calloc(SIDE_WAITING, sizeof(*t->waiting));
-	if (!err && (!t->slot || !t->waiting))
+	t->waiting.packet = calloc(SIDE_WAITING, sizeof(*t->waiting.packet));
+	for (uint16_t i = 0; i < SIDE_WAITING; i++)
+		t->waiting.unused[i] = (uint16_t)(SIDE_WAITING - 1 - i);
+	if (!err && (!t->slot || !t->waiting.packet))
 		err = -ENOMEM;
 	if (err) {
 		side_thread_destroy(t);
@@ -396,7 +425,7 @@ void side_thread_destroy(struct side_thread *t)
 	rings_fini(t);
 	deadlines_fini(&t->deadlines);
 	free(t->slot);
-	free(t->waiting);
+	free(t->waiting.packet);
 	if (t->wake_fd >= 0)
 		close(t->wake_fd);
 	secmem_wipe(t, sizeof(*t));

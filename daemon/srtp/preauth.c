@@ -9,6 +9,7 @@
 #include "srtp/preauth_header.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
+#include "srtp/sha1_ways.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -115,12 +116,70 @@ static void aes_sequence(
 	secmem_wipe(block, used);
 }
 
+/* The same as fips_step() for SHA1_LANES generators with keys of FIPS_BYTES. */
+static void fips_step_lanes(
+	const struct sha1_way *way, uint32_t key[SHA1_LANES][5], uint32_t h[5][SHA1_LANES])
+{
+	uint8_t block[SHA1_LANES][64] = {0};
+	const uint8_t *p[SHA1_LANES];
+
+	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+		for (uint32_t i = 0; i < 5; i++) {
+			put_be32(block[l] + 4 * i, key[l][i]);
+			h[i][l] = srtp_ref_sha1_init[i];
+		}
+		block[l][FIPS_BYTES] = 0x80;
+		put_be32(block[l] + 60, 8 * FIPS_BYTES);
+		p[l] = block[l];
+	}
+	way->lanes(h, p, 1);
+	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+		uint64_t carry = 1;
+
+		for (uint32_t i = 5; i-- > 0; carry >>= 32) {
+			carry += (uint64_t)key[l][i] + h[i][l];
+			key[l][i] = (uint32_t)carry;
+		}
+	}
+	secmem_wipe(block, sizeof(block));
+}
+
+/* The tags of SHA1_LANES runs from this one on. */
+static void fips_lanes(const struct sha1_way *way, const struct preauth_key *k, uint32_t ssrc,
+	uint64_t run, uint32_t *tag)
+{
+	_Alignas(64) uint32_t h[5][SHA1_LANES];
+	uint32_t key[SHA1_LANES][5];
+
+	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+		for (uint32_t i = 0; i < 5; i++)
+			key[l][i] = be32(k->seed + 4 * i);
+		key[l][0] ^= ssrc;
+		key[l][1] ^= (uint32_t)((run + l) >> 32);
+		key[l][2] ^= (uint32_t)(run + l);
+	}
+	for (uint32_t at = 0; at < PREAUTH_FIPS_RUN; at += 5) {
+		fips_step_lanes(way, key, h);
+		for (uint32_t l = 0; l < SHA1_LANES; l++)
+			for (uint32_t i = 0; i < 5; i++)
+				tag[l * PREAUTH_FIPS_RUN + at + i] = h[i][l];
+	}
+	secmem_wipe(key, sizeof(key));
+}
+
 static void fips_sequence(
 	const struct preauth_key *k, uint32_t ssrc, uint64_t index, uint32_t *tag, uint32_t n)
 {
+	enum { ALL = SHA1_LANES * PREAUTH_FIPS_RUN };
+	const struct sha1_way *way = sha1_way_in_lanes();
 	uint32_t run[PREAUTH_FIPS_RUN];
-	struct preauth_fips g;
+	struct preauth_fips g = {0};
 
+	for (; way && n >= ALL && index % PREAUTH_FIPS_RUN == 0; n -= ALL) {
+		fips_lanes(way, k, ssrc, index / PREAUTH_FIPS_RUN, tag);
+		tag += ALL;
+		index += ALL;
+	}
 	while (n) {
 		uint32_t at = (uint32_t)(index % PREAUTH_FIPS_RUN), got = PREAUTH_FIPS_RUN - at;
 
@@ -132,8 +191,10 @@ static void fips_sequence(
 		index += got;
 		n -= got;
 	}
-	secmem_wipe(&g, sizeof(g));
-	secmem_wipe(run, sizeof(run));
+	if (g.bytes) {
+		secmem_wipe(&g, sizeof(g));
+		secmem_wipe(run, sizeof(run));
+	}
 }
 
 void preauth_sequence(

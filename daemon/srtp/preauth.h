@@ -78,6 +78,9 @@ const char *preauth_name(enum preauth_scheme s);
 unsigned preauth_bits(enum preauth_scheme s);
 /* False: no such scheme, or chain with parameters that we do not have. */
 bool preauth_find(enum preauth_scheme *s, struct str name);
+/* Why preauth_find() does not find this name: which parameter is wrong, and what is allowed. NULL: it
+ * finds it. */
+const char *preauth_why_not(struct str name);
 /* Whether preauth_find() can return it: not each combination of parameters makes sense. */
 bool preauth_exists(enum preauth_scheme s);
 static inline bool preauth_is_chain(enum preauth_scheme s)
@@ -128,5 +131,13 @@ void preauth_sip_words(uint64_t word[2], const uint8_t key[16]);
  * byte. */
 void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag);
 void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block);
+/* The same for n tags of this width, and for one. */
+void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, uint32_t n);
+static inline uint32_t preauth_chain_tag(uint32_t width, const uint8_t *packed, uint32_t i)
+{
+	return width == 32   ? be32(packed + 4 * i)
+		: width == 8 ? packed[i]
+			     : packed[i / 2] >> (i % 2 ? 0 : 4) & 15;
+}
 
 #endif

@@ -84,20 +84,60 @@ bool preauth_find(enum preauth_scheme *s, struct str name)
 	return false;
 }
 
+static bool is_one_of(struct str text, const char *const *value, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(text, str_from(value[i])))
+			return true;
+	return false;
+}
+
+const char *preauth_why_not(struct str name)
+{
+	static const char *const w[] = {"4", "8", "32"}, *const n[] = {"8", "16", "32", "64"},
+				 *const all[] = {"64", "128", "512"};
+	struct str width, next, rest = name;
+	enum preauth_scheme s;
+
+	if (preauth_find(&s, name))
+		return NULL;
+	if (!str_eq_nocase(str_cut(&rest, '/'), STR("chain")))
+		return "schemes are sequence-aes, sequence-fips, header-hmac-sha1, "
+		       "header-siphash, chain and chain/WIDTH/NEXT/WINDOW";
+	width = str_cut(&rest, '/');
+	next = str_cut(&rest, '/');
+	if (!rest.s)
+		return "parameters of chain are chain/WIDTH/NEXT/WINDOW";
+	if (!is_one_of(width, w, ARRAY_LEN(w)))
+		return "WIDTH of chain is 4, 8 or 32";
+	if (!is_one_of(next, n, ARRAY_LEN(n)))
+		return "NEXT of chain is 8, 16, 32 or 64";
+	if (!is_one_of(rest, all, ARRAY_LEN(all)))
+		return "WINDOW of chain is 64, 128 or 512";
+	if (is_one_of(width, w + 2, 1) && !is_one_of(next, n, 2))
+		return "NEXT of chain is 8 or 16 with a WIDTH of 32";
+	return "WINDOW of chain is at least twice NEXT";
+}
+
+void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (width == 32)
+			put_be32(packed + 4 * i, tag[i]);
+		else if (width == 8)
+			packed[i] = (uint8_t)tag[i];
+		else if (i % 2)
+			packed[i / 2] |= tag[i] & 15;
+		else
+			packed[i / 2] = (uint8_t)((tag[i] & 15) << 4);
+	}
+}
+
 void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag)
 {
 	struct preauth_chain c = preauth_chain_of(s);
 
-	for (uint32_t i = 0; i < c.next; i++) {
-		if (c.width == 32)
-			put_be32(block + 4 * i, tag[i]);
-		else if (c.width == 8)
-			block[i] = (uint8_t)tag[i];
-		else if (i % 2)
-			block[i / 2] |= tag[i] & 15;
-		else
-			block[i / 2] = (uint8_t)((tag[i] & 15) << 4);
-	}
+	preauth_chain_pack(c.width, block, tag, c.next);
 }
 
 void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block)
@@ -105,7 +145,5 @@ void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *blo
 	struct preauth_chain c = preauth_chain_of(s);
 
 	for (uint32_t i = 0; i < c.next; i++)
-		tag[i] = c.width == 32 ? be32(block + 4 * i)
-			: c.width == 8 ? block[i]
-				       : block[i / 2] >> (i % 2 ? 0 : 4) & 15;
+		tag[i] = preauth_chain_tag(c.width, block, i);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SHA-1 of one block. batch/sha1_lanes_x86.c has many messages at a time. */
+/* SHA-1 of one block. sha1_ways.c has several messages at a time. */
 #include "srtp/sha1_block.h"
 
 #include "srtp/ref.h"

@@ -80,11 +80,11 @@ static enum packet_verdict believe(void *arg, const struct packet_in *in, bool e
 	return PACKET_DROP_MARTIAN;
 }
 
-static uint32_t encrypt(void *arg, struct xc_job *j)
+static void encrypt(void *arg, struct xc_job *j, uint32_t *status, uint32_t n)
 {
 	struct worker *w = arg;
 
-	return batch_run_one(w->runner, j);
+	batch_run_late(w->runner, j, status, n);
 }
 
 /* Sending by verdict needs accept_local for results that the host forwards. Packets from the

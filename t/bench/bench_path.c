@@ -219,7 +219,7 @@ static const char HELP[] =
 	"  --calls=N,...     calls, each with a packet in both directions per round (100,1000,10000)\n"
 	"  --batch=N,...     most packets in a burst (256)\n"
 	"  --a=SUITE --b=SUITE  what the two sides speak, plain = RTP (AES_CM_128_HMAC_SHA1_80 and _32)\n"
-	"  --preauth=SCHEME  SRTP+ on both sides: a scheme other than chain (none)\n"
+	"  --preauth=SCHEME  SRTP+ on both sides (none)\n"
 	"  --payload=BYTES   of each packet (160)\n"
 	"  --convert         PCMU on side a, PCMA on side b, converted by the engine\n"
 	"  --engine=opencl|serial   (opencl)\n"
@@ -270,7 +270,7 @@ static int read_preauth(uint8_t *out, const char *name)
 {
 	enum preauth_scheme s;
 
-	if (!preauth_find(&s, str_from(name)) || preauth_is_chain(s))
+	if (!preauth_find(&s, str_from(name)))
 		return -1;
 	*out = (uint8_t)(1 + s);
 	return 0;

@@ -171,7 +171,41 @@ static uint32_t tag_of(
 	if (preauth_is_header(k->scheme))
 		return preauth_header(k, packet);
 	preauth_sequence(k, ssrc, index, &tag, 1);
-	return tag;
+	return tag & (uint32_t)((1ull << preauth_bits(k->scheme)) - 1);
+}
+
+static enum preauth_scheme scheme_of(const struct path *p)
+{
+	return (enum preauth_scheme)(p->c.preauth - 1);
+}
+
+/* Bytes of the tag behind packets of this stream, and of the block in their payloads. */
+static uint32_t tag_len(const struct path *p, uint32_t stream)
+{
+	return has_tags(p, stream) ? preauth_tag_len(scheme_of(p)) : 0;
+}
+
+static uint32_t block_len(const struct path *p, uint32_t stream)
+{
+	return has_tags(p, stream) && preauth_is_chain(scheme_of(p))
+		? preauth_chain_len(scheme_of(p))
+		: 0;
+}
+
+static void block_write(
+	const struct path *p, uint32_t slot, uint32_t ssrc, uint32_t index, uint8_t *to)
+{
+	const struct preauth_key *k =
+		(const struct preauth_key *)&batch_runner_arena(p->w->runner)->key[slot];
+	uint32_t tag[PREAUTH_NEXT_MAX];
+
+	preauth_sequence(k, ssrc, index + 1, tag, preauth_chain_of(k->scheme).next);
+	preauth_chain_write(k->scheme, to, tag);
+}
+
+static uint32_t tag_read(const uint8_t *end, uint32_t len)
+{
+	return len == 1 ? end[-1] : be32(end - PREAUTH_TAG_MAX);
 }
 
 static uint8_t payload_byte(uint32_t stream, uint32_t index, uint32_t at)
@@ -222,13 +256,17 @@ static uint32_t stream_at(const struct path *p, uint32_t k)
 
 static void add_tag(struct path *p, uint32_t at, uint32_t stream, uint32_t index)
 {
-	uint8_t *packet = p->bytes + (size_t)at * p->stride;
+	uint8_t *packet = p->bytes + (size_t)at * p->stride, *end = packet + p->d[at].len;
+	uint32_t tag;
 
 	if (!has_tags(p, stream))
 		return;
-	put_be32(
-		packet + p->d[at].len, tag_of(p, preauth_rx(p, stream), stream + 1, index, packet));
-	p->d[at].len += PREAUTH_TAG_MAX;
+	tag = tag_of(p, preauth_rx(p, stream), stream + 1, index, packet);
+	if (tag_len(p, stream) == 1)
+		*end = (uint8_t)tag;
+	else
+		put_be32(end, tag);
+	p->d[at].len += tag_len(p, stream);
 }
 
 static int fill_batch(struct path *p, uint32_t from, uint32_t n)
@@ -240,16 +278,20 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t k = from + i, stream = stream_at(p, k), index = p->index + k / streams;
 		uint32_t off = i * ARENA_SLOT_LEN + ARENA_HEADROOM;
+		uint32_t body = p->c.payload + block_len(p, stream);
 
 		plain(p, a->in + off, stream, index);
+		if (block_len(p, stream))
+			block_write(p, preauth_rx(p, stream), stream + 1, index,
+				a->in + off + HDR + p->c.payload);
 		a->job[i] = (struct xc_job){.tx_index = index,
 			.in_off = off,
 			.out_off = off,
 			.tx_key = slot_rx(p, stream),
 			.hdr_len = HDR,
-			.body_len = p->c.payload,
-			.rx_tag_off = HDR + p->c.payload,
-			.tx_tag_off = HDR + p->c.payload,
+			.body_len = body,
+			.rx_tag_off = HDR + body,
+			.tx_tag_off = HDR + body,
 			.ssrc = stream + 1};
 	}
 	batch_run(p->w->runner, &b);
@@ -262,7 +304,8 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 			p->stride);
 		p->d[from + i] = (struct packet_in){.src = terminal(stream),
 			.local = port_of(stream),
-			.len = HDR + p->c.payload + suite_of(p, stream)->rtp_tag_len,
+			.len = HDR + p->c.payload + block_len(p, stream) +
+				suite_of(p, stream)->rtp_tag_len,
 			.t_ns = clock_real_ns(),
 			.dev = 2 /* as from xdp: source and interface count */};
 		add_tag(p, from + i, stream, (uint32_t)a->job[i].tx_index);
@@ -310,26 +353,26 @@ static void check_out(struct path *p, const struct arena *a, const struct packet
 	uint8_t expect[ARENA_MAX_PACKET], in[ARENA_SLOT_LEN], got[ARENA_SLOT_LEN];
 	/* The last index created, or the nearest one before it with this sequence number. */
 	uint16_t back = (uint16_t)(p->index - 1 - be16(a->out + out->out_off + 2));
-	uint32_t index = p->index - 1 - back, len = HDR + p->c.payload;
+	uint32_t index = p->index - 1 - back, len = HDR + p->c.payload + block_len(p, to);
 	struct xc_job j = {.rx_index = index,
 		.rx_key = slot_tx(p, to),
 		.hdr_len = HDR,
-		.body_len = p->c.payload,
+		.body_len = len - HDR,
 		.rx_tag_off = len,
 		.tx_tag_off = len,
 		.ssrc = from + 1};
 
 	plain(p, expect, from, index);
+	if (block_len(p, to))
+		block_write(p, preauth_tx(p, to), from + 1, index, expect + HDR + p->c.payload);
 	expect[1] = type_of(p, to);
 	g711_convert(expect + HDR, p->c.payload, law_of(p, from));
 	memcpy(in, a->out + out->out_off, out->len);
 	if (has_tags(p, to) &&
-		be32(in + out->len - PREAUTH_TAG_MAX) !=
+		tag_read(in + out->len, tag_len(p, to)) !=
 			tag_of(p, preauth_tx(p, to), from + 1, index, in))
 		p->wrong++;
-	if (out->len !=
-			len + suite_of(p, to)->rtp_tag_len +
-				(has_tags(p, to) ? PREAUTH_TAG_MAX : 0) ||
+	if (out->len != len + suite_of(p, to)->rtp_tag_len + tag_len(p, to) ||
 		!endpoint_eq(&out->dst, &want) || srtp_ref_job(&j, a->key, in, got) != XC_OK ||
 		memcmp(got, expect, len) != 0)
 		p->wrong++;
@@ -464,7 +507,9 @@ int path_create(struct path *p, const struct path_case *c)
 
 	*p = (struct path){.c = *c, .index = 1};
 	p->ack_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->stride = (HDR + c->payload + SUITE_MAX_TAG_LEN + PREAUTH_TAG_MAX + 63) / 64 * 64;
+	p->stride = (HDR + c->payload + (c->preauth ? PREAUTH_BLOCK_MAX : 0) + SUITE_MAX_TAG_LEN +
+			    PREAUTH_TAG_MAX + 63) /
+		64 * 64;
 	p->fill = (FILL_LEAST + streams - 1) / streams * streams;
 	p->bytes = calloc(p->fill, p->stride);
 	p->d = calloc(p->fill, sizeof(*p->d));

@@ -118,6 +118,27 @@ def test_metadata(relay):
     assert "who:alice" in text
 
 
+@compat("recording", "xcipher-ng(7), metadata", options=OPTIONS)
+def test_metadata_changes(relay):
+    """Later requests of a recorded call replace it. The text file has each value, and in no other line. The ones with control characters are refused."""
+    call, a, b = talking(relay)
+    path = call.request("start recording", metadata="who:alice|call:urn:emergency:uid:callid:0123456789:example")["recording"]["metadata file"]
+    call.request("start recording", True, metadata="who:mallory\nmetadata: forged")
+    call.request("start recording", metadata="who:carol")
+    call.request("start recording", metadata="who:carol")
+    say(a, b)
+    assert call.request("query")["metadata"] == "who:carol"
+    call.delete()
+    end, text = time.monotonic() + 60, ""
+    while "packets:" not in text:
+        assert time.monotonic() < end, text
+        time.sleep(0.02)
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+    lines = [x for x in text.splitlines() if x.startswith("metadata: ")]
+    assert lines == ["metadata: who:alice|call:urn:emergency:uid:callid:0123456789:example", "metadata: who:carol"], text
+
+
 @compat("recording", "xcipher-ng(7), discard-recording", options=OPTIONS)
 def test_discard_recording(relay):
     call, a, b = talking(relay)

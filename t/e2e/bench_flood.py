@@ -7,7 +7,9 @@ authentication tells apart. "stun", "dtls", "zrtp", "rtcp": packets of these pro
 "port": to a port of no call. CPU per forged packet: the relay's CPU time with the flood, less that
 without, divided by the forged packets. What the kernel spends on them before the relay, in the
 sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it.
-"next, SCHEME": the calls have SRTP+ on both legs, and only the tags of forged packets are wrong."""
+"next, SCHEME": the calls have SRTP+ on both legs, and only the tags of forged packets are wrong.
+Steering kernel: instructions of its module in a guest, as the last "t/kernel/run.py 54-tags" found them."""
+import glob
 import os
 import re
 import subprocess
@@ -95,6 +97,26 @@ def measure(start, rates, kind, seconds):
     return rows
 
 
+def guest_rows():
+    """[(what, instructions)] of the last guest that counted; it needs no nf_xcipher in this kernel."""
+    logs = sorted(glob.glob(os.path.join(relay.BUILD, "kernel", "console-*.log")), key=os.path.getmtime)
+    for log in reversed(logs):
+        with open(log, errors="replace", encoding="utf-8") as f:
+            rows = re.findall(r"# (\S.*): (\d+) instructions per forged packet in the module", f.read())
+        if rows:
+            return rows
+    return []
+
+
+def print_guest_rows():
+    print("\nsteering kernel, in a guest: instructions per forged packet from the link's ingress hook to the module's drop")
+    rows = guest_rows()
+    for what, instructions in rows:
+        print(f"{what:<40} {instructions:>8}")
+    if not rows:
+        print("not counted yet: make kernel-tools; t/kernel/run.py 54-tags")
+
+
 def section(starts, args, out):
     print(f"\nforged packets during {CALLS} calls, {2 * CALLS * RATE} packets per second; rate 0: as fast as the load can")
     for kind, rates in KINDS.items():
@@ -110,3 +132,4 @@ def section(starts, args, out):
                 r = rows[rate]
                 print(f"{name:<20} {rate:>8} {r['forged'] / r['forge_seconds']:>8.0f} {r['forged_us']:>14.2f} {r['lost']:>6} {r['p99_us']:>8.0f} "
                       f"{r['calm_p99_us']:>9.0f} {r['else_percent']:>4.0f}%{'  reads the attacked port no longer' if r['gave_up'] else ''}", flush=True)
+    print_guest_rows()

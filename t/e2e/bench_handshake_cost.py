@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processor time of a DTLS-SRTP handshake in xcipherd and in rtpengine, in turns. Sudo; needs aiortc's Python modules (tools/webrtc-peers.sh).
+"""Processor time of a DTLS-SRTP handshake in xcipherd and in rtpengine, in turns. Sudo; needs python3-openssl.
 
     bench_handshake_cost.py [--handshakes=300] [--rate=100] [--rounds=5]
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """DTLS handshakes and running calls on one xcipherd: delay of 500 SRTP calls with and without 200 handshakes per second, in turns. Sudo; needs
-aiortc's Python modules (tools/webrtc-peers.sh).
+python3-openssl.
 
     bench_handshakes.py [--calls=500] [--rate=200 | --burst=1000] [--seconds=3] [--rounds=6] [--worker-priority=1]
 
-A round has one turn of each kind, and their order alternates. The ratio of p99 is that of the two turns of a round. The clients are OpenSSL by Python on
-the same machine, and take more processor time than the relay. The calls are signalled before the clock starts. "else" is the share of the machine
+A round has one turn of each kind, in changing order: without handshakes; with handshakes that another xcipherd takes, which relays nothing; with
+handshakes that the relay takes. Ratios are those of two turns of a round. The clients are OpenSSL by Python on the same machine, and take more processor
+time than the relay. What only the last kind shows is due to the handshakes' place in the relay; the rest is due to the processors that are shared. The calls are signalled before the clock starts. "else" is the share of the machine
 that all other programs took, the clients included. With --burst a turn has so many handshakes, which begin at once.
 
 On a busy machine p99 says little, so each turn also reports what the threads did: processor time of the worker per packet, time that it waited
@@ -29,6 +30,7 @@ import relay  # noqa: E402
 
 FIRST = 10000
 AT_ONCE = 10 ** 9  # terminals per second
+KINDS = ("without", "elsewhere", "with")
 
 
 def dtls_call(daemon, number, fingerprint, port):
@@ -66,24 +68,30 @@ class Threads:
         return now[0] - before[0], now[1] - before[1]
 
 
+class Other(relay.Xcipherd):
+    ng_port = 22223
+
+
 class Rig:
     def __init__(self, net, folder, args):
         self.net, self.args, self.number = net, args, 0
         self.cert, self.print = handshakes.certificate(folder)
-        self.daemon = relay.Xcipherd(net, "--workers=1", f"--worker-priority={args.worker_priority}", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
+        options = {"addresses": ("a/10.200.1.1", "b/10.200.2.1")}
+        self.daemon = relay.Xcipherd(net, "--workers=1", f"--worker-priority={args.worker_priority}", **options).wait_ready()
+        self.other = Other(net, "--workers=1", "--listen-ng=127.0.0.1:22223", "--port-min=50000", "--port-max=60000", **options).wait_ready()
 
-    def terminals(self, count):
+    def terminals(self, daemon, count):
         """Calls that await a handshake."""
         made = []
         for _ in range(count):
             port = FIRST + self.number % 9000
-            made.append({"port": port, "to": dtls_call(self.daemon, self.number, self.print, port), "ice": None})
+            made.append({"port": port, "to": dtls_call(daemon, self.number, self.print, port), "ice": None})
             self.number += 1
         return made
 
-    def end(self, first_number, count):
+    def end(self, daemon, first_number, count):
         for i in range(count):
-            self.daemon.client.call("delete", call_id=f"dtls-{first_number + i}", from_tag="a", delete_delay=0)
+            daemon.client.call("delete", call_id=f"dtls-{first_number + i}", from_tag="a", delete_delay=0)
 
 
 def running(rig):
@@ -91,12 +99,14 @@ def running(rig):
     return [calls.Call(rig.daemon.client, i, "80", "32", flags={"direction": ["a", "a"]}).setup() for i in range(rig.args.calls)]
 
 
-def turn(rig, busy):
+def turn(rig, kind):
     args, number, process, talk = rig.args, rig.number, None, running(rig)
+    taker, busy = rig.other if kind == "elsewhere" else rig.daemon, kind != "without"
     if busy:
-        terminals = rig.terminals(args.burst or args.rate * args.seconds)
+        terminals = rig.terminals(taker, args.burst or args.rate * args.seconds)
         process = handshakes.spawn(rig.net, rig.cert, AT_ONCE if args.burst else args.rate, terminals)
     elsewhere, threads = bench_measure.Elsewhere(rig.daemon.pid()), Threads(rig.daemon.pid())
+    keying = Threads(taker.pid())
     r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds)
     r.update(elsewhere.since(r["seconds"]))
     ran, waited = threads.since("worker")
@@ -105,24 +115,28 @@ def turn(rig, busy):
     if busy:
         completed, seconds = process.stdout.readline().split()
         r["handshakes"], r["in_seconds"] = int(completed), float(seconds)
-        r["keying_us_per_handshake"] = round(threads.since("keying")[0] / 1e3 / max(int(completed), 1))
+        r["keying_us_per_handshake"] = round(keying.since("keying")[0] / 1e3 / max(int(completed), 1))
         process.stdin.close()
         process.wait()
-    rig.end(number, rig.number - number)
+    rig.end(taker, number, rig.number - number)
     for c in talk:
         c.delete()
     words = ("p50_us", "p99_us", "max_us", "lost", "worker_ns_per_packet", "worker_waits_ms_per_s", "keying_us_per_handshake", "handshakes", "in_seconds",
              "else_percent")
-    print("with   " if busy else "without", {k: round(r[k], 2) for k in words if k in r}, flush=True)
+    print(f"{kind:<9}", {k: round(r[k], 2) for k in words if k in r}, flush=True)
     return r
 
 
-def ratios(rounds, word):
+def ratio(rounds, word, above, below):
     """Other programs make single turns slow, so half of the rounds lie within the range."""
-    r = sorted(with_[word] / without[word] for without, with_ in rounds if without[word])
-    both = [statistics.median(turns[i][word] for turns in rounds) for i in (0, 1)]
-    return (f"{word}: without {both[0]:.0f}, with {both[1]:.0f}; ratio of a round {statistics.median(r):.2f} "
-            f"(half of them {r[len(r) // 4]:.2f} to {r[-1 - len(r) // 4]:.2f}, all {r[0]:.2f} to {r[-1]:.2f})")
+    r = sorted(turns[above][word] / turns[below][word] for turns in rounds if turns[below][word])
+    return (f"{above} to {below} {statistics.median(r):.2f} (half of them {r[len(r) // 4]:.2f} to {r[-1 - len(r) // 4]:.2f}, "
+            f"all {r[0]:.2f} to {r[-1]:.2f})")
+
+
+def ratios(rounds, word):
+    medians = ", ".join(f"{kind} {statistics.median(turns[kind][word] for turns in rounds):.0f}" for kind in KINDS)
+    return f"{word}: {medians}; ratio of a round: {ratio(rounds, word, 'with', 'without')}; {ratio(rounds, word, 'with', 'elsewhere')}"
 
 
 def main():
@@ -134,15 +148,14 @@ def main():
     with netns.Net(("caller", "callee")) as net, tempfile.TemporaryDirectory() as folder:
         rig, rounds = Rig(net, folder, args), []
         bench_measure.quiet_terminal(net)
-        turn(rig, False)  # not counted: it fills the relay's memory
+        turn(rig, "without")  # not counted: it fills the relay's memory
         for n in range(args.rounds):
-            kinds = (False, True) if n % 2 == 0 else (True, False)
-            got = {busy: turn(rig, busy) for busy in kinds}
-            rounds.append((got[False], got[True]))
+            rounds.append({kind: turn(rig, kind) for kind in KINDS[n % 3:] + KINDS[:n % 3]})
             time.sleep(1)
         print(f"{args.calls} calls, {f'{args.burst} handshakes at once' if args.burst else f'{args.rate} handshakes per second'}; medians of {args.rounds} rounds")
         for word in ("p50_us", "p99_us", "worker_ns_per_packet"):
             print(ratios(rounds, word), flush=True)
+        rig.other.stop()
         rig.daemon.stop()
 
 

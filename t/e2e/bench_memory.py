@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Resident memory of xcipherd per call, from RTP to a terminal with SDES, DTLS-SRTP, the same with ICE, and with ICE and BUNDLE; and between two
-terminals with DTLS-SRTP and ICE. Sudo; needs aiortc's Python modules (tools/webrtc-peers.sh).
+terminals with SDES, and with DTLS-SRTP and ICE. Sudo; needs python3-openssl.
 
-    bench_memory.py [--calls=1000] [--rate=100] [--rounds=3]
+    bench_memory.py [--calls=2000] [--rate=150] [--rounds=3] [--kinds="SDES;DTLS"]
 
 A kind has one xcipherd of its own. Its first half of the calls fills what all calls share and is not counted. Terminals complete their handshakes and
 send one SRTP packet. Memory is read after 12 s: the relay keeps OpenSSL's memory for 10 s if no SRTP arrives. "median more than SDES" is the
-result; a call with BUNDLE is compared with SDES of two m-lines."""
+result, per leg: a call with BUNDLE is compared with SDES of two m-lines, and one between two terminals with SDES between two.
+
+Huge pages are off. Their steps of 2 MiB would be 2 KiB per call, in some kinds and not in others. Thousands of calls use the same memory with them."""
 import argparse
+import ctypes
 import re
 import statistics
 import tempfile
@@ -21,16 +24,22 @@ import relay
 
 A, FIRST = "10.200.1.2", 10000
 CRYPTO = "a=crypto:{} AES_CM_128_HMAC_SHA1_80 inline:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkw\r\n"
+OFFERED = CRYPTO.format(1).replace("MTIz", "OTg3")
 DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "SDES": ["off"], "rtcp_mux": ["offer"]}
+SDES = {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}
 # Kind: m-lines, keys of the offer
 KINDS = {
-    "SDES": (1, {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}),
+    "SDES": (1, SDES),
     "DTLS": (1, {**DTLS, "ICE": "remove"}),
     "DTLS, ICE": (1, {**DTLS, "ICE": "force"}),
-    "SDES, 2 m-lines": (2, {"transport_protocol": "RTP/SAVP", "ICE": "remove", "SDES": ["only-AES_CM_128_HMAC_SHA1_80"]}),
+    "SDES, both": (1, SDES),
     "DTLS, ICE, both": (1, {**DTLS, "ICE": "force"}),
+    "SDES, 2 m-lines": (2, SDES),
     "DTLS, ICE, BUNDLE": (2, {**DTLS, "ICE": "force", "bundle": ["offer"]}),
 }
+# What a kind is compared with, and its legs that have more than that one.
+FLOORS = {"DTLS": ("SDES", 1), "DTLS, ICE": ("SDES", 1), "DTLS, ICE, both": ("SDES, both", 2), "DTLS, ICE, BUNDLE": ("SDES, 2 m-lines", 1)}
+PR_SET_THP_DISABLE = 41
 
 
 def lines(ip, port, profile, medias, extra, own_ports=True):
@@ -59,11 +68,11 @@ class Rig:
 
     def call(self, port):
         """Offer and answer. What handshakes.py needs to know of its terminals; none with SDES."""
-        number, names, both = self.number, None, self.kind.endswith("both")
+        number, names, both = self.number, None, self.kind == "DTLS, ICE, both"
         self.number += 1
         words = {"call_id": f"memory-{number}", "from_tag": "a", "replace": ["origin"], "direction": ["b" if both else "a", "b"]}
         own = [f"c{number:05}", f"1{number:023}"]
-        offer = self.browser(port + 1, own) if both else body(A, "", lines(A, 8000, "RTP/AVP", self.medias, lambda i: ""))
+        offer = self.browser(port + 1, own) if both else self.phone()
         offered = calls.ok(self.daemon.client.call("offer", sdp=offer, **self.flags, **words))["sdp"]
         mids = re.findall(r"a=mid:(\S+)", offered)
 
@@ -80,6 +89,12 @@ class Rig:
         answered = calls.ok(self.daemon.client.call("answer", sdp=answer, to_tag="b", **words))["sdp"]
         made = [{"port": port, "to": calls.parse(offered)["port"], "ice": names}] if "DTLS" in self.kind else []
         return made + ([{"port": port + 1, "to": calls.parse(answered)["port"], "ice": own + theirs(answered)}] if both else [])
+
+    def phone(self):
+        """An offer with SDES or RTP."""
+        if self.kind == "SDES, both":
+            return body(A, "", lines(A, 8000, "RTP/SAVP", self.medias, lambda i: OFFERED))
+        return body(A, "", lines(A, 8000, "RTP/AVP", self.medias, lambda i: ""))
 
     def attributes(self, port, names):
         """Of a terminal with DTLS. names: its ICE credentials come first."""
@@ -124,20 +139,26 @@ def measure(net, cert, kind, args):
 
 def main():
     p = argparse.ArgumentParser()
-    for name, default in (("calls", 1000), ("rate", 100), ("rounds", 3)):
+    for name, default in (("calls", 2000), ("rate", 150), ("rounds", 3)):
         p.add_argument("--" + name, type=int, default=default)
+    p.add_argument("--kinds", default=";".join(KINDS))
     args = p.parse_args()
-    got = {kind: [] for kind in KINDS}
+    got = {kind: [] for kind in args.kinds.split(";")}
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_THP_DISABLE)")
     with tempfile.TemporaryDirectory() as folder:
         cert = handshakes.certificate(folder)
         for _ in range(args.rounds):
-            for kind in KINDS:
+            for kind in got:
                 with netns.Net(("caller", "callee")) as net:
                     got[kind].append(measure(net, cert, kind, args))
     for kind, values in got.items():
-        floor = "SDES, 2 m-lines" if "BUNDLE" in kind else "SDES"
-        more = statistics.median(values) - statistics.median(got[floor])
-        print(f"{kind:20} KiB per call: {', '.join(f'{v:.1f}' for v in values):24} median more than {floor}: {more:.1f}", flush=True)
+        floor, legs = FLOORS.get(kind, ("", 1))
+        text = f"{kind:20} KiB per call: {', '.join(f'{v:.1f}' for v in values):24}"
+        if floor in got:
+            more = (statistics.median(values) - statistics.median(got[floor])) / legs
+            text += f" median of a leg, more than {floor}: {more:.1f}"
+        print(text, flush=True)
 
 
 if __name__ == "__main__":

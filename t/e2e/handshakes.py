@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many DTLS-SRTP terminals in one process, with OpenSSL by Python, with or without ICE. For benches; needs tools/webrtc-peers.sh.
+"""Many DTLS-SRTP terminals in one process, with OpenSSL by Python, with or without ICE. For benches; needs python3-openssl of any version.
 
     handshakes.py CERTIFICATE RATE <terminals.json
 
@@ -20,6 +20,7 @@ import srtp
 
 sys.path.insert(0, os.path.join(os.environ.get("BUILD_WEBRTC", os.path.join(relay.ROOT, "build", "webrtc")), "python"))
 RELAY, ADDRESS, PROFILE = "10.200.2.1", "10.200.2.2", "SRTP_AES128_CM_SHA1_80"
+FIRST_REPEAT, LOOK_AGAIN = 1.0, 0.1  # seconds
 
 
 def certificate(folder):
@@ -41,7 +42,7 @@ def spawn(net, cert, rate, terminals):
 
 class Terminal:
     def __init__(self, ctx, ssl, port, to, names):
-        self.ssl, self.names, self.done, self.due = ssl, names, False, None
+        self.ssl, self.names, self.done, self.due, self.begun = ssl, names, False, None, False
         self.c = ssl.Connection(ctx, None)
         self.c.set_connect_state()
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -78,32 +79,32 @@ class Terminal:
                 self.go_on()
 
     def go_on(self):
+        self.begun = True
         try:
             self.c.do_handshake()
             self.done = True
         except self.ssl.WantReadError:
             pass
-        self.flush()
+        self.due = time.monotonic() + (FIRST_REPEAT if self.flush() else LOOK_AGAIN)
         if self.done:
             m = self.c.export_keying_material(b"EXTRACTOR-dtls_srtp", 60)
             tx = srtp.Session("AES_CM_128_HMAC_SHA1_80", m[:16] + m[32:46], srtp.OUTBOUND)
             self.socket.send(tx.protect(bytes((0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7)) + bytes(160)))
 
     def flush(self):
+        """False if there was nothing to send."""
         try:
             self.socket.send(self.c.bio_read(16384))
         except self.ssl.WantReadError:
-            pass
-        left = self.c.DTLSv1_get_timeout()
-        self.due = None if self.done or left is None else time.monotonic() + left
+            return False
+        return True
 
     def repeat(self):
         """A check or a flight was lost."""
-        if self.names and self.c.DTLSv1_get_timeout() is None:
+        if self.begun:
+            self.go_on()
+        else:
             self.begin()
-            return
-        self.c.DTLSv1_handle_timeout()
-        self.flush()
 
 
 def main(cert, rate):

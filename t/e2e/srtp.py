@@ -20,7 +20,8 @@ class Policy(ctypes.Structure):
 
 
 SET = {"AES_CM_128_HMAC_SHA1_80": ("rtp_default", 10), "AES_CM_128_HMAC_SHA1_32": ("rtp_default", 4),
-       "AES_256_CM_HMAC_SHA1_80": ("aes_cm_256_hmac_sha1_80", 10), "AEAD_AES_128_GCM": ("aes_gcm_128_16_auth", 16),
+       "AES_256_CM_HMAC_SHA1_80": ("aes_cm_256_hmac_sha1_80", 10), "AES_256_CM_HMAC_SHA1_32": ("aes_cm_256_hmac_sha1_80", 4),
+       "AEAD_AES_128_GCM": ("aes_gcm_128_16_auth", 16),
        "AEAD_AES_256_GCM": ("aes_gcm_256_16_auth", 16)}
 
 

@@ -57,9 +57,10 @@ def test_keys_are_agreed_on_through_plain_legs(net, steering):
     finish(daemon)
 
 
-def test_a_leg_with_our_keys_takes_no_part(net):
+@STEERINGS
+def test_a_leg_with_our_keys_takes_no_part(net, steering):
     """Here the relay would be the ZRTP peer, and it has no ZRTP."""
-    daemon = start(net)
+    daemon = start(net, f"--steering={steering}")
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", "80")
     talk(daemon.client, a, b, "c")
     for packet in OTHERS:

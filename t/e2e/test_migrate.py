@@ -122,7 +122,7 @@ def test_options_of_rtpengine_recording(_net):
     assert status == 0, report
     assert options(conf) == {"recording-dir": "/var/lib/rec", "output-mixed": "yes", "mix-method": "channels", "resample-to": "16000"}, conf
     lost = report.split("no equivalent:")[1].split("Next:")[0]
-    for name in ("output-format = mp3: audio is written as WAV", "mp3-bitrate", "mysql-host"):
+    for name in ("output-format = mp3: audio is written as WAV or Opus", "mp3-bitrate", "mysql-host"):
         assert name in lost, report
     status, conf, report = migrate(RECORDER.replace("16000", "44100"), "--config-section=rtpengine-recording")
     assert status == 0 and "resample-to" not in options(conf) and "resample-to = 44100: xcipherd resamples" in report, report

@@ -23,16 +23,19 @@ def server(net, n):
     return esinet.Stream(context.wrap_socket(raw, server_hostname=esinet.ESRP))
 
 
+def invite(stream, media, service="urn:service:sos", more=()):
+    """Sends one. Its Call-ID."""
+    call, port = os.urandom(8).hex(), stream.socket.getsockname()[1]
+    stream.send(f"INVITE {service} SIP/2.0",
+                [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={call}"), ("To", f"<{service}>"),
+                 ("Call-ID", call), ("CSeq", "1 INVITE"), ("Max-Forwards", "70"), ("Contact", f"<sip:caller@10.200.1.2:{port};transport=tls>"), *more,
+                 ("Content-Type", "application/sdp")], media.sdp())
+    return call
+
+
 def burst(stream, media):
     """The final replies to BURST INVITEs."""
-    port, left, replies = stream.socket.getsockname()[1], {}, []
-    for i in range(BURST):
-        call = os.urandom(8).hex()
-        left[call] = True
-        stream.send("INVITE urn:service:sos SIP/2.0",
-                    [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={i}"), ("To", "<urn:service:sos>"),
-                     ("Call-ID", call), ("CSeq", "1 INVITE"), ("Max-Forwards", "70"), ("Contact", f"<sip:caller@10.200.1.2:{port};transport=tls>"),
-                     ("Content-Type", "application/sdp")], media.sdp())
+    left, replies = {invite(stream, media): True for _ in range(BURST)}, []
     while left:
         m = stream.receive()
         if m.status() >= 200 and left.pop(m.get("Call-ID"), False):
@@ -59,4 +62,39 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
         ng911.hang_up(n, ng911.Story(False), dialog, taker)
 
 
-test_a_flood_of_one_server_takes_no_place_of_another.terminals = TERMINALS
+def test_td_bcf_002(net):
+    """Of the conformance suite: calls that wait are processed in the order of their priority. The rate is 0 until all of them wait."""
+    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 300}) as n:
+        media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
+        taker = n.takers[0]
+        taker.silent = True
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+
+        def answers(calls):
+            """Final statuses by Call-ID."""
+            got = {}
+            while set(got) != set(calls):
+                m = stream.receive()
+                if m.status() >= 200 and m.get("CSeq") == "1 INVITE":
+                    got[m.get("Call-ID")] = m.status()
+            return got
+
+        def ids(text):
+            """The identifiers of calls in these lines of the ESRP's log, in order."""
+            return [line.split()[0] for who, line in n.said(text) if who == "esrp"]
+        low = [invite(stream, media) for _ in range(4)]
+        wait_for("the calls", lambda: len(ids("enters the network")) == 4)
+        high = invite(stream, media, more=[("Resource-Priority", "esnet.2")])
+        wait_for("the call with priority", lambda: len(ids("enters the network")) == 5)
+        # The queue is full, and test calls do not wait.
+        beyond, test = invite(stream, media), invite(stream, media, "urn:service:test.sos")
+        assert answers([beyond, test]) == {beyond: 503, test: 503}
+        assert not ids("has waited")
+        n.esrp.rpc("pl.set_pipe", "10.200.1.2", "TAILDROP", "1000")
+        assert answers([*low, high]) == dict.fromkeys([*low, high], 200)
+        entered, waited = ids("enters the network"), ids("has waited")
+        assert waited[0] == entered[4] and sorted(waited) == sorted(entered), (entered, waited)
+        media.close()
+
+
+test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS

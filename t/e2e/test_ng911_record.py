@@ -5,6 +5,7 @@ import os
 
 from baresip import wait_for
 from test_ng911 import TERMINALS, network
+from test_ng911_border_web import call_info
 from test_record import Folder, packets
 
 
@@ -15,6 +16,12 @@ def payloads(path, source):
 
 def recorded(folder):
     return sorted(glob.glob(os.path.join(folder, "*.pcap")))
+
+
+def text_of(path):
+    """The text file of a recording."""
+    with open(path.replace(".pcap", ".txt"), encoding="utf-8") as f:
+        return f.read()
 
 
 def play(n, taker, said):
@@ -39,9 +46,12 @@ def test_both_directions_are_recorded(net):
         n.psap.rpc("htable.sets", "takers", near, one.uri())
         n.psap.rpc("htable.sets", "takers", "default", two.uri())
         words = os.urandom(160), os.urandom(160)
-        play(n, one, words)
+        invite = play(n, one, words)
         wait_for("the recording", lambda: recorded(folder.path))
         (first,) = recorded(folder.path)
+        ids = [call_info(invite, f"emergency-{kind}") for kind in ("CallId", "IncidentId")]
+        wait_for("its text", lambda: "packets:" in text_of(first))
+        assert f"\nmetadata: from:caller|to:service|call:{ids[0]}|incident:{ids[1]}\n" in text_of(first), (ids, text_of(first))
         wait_for("both voices", lambda: words[0] in payloads(first, esinet.HOST["caller"]) and words[1] in payloads(first, esinet.HOST["taker1"]))
 
         # Diverted: the call begins again at xcipherd, and so does its recording.

@@ -165,6 +165,22 @@ def test_answerer_that_announces_it_alone(net, other):
         assert sas_of(call, "b") == call.b.sas() and call.b.bad == 0
 
 
+def test_first_packets_under_keys_opposite_clear_media(net):
+    """They arrive before the workers have the keys: none is lost, and none is relayed as it is."""
+    with talking(net, zrtp.Zrtp, dtls.Plain, TERMINATE) as (daemon, call):
+        call.offer().answer()
+        clear, said = b"in clear" * 20, [b"%03d" % n * 40 for n in range(20)]
+        call.a.say(clear)
+        wait_for("clear media", lambda: call.b.heard)
+        call.a.look = lambda look=call.a.look: (look(), call.a.tx and said and [call.a.say(said.pop(0)) for _ in range(len(said))])
+        everything = list(said)
+        call.a.begin().secured()
+        wait_for("all packets", lambda: len(call.b.heard) >= 1 + len(everything))
+        assert call.b.heard == [clear, *everything], call.b.heard
+        call.exchange()
+        assert call.a.bad == call.b.bad == 0
+
+
 def test_answerer_of_dtls(net):
     with talking(net, zrtp.Zrtp, dtls.Dtls, TERMINATE, DTLS) as (daemon, call):
         call.offer().answer()
@@ -497,6 +513,15 @@ def test_forged_packets_in_mid_call(net):
                 call.exchange(3)
         assert sas_of(call, "a") == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
         assert daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["completed"] == 1
+        call.a.tap = lambda packet: None
+        for _ in range(1000):
+            send(forged(rng, hello), call.a.to)
+        first = call.a.engine.keys["tx"]
+        call.a.again().secured()  # its first packets find the queues full
+        assert call.a.engine.keys["tx"] != first
+        uses_keys_of(daemon, 2)
+        call.exchange()
+        assert sas_of(call, "a") == sas and call.a.bad == call.b.bad == 0, (call.a.bad, call.b.bad)
 
 
 @cases(("offerer",), ("answerer",))

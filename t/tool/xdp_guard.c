@@ -3,6 +3,7 @@
  *
  *   xdp_guard cost [REPEAT]   nanoseconds per packet, of forged packets by reason
  *   xdp_guard check [COUNT]   random guards and packets: the program and packet/guard.h agree
+ *   xdp_guard follow [COUNT]  a stream with used tags, loss, reordering and jumps, against a model
  *   xdp_guard limit [COUNT]   one source is limited, another is not
  *   xdp_guard wipe            no key or tag stays in the maps after a guard, or after all of them
  *
@@ -325,6 +326,145 @@ static uint32_t check(uint32_t count)
 	return wrong;
 }
 
+/* --- A stream ----------------------------------------------------------------------------------- */
+
+enum { REPORT = 16, KEPT = 4096 /* indexes that the model remembers */ };
+
+/* A stream whose packets the daemon authenticates. It reports its guard from time to time. */
+struct stream {
+	struct guard guard;
+	uint64_t newest, start, told_newest;
+	uint64_t used[KEPT], told_used[KEPT]; /* index + 1 of the last packet in this place */
+	uint32_t wrong, count[4];
+};
+
+/* What the model expects of the program. */
+enum expected { MUST_PASS, MUST_DROP, MAY_BOTH };
+
+static uint32_t tag_at(uint64_t index)
+{
+	return (uint32_t)(index * 2654435761u ^ index >> 7);
+}
+
+static void tell(struct stream *s)
+{
+	uint32_t tag, n;
+	__u64 at;
+
+	for (n = preauth_window_room(&s->guard.tags, &at); n; n--, at++) {
+		tag = tag_at(at);
+		preauth_window_add(&s->guard.tags, &tag, 1);
+	}
+	s->guard.window.seq = (uint16_t)s->newest;
+	s->guard.window.at_ns = clock_mono_ns();
+	s->told_newest = s->newest;
+	memcpy(s->told_used, s->used, sizeof(s->used));
+	open_port(&s->guard);
+}
+
+/* The window has the newest packet, 128 before it, and those up to its length. */
+static enum expected expect(const struct stream *s, uint64_t index, bool forged)
+{
+	uint64_t first = s->told_newest < s->start + PREAUTH_BEHIND
+		? s->start
+		: s->told_newest - PREAUTH_BEHIND;
+
+	if (index < first || index >= first + PREAUTH_WINDOW)
+		return MAY_BOTH;
+	return forged || s->told_used[index % KEPT] == index + 1 ? MUST_DROP : MUST_PASS;
+}
+
+/* Sends the packet to the program. If it passes, SRTP takes a true one that is new. */
+static bool arrive(struct stream *s, uint64_t index, bool forged)
+{
+	struct guard_packet p = {.port = FROM,
+		.first = 0x80,
+		.seq = (uint16_t)index,
+		.ssrc = 7,
+		.tag = tag_at(index) ^ (forged ? 1u << below(32) : 0)};
+	enum expected want = expect(s, index, forged);
+	bool passed;
+
+	memcpy(p.addr, them, 4);
+	passed = run(&p, 4, 1, NULL) == XDP_PASS;
+	s->count[want]++;
+	if ((want == MUST_PASS && !passed) || (want == MUST_DROP && passed)) {
+		printf("index %llu, newest %llu: %s\n", (unsigned long long)index,
+			(unsigned long long)s->newest, passed ? "passed" : "dropped");
+		s->wrong++;
+	}
+	if (!passed || forged || s->used[index % KEPT] == index + 1 ||
+		index + PREAUTH_BEHIND < s->newest)
+		return passed;
+	s->used[index % KEPT] = index + 1;
+	s->newest = index > s->newest ? index : s->newest;
+	preauth_window_take(&s->guard.tags, index);
+	return passed;
+}
+
+/* Beyond the window the program lets packets through at times only: the terminal sends on. */
+static void jump(struct stream *s)
+{
+	uint64_t index = s->newest + PREAUTH_WINDOW + below(20000);
+	uint64_t until = clock_mono_ns() + 60ull * 1000000000;
+
+	while (!arrive(s, index, false))
+		if (clock_mono_ns() > until) {
+			s->wrong++;
+			return;
+		}
+	s->count[3]++;
+	preauth_window_init(&s->guard.tags, index, 32);
+	preauth_window_take(&s->guard.tags, index);
+	s->start = index;
+	tell(s);
+}
+
+/* Returns how much was wrong. */
+static uint32_t follow(uint32_t count)
+{
+	static struct stream s;
+	uint64_t late[8] = {0};
+
+	s.guard = guard_now();
+	s.guard.window.types[0] = 0;
+	s.guard.window.flags = GUARD_TAGS;
+	s.guard.window.tag_len = 4;
+	s.guard.window.epoch_ns = s.guard.window.at_ns;
+	s.newest = s.start = 65000;
+	preauth_window_init(&s.guard.tags, s.start, 32);
+	tell(&s);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t what = below(1000), next = s.newest + 1, *slot = &late[below(8)];
+
+		if (what < 50) /* the next one is lost */
+			arrive(&s, next + 1 + below(3), false);
+		else if (what < 100) { /* one that comes late, and the one after it */
+			*slot = next;
+			arrive(&s, next + 1, false);
+		} else if (what < 150 && *slot) {
+			arrive(&s, *slot, false);
+			*slot = 0;
+		} else if (what < 300)
+			arrive(&s, s.newest - below(200), false); /* most have been used */
+		else if (what < 500)
+			arrive(&s, s.newest + 100 - below(300), true);
+		else if (what < 505)
+			arrive(&s, next + below(300), false); /* within the window */
+		else if (what < 506)
+			jump(&s);
+		else
+			arrive(&s, next, false);
+		if (i % REPORT == 0)
+			tell(&s);
+	}
+	printf("%u packets had to pass, %u to be dropped, %u either; %u jumps beyond the window\n",
+		s.count[MUST_PASS], s.count[MUST_DROP], s.count[MAY_BOTH], s.count[3]);
+	return s.wrong + !s.count[MUST_PASS] + !s.count[MUST_DROP] + !s.count[3];
+}
+
+/* --- Limit ------------------------------------------------------------------------------------ */
+
 /* A rate of 1,000 per second: a burst of 250, then one per millisecond. Another address sends less
  * than that. Returns how much was wrong. */
 static uint32_t limit(uint32_t count)
@@ -403,12 +543,15 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		fprintf(stderr,
-			"usage: xdp_guard cost [REPEAT] | check [COUNT] | limit [COUNT] | wipe\n");
+			"usage: xdp_guard cost [REPEAT] | check [COUNT] | follow [COUNT] | limit "
+			"[COUNT] | wipe\n");
 		return 2;
 	}
 	o = load();
 	if (strcmp(argv[1], "check") == 0)
 		bad = check((uint32_t)n) != 0;
+	else if (strcmp(argv[1], "follow") == 0)
+		bad = follow((uint32_t)n) != 0;
 	else if (strcmp(argv[1], "wipe") == 0)
 		bad = wiped(o) != 0;
 	else if (strcmp(argv[1], "limit") == 0)

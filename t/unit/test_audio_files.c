@@ -14,9 +14,12 @@
 
 #include "audio/clip.h"
 #include "audio/files.h"
+#include "base/bytes.h"
+#include "codec_paths.h"
+#include "mp3_silence.h"
 
 struct rig {
-	char top[64], folder[96];
+	char top[64], folder[96], decoder[CODEC_PATH];
 	struct audio_files *files;
 };
 
@@ -51,7 +54,8 @@ static int start(void **state)
 	save(r, "a.ul", "\xff\xff\xff", 3);
 	save(r, "sub/b.raw", "\1\0\2\0", 4);
 	save(r, "../out.ul", "\xff", 1);
-	assert_int_equal(audio_files_create(&r->files, r->folder), 0);
+	codec_path(r->decoder, "xcipher-av");
+	assert_int_equal(audio_files_create(&r->files, r->folder, r->decoder), 0);
 	*state = r;
 	return 0;
 }
@@ -177,12 +181,107 @@ static void many_files_replace_the_oldest(void **state)
 	}
 }
 
+static int get_blob(struct audio_files *f, const uint8_t *b, size_t len, struct audio_clip **out)
+{
+	int err = -EAGAIN;
+
+	*out = NULL;
+	for (int i = 0; i < 6000 && err == -EAGAIN; i++) {
+		err = audio_files_blob(f, b, len, out);
+		if (err == -EAGAIN)
+			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	return err;
+}
+
+/* n frames of MP3. The caller frees them. */
+static uint8_t *mp3(uint32_t n)
+{
+	uint8_t *b = malloc(n * sizeof(mp3_silence));
+
+	assert_non_null(b);
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(b + i * sizeof(mp3_silence), mp3_silence, sizeof(mp3_silence));
+	return b;
+}
+
+static void compressed_files_and_blobs_are_decoded(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_clip *a, *b, *c;
+	uint8_t *bytes = mp3(60);
+	uint32_t samples;
+
+	if (access(r->decoder, X_OK)) {
+		free(bytes);
+		skip();
+	}
+	save(r, "a.mp3", (const char *)bytes, 20 * sizeof(mp3_silence));
+	assert_int_equal(get(r, "a.mp3", &a), 0);
+	assert_int_equal(a->rate, MP3_SILENCE_RATE);
+	samples = a->samples;
+	assert_in_range(samples, 18 * MP3_SILENCE_SAMPLES, 20 * MP3_SILENCE_SAMPLES);
+	audio_clip_unref(a);
+	save(r, "bad.ogg", "OggS and nothing", 16);
+	assert_int_equal(get(r, "bad.ogg", &a), -EBADMSG);
+	/* The same bytes are decoded once. */
+	assert_int_equal(get_blob(r->files, bytes, 20 * sizeof(mp3_silence), &a), 0);
+	assert_int_equal(get_blob(r->files, bytes, 60 * sizeof(mp3_silence), &b), 0);
+	assert_int_equal(get_blob(r->files, bytes, 20 * sizeof(mp3_silence), &c), 0);
+	assert_ptr_equal(a, c);
+	assert_int_equal(a->samples, samples);
+	assert_int_equal(b->samples, samples + 40 * MP3_SILENCE_SAMPLES);
+	audio_clip_unref(a);
+	audio_clip_unref(b);
+	audio_clip_unref(c);
+	assert_int_equal(get_blob(r->files, (const uint8_t *)"OggS", 4, &a), -EBADMSG);
+	assert_int_equal(get_blob(r->files, (const uint8_t *)"hello", 5, &a), -ENOMSG);
+	free(bytes);
+}
+
+static void without_the_decoder_or_a_folder(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_files *f;
+	struct audio_clip *c;
+	uint8_t *bytes = mp3(20);
+
+	assert_int_equal(get_blob(NULL, bytes, sizeof(mp3_silence), &c), -ENOPKG);
+	assert_int_equal(audio_files_create(&f, NULL, "/nonexistent/program"), 0);
+	assert_int_equal(audio_files_get(f, STR("a.ul"), &c), -ENODEV);
+	assert_int_equal(get_blob(f, bytes, 20 * sizeof(mp3_silence), &c), -ENOPKG);
+	audio_files_destroy(f);
+	if (access(r->decoder, X_OK) == 0) {
+		assert_int_equal(audio_files_create(&f, NULL, r->decoder), 0);
+		assert_int_equal(get_blob(f, bytes, 20 * sizeof(mp3_silence), &c), 0);
+		audio_clip_unref(c);
+		audio_files_destroy(f);
+	}
+	free(bytes);
+}
+
+/* The daemon's end does not wait for a program that hangs. */
+static void the_end_interrupts_a_decoder(void **state)
+{
+	const struct rig *r = *state;
+	struct audio_files *f;
+	struct audio_clip *c;
+	char p[256];
+
+	save(r, "hang", "#!/bin/sh\nexec sleep 1000\n", 26);
+	path(p, r, "hang");
+	assert_int_equal(chmod(p, 0755), 0);
+	assert_int_equal(audio_files_create(&f, NULL, p), 0);
+	assert_int_equal(audio_files_blob(f, (const uint8_t *)"OggS", 4, &c), -EAGAIN);
+	audio_files_destroy(f);
+}
+
 static void folder_must_exist(void **state)
 {
 	struct audio_files *f;
 
 	(void)state;
-	assert_int_equal(audio_files_create(&f, "/nonexistent/folder"), -ENOENT);
+	assert_int_equal(audio_files_create(&f, "/nonexistent/folder", ""), -ENOENT);
 	audio_files_destroy(NULL);
 }
 
@@ -196,6 +295,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			clips_are_shared_until_the_file_changes, start, end),
 		cmocka_unit_test_setup_teardown(many_files_replace_the_oldest, start, end),
+		cmocka_unit_test_setup_teardown(compressed_files_and_blobs_are_decoded, start, end),
+		cmocka_unit_test_setup_teardown(without_the_decoder_or_a_folder, start, end),
+		cmocka_unit_test_setup_teardown(the_end_interrupts_a_decoder, start, end),
 		cmocka_unit_test(folder_must_exist),
 	};
 

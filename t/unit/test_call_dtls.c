@@ -882,6 +882,55 @@ static void a_restart_has_its_candidates(void **state)
 	end(&r);
 }
 
+static void trickle(struct rig *r, const char *body)
+{
+	struct ng_request q = talk_request("a", "b", body);
+
+	talk_pool(&r->t);
+	calls_trickle(r->t.c, r->t.p, &q, false, r->t.now, &r->t.reply);
+	assert_null(r->t.reply.error);
+}
+
+/* Two sections may name the same mid. A list has candidates of one generation, at most 24. */
+static void candidates_of_all_sections_are_added(void **state)
+{
+#define SECTION(n)                           \
+	"m=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
+	"a=candidate:" #n " 1 udp 1694498814 203.0.113.8 900" #n " typ srflx\r\n"
+#define OLD "a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n"
+#define NEW "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
+	char many[8192] = "";
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", ICE_A "a=mid:7\r\n", "");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	trickle(&r, OLD SECTION(1) SECTION(2) "m=audio 9 RTP/AVP 0\r\na=mid:7\r\n");
+	assert_int_equal(r.t.reply.warning.len, 0);
+	assert_int_equal(session(&r, a)->ice.candidates, 2);
+	assert_int_equal(session(&r, a)->ice.candidate[0].addr.port, 9001);
+	assert_int_equal(session(&r, a)->ice.candidate[1].addr.port, 9002);
+	/* Those of the restart come after those in force, and are ignored with a warning. */
+	offer(&r, "RTP/AVP", ICE_A2 "a=mid:7\r\n", "");
+	trickle(&r, SECTION(3) OLD SECTION(4) NEW);
+	assert_true(str_eq(r.t.reply.warning, STR("ignored candidates: 1")));
+	assert_int_equal(session(&r, a)->ice.candidates, 1);
+	for (int n = 0; n < 2; n++) {
+		strcat(many, "m=audio 9 RTP/AVP 0\r\na=mid:7\r\n" NEW);
+		for (int i = 0; i < 20; i++)
+			sprintf(many + strlen(many),
+				"a=candidate:%d 1 udp 1694498814 203.0.113.8 %d typ srflx\r\n", i,
+				9000 + 20 * n + i);
+	}
+	trickle(&r, many);
+	assert_true(str_eq(r.t.reply.warning, STR("ignored candidates: 16")));
+	assert_int_equal(session(&r, a)->ice.candidates, 24);
+	end(&r);
+}
+
 /* Several terminals answer one offer. The first has no ICE, the second has. */
 static void a_later_branch_may_have_ice(void **state)
 {
@@ -1066,6 +1115,7 @@ int main(void)
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
 		cmocka_unit_test(a_restart_has_its_candidates),
+		cmocka_unit_test(candidates_of_all_sections_are_added),
 		cmocka_unit_test(a_later_branch_may_have_ice),
 		cmocka_unit_test(a_later_branch_has_a_pair_of_its_own),
 		cmocka_unit_test(dtls_after_sdes_is_a_new_association),

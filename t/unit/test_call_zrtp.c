@@ -30,6 +30,8 @@ struct rig {
 	uint32_t told[SESSION_FALLBACK + 1];
 	char sas[SESSION_SAS_MAX];
 	struct zrtp_secret secret; /* of the next exchange that completes */
+	uint32_t enrolled;         /* bit 0: the answerer, bit 1: the offerer */
+	uint16_t asked;            /* the port that the answerer is told */
 };
 
 static void on_notice(void *arg, const struct call_session_notice *n)
@@ -127,6 +129,7 @@ static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
 	e.tx.key[0] = 10;
 	snprintf(e.said.sas, sizeof(e.said.sas), "%s", sas);
 	e.said.proof.known = sas[0];
+	e.said.enrolled = r->enrolled & (port == r->asked ? 1u : 2u);
 	e.secret = r->secret;
 	return calls_session_event(r->t.c, (uint32_t)(cfg - r->s.cfg), &e, r->t.now);
 }
@@ -372,6 +375,32 @@ static void the_far_sas_is_told(void **state)
 		if (r.s.taken[i])
 			assert_int_equal(r.s.cfg[i].zrtp.far.known, r.s.port[i][0].rtp.port != b);
 	end(&r);
+}
+
+/* Two enrolled terminals that both showed the other's SAS would show different ones (RFC 6189 7.3):
+ * whoever is secure first, the offerer gets the answerer's. */
+static void one_of_two_enrolled_terminals_gets_the_far_sas(void **state)
+{
+	(void)state;
+	for (uint32_t enrolled = 0; enrolled < 4; enrolled++)
+		for (int first = 0; first < 2; first++) {
+			struct rig r;
+			uint16_t port[2];
+
+			start(&r);
+			port[0] = offer(&r, SAID("RTP/AVP", HASH_A, .zrtp = NG_ZRTP_TERMINATE));
+			port[1] = answer(&r, SAID("RTP/AVP", HASH_B, .zrtp = NG_ZRTP_TERMINATE));
+			r.enrolled = enrolled;
+			r.asked = port[0];
+			tell(&r, port[first], SESSION_KEYS, "ab2c");
+			/* An enrolled terminal would get it as soon as it is secure. */
+			assert_int_equal(session(&r, port[!first])->zrtp.far.known,
+				first == 0 || !(enrolled & 2));
+			tell(&r, port[!first], SESSION_KEYS, "cd2e");
+			assert_true(session(&r, port[1])->zrtp.far.known);
+			assert_int_equal(session(&r, port[0])->zrtp.far.known, !(enrolled & 2));
+			end(&r);
+		}
 }
 
 /* Keys of another exchange, and a terminal that ends SRTP. */
@@ -659,6 +688,7 @@ int main(void)
 		cmocka_unit_test(an_answerer_is_offered_zrtp),
 		cmocka_unit_test(a_failed_exchange_falls_back_where_that_is_allowed),
 		cmocka_unit_test(the_far_sas_is_told),
+		cmocka_unit_test(one_of_two_enrolled_terminals_gets_the_far_sas),
 		cmocka_unit_test(events_that_do_not_fit_change_nothing),
 		cmocka_unit_test(demanded_suites_bind_zrtp),
 		cmocka_unit_test(each_branch_has_its_exchange),

@@ -25,7 +25,7 @@ static int libcrypto_setup(void **state)
 		state, &engine_serial, &(struct engine_config){.flags = ENGINE_LIBCRYPTO});
 }
 
-/* Every set of SHA-1 instructions that this processor has (sha1_lanes.h). */
+/* Every set of SHA-1 instructions that this processor has (sha1_ways.h). */
 #define WAY_SETUP(place)                                                         \
 	static int way##place##_setup(void **state)                              \
 	{                                                                        \
@@ -76,6 +76,50 @@ static void serial_refuses_jobs_that_point_elsewhere(void **state)
 			fail_msg("job %u was taken", i);
 	assert_int_equal(f->a.status[n - 1], XC_OK);
 	assert_int_equal(f->ops->key_changed(f->q, f->a.key_slots - 1), -EINVAL);
+}
+
+/* Encrypts plain packets of every suite from arena.in to arena.out, then the same in arena.out. */
+static void serial_encrypts_in_place(void **state)
+{
+	enum { IN_PLACE_N = 20 };
+	struct engine_fixture *f = *state;
+	static uint8_t want[IN_PLACE_N][ARENA_SLOT_LEN];
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = IN_PLACE_N};
+	struct srtp_master m;
+
+	for (int suite = SUITE_PLAIN + 1; suite < SUITE_COUNT; suite++) {
+		sample_master(&m, (enum srtp_suite_id)suite, 7);
+		assert_int_equal(srtp_key_fill(&f->a.key[2], &m), 0);
+		assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+		for (uint32_t i = 0; i < b.n; i++) {
+			struct sample s = {.rx_key = 0,
+				.tx_key = 2,
+				.hdr_len = i % 3 ? 12 : 20,
+				.body_len = i < 16 ? 160 : 100 + 7 * i,
+				.tx_index = 65530 + i};
+
+			sample_make(&b.job[i], &f->a, i, &s);
+		}
+		b.in_place = false;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < b.n; i++) {
+			struct xc_job *j = &b.job[i];
+			uint8_t *out = f->a.out + j->out_off;
+
+			assert_int_equal(b.status[i], XC_OK);
+			memcpy(want[i], out, j->tx_tag_off + f->a.key[2].tag_len);
+			memcpy(out, f->a.in + j->in_off, j->hdr_len + j->body_len);
+			j->in_off = j->out_off;
+			b.status[i] = XC_NOT_DONE;
+		}
+		b.in_place = true;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < b.n; i++) {
+			assert_int_equal(b.status[i], XC_OK);
+			assert_memory_equal(f->a.out + b.job[i].out_off, want[i],
+				b.job[i].tx_tag_off + f->a.key[2].tag_len);
+		}
+	}
 }
 
 /* --- The self-test ---------------------------------------------------------------------------- */
@@ -597,8 +641,9 @@ static void a_wiped_key_is_gone_everywhere(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest serial[] = {
-		ENGINE_CASES, cmocka_unit_test(serial_refuses_jobs_that_point_elsewhere)};
+	const struct CMUnitTest serial[] = {ENGINE_CASES,
+		cmocka_unit_test(serial_refuses_jobs_that_point_elsewhere),
+		cmocka_unit_test(serial_encrypts_in_place)};
 	const struct CMUnitTest reference[] = {ENGINE_CASES};
 	const struct CMUnitTest runner[] = {
 		cmocka_unit_test(an_engine_that_fails_or_lies_does_not_pass_its_selftest),

@@ -228,8 +228,8 @@ static void what_is_no_media_goes_its_way(void **state)
 		uint32_t len;
 		enum packet_verdict want;
 	} T[] = {
-		{PORT_A, "\x00\x01\x00\x00", 4, PACKET_PASS},           /* STUN */
-		{PORT_A, "\x16\xfe\xff\x00", 4, PACKET_PASS},           /* DTLS */
+		{PORT_A, "\x00\x01\x00\x00", 4, PACKET_DROP_NOT_MEDIA}, /* STUN */
+		{PORT_A, "\x16\xfe\xff\x00", 4, PACKET_DROP_NOT_MEDIA}, /* DTLS */
 		{PORT_A, "\x80\x00", 2, PACKET_DROP_MALFORMED},         /* cut off */
 		{PORT_A, "\xc0\x00\x00\x00", 4, PACKET_DROP_MALFORMED}, /* version 3 */
 		{PORT_A, "", 0, PACKET_DROP_MALFORMED},                 /* empty */

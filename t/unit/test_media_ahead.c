@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "media/ahead.h"
+#include "media/side.h"
 #include "packet/side.h"
 
 #define K80 SUITE_AES_CM_128_80
@@ -199,6 +200,113 @@ static void streams_without_a_session_keep_nothing(void **state)
 	rig_free(r);
 }
 
+/* A is in clear until its exchange of ZRTP ends, B has RTP all the time. */
+static struct rig *in_clear(void)
+{
+	struct rig *r = rig_new(K80, SUITE_PLAIN, 0);
+	struct media_cmd a = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+
+	a.stream.side = SIDE_BIT(SIDE_ZRTP);
+	a.stream.side_serial = 1;
+	set(r, &a);
+	rig_ctx_plain(r, 0);
+	r->suite_a = SUITE_PLAIN; /* of the terminal's packets */
+	return r;
+}
+
+/* The relay's last packet of the exchange. */
+static void end_exchange(struct rig *r, bool gives_keys)
+{
+	const struct side_packet p = {.kind = SIDE_ZRTP,
+		.believed = gives_keys,
+		.stream = A,
+		.serial = 1,
+		.len = 28,
+		.peer = r->m->stream[A].cfg.remote};
+	struct packet_out out;
+
+	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_SENDS);
+}
+
+static void srtp_after_clear_media_waits_for_the_keys(void **state)
+{
+	struct rig *r = in_clear();
+
+	(void)state;
+	send_at(r, 1, 1);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	end_exchange(r, false); /* another packet of ZRTP */
+	send_at(r, 2, 2);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	end_exchange(r, true);
+	send_at(r, 3, 3); /* in clear: it was on its way */
+	r->suite_a = K80;
+	for (uint64_t i = 4; i <= 6; i++)
+		send_at(r, i, i);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	assert_int_equal(take(r, 7), 0);
+	keys(r, false);
+	assert_int_equal(take(r, 8), 4);
+	rig_run(r);
+	assert_int_equal(r->outs, 3);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BAD_TAG), 1);
+	send_at(r, 7, 9);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_free(r);
+}
+
+static void a_stranger_s_packets_are_dropped_meanwhile(void **state)
+{
+	struct rig *r = in_clear();
+
+	(void)state;
+	send_at(r, 1, 1);
+	rig_run(r);
+	end_exchange(r, true);
+	send_at(r, 2, 2);
+	assert_int_equal(endpoint_parse(&r->in[0].src, STR("203.0.113.9:4000")), 0);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	assert_false(media_ahead_waits(r->m));
+	rig_free(r);
+}
+
+/* The call does not allow their suite: media go on as before. */
+static void clear_media_continue_if_no_keys_come(void **state)
+{
+	struct rig *r = in_clear();
+
+	(void)state;
+	end_exchange(r, true);
+	send_at(r, 1, 10000); /* much later than the exchange */
+	rig_run(r);
+	send_at(r, 2, 11999);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	send_at(r, 3, 12001);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_free(r);
+}
+
+/* They have keys, or are awaited in any case. */
+static void other_streams_do_not_wait(void **state)
+{
+	struct rig *r = awaiting();
+
+	(void)state;
+	keys(r, false);
+	end_exchange(r, true);
+	send_at(r, 1, 1);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +317,10 @@ int main(void)
 		cmocka_unit_test(a_clock_that_is_set_back_keeps_nothing_for_long),
 		cmocka_unit_test(strangers_are_not_kept),
 		cmocka_unit_test(streams_without_a_session_keep_nothing),
+		cmocka_unit_test(srtp_after_clear_media_waits_for_the_keys),
+		cmocka_unit_test(a_stranger_s_packets_are_dropped_meanwhile),
+		cmocka_unit_test(clear_media_continue_if_no_keys_come),
+		cmocka_unit_test(other_streams_do_not_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

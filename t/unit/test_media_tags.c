@@ -197,15 +197,19 @@ static void every_pair_of_schemes_and_suites_relays(void **state)
 			}
 }
 
-/* Stands for an engine: it reads arena.in and writes arena.out. */
-static uint32_t encrypted;
-static uint32_t encrypt_by_engine(void *arg, struct xc_job *j)
+/* Stands for an engine, which may write into the slack. */
+static uint32_t encrypted, spoil_at; /* packets so far; the number of one that fails */
+static void encrypt_by_engine(void *arg, struct xc_job *j, uint32_t *status, uint32_t n)
 {
 	struct rig *r = arg;
 
-	encrypted++;
-	memset(r->a.out + j->out_off, 0xee, 8); /* only arena.in has the packet */
-	return srtp_ref_job(j, r->a.key, r->a.in, r->a.out);
+	for (uint32_t i = 0; i < n; i++) {
+		memset(r->a.out + j[i].out_off + j[i].hdr_len + j[i].body_len, 0xee, XC_SLACK);
+		j[i].in_off = j[i].out_off;
+		status[i] = srtp_ref_job(&j[i], r->a.key, r->a.out, r->a.out);
+		if (++encrypted == spoil_at)
+			status[i] = XC_BAD_TAG;
+	}
 }
 
 /* With a block, an engine encrypts the packet again. What was received stays in arena.in. */
@@ -218,7 +222,7 @@ static void packets_with_a_block_are_encrypted_by_the_engine(void **state)
 
 		t.r->m->cfg.encrypt = encrypt_by_engine;
 		t.r->m->cfg.encrypt_arg = t.r;
-		encrypted = 0;
+		encrypted = spoil_at = 0;
 		for (uint64_t i = 65530; i < 65560; i++) {
 			speak(&t, SSRC, i, 0);
 			memcpy(before, t.r->a.in + t.r->in[0].slot * ARENA_SLOT_LEN,
@@ -229,6 +233,36 @@ static void packets_with_a_block_are_encrypted_by_the_engine(void **state)
 			got(&t, 0, SSRC, i);
 		}
 		assert_int_equal(encrypted, 30);
+		end(&t);
+	}
+}
+
+/* A burst with a block in each packet: all are encrypted at its end, and one that fails is dropped
+ * alone. */
+static void packets_of_a_burst_are_encrypted_together(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
+		struct talk t = talk_of(of(PREAUTH_CHAIN), of(PREAUTH_CHAIN), suites[s], 0);
+		uint64_t index = 65530;
+
+		t.r->m->cfg.encrypt = encrypt_by_engine;
+		t.r->m->cfg.encrypt_arg = t.r;
+		relayed(&t, SSRC, index++);
+		encrypted = 0;
+		spoil_at = 5;
+		for (uint64_t i = 0; i < SLOTS; i++)
+			speak(&t, SSRC, index + i, 0);
+		rig_run(t.r);
+		assert_int_equal(encrypted, SLOTS);
+		assert_int_equal(t.r->outs, SLOTS - 1);
+		for (uint32_t i = 0; i < SLOTS; i++)
+			assert_int_equal(
+				t.r->in[i].verdict, i == 4 ? PACKET_DROP_STALE : PACKET_SENT);
+		for (uint32_t i = 0; i < SLOTS - 1; i++)
+			got(&t, i, SSRC, index + i + (i >= 4));
+		spoil_at = 0;
+		relayed(&t, SSRC, index + SLOTS);
 		end(&t);
 	}
 }
@@ -284,7 +318,7 @@ static void usual_packets_take_a_fast_path(void **state)
 		relayed(&t, SSRC, 5);
 		speak(&t, SSRC, 6, 0);
 		rig_complete(t.r, rig_prepare(t.r));
-		assert_int_equal(t.r->m->note[0].fast_tagged, s != of(PREAUTH_CHAIN));
+		assert_true(t.r->m->note[0].fast_tagged);
 		assert_false(t.r->m->note[0].fast);
 		got(&t, 0, SSRC, 6);
 		end(&t);
@@ -833,6 +867,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_schemes_and_suites_relays),
 		cmocka_unit_test(packets_with_a_block_are_encrypted_by_the_engine),
+		cmocka_unit_test(packets_of_a_burst_are_encrypted_together),
 		cmocka_unit_test(plain_rtp_gets_tags_and_loses_them),
 		cmocka_unit_test(rtcp_has_no_tag),
 		cmocka_unit_test(usual_packets_take_a_fast_path),

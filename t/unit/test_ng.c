@@ -315,6 +315,10 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"drop-traffic-stop media-echo-sinkhole all-flows", "all:5 traffic:1"},
 		{"SDES-no-ROT13 warp", "W(unknown flag: SDES-no-ROT13, warp)"},
 		{"no-such-key=1", "W(unknown flag: no-such-key)"},
+		{"preauth=chain/5/32/512",
+			"W(unknown flag: preauth=chain/5/32/512; preauth: WIDTH of chain is 4, 8 or 32)"},
+		{"preauth=offer:chain/4/32/100",
+			"W(unknown flag: preauth=offer:chain/4/32/100; preauth: WINDOW of chain is 64, 128 or 512)"},
 		{"call-id=x from-tag=y", "ft:y"},
 	};
 	char in[2048], list[1024];

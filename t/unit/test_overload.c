@@ -186,7 +186,7 @@ static void what_is_no_media_is_not_shed(void **state)
 	r->in[r->n - 1].len = sizeof(binding);
 	r->in[r->n - 1].t_ns = 1;
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, PACKET_PASS);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_NOT_MEDIA);
 	rig_free(r);
 }
 

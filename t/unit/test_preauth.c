@@ -12,9 +12,11 @@
 #include "hex.h"
 #include "srtp/preauth.h"
 #include "srtp/preauth_header.h"
+#include "srtp/preauth_heads.h"
 #include "srtp/preauth_window.h"
 #include "srtp/ref.h"
 #include "srtp/sha1_block.h"
+#include "srtp/sha1_ways.h"
 #include "srtp/replay.h"
 
 enum { SSRC = 0xcafebabe };
@@ -216,6 +218,29 @@ static void chains_have_parameters_within_bounds(void **state)
 	assert_false(preauth_exists((enum preauth_scheme)255));
 }
 
+static void a_wrong_name_says_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *name, *why;
+	} T[] = {{"chain/5/32/512", "WIDTH of chain is 4"},
+		{"chain//32/512", "WIDTH of chain is 4"},
+		{"chain/4/33/512", "NEXT of chain is 8, 16"},
+		{"chain/4/32/1024", "WINDOW of chain is 64"},
+		{"chain/4/32/64/1", "WINDOW of chain is 64"},
+		{"chain/4/32", "chain/WIDTH/NEXT/WINDOW"},
+		{"chain/32/32/512", "NEXT of chain is 8 or 16 with"},
+		{"chain/4/64/64", "WINDOW of chain is at least twice NEXT"},
+		{"rot13", "schemes are"}, {"", "schemes are"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		assert_non_null(strstr(preauth_why_not(str_from(T[i].name)), T[i].why));
+	for (int s = 0; s < PREAUTH_KINDS; s++)
+		if (preauth_exists((enum preauth_scheme)s))
+			assert_null(
+				preauth_why_not(str_from(preauth_name((enum preauth_scheme)s))));
+}
+
 static void a_suite_without_encryption_has_no_key(void **state)
 {
 	struct srtp_master m = {.suite = SUITE_PLAIN};
@@ -243,6 +268,72 @@ static void sha1_with_and_without_instructions_agree(void **state)
 	}
 	slow.fast_sha1 = false;
 	assert_int_equal(preauth_header(&k, block), preauth_header(&slow, block));
+}
+
+/* Many tags at once, in lanes where the processor has them, are those of one at a time. */
+static void many_tags_of_fips_agree_with_single_ones(void **state)
+{
+	struct preauth_key k = key_of(PREAUTH_SEQUENCE_FIPS);
+	uint32_t tag[400], one;
+
+	(void)state;
+	for (uint64_t index = (1ull << 36) * PREAUTH_FIPS_RUN - 163, end = index + 400; index < end;
+		index += 7) {
+		uint32_t n = (uint32_t)(end - index);
+
+		preauth_sequence(&k, 0x1234, index, tag, n);
+		for (uint32_t i = 0; i < n; i++) {
+			preauth_sequence(&k, 0x1234, index + i, &one, 1);
+			assert_int_equal(tag[i], one);
+		}
+	}
+}
+
+/* Each known tag is that of its header, whatever the sender does: losses, reordering, jumps, other
+ * payload types and markers. In a regular stream, all but the first headers are known. */
+static void expected_headers_have_their_tags(void **state)
+{
+	struct preauth_key k = key_of(PREAUTH_HEADER_HMAC);
+	struct preauth_heads h = {0};
+	uint32_t tag[PREAUTH_HEADS] = {0}, ssrc = 0, known = 0, late = 0, time = 0xffff0000;
+	uint64_t rng = 88172645463325252ull;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint8_t hdr[PREAUTH_HEADER_LEN] = {0x80, 8};
+		uint32_t what;
+		int at;
+
+		rng ^= rng << 13;
+		rng ^= rng >> 7;
+		rng ^= rng << 17;
+		what = i < 1000 ? 1000 : (uint32_t)(rng >> 33) % 400;
+		time += what == 0 ? 48000 : 160;
+		put_be16(hdr + 2, (uint16_t)(65000 + i - (what == 1 ? 3 : 0)));
+		put_be32(hdr + 4, time - (what == 1 ? 480 : 0));
+		put_be32(hdr + 8, 7 + i / 50000);
+		if (what == 2)
+			hdr[1] |= 0x80;
+		if (what == 3)
+			hdr[1] = 101;
+		if (what == 4)
+			hdr[0] |= 0x20;
+		if (what == 5)
+			continue; /* lost */
+		at = preauth_heads_find(&h, ssrc, hdr);
+		assert_in_range(at + 1, 0, PREAUTH_HEADS);
+		if (at >= 0)
+			assert_int_equal(tag[at], preauth_header(&k, hdr));
+		known += at >= 0;
+		late += i >= 3 && i < 1000 && at < 0;
+		preauth_heads_learn(&h, &ssrc, tag, &k, hdr);
+	}
+	if (sha1_way_in_lanes()) {
+		assert_int_equal(late, 0);
+		assert_in_range(known, 90000, 100000);
+	} else {
+		assert_int_equal(known, 0);
+	}
 }
 
 /* --- Window ----------------------------------------------------------------------------------- */
@@ -406,8 +497,11 @@ int main(void)
 		cmocka_unit_test(macs_of_headers_agree_with_the_reference),
 		cmocka_unit_test(a_chain_block_holds_the_tags),
 		cmocka_unit_test(chains_have_parameters_within_bounds),
+		cmocka_unit_test(a_wrong_name_says_what_is_wrong),
 		cmocka_unit_test(a_suite_without_encryption_has_no_key),
 		cmocka_unit_test(sha1_with_and_without_instructions_agree),
+		cmocka_unit_test(many_tags_of_fips_agree_with_single_ones),
+		cmocka_unit_test(expected_headers_have_their_tags),
 		cmocka_unit_test(the_window_follows_loss_reordering_and_jumps),
 		cmocka_unit_test(a_group_moves_the_window_as_its_packets_do),
 		cmocka_unit_test(forged_tags_pass_as_often_as_their_width_says),

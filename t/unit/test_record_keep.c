@@ -27,6 +27,7 @@ static const struct file {
 	{"young.pcap", 600, 1000},
 	{"used.pcap", 10, 5000},
 	{"holiday.jpg", 90000, 9000},
+	{"older-mix.opus", 9000, 100},
 };
 
 static void made(const char *dir)
@@ -66,7 +67,7 @@ static void the_oldest_go_first_and_no_others(void **state)
 		uint64_t age_s, bytes;
 		uint32_t removed, left;
 	} rows[] = {
-		{0, 0, 0, 0x3f}, {7200, 0, 2, 0x38}, {8000, 0, 1, 0x3b}, {0, 7500, 1, 0x3b},
+		{0, 0, 0, 0x7f}, {7200, 0, 2, 0x38}, {8000, 0, 1, 0x3b}, {0, 7500, 1, 0x3b},
 		{0, 6500, 2, 0x38}, {0, 1, 3, 0x30}, /* a file that may be in use stays */
 	};
 

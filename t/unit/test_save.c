@@ -271,8 +271,8 @@ static void a_block_that_digits_began_ends(void **state)
 struct fake_recorder {
 	struct recorder rec;
 	uint32_t started, stopped, discarded;
-	char path[64], about[512], file[64];
-	uint32_t parts;
+	char path[64], about[512], file[64], metadata[64], note[64];
+	uint32_t parts, notes;
 	int fail;
 };
 
@@ -286,6 +286,7 @@ static int fake_start(
 	f->parts = s->parts;
 	snprintf(f->file, sizeof(f->file), STR_FMT, STR_ARG(s->file));
 	snprintf(f->about, sizeof(f->about), STR_FMT, STR_ARG(s->about));
+	snprintf(f->metadata, sizeof(f->metadata), STR_FMT, STR_ARG(s->metadata));
 	if (s->parts)
 		snprintf(path, RECORD_PATH_MAX, "/dir/tape-part%u", s->parts + 1);
 	else
@@ -296,9 +297,11 @@ static int fake_start(
 
 static void fake_note(void *arg, uint32_t tap, struct str line)
 {
-	(void)arg;
-	(void)tap;
-	(void)line;
+	struct fake_recorder *f = arg;
+
+	assert_int_equal(tap, 70 + f->started);
+	snprintf(f->note, sizeof(f->note), STR_FMT, STR_ARG(line));
+	f->notes++;
 }
 
 static void fake_stop(void *arg, uint32_t tap, bool discard)
@@ -314,12 +317,14 @@ static const struct recorder_ops fake_ops = {
 	.start = fake_start, .note = fake_note, .stop = fake_stop};
 
 /* One side by its tag, or all. */
-static void record(struct talk *t, enum call_record what, const char *side)
+static void record_with(
+	struct talk *t, enum call_record what, const char *side, const char *metadata)
 {
 	struct ng_request r = talk_request(side, "", "");
 	struct call_reply said;
 	struct pool *p;
 
+	r.metadata = str_from(metadata);
 	if (side[0])
 		r.flags |= 1ull << NG_FLAG_DIRECTIONAL;
 	assert_int_equal(pool_create(&p, 1u << 20), 0);
@@ -328,9 +333,53 @@ static void record(struct talk *t, enum call_record what, const char *side)
 	pool_destroy(p);
 }
 
+static void record(struct talk *t, enum call_record what, const char *side)
+{
+	record_with(t, what, side, "");
+}
+
 static uint32_t tap_of(const struct talk *t, const struct side *s)
 {
 	return t->m->stream_cfg[s->leg[0]->port.rtp_stream].tap;
+}
+
+/* Also over a restart. A change while the call is recorded is reported once. */
+static void a_recording_has_metadata(void **state)
+{
+	struct fake_recorder f = {.rec = {.ops = &fake_ops, .arg = &f}};
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	calls_recorder(t.c, &f.rec);
+	make_call(&t);
+	record_with(&t, CALL_RECORD_START, "", "who:alice");
+	assert_string_equal(f.metadata, "who:alice");
+	record_with(&t, CALL_RECORD_START, "", "who:alice");
+	record(&t, CALL_RECORD_START, "");
+	assert_int_equal(f.notes, 0);
+	record_with(&t, CALL_RECORD_START, "", "who:bob");
+	assert_int_equal(f.notes, 1);
+	assert_string_equal(f.note, "metadata: who:bob");
+	calls_save_all(t.c);
+	save(&t, &s);
+	reborn(&t);
+	calls_save_start(t.c);
+	calls_recorder(t.c, &f.rec);
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	assert_int_equal(f.started, 2);
+	assert_string_equal(f.metadata, "who:bob");
+	assert_int_equal(f.notes, 1);
+	record_with(&t, CALL_RECORD_START, "", "who:carol");
+	assert_int_equal(f.notes, 2);
+	assert_string_equal(f.note, "metadata: who:carol");
+	calls_leave(t.c);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
 }
 
 static void a_recording_goes_on_in_another_file(void **state)
@@ -570,6 +619,7 @@ int main(void)
 		cmocka_unit_test(what_a_party_knows_as_two_stays_two),
 		cmocka_unit_test(flags_in_force_come_back),
 		cmocka_unit_test(a_block_that_digits_began_ends),
+		cmocka_unit_test(a_recording_has_metadata),
 		cmocka_unit_test(a_recording_goes_on_in_another_file),
 		cmocka_unit_test(each_call_waits_once_and_what_ended_goes_first),
 		cmocka_unit_test(what_cannot_come_back_changes_nothing),

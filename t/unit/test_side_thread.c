@@ -13,7 +13,7 @@
 #include "base/deadlines.h"
 #include "side/thread.h"
 
-enum { MAX = 16, CHANNELS = 2 };
+enum { MAX = 2048, CHANNELS = 2 };
 
 /* --- Sessions that count ---------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ struct session {
 	bool ended;
 	struct side_packet last;
 };
-static struct session *opened[64];
+static struct session *opened[MAX];
 static uint32_t opens, destroyed, freed, no_memory;
 
 static void *s_open(void *arg, void *cfg, uint64_t now_ns)
@@ -289,27 +289,59 @@ static void a_flood_of_dtls_delays_no_stun_and_no_other_session(void **state)
 static void strangers_leave_room_for_believed_sources(void **state)
 {
 	struct rig *r = *state;
+	const uint32_t last = SIDE_WAITING / 2 / SIDE_WAITING_SHARE + 32;
 	struct side_packet head = {
-		.kind = SIDE_DTLS, .believed = true, .serial = MAX - 1, .stream = (MAX - 1) * 10};
+		.kind = SIDE_DTLS, .believed = true, .serial = last, .stream = last * 10};
 	struct side_share share = {0};
 
-	for (uint32_t s = 1; s < MAX; s++)
+	for (uint32_t s = 1; s <= last; s++)
 		tell(r, SIDE_OPEN, s, QUIET);
 	side_thread_round(r->t, 1);
-	for (uint32_t s = 1; s < MAX - 1; s++)
+	for (uint32_t s = 1; s < last; s++) {
 		for (uint32_t i = 0; i < SIDE_WAITING_SHARE; i++)
 			assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
+		if (s % 16 == 0)
+			side_thread_round(r->t, 1);
+	}
 	side_thread_round(r->t, 1);
+	assert_true(side_thread_counts(r->t).waiting_full > 0);
 	/* The flood takes each free place at once. */
-	for (uint32_t s = 1; s < MAX - 1; s++)
+	for (uint32_t s = 1; s < 100; s++)
 		assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
 	assert_int_equal(side_take(r->channel[head.serial % CHANNELS], &share, &head,
 				 (const uint8_t *)"packet", 6),
 		0);
 	while (side_thread_round(r->t, 1))
 		;
-	assert_int_equal(opened[MAX - 2]->dtls, 1);
-	assert_true(side_thread_counts(r->t).waiting_full > 0);
+	assert_int_equal(opened[last - 1]->dtls, 1);
+}
+
+/* A thousand terminals begin in the same instant, and another call has a flood. The worker fills
+ * its ring between two steps of a handshake. No packet of a terminal is dropped, whether its source
+ * is believed or not. */
+static void a_thousand_handshakes_find_room_during_a_flood(void **state)
+{
+	struct rig *r = *state;
+	const uint32_t calls = 1000, ring = SIDE_ENTRIES - SIDE_RESERVE - SIDE_BELIEVED;
+
+	for (uint32_t s = 1; s <= calls + 1; s++) {
+		tell(r, SIDE_OPEN, s, QUIET);
+		if (s % 100 == 0)
+			side_thread_round(r->t, 1);
+	}
+	side_thread_round(r->t, 1);
+	for (uint32_t s = 1; s <= calls; s++) {
+		assert_int_equal(packet(r, SIDE_DTLS, calls + 1, 10 * (calls + 1)), 0);
+		assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
+		if (s % (ring / 2) == 0)
+			side_thread_round(r->t, 1);
+	}
+	while (side_thread_round(r->t, 1))
+		;
+	for (uint32_t s = 1; s <= calls; s++)
+		assert_int_equal(opened[s - 1]->dtls, 1);
+	assert_true(opened[calls]->dtls >= SIDE_WAITING_SHARE);
+	assert_int_equal(side_thread_counts(r->t).waiting_full, calls - opened[calls]->dtls);
 }
 
 static void deadlines_run_when_they_are_due(void **state)
@@ -445,6 +477,8 @@ int main(void)
 			a_flood_of_dtls_delays_no_stun_and_no_other_session, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			strangers_leave_room_for_believed_sources, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_thousand_handshakes_find_room_during_a_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(deadlines_run_when_they_are_due, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			no_event_is_lost_when_its_ring_is_full, setup, teardown),

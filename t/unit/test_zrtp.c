@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -572,6 +573,100 @@ static void goclear_is_refused_unless_it_is_allowed(void **state)
 	}
 }
 
+/* Both ends replace the secret for further streams (4.7.2.1). The SAS stays. */
+static void goclear_leaves_another_secret(void **state)
+{
+	struct zrtp_secret before, after[2];
+	char sas[ZRTP_SAS_MAX];
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.cfg[THEM].may_clear = true;
+	zrtp_rig_begin(&r);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	assert_int_equal(zrtp_secret(r.z[US], &before), 0);
+	snprintf(sas, sizeof(sas), "%s", zrtp_sas(r.z[US]));
+	assert_int_equal(zrtp_clear(r.z[US], r.now_ns), 0);
+	zrtp_rig_run(&r, 100);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(zrtp_secret(r.z[i], &after[i]), 0);
+		assert_string_equal(zrtp_sas(r.z[i]), sas);
+	}
+	assert_memory_equal(after[US].sess, after[THEM].sess, 32);
+	assert_memory_not_equal(after[US].sess, before.sess, 32);
+	zrtp_rig_end(&r);
+}
+
+/* 7.3.1: the flags E and A exclude each other. */
+static void an_enrolment_does_not_allow_goclear(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.cfg[US].enrol = r.cfg[US].may_clear = true;
+	r.cfg[THEM].not_mitm = true;
+	call_with_cache(&r);
+	zrtp_rig_agreed(&r);
+	assert_int_equal(zrtp_clear(r.z[THEM], r.now_ns), -EPERM);
+	zrtp_rig_end(&r);
+}
+
+/* 4.9.1: without a cache we do not ask the peer to keep a secret. */
+static void who_keeps_no_secrets_asks_for_none(void **state)
+{
+	for (int cached = 0; cached < 2; cached++) {
+		struct zrtp_secrets s;
+		struct zrtp_rig r;
+		uint32_t seconds;
+
+		(void)state;
+		zrtp_rig_init(&r);
+		r.cfg[US].cache = cached;
+		r.cfg[THEM].cache = true;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_new_secrets(r.z[THEM], &s, &seconds), 0);
+		assert_int_equal(seconds, cached ? UINT32_MAX : 0);
+		zrtp_rig_end(&r);
+	}
+}
+
+/* 4.1.1: HelloACK for each version, and an Error for a lower one. The exchange goes on. */
+static void a_hello_of_another_version_is_answered(void **state)
+{
+	static const char *const version[] = {"1.00", "0.95", "1.20", "2.00"};
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(version); i++) {
+		uint8_t p[ZRTP_PACKET_MAX];
+		struct zrtp_msg m;
+		struct zrtp_rig r;
+
+		zrtp_rig_init(&r);
+		zrtp_rig_begin(&r);
+		m.len = (uint16_t)(hello_of(p, r.z[US], r.now_ns) - (int)(ZRTP_HEADER + ZRTP_CRC));
+		memcpy(m.b, p + ZRTP_HEADER, m.len);
+		memcpy(m.b + ZRTP_PREAMBLE, version[i], 4);
+		assert_int_equal(
+			zrtp_take(r.z[US], p, zrtp_wrap(p, &m, 7, 0xabcd0123), r.now_ns), 0);
+		assert_int_equal(zrtp_next(r.z[US], p, sizeof(p)), ZRTP_HEADER + 12 + ZRTP_CRC);
+		assert_memory_equal(p + ZRTP_HEADER + 4, "HelloACK", 8);
+		if (i < 2) {
+			assert_int_equal(
+				zrtp_next(r.z[US], p, sizeof(p)), ZRTP_HEADER + 16 + ZRTP_CRC);
+			assert_memory_equal(p + ZRTP_HEADER + 4, "Error   \0\0\0\x30", 12);
+		}
+		assert_int_equal(zrtp_next(r.z[US], p, sizeof(p)), 0);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		zrtp_rig_end(&r);
+	}
+}
+
 static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 {
 	static const uint8_t far[32] = {1, 2, 3};
@@ -618,6 +713,10 @@ int main(void)
 		cmocka_unit_test(a_restored_exchange_believes_nothing),
 		cmocka_unit_test(a_ping_is_answered),
 		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
+		cmocka_unit_test(goclear_leaves_another_secret),
+		cmocka_unit_test(an_enrolment_does_not_allow_goclear),
+		cmocka_unit_test(who_keeps_no_secrets_asks_for_none),
+		cmocka_unit_test(a_hello_of_another_version_is_answered),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
 	};
 

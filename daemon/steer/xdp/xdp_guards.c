@@ -47,10 +47,10 @@ int xdp_guards_create(struct xdp_guards **out, const struct bpf_object *obj, uin
 }
 
 /* The program may still be reading one of the two guards: without a port it passes all packets. */
+static const struct guard none;
+
 static void wipe(const struct xdp_guards *g, uint32_t place)
 {
-	static const struct guard none;
-
 	for (uint32_t at = 2 * place; at < 2 * place + 2; at++)
 		(void)bpf_map_update_elem(g->guards, &at, &none, BPF_ANY);
 }
@@ -146,11 +146,17 @@ void xdp_guards_put(
 	}
 	at = 2 * (first + i) + !p->second;
 	if (bpf_map_update_elem(g->guards, &at, guard, BPF_ANY) ||
-		bpf_map_update_elem(g->guarded, &key, &at, BPF_ANY))
+		bpf_map_update_elem(g->guarded, &key, &at, BPF_ANY)) {
+		/* The other of the two stays in use, if there is one. */
+		(void)bpf_map_update_elem(g->guards, &at, &none, BPF_ANY);
 		return;
+	}
 	p->second = !p->second;
-	if (!p->used && mark(g, local.port, true))
+	if (!p->used && mark(g, local.port, true)) {
+		(void)bpf_map_delete_elem(g->guarded, &key);
+		wipe(g, first + i);
 		return;
+	}
 	p->used = true;
 	p->local = local;
 }

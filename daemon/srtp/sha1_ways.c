@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SHA-1 (FIPS 180-4 6.1.2) by x86 instructions (batch/sha1_lanes.h). SHA-NI processes two messages
+/* SHA-1 (FIPS 180-4 6.1.2) by x86 instructions (srtp/sha1_ways.h). SHA-NI processes two messages
  * at once, because one alone waits for the latency of each instruction. AVX2 processes eight
  * messages in its lanes, with AVX-512VL faster by its rotations and three-operand logic. */
-#include "batch/sha1_lanes.h"
+#include "srtp/sha1_ways.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -239,10 +239,22 @@ const struct sha1_way *sha1_way(uint32_t place)
 
 	return place < SHA1_WAYS && has[place] ? &ways[place] : NULL;
 }
+
+const struct sha1_way *sha1_way_in_lanes(void)
+{
+	if (!__builtin_cpu_supports("avx2"))
+		return NULL;
+	return __builtin_cpu_supports("avx512vl") ? &ways[1] : &ways[2];
+}
 #else
 const struct sha1_way *sha1_way(uint32_t place)
 {
 	(void)place;
+	return NULL;
+}
+
+const struct sha1_way *sha1_way_in_lanes(void)
+{
 	return NULL;
 }
 #endif

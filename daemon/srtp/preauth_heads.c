@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tags of the headers that probably come next (srtp/preauth_heads.h). */
+#include "srtp/preauth_heads.h"
+
+#include "base/secmem.h"
+#include "srtp/sha1_ways.h"
+
+enum { MARKER = 0x80, LATE = 128 /* packets: as the replay window */ };
+_Static_assert(PREAUTH_HEADS == SHA1_LANES, "a lane for each");
+
+/* Whether the header, but for its marker, is one of those whose tags are known. at: its place. */
+static bool expected(const struct preauth_heads *h, uint32_t ssrc, const uint8_t *hdr, uint16_t *at)
+{
+	*at = (uint16_t)(be16(hdr + 2) - h->seq - 1);
+	return *at < h->n && hdr[0] == h->first && (hdr[1] & ~MARKER) == h->second &&
+		be32(hdr + 4) == h->time + (*at + 1u) * h->step && be32(hdr + 8) == ssrc;
+}
+
+int preauth_heads_find(
+	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN])
+{
+	uint16_t at;
+
+	return expected(h, ssrc, hdr, &at) && !(hdr[1] & MARKER) ? at : -1;
+}
+
+static void load(uint32_t h[5][SHA1_LANES], const uint32_t state[5])
+{
+	for (uint32_t i = 0; i < 5; i++)
+		for (uint32_t l = 0; l < SHA1_LANES; l++)
+			h[i][l] = state[i];
+}
+
+/* HMAC-SHA1 of the headers after h, from the states after the key blocks (RFC 2104). */
+static void compute(const struct sha1_way *way, const struct preauth_heads *h, uint32_t ssrc,
+	const struct preauth_key *k, uint32_t *tag)
+{
+	_Alignas(64) uint32_t state[5][SHA1_LANES];
+	uint8_t block[SHA1_LANES][64] = {0};
+	const uint8_t *p[SHA1_LANES];
+
+	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+		uint8_t *b = block[l];
+
+		b[0] = h->first;
+		b[1] = h->second;
+		put_be16(b + 2, (uint16_t)(h->seq + 1 + l));
+		put_be32(b + 4, h->time + (l + 1) * h->step);
+		put_be32(b + 8, ssrc);
+		b[PREAUTH_HEADER_LEN] = 0x80;
+		put_be32(b + 60, 8 * (64 + PREAUTH_HEADER_LEN));
+		p[l] = b;
+	}
+	load(state, k->inner);
+	way->lanes(state, p, 1);
+	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+		for (uint32_t i = 0; i < 5; i++)
+			put_be32(block[l] + 4 * i, state[i][l]);
+		block[l][20] = 0x80; /* all behind it is zero, up to the length */
+		put_be32(block[l] + 60, 8 * (64 + 20));
+	}
+	load(state, k->outer);
+	way->lanes(state, p, 1);
+	memcpy(tag, state[0], sizeof(state[0]));
+}
+
+void preauth_heads_learn(struct preauth_heads *h, uint32_t *ssrc, uint32_t *tag,
+	const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN])
+{
+	const struct sha1_way *way = sha1_way_in_lanes();
+	uint16_t seq = be16(hdr + 2), ahead = (uint16_t)(seq - h->seq), at;
+	uint32_t time = be32(hdr + 4), grown = time - h->time;
+	bool same = *ssrc == be32(hdr + 8), regular = same && grown == (uint32_t)ahead * h->step;
+
+	if (!way || (same && (uint16_t)-ahead < LATE))
+		return;
+	if (expected(h, *ssrc, hdr, &at) && at + 1u < h->n)
+		return;
+	if (same && ahead == 1)
+		h->step = (uint16_t)grown;
+	h->time = time;
+	h->seq = seq;
+	h->first = hdr[0];
+	h->second = hdr[1] & (uint8_t)~MARKER;
+	h->n = regular ? PREAUTH_HEADS : 0;
+	*ssrc = be32(hdr + 8);
+	if (regular)
+		compute(way, h, *ssrc, k, tag);
+}

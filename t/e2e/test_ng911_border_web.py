@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of the public conformance suite of NENA-STA-010.3 about the web services of the border function, with xcipher-border: TD_BCF_004 (bad actors), 005,
+007 (log events of messages and calls), 014 (of media) and 015 (the request itself). A logging service that is down or silent delays no call."""
+import contextlib
+import os
+import ssl
+import tempfile
+
+import logservice
+from baresip import wait_for
+from run import Skip
+from test_ng911 import TERMINALS, network
+
+CALL = r"urn:emergency:uid:callid:"
+
+
+@contextlib.contextmanager
+def border(net, **esrp):
+    """The network, xcipher-border and a logging service."""
+    for name in ("aiohttp", "jwcrypto"):
+        if not os.path.isdir(f"/usr/lib/python3/dist-packages/{name}"):
+            raise Skip(f"python3-{name} is not installed")
+    with tempfile.TemporaryDirectory(prefix="xcipher-border-") as folder, network(net, esrp={**logservice.Border.values(folder), **esrp}) as n:
+        log = logservice.LogService(net, n.made.make("log", logservice.LOGGER[0]), n.ca)
+        helper = logservice.Border(net, folder, n.certificates["esrp"], n.ca)
+        try:
+            yield n, helper, log
+        except Exception:
+            print(f"--- xcipher-border\n{helper.text()[-4000:]}")
+            raise
+        assert helper.stop() == 0, helper.text()
+        log.close()
+
+
+def one_call(n):
+    """A call that the caller ends. Its dialog, and the INVITE at the taker."""
+    import ng911
+    ng911.PACKETS = 5
+    taker = n.takers[0]
+    n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+    dialog, invite = ng911.connected(n, ng911.Story(False), ng911.HERE, taker)
+    ng911.hang_up(n, ng911.Story(False), dialog, taker)
+    return dialog, invite
+
+
+def call_info(invite, purpose):
+    (found,) = [i.strip() for i in ",".join(invite.all("Call-Info")).split(",") if f"purpose={purpose}" in i]
+    return found.partition(">")[0].lstrip("<")
+
+
+def test_td_bcf_005_007_014_015(net):
+    with border(net) as (n, _, log):
+        dialog, invite = one_call(n)
+
+        def ended():
+            return len(log.of("MediaEndLogEvent", dialog.id)) == 2 and len(log.of("CallEndLogEvent", dialog.id)) == 1
+        wait_for("the log events", ended)
+        messages = log.of("CallSignalingMessageLogEvent", dialog.id)
+        # Every request and reply of the call, with its text, on both sides.
+        starts = [(e["direction"], e["text"].split("\r\n")[0]) for e in messages]
+        for first in ("INVITE urn:service:sos SIP/2.0", "SIP/2.0 200 OK"):
+            assert {d for d, line in starts if line == first} == {"incoming", "outgoing"}, starts
+        assert {d for d, line in starts if line.startswith("BYE ")} == {"incoming", "outgoing"} == {d for d, line in starts if line.startswith("ACK ")}, starts
+        (sent,) = [e for e in messages if e["direction"] == "outgoing" and e["text"].startswith("INVITE ")]
+        assert dialog.pidf.replace("\n", "\r\n") in sent["text"] and "UDP/TLS/RTP/SAVP" in sent["text"] and sent["protocol"] == "sip", sent["text"]
+        # Calls and media
+        (start,), (end,) = log.of("CallStartLogEvent", dialog.id), log.of("CallEndLogEvent", dialog.id)
+        assert start["direction"] == end["direction"] == "incoming" and start["to"] == "urn:service:sos" and start["timestamp"] < end["timestamp"], (start, end)
+        media = {e["direction"]: e for e in log.of("MediaStartLogEvent", dialog.id)}
+        assert set(media) == {"incoming", "outgoing"} == {e["direction"] for e in log.of("MediaEndLogEvent", dialog.id)}, media
+        assert media["incoming"]["sdp"] == dialog.reply.sdp() and "UDP/TLS/RTP/SAVP" in media["outgoing"]["sdp"], media
+        assert all(e["mediaLabel"] == [""] for e in media.values()), media
+        for e in log.events:
+            assert e["callId"] == call_info(invite, "emergency-CallId") and e["incidentId"] == call_info(invite, "emergency-IncidentId"), e
+            assert e["elementId"] == "border.esinet.example" and e["agencyId"] == "esinet.example" and e["timestamp"].endswith("+00:00"), e
+        # The requests: signatures were checked as they came.
+        for path, headers, flat, cipher in log.posts:
+            assert path == "/LogEvents" and headers["Content-Type"] == "application/jose+json" and set(flat) == {"payload", "protected", "signature"}, path
+            assert "AES_256" in cipher[0] or "AES256" in cipher[0] or "CHACHA20" in cipher[0], cipher
+
+
+def test_a_message_is_logged(net):
+    import dtls
+    from test_ng911_conformance import send
+    with border(net) as (n, _, log):
+        taker = n.takers[0]
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        media = dtls.Plain(net, "caller", "10.200.1.2")
+        assert send(n, n.caller.connect()[0], 1, "MESSAGE", "urn:service:sos", "<urn:service:sos>", media) == 200
+        media.close()
+        wait_for("both log events", lambda: len(log.of("MessageLogEvent")) == 2)
+        assert [e["text"] for e in log.of("MessageLogEvent")] == ["fire"] * 2 and {e["direction"] for e in log.of("MessageLogEvent")} == {"incoming", "outgoing"}
+
+
+def test_no_call_waits_for_the_log(net):
+    """Neither for a logging service that is silent or fails, nor for xcipher-border. Its events come later, those without xcipher-border never."""
+    with border(net) as (n, helper, log):
+        log.accepts.clear()
+        silent, _ = one_call(n)
+        assert not log.events
+        log.status = 503
+        log.accepts.set()
+        wait_for("a refusal", lambda: log.posts)
+        failed, _ = one_call(n)
+        assert not log.events
+        log.status = 201
+        for dialog in (silent, failed):
+            wait_for("the log events", lambda d=dialog: len(log.of("MediaEndLogEvent", d.id)) == 2 and log.of("CallEndLogEvent", d.id))
+        assert helper.stop() == 0
+        lost, _ = one_call(n)
+        helper.start()
+        after, _ = one_call(n)
+        wait_for("the log events", lambda: log.of("CallEndLogEvent", after.id))
+        assert not log.of("CallStartLogEvent", lost.id)
+
+
+def test_td_bcf_004(net):
+    with border(net) as (n, helper, log):
+        dialog, invite = one_call(n)
+        source = call_info(invite, "emergency-source")
+        wait_for("the log events", lambda: log.of("CallEndLogEvent", dialog.id))  # so xcipher-border has seen the call
+        psap = n.certificates["psap"]
+
+        def told(body, certificate=psap):
+            return logservice.report(net, body, certificate, n.ca)
+        for unknown in ("0123456789abcdef0123@esinet.example", '{"sourceId": "0123456789abcdef0123@esinet.example"}'):
+            assert told(unknown) == 433, unknown
+        for bad in ("", "{", "[]", '{"sourceId": 1}', "x" * 5000, "../../etc/passwd"):
+            assert 400 <= told(bad) < 500, bad
+        try:
+            logservice.report(net, source, None, n.ca)
+            raise AssertionError("a report without a certificate was accepted")
+        except (ssl.SSLError, ConnectionError):
+            pass
+        before = len(n.takers[0].invites)
+        assert told('{"sourceId": "%s"}' % source) == 201
+        assert told(source) == 432
+
+        def refused():
+            import ng911
+            d = n.caller.call(*ng911.HERE)
+            status = d.answered()
+            d.close()
+            return status == 603
+        assert refused() and len(n.takers[0].invites) == before
+        # Other callers of the same server are not blocked.
+        n.caller.name = "other"
+        one_call(n)
+        n.caller.name = "caller"
+        # Both have started again.
+        n.esrp.stop()
+        n.esrp.start()
+        assert helper.stop() == 0
+        helper.start()
+        wait_for("the block", refused)
+
+
+for test in (test_td_bcf_005_007_014_015, test_a_message_is_logged, test_no_call_waits_for_the_log, test_td_bcf_004):
+    test.terminals = TERMINALS

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of xcipher-border without a network: events of messages, the bounds of its queue, blocked sources. The whole is in t/e2e/test_ng911_border_web.py."""
+import asyncio
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+from lostrig import ROOT, Skip
+
+sys.path.insert(0, os.path.join(ROOT, "ng911"))
+
+IDS = "urn:emergency:uid:callid:0123456789ab:x.example urn:emergency:uid:incidentid:0123456789ab:x.example source@x.example " + "a" * 32
+SDP = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\na=label:one\r\nm=text 4002 RTP/AVP 98\r\na=label:two\r\n"
+CALLER, PSAP = "<sip:caller@vsp.example>;tag=c", "<urn:service:sos>;tag=p"
+
+
+def border():
+    try:
+        from border import actors, events, jws, sender
+    except ModuleNotFoundError as missing:
+        raise Skip(missing) from None
+    return actors, events, jws, sender
+
+
+def sip(first, cseq, source=CALLER, to="<urn:service:sos>", body="", kind="application/sdp"):
+    content = f"Content-Type: {kind}\r\n" if body else ""
+    return f"{first}\r\nVia: SIP/2.0/TLS 192.0.2.1\r\nf: {source}\r\nTo: {to}\r\nCall-ID: 1@x\r\nCSeq: {cseq}\r\n{content}Content-Length: {len(body)}\r\n\r\n{body}"
+
+
+def event(direction, message, ids="- - - -"):
+    return f"{direction} 1700000000.25 192.0.2.1:5061 {ids}\n{message}".encode()
+
+
+INVITE = sip("INVITE urn:service:sos SIP/2.0", "1 INVITE", body=SDP)
+OK = sip("SIP/2.0 200 OK", "1 INVITE", to=PSAP, body=f"--x\r\nContent-Type: application/sdp\r\n\r\n{SDP}\r\n--x--", kind="multipart/mixed;boundary=x")
+
+
+def kinds(logger, data):
+    _, events, _, _ = border()
+    return [(e["logEventType"].replace("LogEvent", ""), e.get("direction")) for e in logger.events(events.Datagram(data))]
+
+
+def test_events_of_calls():
+    _, events, _, _ = border()
+    begin = [(event("in", INVITE, IDS), [("CallStart", "incoming")]), (event("out", INVITE), []), (event("in", OK), [("MediaStart", "outgoing")]),
+             (event("out", OK), [("MediaStart", "incoming")]), (event("out", OK), [])]
+    by_caller, by_psap = sip("BYE sip:t SIP/2.0", "2 BYE", to=PSAP), sip("BYE sip:c SIP/2.0", "2 BYE", source=PSAP, to=CALLER)
+    ends = {
+        "the caller": [(event("in", by_caller), [("MediaEnd", "incoming"), ("CallEnd", "incoming")]), (event("out", by_caller), [("MediaEnd", "outgoing")])],
+        "the PSAP": [(event("in", by_psap), [("MediaEnd", "outgoing"), ("CallEnd", "incoming")]), (event("out", by_psap), [("MediaEnd", "incoming")])],
+        "the border": [(event("out", by_caller), [("MediaEnd", "outgoing"), ("CallEnd", "incoming")]), (event("out", by_psap), [("MediaEnd", "incoming")])],
+    }
+    for who, end in ends.items():
+        logger = events.Logger("b.example", "a.example")
+        for data, want in begin + end:
+            assert kinds(logger, data) == want, (who, data, want)
+    logger = events.Logger("b.example", "a.example")
+    kinds(logger, event("in", INVITE, IDS))
+    assert kinds(logger, event("in", sip("SIP/2.0 486 Busy Here", "1 INVITE", to=PSAP))) == []  # diverted
+    assert kinds(logger, event("out", sip("SIP/2.0 503 No PSAP", "1 INVITE", to=PSAP))) == [("CallEnd", "incoming")]
+
+
+def test_an_event_has_what_the_service_needs():
+    _, events, _, _ = border()
+    logger = events.Logger("b.example", "a.example")
+    (start,) = logger.events(events.Datagram(event("in", INVITE, IDS)))
+    assert start == {"logEventType": "CallStartLogEvent", "timestamp": "2023-11-14T22:13:20.250+00:00", "elementId": "b.example", "agencyId": "a.example",
+                     "callId": IDS.split()[0], "incidentId": IDS.split()[1], "callIdSip": "1@x", "ipAddressPort": "192.0.2.1:5061", "direction": "incoming",
+                     "standardPrimaryCallType": "emergency", "from": "sip:caller@vsp.example", "to": "urn:service:sos"}, start
+    (media,) = logger.events(events.Datagram(event("out", OK)))
+    assert media["mediaLabel"] == ["one", "two"] and media["sdp"] == SDP.rstrip("\r\n") or media["sdp"] == SDP, media
+
+
+def test_garbage_is_no_event():
+    """Of anybody on this host, and in messages of strangers: one exception, and nothing of it in an event. Memory is bounded."""
+    _, events, _, _ = border()
+    draw = random.Random(911)
+    valid = [event("in", INVITE, IDS), event("out", OK), event("in", sip("BYE sip:t SIP/2.0", "2 BYE", to=PSAP))]
+    logger = events.Logger("b.example", "a.example", messages=True, calls=10)
+    for i in range(8000):
+        data = bytearray(draw.choice(valid))
+        for _ in range(draw.randrange(1, 30)):
+            at = draw.randrange(len(data))
+            data[at:at + draw.randrange(3)] = draw.randbytes(draw.randrange(3))
+        try:
+            for e in logger.events(events.Datagram(bytes(data))):
+                json.dumps(e)
+                assert events.URN["callid"].fullmatch(e["callId"]) and events.URN["incidentid"].fullmatch(e["incidentId"]), e
+        except events.BadEvent:
+            pass
+        assert len(logger.calls) <= 10
+    for ids in ("x", "urn:emergency:uid:callid:short:x i s a", IDS.replace("callid", "callid\t")):
+        try:
+            assert not events.Logger("b", "a").events(events.Datagram(event("in", INVITE, ids)))
+        except events.BadEvent:
+            pass
+
+
+async def test_a_full_queue_loses_events_and_says_so():
+    _, _, _, sender = border()
+    s = sender.Sender("https://x.invalid/", None, None, events=3, octets=1 << 20)
+    for i in range(5):
+        s.put({"logEventType": "x", "number": str(i)})
+    assert [e["number"] for e, _ in s.queue] == ["0", "1", "2"] and s.counts["lost"] == 2
+    s = sender.Sender("https://x.invalid/", None, None, events=100, octets=3000)
+    for _ in range(5):
+        s.put({"text": "t" * 1000})
+    assert len(s.queue) == 2 and s.counts["lost"] == 3 and s.octets <= 3000
+
+
+async def test_an_event_is_tried_again_until_it_is_taken():
+    """Events that the service refuses are not."""
+    _, _, _, sender = border()
+    got, answers = [], {"a": [False, False, True], "b": [True]}
+    s = sender.Sender("https://x.invalid/", None, None, connections=1)
+
+    async def post(e):
+        got.append(e["name"])
+        return answers[e["name"]].pop(0)
+    s.post = post
+    for name in "ab":
+        s.put({"name": name})
+    task = asyncio.get_running_loop().create_task(s.work())
+    while any(answers.values()):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    assert got == ["a", "a", "a", "b"], got
+
+
+class FakeKamailio:
+    path = "fake"
+
+    def __init__(self):
+        self.told, self.down = [], False
+
+    def block(self, blocks, seconds):
+        if self.down:
+            raise OSError("down")
+        self.told.append(dict(blocks))
+
+
+async def test_blocked_sources():
+    actors, _, _, _ = border()
+    now, key = [1000.0], "a" * 32
+    with tempfile.TemporaryDirectory() as folder:
+        state = os.path.join(folder, "blocked.json")
+        kamailio = FakeKamailio()
+        a = actors.Actors(kamailio, state, seconds=60, known=2, clock=lambda: now[0])
+        assert a.report("id@x") == 433
+        a.seen("id@x", key)
+        a.seen("no@x", "../etc")
+        assert a.report("no@x") == 433 and a.report("id@x") == 201 and a.report("id@x") == 432
+        kamailio.down = True
+        assert not await a.tell()
+        kamailio.down = False
+        assert await a.tell() and kamailio.told == [{key: 60.0}]
+        # Another process, later; and what was repeated is the rest of the time.
+        now[0] += 20
+        b = actors.Actors(kamailio, state, seconds=60, clock=lambda: now[0])
+        task = asyncio.get_running_loop().create_task(b.repeat(0.01))
+        while len(kamailio.told) < 4:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        assert kamailio.told[1:4] == [{key: 40.0}] * 3, kamailio.told
+        now[0] += 41
+        b.seen("id@x", key)
+        assert b.report("id@x") == 201
+        # The oldest identifier goes.
+        for i in range(2):
+            a.seen(f"new{i}@x", key)
+        assert a.report("id@x") == 433 and len(a.known) == 2
+        with open(state, "w", encoding="ascii") as f:
+            f.write("[1]")
+        try:
+            actors.Actors(kamailio, state)
+            raise AssertionError("a broken state was taken")
+        except OSError as why:
+            assert state in str(why), why
+
+
+def test_requests_to_kamailio():
+    actors, _, _, _ = border()
+    with tempfile.TemporaryDirectory() as folder:
+        path, got, error = os.path.join(folder, "rpc"), [], []
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        server.bind(path)
+
+        def serve():
+            for _ in range(2):
+                data, sender = server.recvfrom(65536)
+                got.append(json.loads(data))
+                server.sendto(json.dumps({"jsonrpc": "2.0", "id": 1, **({"error": {"message": "no"}} if error else {"result": {}})}).encode(), sender)
+                error.append(True)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        k = actors.Kamailio(path)
+        k.block({"a" * 32: 30.5}, 60)
+        assert got[0]["method"] == "htable.setxi" and got[0]["params"] == ["badactors", "a" * 32, 1, 30], got
+        try:
+            k.block({"b" * 32: 30}, 60)
+            raise AssertionError("an error was not seen")
+        except OSError as why:
+            assert "no" in str(why)
+        thread.join()
+        assert os.listdir(folder) == ["rpc"]
+        server.close()
+
+
+def test_wrong_options_and_files():
+    border()
+    with tempfile.TemporaryDirectory() as folder:
+        path = {n: os.path.join(folder, n) for n in ("p256.crt", "p256.key")}
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=x", "-keyout", path["p256.key"],
+                        "-out", path["p256.crt"]], check=True, capture_output=True)
+        tls = [f"--certificate={path['p256.crt']}", f"--key={path['p256.key']}", f"--ca={path['p256.crt']}"]
+        sign = [f"--sign-certificate={path['p256.crt']}", f"--sign-key={path['p256.key']}"]
+        for args, status, says in (([], 2, "nothing to do"), (["--log=http://x/", *tls, *sign], 2, "https"), (["--log=https://x/", *tls], 2, "--sign-key"),
+                                   (["--log=https://x/", *tls, *sign], 1, "Ed448"), (["--listen=127.0.0.1:1", *tls], 2, "--kamailio"),
+                                   (["--log=https://x/", "--events=192.0.2.1:1", *tls, *sign], 2, "127.0.0.0/8"),
+                                   (["--log=https://x/", *tls, "--sign-certificate=/none", "--sign-key=/none"], 1, "/none")):
+            p = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-border"), *args], capture_output=True, text=True, timeout=60, check=False)
+            assert p.returncode == status and says in p.stderr and "Traceback" not in p.stderr, (args, p.returncode, p.stderr)
