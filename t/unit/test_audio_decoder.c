@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The host's end of xcipher-av against programs that fail in every way: /bin/cat, which returns what
- * the test puts into the file, and scripts. Then xcipher-av itself, and what it may do. */
+/* The host's end of xcipher-av against programs that fail in every way: /bin/cat, which returns
+ * what the test puts into the file, and scripts. Then xcipher-av itself, and what it may do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
