@@ -32,13 +32,16 @@ static const struct audio_decoder cat = {"/bin/cat", -1, PATIENCE_MS};
 
 struct answer {
 	uint8_t *bytes;
-	size_t len;
+	size_t len, room;
 };
 
 static void add(struct answer *a, const void *bytes, size_t len)
 {
-	a->bytes = realloc(a->bytes, a->len + len);
-	assert_non_null(a->bytes);
+	if (a->len + len > a->room) {
+		a->room = 2 * (a->len + len);
+		a->bytes = realloc(a->bytes, a->room);
+		assert_non_null(a->bytes);
+	}
 	memcpy(a->bytes + a->len, bytes, len);
 	a->len += len;
 }
