@@ -27,7 +27,8 @@ void audio_files_destroy(struct audio_files *f);
  * is still being read, call again later; -EACCES: the name leads out of the folder, or to a link;
  * -ENODEV: there is no folder; -ENOENT; -EFBIG: longer than AUDIO_CLIP_MAX as samples; -ENOMSG: not
  * audio of a known format; -EBADMSG: malformed; -ENOTSUP: a coding that is not played; -ENOPKG:
- * xcipher-av is missing; -ETIME: it took too long; -EBUSY: too many files at once; -ENOMEM; -EIO. */
+ * xcipher-av is missing; -ETIME: it took too long; -EBUSY: too many files at once; -ENOMEM;
+ * -EIO. */
 int audio_files_get(struct audio_files *f, struct str name, struct audio_clip **out);
 /* Gets the clip of a file in memory. A compressed one is decoded by the thread, and the result is
  * found by the same bytes. f: NULL: there is no thread. Errors as above. */

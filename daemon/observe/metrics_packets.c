@@ -405,7 +405,7 @@ void metrics_write_recording(const struct record *r, struct sbuf *b)
 	metrics_one(b, "recording_errors_total", COUNTER,
 		"Recordings that could not be started or written.", s.errors);
 	metrics_one(b, "recording_skipped_packets_total", COUNTER,
-		"Recorded packets whose audio was not decoded for WAV files.", s.skipped);
+		"Recorded packets whose audio was not decoded for audio files.", s.skipped);
 	metrics_one(b, "recording_removed_total", COUNTER,
 		"Files of recordings that were removed for their age or size.", s.removed);
 }

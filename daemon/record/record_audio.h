@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The audio of one recording as WAV or Opus files: decodes the packets of all parties and puts them on one
- * timeline. Audio is written in blocks of half a second, each half a second after its end, so that
- * late packets find their place. Telephone events are silence: a recording should not have the
- * digits of a card number. One thread only; may block. */
+/* The audio of one recording as WAV or Opus files: decodes the packets of all parties and puts them
+ * on one timeline. Audio is written in blocks of half a second, each half a second after its end,
+ * so that late packets find their place. Telephone events are silence: a recording should not have
+ * the digits of a card number. One thread only; may block. */
 #ifndef RECORD_RECORD_AUDIO_H
 #define RECORD_RECORD_AUDIO_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A frame of MP3: MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. Its granules have no coefficients, so
- * it is silence. Any number of them make a file. */
+/* A frame of MP3: MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. Its granules have no coefficients,
+ * so it is silence. Any number of them make a file. */
 #ifndef MP3_SILENCE_H
 #define MP3_SILENCE_H
 

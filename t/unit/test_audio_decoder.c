@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The host's end of xcipher-av against programs that fail in every way: /bin/cat, which returns what
- * the test puts into the file, and scripts. Then xcipher-av itself, and what it may do. */
+/* The host's end of xcipher-av against programs that fail in every way: /bin/cat, which returns
+ * what the test puts into the file, and scripts. Then xcipher-av itself, and what it may do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -32,13 +32,16 @@ static const struct audio_decoder cat = {"/bin/cat", -1, PATIENCE_MS};
 
 struct answer {
 	uint8_t *bytes;
-	size_t len;
+	size_t len, room;
 };
 
 static void add(struct answer *a, const void *bytes, size_t len)
 {
-	a->bytes = realloc(a->bytes, a->len + len);
-	assert_non_null(a->bytes);
+	if (a->len + len > a->room) {
+		a->room = 2 * (a->len + len);
+		a->bytes = realloc(a->bytes, a->room);
+		assert_non_null(a->bytes);
+	}
 	memcpy(a->bytes + a->len, bytes, len);
 	a->len += len;
 }
