@@ -230,7 +230,7 @@ help:
 ##  sudo make check-attack   only the random attacks, with fixed seeds
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
-##  sudo make check-ng911   only the tests of the LoST server
+##  sudo make check-ng911   only the tests of the LoST server and of xcipher-border
 ##  make bench-program   build/xcipher-bench (man/xcipher-bench.1)
 ##  make bench-lost    requests a second and delays of the LoST server
 ##  sudo make bench-ng911   set-up delay of emergency calls, by parts, with 32 kinds of security; bench-ng911-load: calls per second through one core

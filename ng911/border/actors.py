@@ -77,10 +77,14 @@ class Actors:
     def save(self):
         now = self.clock()
         self.blocked = {k: end for k, end in self.blocked.items() if end > now}
-        if self.state:
+        if not self.state:
+            return
+        try:
             with open(self.state + ".new", "w", encoding="utf-8") as f:
                 json.dump(self.blocked, f)
             os.replace(self.state + ".new", self.state)
+        except OSError as why:
+            log.error("%s: %s. The sources are blocked, but not after a restart", self.state, why.strerror)
 
     async def tell(self):
         """All blocks to Kamailio. False: it does not take them now."""

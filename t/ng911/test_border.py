@@ -170,6 +170,10 @@ async def test_blocked_sources():
         now[0] += 41
         b.seen("id@x", key)
         assert b.report("id@x") == 201
+        # A full disk does not hinder a block.
+        c = actors.Actors(kamailio, os.path.join(folder, "none", "blocked.json"), clock=lambda: now[0])
+        c.seen("id@x", key)
+        assert c.report("id@x") == 201
         # The oldest identifier goes.
         for i in range(2):
             a.seen(f"new{i}@x", key)

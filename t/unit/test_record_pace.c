@@ -75,8 +75,8 @@ enum { CALLS = 4 };
 static const struct {
 	uint32_t packets;
 	int ms;
-} steps[] = {{0, -1}, {0, 20}, {700, 20}, {600, 0}, {300, 0}, {257, 0}, {256, 0}, {200, 4}, {200, 4},
-	{128, 4}, {640, 20}, {60, 0}, {204, 4}, {10, 4}, {0, 20}, {0, 20}};
+} steps[] = {{0, -1}, {0, 20}, {700, 20}, {600, 0}, {300, 0}, {257, 0}, {256, 0}, {200, 4},
+	{200, 4}, {128, 4}, {640, 20}, {60, 0}, {204, 4}, {10, 4}, {0, 20}, {0, 20}};
 
 static struct {
 	atomic_bool armed;
@@ -91,7 +91,8 @@ static struct {
 static void bring(uint32_t packets)
 {
 	struct packet_in in = {.src = {.addr = {192, 0, 2, 1}, .port = 4000, .family = AF_INET},
-		.in_off = ARENA_HEADROOM, .len = 20};
+		.in_off = ARENA_HEADROOM,
+		.len = 20};
 	struct xc_job job = {.in_off = ARENA_HEADROOM, .hdr_len = 12, .body_len = 8};
 
 	for (uint32_t i = 0; i < packets; i++)
@@ -101,8 +102,7 @@ static void bring(uint32_t packets)
 /* In place of the library's. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
-	struct timespec t = {
-		.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000l};
+	struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000l};
 
 	if (!atomic_load(&fake.armed))
 		return (int)syscall(SYS_ppoll, fds, n, &t, NULL, 0);
@@ -143,7 +143,8 @@ static void the_thread_does_not_sleep_above_a_quarter(void **state)
 	cfg.dir = dir;
 	assert_int_equal(tap_init(tap), 0);
 	assert_int_equal(arena_create(&fake.arena, 1, 2), 0);
-	assert_int_equal(engine_serial.open(&cfg.serial, &(struct engine_config){0}, err, sizeof(err)), 0);
+	assert_int_equal(
+		engine_serial.open(&cfg.serial, &(struct engine_config){0}, err, sizeof(err)), 0);
 	assert_int_equal(record_create(&r, &cfg, err, sizeof(err)), 0);
 	sem_init(&fake.done, 0, 0);
 	fake.tap = tap;
