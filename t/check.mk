@@ -26,6 +26,7 @@ check-unit: units bench-program
 	tools/globals.sh $(LIB)
 	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
 	/usr/bin/python3 t/mikey/run.py
+	/usr/bin/python3 t/zrtp/run.py
 
 # No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))

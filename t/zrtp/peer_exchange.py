@@ -258,7 +258,7 @@ class Exchange:
         if self.state == "commit" and not self.yields(commit):
             raise Dropped("a Commit that loses")
         for kind, name in commit.chosen.items():
-            if name not in self.offers[kind] or (name == b"S256" and commit.chosen["agreement"] == b"EC38"):
+            if name not in (*self.offers[kind], wire.MANDATORY[kind]) or (name == b"S256" and commit.chosen["agreement"] == b"EC38"):
                 raise Failed(NOT_OFFERED[kind])
         if commit.chosen["agreement"] == b"Prsh" and not self.has_preshared(commit):
             return

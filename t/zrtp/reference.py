@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 
-from peer_kdf import CIPHERS, HASHES, kdf, keys, mac, secret
+from peer_kdf import CIPHERS, HASHES, keys, mac, secret
 
 RESULTS = {"EC25": 32, "X255": 32, "DH3k": 384, "EC38": 48, "DH2k": 256}
 

@@ -116,7 +116,6 @@ def check_secrets():
     assert a.found[b.zid]["rs1"] == b.found[a.zid]["rs1"]
     del b.found[a.zid]
     back = pair(Settings(preshared=True), Settings(preshared=True), cache_a=a, cache_b=b)
-    back.ends[1].acked = False
     back.begin().secure()
     assert all(e.chosen["agreement"] != b"Prsh" for e in back.ends) and back.ends[0].mismatched
 
@@ -153,7 +152,8 @@ def check_pbx():
     enrolled = pair(pbx, phone, cache_a=caches[0], cache_b=caches[1]).begin().secure()
     assert enrolled.ends[1].enrolment_offered and caches[1].found[caches[0].zid]["pbx"] == caches[0].found[caches[1].zid]["pbx"]
     near = pair(Settings(mitm=True), cache_a=caches[0], cache_b=caches[1]).begin().secure()
-    far = pair(Settings(mitm=True), Settings(offers={"sas": [b"B256"]}), cache_a=caches[0], cache_b=caches[2]).begin().secure()
+    words = {"sas": [b"B256"]}
+    far = pair(Settings(mitm=True, offers=words), Settings(offers=words), cache_a=caches[0], cache_b=caches[2]).begin().secure()
     near.ends[0].relay_sas(b"B256", far.ends[0].sas_hash, near.now)
     far.ends[0].relay_sas(b"B256", near.ends[0].sas_hash, far.now)
     for line in (near, far):

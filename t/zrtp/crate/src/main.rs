@@ -6,6 +6,7 @@
 //! The crate's engine cannot be a peer, of libbzrtp neither. Its packets begin with 0x505a instead of
 //! 0x1000 (5), the numbers of algorithms in its Hello are at other places (5.2), its hash images and
 //! MACs are constants, and its s0 and keys do not follow 4.4.1.4 and 4.5.1. A Hello is read here.
+//! The second peer is therefore t/zrtp/zrtp_peer.py.
 use std::collections::{BTreeMap, HashSet};
 use std::io::BufRead;
 use zrtp::*;
