@@ -667,6 +667,53 @@ static void a_hello_of_another_version_is_answered(void **state)
 	}
 }
 
+/* RFC 6189 5.15, 5.16: version, endpoint hashes of both, SSRC of the Ping. In any state. */
+static void a_ping_is_answered_with_its_own_fields(void **state)
+{
+	static const uint8_t hash[8] = {0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 0x07, 0x18};
+	uint8_t ping[ZRTP_PACKET_MAX], got[2][ZRTP_PACKET_MAX], *ack;
+	struct zrtp_rig r;
+	struct zrtp_msg m;
+	uint32_t len;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	zrtp_msg_begin(&m, ZRTP_M_PING);
+	zrtp_msg_add(&m, "1.10", 4);
+	zrtp_msg_add(&m, hash, sizeof(hash));
+	zrtp_msg_end(&m, 0);
+	assert_int_equal(m.len, 24);
+	len = zrtp_wrap(ping, &m, 7, 0x8badf00d);
+	for (int open = 0; open < 2; open++) {
+		const uint8_t *p;
+		enum zrtp_message type;
+		uint32_t n;
+		int size;
+
+		while (zrtp_next(r.z[US], got[0], sizeof(got[0])) > 0)
+			;
+		assert_int_equal(zrtp_take(r.z[US], ping, len, r.now_ns), 0);
+		size = zrtp_next(r.z[US], got[open], sizeof(got[open]));
+		assert_int_equal(size, ZRTP_HEADER + 36 + ZRTP_CRC);
+		assert_int_equal(zrtp_parse(&type, &p, &n, got[open], (size_t)size), 0);
+		assert_int_equal(type, ZRTP_M_PING_ACK);
+		assert_int_equal(n, 36);
+		ack = got[open] + ZRTP_HEADER;
+		assert_memory_equal(ack, "\x50\x5a\x00\x09PingACK 1.10", 16);
+		assert_memory_equal(ack + 24, hash, sizeof(hash));
+		assert_int_equal(be32(ack + 32), 0x8badf00d);
+		zrtp_rig_run(&r, 1000);
+	}
+	assert_true(zrtp_rig_open(&r));
+	/* Our endpoint hash names this end, and nobody else. */
+	assert_memory_equal(got[0] + ZRTP_HEADER + 16, got[1] + ZRTP_HEADER + 16, 8);
+	assert_int_equal(zrtp_take(r.z[THEM], ping, len, r.now_ns), 0);
+	assert_int_equal(zrtp_next(r.z[THEM], got[0], sizeof(got[0])), ZRTP_HEADER + 36 + ZRTP_CRC);
+	assert_memory_not_equal(got[0] + ZRTP_HEADER + 16, got[1] + ZRTP_HEADER + 16, 8);
+	zrtp_rig_end(&r);
+}
+
 static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 {
 	static const uint8_t far[32] = {1, 2, 3};
@@ -717,6 +764,7 @@ int main(void)
 		cmocka_unit_test(an_enrolment_does_not_allow_goclear),
 		cmocka_unit_test(who_keeps_no_secrets_asks_for_none),
 		cmocka_unit_test(a_hello_of_another_version_is_answered),
+		cmocka_unit_test(a_ping_is_answered_with_its_own_fields),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
 	};
 
