@@ -215,14 +215,22 @@ __attribute__((noinline, target("vaes,avx512vbmi"))) static void xc_law10_vaes(x
 	XC_BOTH10(XC_QLAW, XC_QLAW_OUT)
 }
 
-XC_INLINE void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+#define XC_LAW_IN_BOTH10(law) 1
+XC_INLINE void xc_cm_both10(
+	xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx, uint law)
 {
-	xc_cm_both10_vaes(dst, src, len, rx.key->rk, tx.key->rk, rx.iv, tx.iv);
+	if (law)
+		xc_law10_vaes(dst, src, len, rx.key->rk, tx.key->rk, rx.iv, tx.iv, law);
+	else
+		xc_cm_both10_vaes(dst, src, len, rx.key->rk, tx.key->rk, rx.iv, tx.iv);
 }
 #else
+#define XC_LAW_IN_BOTH10(law) ((law) == XC_LAW_KEEP)
 /* Both keys with ten rounds: the common case, unrolled. */
-XC_AES_FUNCTION void xc_cm_both10(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+XC_AES_FUNCTION void xc_cm_both10(
+	xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx, uint law)
 {
+	(void)law;
 	for (uint j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
 		xc_block x0, x1, x2, x3, x4, y0, y1, y2, y3, y4;
 
@@ -271,12 +279,6 @@ static __attribute__((noinline)) void xc_cm_convert(
 {
 	struct xc_cm none = {.key = tx.key};
 
-#ifdef XC_HAVE_VAES
-	if (rx.rounds == 10 && tx.rounds == 10) {
-		xc_law10_vaes(dst, src, len, rx.key->rk, tx.key->rk, rx.iv, tx.iv, law);
-		return;
-	}
-#endif
 	if (rx.rounds)
 		xc_cm_any(dst, src, len, rx, none);
 	xc_law_bytes(dst, rx.rounds ? (xc_in)dst : src, len, law);
@@ -289,10 +291,10 @@ static __attribute__((noinline)) void xc_cm_convert(
 XC_INLINE void xc_cm_recrypt(
 	xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx, uint law)
 {
-	if (law)
+	if (rx.rounds == 10 && tx.rounds == 10 && XC_LAW_IN_BOTH10(law))
+		xc_cm_both10(dst, src, len, rx, tx, law);
+	else if (law)
 		xc_cm_convert(dst, src, len, rx, tx, law);
-	else if (rx.rounds == 10 && tx.rounds == 10)
-		xc_cm_both10(dst, src, len, rx, tx);
 	else
 		xc_cm_any(dst, src, len, rx, tx);
 }

@@ -100,11 +100,15 @@ static bool is_same_codec(
 	const struct audio_session *s, const struct audio_type *t, const struct audio_type *to)
 {
 	const struct codec_entry *e = &s->env->codecs->entry[t->entry];
+	const struct codec_about *a = &s->env->codecs->entry[to->entry].about;
 
-	/* Each Opus packet describes itself (RFC 7587 7), whatever the rate of the PCM is. */
-	if (is_named(e, "opus") && is_named(&s->env->codecs->entry[to->entry], "opus"))
+	/* A codec may have an entry for each rate of its PCM. Payloads do not depend on that. */
+	if (t->entry != to->entry && !is_named(e, a->name))
+		return false;
+	/* Each Opus packet describes itself (RFC 7587 7). */
+	if (is_named(e, "opus"))
 		return true;
-	if (t->entry != to->entry || t->clock != to->clock)
+	if (t->clock != to->clock || e->about.channels != a->channels)
 		return false;
 	return (e->codec && !e->codec->params_size) ||
 		(t->fmtp_len == to->fmtp_len && memcmp(t->fmtp, to->fmtp, t->fmtp_len) == 0);

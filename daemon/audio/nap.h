@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define AUDIO_NAP_NS 2000000u /* longest time that a packet waits for it */
+#define AUDIO_NAP_NS 4000000u /* longest time that a packet waits for it */
 
 struct audio_nap {
 	uint64_t heard_ns; /* start of the last round with packets; 0: none */

@@ -188,8 +188,71 @@ __attribute__((target("aes"))) static void convert10(uint8_t *dst, const uint8_t
 	}
 }
 
+/* The same by a table of 128 bytes in four registers, for two blocks at once. In registers of 64
+ * bytes it would be two instructions, but while these run, half of the AES units stand still. */
+#define OUT_TABLE(i, k)                                                                        \
+	{                                                                                      \
+		__m256i plain = both(_mm_xor_si128(load(src + 16 * (i)), x##i),                \
+			_mm_xor_si128(load(src + 16 * (k)), x##k));                            \
+		__m256i low = _mm256_permutex2var_epi8(table[0], plain, table[1]);             \
+		__m256i high = _mm256_permutex2var_epi8(table[2], plain, table[3]);            \
+		__m256i sent = _mm256_mask_blend_epi8(                                         \
+			_mm256_test_epi8_mask(plain, _mm256_set1_epi8(0x40)), low, high);      \
+                                                                                               \
+		sent = _mm256_or_si256(                                                        \
+			sent, _mm256_and_si256(plain, _mm256_set1_epi8((char)0x80)));          \
+		store(dst + 16 * (i), _mm_xor_si128(_mm256_castsi256_si128(sent), y##i));      \
+		store(dst + 16 * (k), _mm_xor_si128(_mm256_extracti128_si256(sent, 1), y##k)); \
+	}
+
+__attribute__((target("avx2"))) static inline __m256i both(__m128i low, __m128i high)
+{
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+__attribute__((target("aes,avx512vbmi,avx512vl"))) static void convert10_table(uint8_t *dst,
+	const uint8_t *src, size_t len, const struct aes_cm_side *rx, const struct aes_cm_side *tx,
+	const uint8_t law[128])
+{
+	const __m256i table[4] = {_mm256_load_si256((const __m256i *)law),
+		_mm256_load_si256((const __m256i *)law + 1),
+		_mm256_load_si256((const __m256i *)law + 2),
+		_mm256_load_si256((const __m256i *)law + 3)};
+
+	for (size_t j = 0; 16 * j < len; j += 5, src += 80, dst += 80) {
+		__m128i x0, x1, x2, x3, x4, y0, y1, y2, y3, y4;
+
+		FIRST(x, rx, j)
+		FIRST(y, tx, j)
+		BOTH(1)
+		BOTH(2)
+		BOTH(3)
+		BOTH(4)
+		BOTH(5)
+		BOTH(6)
+		BOTH(7)
+		BOTH(8)
+		BOTH(9)
+		LAST(x, rx, 10)
+		LAST(y, tx, 10)
+		OUT_TABLE(0, 1)
+		OUT_TABLE(2, 3)
+		OUT_TABLE(4, 4)
+	}
+}
+
 void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx, uint32_t law)
+{
+	if (law != XC_LAW_KEEP && rx->rounds == 10 && tx->rounds == 10 &&
+		__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vl"))
+		convert10_table(dst, src, len, rx, tx, law_table[law == XC_LAW_A_TO_U]);
+	else
+		aes_cm_convert_anywhere(dst, src, len, rx, tx, law);
+}
+
+void aes_cm_convert_anywhere(uint8_t *dst, const uint8_t *src, size_t len,
+	const struct aes_cm_side *rx, const struct aes_cm_side *tx, uint32_t law)
 {
 	if (law != XC_LAW_KEEP && rx->rounds == 10 && tx->rounds == 10) {
 		convert10(dst, src, len, rx, tx, law_rule(law));
@@ -214,6 +277,12 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 
 void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx, uint32_t law)
+{
+	(void)dst, (void)src, (void)len, (void)rx, (void)tx, (void)law;
+}
+
+void aes_cm_convert_anywhere(uint8_t *dst, const uint8_t *src, size_t len,
+	const struct aes_cm_side *rx, const struct aes_cm_side *tx, uint32_t law)
 {
 	(void)dst, (void)src, (void)len, (void)rx, (void)tx, (void)law;
 }

@@ -39,5 +39,8 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 /* The same, and converts the decrypted bytes. law: XC_LAW_*. */
 void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx, uint32_t law);
+/* The same, without instructions that not every processor with AES-NI has. */
+void aes_cm_convert_anywhere(uint8_t *dst, const uint8_t *src, size_t len,
+	const struct aes_cm_side *rx, const struct aes_cm_side *tx, uint32_t law);
 
 #endif

@@ -188,6 +188,24 @@ static int g722_do_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t
 	return (int)(samples / 2);
 }
 
+/* --- G.722 as PCM of 8 kHz: for terminals whose other codec has no more --------------------------- */
+
+static int g722_low_decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	if (len > cap)
+		return -ENOSPC;
+	g722_decode_low(dec, in, len, pcm);
+	return (int)len;
+}
+
+static int g722_low_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
+{
+	if (samples > cap)
+		return -ENOSPC;
+	g722_encode_low(enc, pcm, samples, out);
+	return (int)samples;
+}
+
 /* --- Tables ----------------------------------------------------------------------------------- */
 
 #define COMMON                                                                                 \
@@ -201,22 +219,18 @@ static const struct xcipher_codec pcma = {COMMON, .name = "PCMA", .clock = 8000,
 	.channels = 1, .static_pt = 8, .frame_samples = 1, .decode = alaw_decode,
 	.encode = alaw_encode, .direct = from_alaw, .direct_n = ARRAY_LEN(from_alaw)};
 /* Its RTP clock is half its rate, by an error in the first profile (RFC 3551 4.5.2). */
-static const struct xcipher_codec g722 = {.size = sizeof(struct xcipher_codec),
-	.flags = XCIPHER_CODEC_PLAIN_STATE,
-	.name = "G722",
-	.clock = 8000,
-	.rate = 16000,
-	.channels = 1,
-	.static_pt = 9,
-	.ptime = 20,
-	.frame_samples = 2,
-	.dec_size = sizeof(struct g722),
-	.enc_size = sizeof(struct g722),
-	.align = _Alignof(struct g722),
-	.dec_init = g722_dec_init,
-	.decode = g722_do_decode,
-	.enc_init = g722_enc_init,
-	.encode = g722_do_encode};
+#define G722(hz, frame, decoder, encoder)                                                 \
+	{                                                                                 \
+		.size = sizeof(struct xcipher_codec), .flags = XCIPHER_CODEC_PLAIN_STATE, \
+		.name = "G722", .clock = 8000, .rate = hz, .channels = 1, .static_pt = 9, \
+		.ptime = 20, .frame_samples = frame, .dec_size = sizeof(struct g722),     \
+		.enc_size = sizeof(struct g722), .align = _Alignof(struct g722),          \
+		.dec_init = g722_dec_init, .decode = decoder, .enc_init = g722_enc_init,  \
+		.encode = encoder                                                         \
+	}
+
+static const struct xcipher_codec g722 = G722(16000, 2, g722_do_decode, g722_do_encode);
+static const struct xcipher_codec g722_low = G722(8000, 1, g722_low_decode, g722_low_encode);
 
 #define L16_MONO(hz, pt)                                                                          \
 	{                                                                                         \
@@ -235,8 +249,8 @@ static const struct xcipher_codec l16[] = {L16_MONO(8000, -1), L16_MONO(16000, -
 	L16_MONO(32000, -1), L16_MONO(44100, 11), L16_MONO(48000, -1), L16_STEREO(44100, 10),
 	L16_STEREO(48000, -1)};
 
-static const struct xcipher_codec *const all[] = {
-	&pcmu, &pcma, &g722, &l16[0], &l16[1], &l16[2], &l16[3], &l16[4], &l16[5], &l16[6]};
+static const struct xcipher_codec *const all[] = {&pcmu, &pcma, &g722, &g722_low, &l16[0], &l16[1],
+	&l16[2], &l16[3], &l16[4], &l16[5], &l16[6]};
 
 static const struct xcipher_codec_plugin plugin = {
 	.abi = XCIPHER_CODEC_ABI,

@@ -31,6 +31,8 @@ static const int16_t high_change[4] = {798, -214, 798, -214};
 static const int16_t power_of_two[32] = {2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489,
 	2543, 2599, 2656, 2714, 2774, 2834, 2896, 2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444,
 	3520, 3597, 3676, 3756, 3838, 3922, 4008};
+/* The bits of the upper band if that was always zero: its predictor and its step do not change. */
+enum { HIGH_SILENCE = 3 << 6 };
 /* Every other tap of the mirror filter, and the others. */
 static const int16_t even_tap[G722_TAPS] = {
 	3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11};
@@ -80,15 +82,16 @@ static void adapt_poles(struct g722_band *b, int32_t partial)
 	b->pole[1] = second;
 }
 
-/* Block 4: the predictor takes a quantized difference, and predicts the next sample. */
-static void predict(struct g722_band *b, int32_t difference)
+/* Block 4: the predictor takes a quantized difference, and predicts the next sample. zeros: of
+ * UPZERO and FILTEZ. */
+static void predict(struct g722_band *b, int32_t difference, int32_t zeros)
 {
 	int32_t rebuilt = clamp16(b->predicted + difference); /* RECONS */
 	int32_t partial = clamp16(b->zeros + difference);     /* PARREC */
 	int32_t poles = 0;
 
 	adapt_poles(b, partial);
-	b->zeros = clamp16(g722_zeros(b, difference)); /* UPZERO, FILTEZ */
+	b->zeros = clamp16(zeros);
 	b->partial[1] = b->partial[0];
 	b->partial[0] = partial;
 	b->rebuilt[1] = b->rebuilt[0];
@@ -105,7 +108,7 @@ static void low_adapt(struct g722_band *b, uint32_t code)
 	int32_t difference = b->step * low_out4[code >> 2] >> 15; /* INVQAL */
 
 	adapt_step(b, low_change[code >> 2], 18432, 8);
-	predict(b, difference);
+	predict(b, difference, g722_zeros(b, difference));
 }
 
 static void high_adapt(struct g722_band *b, uint32_t code)
@@ -113,7 +116,7 @@ static void high_adapt(struct g722_band *b, uint32_t code)
 	int32_t difference = b->step * high_out[code] >> 15; /* INVQAH */
 
 	adapt_step(b, high_change[code], 22528, 10);
-	predict(b, difference);
+	predict(b, difference, g722_zeros(b, difference));
 }
 
 int g722_init(struct g722 *g, uint32_t rate)
@@ -184,6 +187,20 @@ static void decode_chunk(struct g722 *g, const uint8_t *in, uint32_t n, int16_t 
 	}
 }
 
+void g722_decode_low(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
+{
+	struct g722 s = *g; /* a copy, because pcm could be memory of g */
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t code = in[i] & 0x3f;
+
+		pcm[i] = (int16_t)(2 *
+			clamp(s.low.predicted + low_difference(&s, code), -16384, 16383));
+		low_adapt(&s.low, code);
+	}
+	g->low = s.low;
+}
+
 void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm)
 {
 	for (size_t at = 0; at < n; at += G722_CHUNK)
@@ -233,6 +250,30 @@ static void encode_chunk(struct g722 *g, const int16_t *pcm, uint32_t n, uint8_t
 		high_adapt(&g->high, high_code);
 		out[i] = (uint8_t)(high_code << 6 | low_code >> g->spare << g->spare);
 	}
+}
+
+/* Steps through the samples as encode_chunk() does. Each step waits for the one before, so what
+ * follows from a code is computed before the whole code is known. */
+void g722_encode_low(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out)
+{
+	static const int16_t change[8] = {-60, -30, 58, 172, 334, 538, 1198, 3042};
+	static const int16_t level[2][8] = {{0, 1200, 2584, 4240, 6288, 8968, 12896, 20456},
+		{0, -1200, -2584, -4240, -6288, -8968, -12896, -20456}};
+	struct g722_band b = g->low; /* a copy, because out could be memory of g */
+	struct g722_ahead ahead;
+
+	for (size_t i = 0; i < n; i++) {
+		int32_t past = clamp16((pcm[i] >> 1) - b.predicted), sign = -(past < 0);
+		uint32_t fourth = g722_fourths(b.step, past ^ sign), code;
+		int32_t difference = b.step * level[sign & 1][fourth] >> 15;
+
+		g722_look_ahead(&ahead, &b);
+		code = low_quantize(&b, pcm[i] >> 1);
+		out[i] = (uint8_t)(HIGH_SILENCE | code >> g->spare << g->spare);
+		adapt_step(&b, change[fourth], 18432, 8);
+		predict(&b, difference, g722_zeros_ahead(&ahead, &b, difference));
+	}
+	g->low = b;
 }
 
 void g722_encode(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out)

@@ -32,5 +32,10 @@ int g722_init(struct g722 *g, uint32_t rate);
 void g722_decode(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm);
 /* Writes n bytes for 2 * n samples. */
 void g722_encode(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out);
+/* 8 kHz: the lower band alone, without the filters between the bands. Writes n samples for n
+ * bytes. */
+void g722_decode_low(struct g722 *g, const uint8_t *in, size_t n, int16_t *pcm);
+/* Writes n bytes for n samples at 8 kHz. The upper band is silent. */
+void g722_encode_low(struct g722 *g, const int16_t *pcm, size_t n, uint8_t *out);
 
 #endif

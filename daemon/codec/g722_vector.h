@@ -32,13 +32,25 @@ static inline int32_t g722_clamp16(int32_t v)
 
 #ifdef G722_SSE2
 
+/* FILTEZ. past: twice the differences. */
+static inline int32_t g722_sum(__m128i zero, __m128i past)
+{
+	__m128i low = _mm_mullo_epi16(zero, past), high = _mm_mulhi_epi16(zero, past);
+
+	low = _mm_add_epi32(_mm_srai_epi32(_mm_unpacklo_epi16(low, high), 15),
+		_mm_srai_epi32(_mm_unpackhi_epi16(low, high), 15));
+	low = _mm_add_epi32(low, _mm_shuffle_epi32(low, 0x4e));
+	low = _mm_add_epi32(low, _mm_shuffle_epi32(low, 0xb1));
+	return _mm_cvtsi128_si32(low);
+}
+
 /* UPZERO, then FILTEZ: the coefficients of the zeros follow the signs of the last differences.
  * Stores the new difference. Returns the sum, not limited. zero * 32640 >> 15 is zero plus the high
  * half of -256 * zero. */
 static inline int32_t g722_zeros(struct g722_band *b, int32_t difference)
 {
 	const __m128i six = _mm_set_epi16(0, 0, -1, -1, -1, -1, -1, -1);
-	__m128i zero = _mm_loadu_si128((const __m128i *)b->zero), low, high;
+	__m128i zero = _mm_loadu_si128((const __m128i *)b->zero);
 	__m128i past = _mm_loadu_si128((const __m128i *)b->difference);
 	__m128i other = _mm_xor_si128(
 		_mm_srai_epi16(past, 15), _mm_set1_epi16((int16_t)(difference >> 31)));
@@ -51,14 +63,61 @@ static inline int32_t g722_zeros(struct g722_band *b, int32_t difference)
 	past = _mm_and_si128(past, six);
 	_mm_storeu_si128((__m128i *)b->zero, zero);
 	_mm_storeu_si128((__m128i *)b->difference, past);
+	return g722_sum(zero, _mm_adds_epi16(past, past));
+}
+
+/* The coefficients of the zeros after a difference of either sign, computed before it is known:
+ * encoders wait for each difference. */
+struct g722_ahead {
+	__m128i zero[2];          /* [sign] */
+	int32_t first[2], sum[2]; /* the coefficient of that difference; the sum of the others */
+};
+
+static inline void g722_look_ahead(struct g722_ahead *a, const struct g722_band *b)
+{
+	const __m128i five = _mm_set_epi16(0, 0, -1, -1, -1, -1, -1, 0);
+	__m128i zero = _mm_loadu_si128((const __m128i *)b->zero);
+	__m128i past = _mm_loadu_si128((const __m128i *)b->difference);
+	__m128i other = _mm_srai_epi16(past, 15), by;
+
+	by = _mm_sub_epi16(_mm_xor_si128(_mm_set1_epi16(128), other), other);
+	zero = _mm_add_epi16(zero, _mm_mulhi_epi16(zero, _mm_set1_epi16(-256)));
+	past = _mm_and_si128(_mm_slli_si128(past, 2), five);
 	past = _mm_adds_epi16(past, past);
-	low = _mm_mullo_epi16(zero, past);
-	high = _mm_mulhi_epi16(zero, past);
-	low = _mm_add_epi32(_mm_srai_epi32(_mm_unpacklo_epi16(low, high), 15),
-		_mm_srai_epi32(_mm_unpackhi_epi16(low, high), 15));
-	low = _mm_add_epi32(low, _mm_shuffle_epi32(low, 0x4e));
-	low = _mm_add_epi32(low, _mm_shuffle_epi32(low, 0xb1));
-	return _mm_cvtsi128_si32(low);
+	a->zero[0] = _mm_adds_epi16(zero, by);
+	a->zero[1] = _mm_subs_epi16(zero, by);
+	for (int i = 0; i < 2; i++) {
+		a->first[i] = (int16_t)_mm_extract_epi16(a->zero[i], 0);
+		a->sum[i] = g722_sum(a->zero[i], past);
+	}
+}
+
+/* As g722_zeros(), after g722_look_ahead(). */
+static inline int32_t g722_zeros_ahead(
+	const struct g722_ahead *a, struct g722_band *b, int32_t difference)
+{
+	const __m128i six = _mm_set_epi16(0, 0, -1, -1, -1, -1, -1, -1);
+	__m128i past = _mm_loadu_si128((const __m128i *)b->difference);
+	uint32_t sign = difference < 0;
+
+	if (difference == 0)
+		return g722_zeros(b, 0);
+	past = _mm_insert_epi16(_mm_slli_si128(past, 2), (int16_t)difference, 0);
+	_mm_storeu_si128((__m128i *)b->zero, a->zero[sign]);
+	_mm_storeu_si128((__m128i *)b->difference, _mm_and_si128(past, six));
+	return a->sum[sign] + (a->first[sign] * g722_clamp16(2 * difference) >> 15);
+}
+
+/* How many of every fourth level, from the second on, a magnitude reaches: bits 2 to 5 of the code.
+ * step: up to 16384. */
+static inline uint32_t g722_fourths(int32_t step, int32_t magnitude)
+{
+	const __m128i level = _mm_set_epi16(
+		0, 1980 << 4, 1339 << 4, 940 << 4, 650 << 4, 422 << 4, 233 << 4, 72 << 4);
+	__m128i by = _mm_set1_epi16((int16_t)step), at = _mm_set1_epi16((int16_t)magnitude);
+	__m128i above = _mm_cmpgt_epi16(_mm_mulhi_epu16(level, by), at);
+
+	return (uint32_t)__builtin_ctz((uint32_t)_mm_movemask_epi8(above) | 1u << 14) / 2;
 }
 
 /* How many levels a magnitude reaches. step: up to 16384. */
@@ -114,6 +173,31 @@ static inline int32_t g722_zeros(struct g722_band *b, int32_t difference)
 	for (int i = 0; i < 6; i++)
 		sum += b->zero[i] * g722_clamp16(2 * b->difference[i]) >> 15;
 	return sum;
+}
+
+struct g722_ahead {
+	char unused;
+};
+
+static inline void g722_look_ahead(struct g722_ahead *a, const struct g722_band *b)
+{
+	(void)a, (void)b;
+}
+
+static inline int32_t g722_zeros_ahead(
+	const struct g722_ahead *a, struct g722_band *b, int32_t difference)
+{
+	(void)a;
+	return g722_zeros(b, difference);
+}
+
+static inline uint32_t g722_fourths(int32_t step, int32_t magnitude)
+{
+	uint32_t n = 0;
+
+	while (n < 7 && magnitude >= g722_level[4 * n + 1] * step >> 16)
+		n++;
+	return n;
 }
 
 static inline uint32_t g722_levels(int32_t step, int32_t magnitude)

@@ -15,6 +15,8 @@
 static int ring_create(struct audio_ring *r)
 {
 	r->entry = calloc(AUDIO_ENTRIES, sizeof(*r->entry));
+	for (r->free_n = 0; r->free_n < AUDIO_ENTRIES; r->free_n++)
+		r->free[r->free_n] = (uint16_t)r->free_n;
 	return r->entry ? 0 : -ENOMEM;
 }
 
@@ -50,14 +52,24 @@ static uint32_t own(const _Atomic uint32_t *p)
 }
 
 /* Producer: free entries. */
-static uint32_t room(const struct audio_ring *r)
+static uint32_t room(struct audio_ring *r)
 {
-	return AUDIO_ENTRIES -
-		(own(&r->head) - atomic_load_explicit(&r->tail, memory_order_acquire));
+	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+
+	for (; r->freed != tail; r->freed++)
+		r->free[r->free_n++] = r->at[r->freed % AUDIO_ENTRIES];
+	return r->free_n;
+}
+
+/* Producer, if there is room: the entry that publish() gives to the consumer. */
+static struct audio_packet *next_free(const struct audio_ring *r)
+{
+	return &r->entry[r->free[r->free_n - 1]];
 }
 
 static void publish(struct audio_ring *r)
 {
+	r->at[own(&r->head) % AUDIO_ENTRIES] = r->free[--r->free_n];
 	atomic_store_explicit(&r->head, own(&r->head) + 1, memory_order_release);
 }
 
@@ -69,7 +81,7 @@ static bool is_empty(const struct audio_ring *r)
 
 static const struct audio_packet *first(const struct audio_ring *r)
 {
-	return is_empty(r) ? NULL : &r->entry[own(&r->tail) % AUDIO_ENTRIES];
+	return is_empty(r) ? NULL : &r->entry[r->at[own(&r->tail) % AUDIO_ENTRIES]];
 }
 
 static void pop(struct audio_ring *r)
@@ -91,7 +103,7 @@ int audio_take(struct audio_channel *c, struct audio_share *share, const struct 
 	const uint8_t *from)
 {
 	uint32_t left = room(&c->in), at = own(&c->in.head);
-	struct audio_packet *p = &c->in.entry[at % AUDIO_ENTRIES];
+	struct audio_packet *p;
 
 	if (head->len > AUDIO_PACKET_MAX)
 		return -EMSGSIZE;
@@ -100,6 +112,7 @@ int audio_take(struct audio_channel *c, struct audio_share *share, const struct 
 		*share = (struct audio_share){0};
 	if (share->n >= AUDIO_SHARE || left <= (head->emergency ? 0 : AUDIO_RESERVE))
 		return -ENOSPC;
+	p = next_free(&c->in);
 	memcpy(p, head, offsetof(struct audio_packet, bytes));
 	memcpy(p->bytes, from, head->len);
 	publish(&c->in);
@@ -151,7 +164,7 @@ bool audio_sleep(struct audio_channel *c)
 struct audio_packet *audio_give(struct audio_channel *c, bool emergency)
 {
 	if (room(&c->out) > (emergency ? 0 : AUDIO_RESERVE))
-		return &c->out.entry[own(&c->out.head) % AUDIO_ENTRIES];
+		return next_free(&c->out);
 	atomic_fetch_add_explicit(&c->back_full, 1, memory_order_relaxed);
 	return NULL;
 }

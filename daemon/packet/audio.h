@@ -24,8 +24,14 @@ struct audio_packet {
 	uint8_t bytes[AUDIO_PACKET_MAX];
 };
 
+/* Entries are used again as soon as they are free, the last one first: few of them are in use, and
+ * stay in caches. */
 struct audio_ring {
-	struct audio_packet *entry;         /* [AUDIO_ENTRIES] */
+	struct audio_packet *entry; /* [AUDIO_ENTRIES] */
+	/* Written by the producer. */
+	uint16_t at[AUDIO_ENTRIES];         /* entry of each position */
+	uint16_t free[AUDIO_ENTRIES];       /* a stack */
+	uint32_t free_n, freed;             /* freed: position up to which entries are in free */
 	_Alignas(64) _Atomic uint32_t head; /* written by the producer */
 	_Alignas(64) _Atomic uint32_t tail; /* written by the consumer */
 };

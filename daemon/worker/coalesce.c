@@ -14,6 +14,7 @@ void coalesce_count(struct coalesce *p, uint32_t n, uint64_t now_ns)
 	bool silence = elapsed > SILENCE * RATE_PERIOD_NS;
 
 	p->packets += n;
+	p->patient = !p->urgent_ns || now_ns - p->urgent_ns > COALESCE_URGENT_NS;
 	if (elapsed < RATE_PERIOD_NS)
 		return;
 	/* Discard the old rate after a long silence; otherwise weight it by three quarters. */
@@ -23,14 +24,21 @@ void coalesce_count(struct coalesce *p, uint32_t n, uint64_t now_ns)
 	p->packets = 0;
 }
 
+void coalesce_urgent(struct coalesce *p, uint64_t now_ns)
+{
+	p->urgent_ns = now_ns;
+}
+
 uint64_t coalesce_wait_ns(const struct coalesce *p)
 {
-	double expected = p->rate * (double)p->window_ns / 1e9;
+	bool longer = p->patient && p->window_ns && p->window_ns < COALESCE_CODEC_NS;
+	uint64_t window = longer ? COALESCE_CODEC_NS : p->window_ns;
+	double expected = p->rate * (double)window / 1e9;
 	double full = p->batch_max / 2.0;
 
 	if (expected < WORTH_WAITING)
 		return 0;
 	if (expected <= full)
-		return p->window_ns;
-	return (uint64_t)((double)p->window_ns * full / expected);
+		return window;
+	return (uint64_t)((double)window * full / expected);
 }

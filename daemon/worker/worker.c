@@ -58,13 +58,18 @@ static void count_bytes(_Atomic uint64_t *counter, uint64_t bytes)
 static void record_bytes(struct worker *w, const struct worker_burst *b)
 {
 	uint64_t bytes = 0, relayed = 0;
+	bool urgent = false;
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		bytes += b->in[i].len;
 		relayed += b->in[i].verdict == PACKET_SENT ? b->in[i].len : 0;
+		urgent |= b->in[i].verdict == PACKET_SENT || b->in[i].verdict == PACKET_PASS;
 	}
-	if (b->source != OF_AUDIO) /* those were not received */
+	if (b->source != OF_AUDIO) { /* those were not received */
 		count_bytes(&w->bytes_in, bytes);
+		if (urgent)
+			coalesce_urgent(&w->coalesce, w->clock_ns);
+	}
 	count_bytes(&w->bytes_relayed, relayed);
 }
 
@@ -335,7 +340,9 @@ void *worker_loop(void *arg)
 			rest(w, wait);
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
-		coalesce_count(&w->coalesce, n, n ? w->clock_ns : clock_mono_ns());
+		/* Packets of codec threads come together anyway. */
+		coalesce_count(
+			&w->coalesce, w->audio_last ? 0 : n, n ? w->clock_ns : clock_mono_ns());
 	}
 	while (w->flying)
 		burst_end(w);

@@ -349,7 +349,7 @@ def section_flood(args, out):
 
 
 def section_transcode(args, out):
-    r = {f"{s} serial": xcipherd(s, "serial", *bench_transcode.PLUGINS) for s in ("udp", "nfqueue") if s in relay.steerings()}
+    r = {f"{s} serial": xcipherd(s, "serial", *bench_transcode.PLUGINS, *args.options.split()) for s in ("udp", "nfqueue") if s in relay.steerings()}
     if relay.have_rtpengine():
         r[PEER] = relay.Rtpengine
     bench_transcode.section(wanted(r, args.relays), in_turns, args, out)
@@ -376,6 +376,9 @@ def main():
     p.add_argument("--only", help="sections, between commas", default=",".join(SECTIONS))
     p.add_argument("--relays", help="words of the relays' names, between commas", default="")
     p.add_argument("--sides", help="cost: words of what the sides speak, between commas", default="")
+    p.add_argument("--streams", help="transcode: numbers of streams, between commas; default 50, with --full 50,500", default="")
+    p.add_argument("--codecs", help="transcode: words of the rows' names, between commas, such as PCMU-G722", default="")
+    p.add_argument("--options", help="transcode: more options of xcipherd, between blanks", default="")
     p.add_argument("--calls", type=int, default=500)
     p.add_argument("--total", type=int, default=40000, help="packets per second of all calls together")
     p.add_argument("--rounds", type=int)

@@ -71,7 +71,11 @@ int peer_spandsp_g711_decode(int ulaw, const uint8_t *in, size_t n, int16_t *pcm
 	return 0;
 }
 
-int peer_spandsp_g722_encode(uint32_t rate, const int16_t *pcm, size_t samples, uint8_t *out)
+/* Options of spandsp: G722_SAMPLE_RATE_8000. */
+enum { SPANDSP_8K = 1 };
+
+static int spandsp_g722_encode(
+	uint32_t rate, int options, const int16_t *pcm, size_t samples, uint8_t *out)
 {
 	void *(*init)(void *, int, int) = (void *(*)(void *, int, int))spandsp("g722_encode_init");
 	int (*run)(void *, uint8_t *, const int16_t *, int) =
@@ -79,35 +83,57 @@ int peer_spandsp_g722_encode(uint32_t rate, const int16_t *pcm, size_t samples, 
 	int (*release)(void *) = (int (*)(void *))spandsp("g722_encode_free");
 	unsigned spare = (64000 - rate) / 8000;
 	void *s = NULL;
+	int n = 0;
 
 	if (!init || !run || !release)
 		return -ENOENT;
-	s = init(NULL, (int)rate, 0);
-	run(s, out, pcm, (int)samples);
+	s = init(NULL, (int)rate, options);
+	n = run(s, out, pcm, (int)samples);
 	release(s);
 	/* It moves the audio bits to the low end of the byte. */
-	for (size_t i = 0; i < samples / 2; i++)
+	for (int i = 0; i < n; i++)
 		out[i] = (uint8_t)(out[i] << spare);
 	return 0;
 }
 
-int peer_spandsp_g722_decode(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm)
+int peer_spandsp_g722_encode(uint32_t rate, const int16_t *pcm, size_t samples, uint8_t *out)
+{
+	return spandsp_g722_encode(rate, 0, pcm, samples, out);
+}
+
+int peer_spandsp_g722_encode_low(uint32_t rate, const int16_t *pcm, size_t samples, uint8_t *out)
+{
+	return spandsp_g722_encode(rate, SPANDSP_8K, pcm, samples, out);
+}
+
+static int spandsp_g722_decode(
+	uint32_t rate, int options, const uint8_t *in, size_t bytes, int16_t *pcm)
 {
 	void *(*init)(void *, int, int) = (void *(*)(void *, int, int))spandsp("g722_decode_init");
 	int (*run)(void *, int16_t *, const uint8_t *, int) =
 		(int (*)(void *, int16_t *, const uint8_t *, int))spandsp("g722_decode");
 	int (*release)(void *) = (int (*)(void *))spandsp("g722_decode_free");
-	unsigned spare = (64000 - rate) / 8000;
+	unsigned spare = (64000 - rate) / 8000, step = options & SPANDSP_8K ? 1 : 2;
 	void *s = NULL;
 
 	if (!init || !run || !release)
 		return -ENOENT;
-	s = init(NULL, (int)rate, 0);
+	s = init(NULL, (int)rate, options);
 	for (size_t i = 0; i < bytes; i++) {
 		uint8_t code = (uint8_t)(in[i] >> spare);
 
-		run(s, pcm + 2 * i, &code, 1);
+		run(s, pcm + step * i, &code, 1);
 	}
 	release(s);
 	return 0;
+}
+
+int peer_spandsp_g722_decode(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm)
+{
+	return spandsp_g722_decode(rate, 0, in, bytes, pcm);
+}
+
+int peer_spandsp_g722_decode_low(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm)
+{
+	return spandsp_g722_decode(rate, SPANDSP_8K, in, bytes, pcm);
 }

@@ -17,6 +17,9 @@ int peer_spandsp_g711_encode(int ulaw, const int16_t *pcm, size_t n, uint8_t *ou
 int peer_spandsp_g711_decode(int ulaw, const uint8_t *in, size_t n, int16_t *pcm);
 int peer_spandsp_g722_encode(uint32_t rate, const int16_t *pcm, size_t samples, uint8_t *out);
 int peer_spandsp_g722_decode(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm);
+/* 8 kHz: the lower band alone. */
+int peer_spandsp_g722_encode_low(uint32_t rate, const int16_t *pcm, size_t samples, uint8_t *out);
+int peer_spandsp_g722_decode_low(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm);
 int peer_av_g722_encode(const int16_t *pcm, size_t samples, uint8_t *out);
 int peer_av_g722_decode(uint32_t rate, const uint8_t *in, size_t bytes, int16_t *pcm);
 

@@ -213,12 +213,10 @@ static void eight_hours_of_skew(void **state)
 }
 
 /* The same codec on both sides: payloads are not touched, numbers and SSRC are ours. */
-static void equal_codecs_are_passed(void **state)
+static void passes_unchanged(struct audio_rig *r)
 {
-	struct audio_rig *r = audio_rig_new(RIG_G722, RIG_G722);
 	struct audio_packet p;
 
-	(void)state;
 	talk(r, A, 10);
 	p = audio_rig_say(r, A);
 	audio_rig_carry(r, A, &p);
@@ -230,6 +228,28 @@ static void equal_codecs_are_passed(void **state)
 	assert_int_equal(audio_session_stats(r->end[A].s)->passed, 11);
 	assert_int_equal(audio_session_stats(r->end[A].s)->decoded, 0);
 	audio_rig_free(r);
+}
+
+static void equal_codecs_are_passed(void **state)
+{
+	(void)state;
+	passes_unchanged(audio_rig_new(RIG_G722, RIG_G722));
+}
+
+/* One terminal's further codec is PCMU, so its G.722 is PCM of 8 kHz. */
+static void equal_codecs_with_other_pcm_are_passed(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_G722, RIG_G722);
+	const struct codec_entry *e = r->codecs->entry;
+	struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_G722);
+	const struct codec_entry *low =
+		codec_registry_variant(r->codecs, &e[cfg.codec.entry], 8000);
+
+	(void)state;
+	assert_int_not_equal(low - e, cfg.codec.entry);
+	cfg.codec.entry = cfg.type[0].entry = (uint16_t)(low - e);
+	audio_rig_set(r, B, &cfg);
+	passes_unchanged(r);
 }
 
 /* A pause in the timestamps of one terminal is a pause for the other. */
@@ -547,6 +567,7 @@ int main(void)
 		cmocka_unit_test(packet_times_are_changed),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
+		cmocka_unit_test(equal_codecs_with_other_pcm_are_passed),
 		cmocka_unit_test(pauses_stay_pauses),
 		cmocka_unit_test(another_source_goes_on),
 		cmocka_unit_test(another_codec_goes_on),

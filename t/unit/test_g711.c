@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "batch/aes_cm.h"
 #include "batch/law.h"
 #include "srtp/g711.h"
 
@@ -98,6 +99,45 @@ static void serial_engine_as_the_tables(void **state)
 		}
 }
 
+typedef void convert_function(uint8_t *, const uint8_t *, size_t, const struct aes_cm_side *,
+	const struct aes_cm_side *, uint32_t);
+
+/* Encrypts all bytes, converts them between two keystreams, and decrypts the result. */
+static void convert_encrypted(convert_function *convert, uint32_t law)
+{
+	enum { LEN = 256, SLACK = 80 };
+	uint8_t plain[LEN + SLACK], want[LEN], from[LEN + SLACK], to[LEN + SLACK];
+	struct xc_key key[2] = {{.cipher = XC_CIPHER_AES_CM, .rounds = 10},
+		{.cipher = XC_CIPHER_AES_CM, .rounds = 10}};
+	struct aes_cm_side rx, tx, none;
+
+	for (unsigned i = 0; i < sizeof(key[0].rk); i++) {
+		key[0].rk[i] = (uint8_t)(i * 37);
+		key[1].rk[i] = (uint8_t)(i * 91 + 5);
+	}
+	aes_cm_side(&rx, &key[0], 7, 0x1234, false);
+	aes_cm_side(&tx, &key[1], 8, 0x5678, false);
+	aes_cm_side(&none, &key[0], 0, 0, true);
+	for (unsigned i = 0; i < LEN; i++)
+		plain[i] = want[i] = (uint8_t)(i * 7);
+	aes_cm_recrypt(from, plain, LEN, &none, &rx);
+	convert(to, from, LEN, &rx, &tx, law);
+	aes_cm_recrypt(plain, to, LEN, &tx, &none);
+	g711_convert(want, LEN, law);
+	assert_memory_equal(plain, want, LEN);
+}
+
+static void between_keystreams_as_the_tables(void **state)
+{
+	(void)state;
+	if (!aes_cm_usable())
+		skip();
+	for (uint32_t law = XC_LAW_KEEP; law <= XC_LAW_A_TO_U; law++) {
+		convert_encrypted(aes_cm_convert, law);
+		convert_encrypted(aes_cm_convert_anywhere, law);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +145,7 @@ int main(void)
 		cmocka_unit_test(values_stay),
 		cmocka_unit_test(order_stays),
 		cmocka_unit_test(serial_engine_as_the_tables),
+		cmocka_unit_test(between_keystreams_as_the_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

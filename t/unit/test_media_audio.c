@@ -329,6 +329,35 @@ static void a_flood_uses_up_its_own_share(void **state)
 	end(r, c);
 }
 
+/* At most eight packets wait at once: they keep their order, in the same eight entries. */
+static void entries_are_used_again(void **state)
+{
+	struct rig *r = rig_new(K80, K80, 0);
+	struct audio_channel *c = channel(r);
+	const struct audio_packet *p, *first = NULL, *last = NULL;
+	uint8_t bytes[20] = {0};
+	uint64_t put = 0, got = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * AUDIO_ENTRIES; i++) {
+		for (uint32_t n = 0; n < 1 + i * 7 % 8; n++) {
+			struct audio_share share = {0};
+			struct audio_packet head = {.len = sizeof(bytes), .t_ns = put++};
+
+			assert_int_equal(audio_take(c, &share, &head, bytes), 0);
+		}
+		while ((p = audio_read(c))) {
+			assert_int_equal(p->t_ns, got++);
+			first = !first || p < first ? p : first;
+			last = !last || p > last ? p : last;
+			audio_read_end(c);
+		}
+	}
+	assert_int_equal(got, put);
+	assert_int_equal(last - first, 7);
+	end(r, c);
+}
+
 static void emergency_calls_have_a_reserve(void **state)
 {
 	struct audio_share share[AUDIO_ENTRIES] = {0};
@@ -426,6 +455,7 @@ int main(void)
 		cmocka_unit_test(packets_of_ended_sessions_are_dropped),
 		cmocka_unit_test(other_streams_are_relayed_as_before),
 		cmocka_unit_test(a_flood_uses_up_its_own_share),
+		cmocka_unit_test(entries_are_used_again),
 		cmocka_unit_test(emergency_calls_have_a_reserve),
 		cmocka_unit_test(nothing_leaves_a_leg_that_is_not_ready),
 		cmocka_unit_test(the_session_keeps_its_ssrc),
