@@ -78,8 +78,8 @@ const char *preauth_name(enum preauth_scheme s);
 unsigned preauth_bits(enum preauth_scheme s);
 /* False: no such scheme, or chain with parameters that we do not have. */
 bool preauth_find(enum preauth_scheme *s, struct str name);
-/* Why preauth_find() does not find this name: which parameter is wrong, and what is allowed. NULL: it
- * finds it. */
+/* Why preauth_find() does not find this name: which parameter is wrong, and what is allowed. NULL:
+ * it finds it. */
 const char *preauth_why_not(struct str name);
 /* Whether preauth_find() can return it: not each combination of parameters makes sense. */
 bool preauth_exists(enum preauth_scheme s);
