@@ -11,8 +11,8 @@
 struct zrtp_secret { /* wipe it */
 	bool known;
 	uint8_t hash; /* enum zrtp_hash */
-	/* enum zrtp_cipher, zrtp_tag: our Commit for a further stream names them, too. Zero in calls
-	 * of an earlier version: those that every terminal has. */
+	/* enum zrtp_cipher, zrtp_tag: our Commit for a further stream names them, too. Zero in
+	 * calls of an earlier version: those that every terminal has. */
 	uint8_t cipher, tag;
 	bool passive; /* the terminal never commits */
 	uint8_t sess[ZRTP_SESS_MAX];
