@@ -23,8 +23,8 @@ struct law_rule {
 	law_vec one;
 };
 
-/* By XC_LAW_*, less 1: the low bits of the sent byte by those of the received one. Only for look-ups
- * in registers: the time of one in memory depends on the byte. */
+/* By XC_LAW_*, less 1: the low bits of the sent byte by those of the received one. Only for
+ * look-ups in registers: the time of one in memory depends on the byte. */
 extern _Alignas(64) const uint8_t law_table[2][128];
 /* law: XC_LAW_U_TO_A or XC_LAW_A_TO_U. */
 const struct law_rule *law_rule(uint32_t law);

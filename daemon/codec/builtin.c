@@ -188,7 +188,7 @@ static int g722_do_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t
 	return (int)(samples / 2);
 }
 
-/* --- G.722 as PCM of 8 kHz: for terminals whose other codec has no more --------------------------- */
+/* --- G.722 as PCM of 8 kHz: for terminals whose other codec has no more ----------------------- */
 
 static int g722_low_decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
 {

@@ -144,7 +144,7 @@ static void tone_survives(void **state)
 	assert_true(codec_snr(b->pcm + 1000, b->ours + 1000, SAMPLES - 2000, 64) > 30);
 }
 
-/* --- The lower band alone: PCM of 8 kHz ---------------------------------------------------------- */
+/* --- The lower band alone: PCM of 8 kHz ------------------------------------------------------- */
 
 static void lower_band_is_bit_exact(void **state)
 {
