@@ -172,6 +172,9 @@ def in_turn(tests, jobs):
             os.waitpid(pid, 0)
 
 
+NO_TEST = 5  # the exit status if no test has such a name
+
+
 def again(test):
     """Runs a test by itself, and returns whether it passed."""
     _, outcome, _, text, *_ = list(in_turn([test], 1))[0]
@@ -188,6 +191,8 @@ def main():
         signal.signal(number, stop)
     count = {"passed": 0, "failed": 0, "skipped": 0, "unsteady": 0}
     jobs, tests = arguments(sys.argv[1:])
+    if not tests:
+        sys.exit(NO_TEST)
     failed = []
     for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1
