@@ -268,6 +268,15 @@ static bool channels(struct audio_thread *t, uint64_t now_ns)
 	return any;
 }
 
+/* Packets wait that the round left for the next one. */
+static bool more(const struct audio_thread *t)
+{
+	for (uint32_t i = 0; i < t->cfg.channels; i++)
+		if (audio_read(t->cfg.channel[i]))
+			return true;
+	return false;
+}
+
 /* Runs each session at most once, or one whose deadline does not advance would block the others. */
 static bool ticks(struct audio_thread *t, uint64_t now_ns)
 {
@@ -357,7 +366,7 @@ static void *run(void *arg)
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed);
 		any = audio_thread_round(t, now);
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed) - had;
-		nap = audio_nap_until(&t->nap, (uint32_t)had, now);
+		nap = audio_nap_until(&t->nap, (uint32_t)had, more(t), now);
 		if (nap)
 			nap_until(nap);
 		else if (!any && may_sleep(t))
