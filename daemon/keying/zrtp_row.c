@@ -507,6 +507,8 @@ bool keying_go_clear(struct keying_state *s)
 		return false;
 	s->zrtp.cleared = true;
 	s->zrtp.keyed = 0;
+	/* The exchange has another one now, which comes with the next keys (RFC 6189 4.7.2.1). */
+	secmem_wipe(&s->zrtp.secret, sizeof(s->zrtp.secret));
 	return true;
 }
 

@@ -76,7 +76,7 @@ size_t record_ogg_end(
 	return len;
 }
 
-size_t record_ogg_read(struct record_ogg_page *out, const uint8_t *p, size_t len)
+size_t record_ogg_len(const uint8_t *p, size_t len)
 {
 	size_t need = RECORD_OGG_HEADER;
 
@@ -87,7 +87,14 @@ size_t record_ogg_read(struct record_ogg_page *out, const uint8_t *p, size_t len
 		return 0;
 	for (uint32_t i = 0; i < p[AT_SEGMENTS]; i++)
 		need += p[RECORD_OGG_HEADER + i];
-	if (len < need || get_le(p + AT_CRC, CRC_LEN) != crc(p, need))
+	return need;
+}
+
+size_t record_ogg_read(struct record_ogg_page *out, const uint8_t *p, size_t len)
+{
+	size_t need = record_ogg_len(p, len);
+
+	if (!need || len < need || get_le(p + AT_CRC, CRC_LEN) != crc(p, need))
 		return 0;
 	*out = (struct record_ogg_page){.flags = p[AT_FLAGS],
 		.granule = get_le(p + AT_GRANULE, 8),

@@ -20,15 +20,21 @@ struct file {
 	uint8_t bytes[RECORD_OGG_MAX]; /* the page that was read last */
 };
 
-/* The length of the page at a place of the file, or 0. */
+/* The length of the page at a place of the file, or 0. Reads little more than the page: a file may
+ * have very many short ones. */
 static size_t read_page(struct file *f, uint64_t at, struct record_ogg_page *page)
 {
-	ssize_t n = pread(f->fd, f->bytes, sizeof(f->bytes), (off_t)at);
+	ssize_t n = pread(f->fd, f->bytes, RECORD_OGG_HEADER + RECORD_OGG_SEGMENTS, (off_t)at);
+	size_t got = n > 0 ? (size_t)n : 0, len = record_ogg_len(f->bytes, got);
 
-	return n > 0 ? record_ogg_read(page, f->bytes, (size_t)n) : 0;
+	if (len > got &&
+		pread(f->fd, f->bytes + got, len - got, (off_t)(at + got)) != (ssize_t)(len - got))
+		return 0;
+	return len ? record_ogg_read(page, f->bytes, len) : 0;
 }
 
-/* Whether the file ends with a page that is marked as its last. This spares reading all of it. */
+/* Whether the file ends with a page that is marked as its last. This spares reading all of it.
+ * Only a page that would end with the file is summed: a file may look like very many others. */
 static bool is_ended(struct file *f)
 {
 	uint64_t from = f->size > sizeof(f->bytes) ? f->size - sizeof(f->bytes) : 0;
@@ -36,8 +42,8 @@ static bool is_ended(struct file *f)
 	struct record_ogg_page page;
 
 	for (ssize_t at = n - RECORD_OGG_HEADER; at >= 0; at--)
-		if (memcmp(f->bytes + at, "OggS", 4) == 0 &&
-			record_ogg_read(&page, f->bytes + at, (size_t)(n - at)) == (size_t)(n - at))
+		if (record_ogg_len(f->bytes + at, (size_t)(n - at)) == (size_t)(n - at) &&
+			record_ogg_read(&page, f->bytes + at, (size_t)(n - at)))
 			return page.flags & RECORD_OGG_LAST;
 	return false;
 }

@@ -39,10 +39,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static uint8_t page[RECORD_OGG_MAX];
 	struct record_ogg_page p;
+	size_t n;
 
 	if (len > sizeof(page))
 		return 0;
 	if (record_ogg_read(&p, data, len) > len || with_sum(page, data, len) > len)
+		abort();
+	n = with_sum(page, data, len);
+	if (n && n != record_ogg_len(page, len))
 		abort();
 	round_trip(data, len);
 	return 0;

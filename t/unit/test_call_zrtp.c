@@ -634,6 +634,31 @@ static void the_secret_ends_with_its_exchange(void **state)
 	end(&r);
 }
 
+/* After GoClear the saved secret would lead to keys of streams before (RFC 6189 4.7.2.1). */
+static void go_clear_ends_the_saved_secret(void **state)
+{
+	const struct session_place *at;
+	struct keying_exchange x;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	r.secret = (struct zrtp_secret){.known = true, .sess = {[0] = 1}};
+	b = offer(&r,
+		SAID("RTP/SAVP", "a=crypto:" C80A "\r\n",
+			.zrtp = NG_ZRTP_TERMINATE | NG_ZRTP_GOCLEAR, .transport = "RTP/AVP"));
+	answer(&r, SAID("RTP/AVP", HASH_B));
+	for (int turn = 0; turn < 3; turn++) {
+		tell(&r, b, turn == 1 ? SESSION_CLEAR : SESSION_KEYS, "ab2c");
+		at = &r.t.c->session_place[mock_session_at(&r.s, b)];
+		assert_true(keying_exchange(&x, &at->call->side[at->side]->leg[at->media]->keying));
+		assert_int_equal(x.secret->known, turn != 1);
+		assert_int_equal(x.secret->sess[0], turn != 1);
+	}
+	end(&r);
+}
+
 static void a_terminal_that_offers_tags_gets_them(void **state)
 {
 	(void)state;
@@ -681,6 +706,7 @@ int main(void)
 		cmocka_unit_test(both_terminals_speak_zrtp_end_to_end),
 		cmocka_unit_test(a_restart_keeps_the_secret_for_further_streams),
 		cmocka_unit_test(the_secret_ends_with_its_exchange),
+		cmocka_unit_test(go_clear_ends_the_saved_secret),
 		cmocka_unit_test(two_that_speak_it_are_not_parted),
 		cmocka_unit_test(off_passes_nothing),
 		cmocka_unit_test(an_offerer_of_zrtp_meets_one_of_sdes),

@@ -618,6 +618,8 @@ static void pages_hold_packets(void **state)
 	assert_int_equal(record_ogg_read(&got, out, sizeof(out)), len);
 	assert_true(got.granule == p.granule && got.serial == 7 && got.flags == RECORD_OGG_LAST);
 	assert_int_equal(record_ogg_read(&got, out, len - 1), 0);
+	assert_int_equal(record_ogg_len(out, RECORD_OGG_HEADER + RECORD_OGG_SEGMENTS), len);
+	assert_int_equal(record_ogg_len(out, RECORD_OGG_HEADER), 0);
 	for (size_t at = 0; at < len; at += 97) {
 		out[at] ^= 4;
 		assert_int_equal(record_ogg_read(&got, out, len), 0);
