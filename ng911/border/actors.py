@@ -66,7 +66,8 @@ class Actors:
         key = self.known.get(identifier)
         if not key:
             return 433
-        if self.blocked.get(key, 0) > self.clock():
+        self.expire()
+        if key in self.blocked:
             return 432
         if len(self.blocked) >= self.most:
             return 503
@@ -74,9 +75,11 @@ class Actors:
         self.save()
         return 201
 
-    def save(self):
+    def expire(self):
         now = self.clock()
         self.blocked = {k: end for k, end in self.blocked.items() if end > now}
+
+    def save(self):
         if not self.state:
             return
         try:
@@ -114,7 +117,7 @@ class Actors:
         if text.startswith("{"):
             try:
                 text = json.loads(text).get("sourceId", "")
-            except ValueError:
+            except (ValueError, RecursionError):
                 text = ""
         found = IDENTIFIER.fullmatch(text.strip("<>")) if isinstance(text, str) else None
         status = self.report(found[1]) if found else 400

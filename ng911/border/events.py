@@ -5,9 +5,10 @@ Kamailio sends one datagram per message: a line "DIRECTION TIME ADDRESS CALL INC
 and then the message as it was received or is sent."""
 import collections
 import datetime
+import hashlib
 import re
 
-SIP = "SIP/2.0 "
+STATUS = re.compile("SIP/2\\.0 ([1-9][0-9]{2})")
 URN = {kind: re.compile(rf"urn:emergency:uid:{kind}:[0-9A-Za-z]{{10,36}}:[-.0-9A-Za-z]{{1,255}}") for kind in ("callid", "incidentid")}
 WORD = re.compile(r"[-.@0-9A-Za-z]{1,300}")
 ADDRESS = re.compile(r"[0-9A-Fa-f.:\[\]]{3,60}")
@@ -30,7 +31,8 @@ class Message:
             if colon:
                 name = name.strip().lower()
                 self.headers.setdefault(SHORT.get(name, name), value.strip())
-        self.status = int(self.first[8:11]) if self.first.startswith(SIP) and self.first[8:11].isdigit() else 0
+        found = STATUS.match(self.first)
+        self.status = int(found[1]) if found else 0
         self.method = self.headers.get("cseq", "").rpartition(" ")[2]
         self.call_id = self.headers.get("call-id", "")
 
@@ -48,8 +50,13 @@ class Message:
 
 
 def labels(sdp):
-    """Labels of the media (RFC 4574), or one empty text."""
-    return re.findall(r"(?m)^a=label:(\S+)", sdp) or [""]
+    """Labels of the media (RFC 4574), or one empty text. They are kept during the call, so they are bounded."""
+    return re.findall(r"(?m)^a=label:(\S{1,64})", sdp)[:16] or [""]
+
+
+def name_of(call_id, tag):
+    """Of a call, short whatever strangers write: one caller may use a Call-ID for several calls."""
+    return hashlib.sha256(f"{call_id}\n{tag}".encode()).digest()
 
 
 def rfc3339(seconds):
@@ -59,7 +66,6 @@ def rfc3339(seconds):
 class Call:
     def __init__(self, call, incident):
         self.call, self.incident = call, incident
-        self.caller = ""  # From tag of the first INVITE
         self.media = {}  # labels by leg: "incoming" is that of the caller, "outgoing" that of the PSAP
         self.started = self.answered = self.ended = False
 
@@ -88,22 +94,25 @@ class Logger:
 
     def __init__(self, element, agency, messages=False, calls=50000):
         self.element, self.agency, self.messages, self.most = element, agency, messages, calls
-        self.calls = collections.OrderedDict()  # by Call-ID, the one that was used last at the end
+        self.calls = collections.OrderedDict()  # by Call-ID and the caller's tag, the one that was used last at the end
 
     def call_of(self, d):
-        key = d.message.call_id
-        call = self.calls.get(key)
-        if not call and d.call and d.incident and key:
-            call = self.calls[key] = Call(d.call, d.incident)
+        """The call, and whether From is its caller."""
+        m = d.message
+        by_caller, by_psap = (name_of(m.call_id, m.tag(header)) for header in ("from", "to"))
+        if d.call and d.incident and m.call_id and (by_caller not in self.calls or self.calls[by_caller].ended):
+            self.calls[by_caller] = Call(d.call, d.incident)
             if len(self.calls) > self.most:
                 self.calls.popitem(last=False)
-        elif call:
-            self.calls.move_to_end(key)
-        return call
+        for name in (by_caller, by_psap):
+            if name in self.calls:
+                self.calls.move_to_end(name)
+                return self.calls[name], name == by_caller
+        return None, False
 
     def events(self, d):
         """The events of a datagram, each a dictionary. None if it belongs to no emergency call."""
-        m, call = d.message, self.call_of(d)
+        m, (call, by_caller) = d.message, self.call_of(d)
         if not call or not m.method:
             return []
         direction = "incoming" if d.incoming else "outgoing"
@@ -115,7 +124,7 @@ class Logger:
         if m.method == "INVITE":
             self.invite(d, call, out)
         elif m.method == "BYE" and not m.status:
-            self.bye(d, call, out)
+            self.bye(d, call, by_caller, out)
         return out
 
     def event(self, d, call, kind, **more):
@@ -129,7 +138,7 @@ class Logger:
         m = d.message
         if not m.status:
             if d.incoming and not m.tag("to") and not call.started:
-                call.started, call.caller = True, m.tag("from")
+                call.started = True
                 out.append(self.event(d, call, "CallStartLogEvent", direction="incoming", standardPrimaryCallType="emergency", **self.parties(m)))
         elif 200 <= m.status < 300:
             call.answered = True
@@ -146,14 +155,13 @@ class Logger:
         found = {}
         for name in ("from", "to"):
             value = m.headers.get(name, "")
-            inside = re.search(r"<([^>]*)>", value)
+            inside = re.search(r"<([^<>]*)>", value)
             found[name] = inside[1] if inside else value.partition(";")[0]
         return found
 
-    def bye(self, d, call, out):
-        """Each leg ends with its BYE, whoever sends it: the one with the caller's tag in From is, on its way in, on the caller's leg."""
-        caller = d.message.tag("from") == call.caller
-        leg = "incoming" if caller == d.incoming else "outgoing"
+    def bye(self, d, call, by_caller, out):
+        """Each leg ends with its BYE, whoever sends it: the caller's is, on its way in, on the caller's leg."""
+        leg = "incoming" if by_caller == d.incoming else "outgoing"
         if leg in call.media:
             out.append(self.event(d, call, "MediaEndLogEvent", mediaLabel=call.media.pop(leg), direction=leg))
         self.end(d, call, out)

@@ -13,6 +13,11 @@ LONGEST = 30.0  # seconds between two tries
 SAY = 10.0  # seconds between two lines about the same trouble
 
 
+def octets_of(text):
+    """In memory: one character outside of ASCII can make all of them four octets long."""
+    return len(text) * (1 if text.isascii() else 4)
+
+
 class Sender:
     def __init__(self, url, sign, tls, events=20000, octets=64 << 20, seconds=10.0, connections=4):
         self.url, self.sign, self.tls, self.seconds, self.connections = url, sign, tls, seconds, connections
@@ -23,7 +28,7 @@ class Sender:
 
     def put(self, event):
         """Never waits."""
-        size = 300 + sum(len(v) for v in event.values() if isinstance(v, str))
+        size = 300 + sum(octets_of(t) for v in event.values() for t in (v if isinstance(v, list) else [v]) if isinstance(t, str))
         if len(self.queue) >= self.most or self.octets + size > self.most_octets:
             self.counts["lost"] += 1
             self.say("lost", "the queue is full: %d events lost so far. Is the logging service %s down or too slow?", self.counts["lost"], self.url)
@@ -39,7 +44,9 @@ class Sender:
             log.warning(text, *values)
 
     def start(self):
-        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self.tls, limit=self.connections), timeout=aiohttp.ClientTimeout(total=self.seconds))
+        # Nothing of an answer is kept or unpacked: only its status counts.
+        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self.tls, limit=self.connections), timeout=aiohttp.ClientTimeout(total=self.seconds),
+                                             cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
         self.tasks = [asyncio.get_running_loop().create_task(self.work()) for _ in range(self.connections)]
 
     async def work(self):
@@ -58,7 +65,7 @@ class Sender:
                 self.octets -= size
                 pause = 0.0
                 continue
-            self.queue.appendleft((event, size))
+            self.queue.append((event, size))  # at the end: an event at which the service fails must not hold up the others
             pause = min(LONGEST, pause * 2 or 0.25)
             await asyncio.sleep(pause)
 

@@ -2,12 +2,15 @@
 """Cases of the public conformance suite of NENA-STA-010.3 about the web services of the border function, with xcipher-border: TD_BCF_004 (bad actors), 005,
 007 (log events of messages and calls), 014 (of media) and 015 (the request itself). A logging service that is down or silent delays no call."""
 import contextlib
+import hashlib
 import os
+import socket
 import ssl
 import tempfile
 
 import dtls
 import logservice
+import ng
 from baresip import wait_for
 from run import Skip
 from test_ng911 import TERMINALS, network
@@ -153,5 +156,39 @@ def test_td_bcf_004(net):
         wait_for("the block", refused)
 
 
-for test in (test_td_bcf_005_007_014_015, test_no_call_waits_for_the_log, test_td_bcf_004):
+def test_a_hostile_server(net):
+    """Identifiers that are not of the standard hide neither its calls nor their source. It does not know what names its calls at the border, and sends
+    no SIP to services of the border's host."""
+    with border(net) as (n, _, log):
+        import esinet
+        from test_ng911_states import Peer
+        taker, server = n.takers[0], Peer(net, n, "vsp", esinet.VSP, 5995)
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        stream, caller = server.connect(esinet.ESRP), "sip:c@vsp.example"
+        forged = [("Call-Info", "<urn:emergency:uid:callid:odd,one:x>;purpose=emergency-CallId"), ("Call-Info", "<0123456789abcdef0123@esinet.example>;purpose=emergency-source"),
+                  ("Call-Info", '<0123456789abcdef0123@esinet.example>;purpose = "nena-source"')]
+        fixed = [("From", f"<{caller}>;tag=1"), ("To", "<urn:service:sos>"), ("Call-ID", "hostile"), ("CSeq", "1 MESSAGE"), ("Content-Type", "text/plain")]
+        assert server.ask(stream, "MESSAGE urn:service:sos SIP/2.0", [*fixed, *forged], "fire").status() == 200
+        wait_for("its events", lambda: len(log.of("MessageLogEvent", "hostile")) == 2)
+        (info,) = [i for i in taker.others[-1].all("Call-Info") if "emergency-source" in i or "nena-source" in i]
+        actor = hashlib.md5(f"{esinet.VSP} {caller}".encode()).hexdigest()
+        guess = hashlib.md5(f"source hostile {actor}".encode()).hexdigest()[:20] + "@esinet.example"
+        assert logservice.report(net, guess, n.certificates["vsp"], n.ca) == 433
+        assert logservice.report(net, info.partition(">")[0].lstrip("<"), n.certificates["psap"], n.ca) == 201
+
+        local = ng.socket_in(net.gateway, kind=socket.SOCK_DGRAM)
+        local.bind(("127.0.0.1", 5999))
+        local.setblocking(False)
+        routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", "<sip:127.0.0.1:5999;transport=udp;lr>")]
+        m = server.ask(stream, "INFO sip:x@127.0.0.1:5999;transport=udp SIP/2.0", [("From", f"<{caller}>;tag=1"), ("To", "<sip:x@y>;tag=2"), ("Call-ID", "local"), ("CSeq", "2 INFO"), *routes])
+        assert m.status() >= 400, m.first
+        try:
+            raise AssertionError(local.recv(65536))
+        except BlockingIOError:
+            pass
+        local.close()
+        server.close()
+
+
+for test in (test_td_bcf_005_007_014_015, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
     test.terminals = TERMINALS

@@ -23,12 +23,12 @@ def server(net, n):
     return esinet.Stream(context.wrap_socket(raw, server_hostname=esinet.ESRP))
 
 
-def invite(stream, media, service="urn:service:sos", more=()):
-    """Sends one. Its Call-ID."""
+def invite(stream, media, service="urn:service:sos", more=(), shared=None):
+    """Sends one. Its Call-ID, which is shared if that is given."""
     call, port = os.urandom(8).hex(), stream.socket.getsockname()[1]
     stream.send(f"INVITE {service} SIP/2.0",
                 [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={call}"), ("To", f"<{service}>"),
-                 ("Call-ID", call), ("CSeq", "1 INVITE"), ("Max-Forwards", "70"), ("Contact", f"<sip:caller@10.200.1.2:{port};transport=tls>"), *more,
+                 ("Call-ID", shared or call), ("CSeq", "1 INVITE"), ("Max-Forwards", "70"), ("Contact", f"<sip:caller@10.200.1.2:{port};transport=tls>"), *more,
                  ("Content-Type", "application/sdp")], media.sdp())
     return call
 
@@ -63,8 +63,11 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
 
 
 def test_td_bcf_002(net):
-    """Of the conformance suite: calls that wait are processed in the order of their priority. The rate is 0 until all of them wait."""
+    """Of the conformance suite: calls that wait are processed in the order of their priority. The rate is 0 until all of them wait. A server that fills its
+    queue takes no place of another."""
     with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 300}) as n:
+        import esinet
+        import ng911
         media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
         taker = n.takers[0]
         taker.silent = True
@@ -89,12 +92,29 @@ def test_td_bcf_002(net):
         # The queue is full, and test calls do not wait.
         beyond, test = invite(stream, media), invite(stream, media, "urn:service:test.sos")
         assert answers([beyond, test]) == {beyond: 503, test: 503}
+        other = n.caller.call(*ng911.HERE)
+        wait_for("the call of another server", lambda: len(ids("enters the network")) == 6)
         assert not ids("has waited")
         n.esrp.rpc("pl.set_pipe", "10.200.1.2", "TAILDROP", "1000")
         assert answers([*low, high]) == dict.fromkeys([*low, high], 200)
+        n.esrp.rpc("pl.set_pipe", esinet.VSP, "TAILDROP", "1000")
+        assert other.answered() == 200
+        other.end()
         entered, waited = ids("enters the network"), ids("has waited")
         assert waited[0] == entered[4] and sorted(waited) == sorted(entered), (entered, waited)
         media.close()
 
 
-test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS
+def test_one_call_id_for_many_calls(net):
+    """They wait one by one, too."""
+    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 2, "XC_QUEUE_SECONDS": 300}) as n:
+        media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
+        for _ in range(3):
+            invite(stream, media, shared="again")
+        while (m := stream.receive()).status() < 200:
+            pass
+        assert m.first == "SIP/2.0 503 Too Many Calls" and len(n.said("enters the network")) >= 2, m.first
+        media.close()
+
+
+test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = test_one_call_id_for_many_calls.terminals = TERMINALS

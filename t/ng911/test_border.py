@@ -76,6 +76,35 @@ def test_an_event_has_what_the_service_needs():
     assert media["mediaLabel"] == ["one", "two"] and media["sdp"] == SDP.rstrip("\r\n") or media["sdp"] == SDP, media
 
 
+def test_a_caller_who_uses_a_call_id_again():
+    """Each call has its events, also while another one with this Call-ID runs, and after it."""
+    _, events, _, _ = border()
+    logger = events.Logger("b.example", "a.example")
+    other = CALLER.replace("tag=c", "tag=d")
+    begin = [("CallStart", "incoming")], [("CallEnd", "incoming")]
+    for _ in range(2):
+        for who in (CALLER, other):
+            assert kinds(logger, event("in", sip("INVITE urn:service:sos SIP/2.0", "1 INVITE", source=who, body=SDP), IDS)) == begin[0], who
+        for who in (CALLER, other):
+            assert kinds(logger, event("in", sip("BYE sip:t SIP/2.0", "2 BYE", source=who, to=PSAP))) == begin[1], who
+
+
+def test_long_words_cost_little():
+    """Names in SIP are as long as a message: of each call little is kept, and one header does not keep the program busy."""
+    _, events, _, _ = border()
+    logger = events.Logger("b.example", "a.example")
+    long = "x" * 50000
+    (start,) = logger.events(events.Datagram(event("in", sip("INVITE urn:service:sos SIP/2.0", "1 INVITE", source=f"<sip:c@x>;tag={long}").replace("1@x", long), IDS)))
+    assert start["callIdSip"] == long
+    many = "v=0\r\n" + "a=label:y\r\n" * 5000 + f"a=label:{long}\r\n"
+    (media,) = logger.events(events.Datagram(event("in", sip("SIP/2.0 200 OK", "1 INVITE", source=f"<sip:c@x>;tag={long}", to=PSAP, body=many).replace("1@x", long))))
+    assert media["mediaLabel"] == ["y"] * 16 and events.labels(f"a=label:{long}") == ["x" * 64]
+    ((key, call),) = logger.calls.items()
+    assert len(key) == 32 and len(repr(vars(call))) < 1000, vars(call)
+    assert events.Logger.parties(events.Message(f'INVITE x SIP/2.0\r\nf: "a<b" <sip:c@x>;tag=1\r\nt: sip:d@x;x="{"<" * 50000}"'))["from"] == "sip:c@x"
+    assert events.Message("SIP/2.0 \u00b2\u00b2\u00b2 OK\r\n\r\n").status == 0
+
+
 def test_garbage_is_no_event():
     """Of anybody on this host, and in messages of strangers: one exception, and nothing of it in an event. Memory is bounded."""
     _, events, _, _ = border()
@@ -111,10 +140,15 @@ async def test_a_full_queue_loses_events_and_says_so():
     for _ in range(5):
         s.put({"text": "t" * 1000})
     assert len(s.queue) == 2 and s.counts["lost"] == 3 and s.octets <= 3000
+    # Memory counts, not characters.
+    for event in ({"text": "t" * 1000 + "\u2603"}, {"mediaLabel": ["l" * 64] * 16}):
+        s = sender.Sender("https://x.invalid/", None, None, events=100, octets=1200)
+        s.put(event)
+        assert s.counts["lost"] == 1, event
 
 
 async def test_an_event_is_tried_again_until_it_is_taken():
-    """Events that the service refuses are not."""
+    """Events that the service refuses are not. The others do not wait for it."""
     _, _, _, sender = border()
     got, answers = [], {"a": [False, False, True], "b": [True]}
     s = sender.Sender("https://x.invalid/", None, None, connections=1)
@@ -129,7 +163,34 @@ async def test_an_event_is_tried_again_until_it_is_taken():
     while any(answers.values()):
         await asyncio.sleep(0.01)
     task.cancel()
-    assert got == ["a", "a", "a", "b"], got
+    assert got == ["a", "b", "a", "a"], got
+
+
+async def test_answers_of_a_lying_service():
+    """Cookies are not kept, and what is compressed is not unpacked."""
+    _, _, _, sender = border()
+    from aiohttp import web
+    got = []
+
+    async def take(request):
+        got.append(request.headers.get("Cookie"))
+        return web.Response(status=201, body=b"not gzip", headers={"Set-Cookie": f"c{len(got)}=x", "Content-Encoding": "gzip"})
+    app = web.Application()
+    app.router.add_post("/", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    s = sender.Sender(f"http://localhost:{runner.addresses[0][1]}/", lambda e: b"signed", False, seconds=600, connections=1)
+    s.start()
+    for _ in range(3):
+        s.put({"logEventType": "x"})
+    while s.counts["sent"] < 3:
+        assert not s.counts["failures"], s.counts
+        await asyncio.sleep(0.01)
+    await s.close(60)
+    await runner.cleanup()
+    assert got == [None] * 3, got
 
 
 class FakeKamailio:
@@ -170,6 +231,13 @@ async def test_blocked_sources():
         now[0] += 41
         b.seen("id@x", key)
         assert b.report("id@x") == 201
+        # Blocks that have ended leave their room.
+        full = actors.Actors(kamailio, seconds=60, known=2, clock=lambda: now[0])
+        for i in range(3):
+            full.seen(f"id{i}@x", str(i) * 32)
+            assert full.report(f"id{i}@x") == (201 if i < 2 else 503)
+        now[0] += 61
+        assert full.report("id2@x") == 201
         # A full disk does not hinder a block.
         c = actors.Actors(kamailio, os.path.join(folder, "none", "blocked.json"), clock=lambda: now[0])
         c.seen("id@x", key)
@@ -185,6 +253,23 @@ async def test_blocked_sources():
             raise AssertionError("a broken state was taken")
         except OSError as why:
             assert state in str(why), why
+
+
+async def test_bodies_of_reports():
+    """Whoever has a certificate may send any: a refusal, and nothing breaks."""
+    actors, _, _, _ = border()
+    import aiohttp
+    from aiohttp import web
+    a = actors.Actors(FakeKamailio())
+    runner = web.AppRunner(a.application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with aiohttp.ClientSession() as session:
+        for body in ("", "{", "[]", '{"sourceId": 1}', '{"sourceId": null}', "x" * 5000, "../../etc/passwd", '{"a":' + "[" * 4000, '{"a":' * 800, "\0\n"):
+            async with session.post("http://127.0.0.1:%d/BadActors" % runner.addresses[0][1], data=body.encode()) as reply:
+                assert reply.status in (400, 413), (body[:20], reply.status)
+    await runner.cleanup()
+    assert not a.blocked and not a.kamailio.told
 
 
 def test_requests_to_kamailio():
