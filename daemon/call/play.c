@@ -129,7 +129,7 @@ static void set_error(struct pool *p, struct call_reply *out, int err)
 		{-ENOENT, "no such file in play-dir"},
 		{-EFBIG, "it is too long"},
 		{-ENOMSG, "its format is not known"},
-		{-ENOPKG, "Opus, Vorbis and MP3 need xcipher-av, which is not installed"},
+		{-ENOPKG, "Opus, Vorbis and MP3 need xcipher-av: install it, or see --play-decoder"},
 		{-ETIME, "it takes too long to decode"},
 		{-EBADMSG, "it is malformed, or empty"},
 		{-ENOTSUP, "its coding, rate or number of channels is not supported"},
