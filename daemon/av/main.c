@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher-av: decodes the audio file on its standard input (Ogg Opus, Ogg Vorbis or MP3, by
- * libavformat and libavcodec), and writes samples to its standard output (audio/decoded.h). xcipherd
- * starts it for each file (audio/decoder.c). It has no keys, because it is a program of its own, and
- * gives up all privileges before it reads the first byte. */
+ * libavformat and libavcodec), and writes samples to its standard output (audio/decoded.h).
+ * xcipherd starts it for each file (audio/decoder.c). It has no keys, because it is a program of
+ * its own, and gives up all privileges before it reads the first byte. */
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>

@@ -100,7 +100,7 @@ void zrtp_further_of(struct zrtp *z, const struct zrtp *first)
 
 /* --- What is repeated ------------------------------------------------------------------------- */
 
-/* Schedules the message for at_ns or earlier, but GAP_NS after it was last sent. Repeats it then. */
+/* Schedules the message for at_ns or earlier, but GAP_NS after it was last sent, and repeats it. */
 static void wake(struct repeated *r, uint64_t at_ns)
 {
 	uint64_t least = r->sent_ns ? r->sent_ns + GAP_NS : 0;
