@@ -11,7 +11,7 @@
 
 struct audio_clip;
 
-#define AUDIO_DECODER_MS 60000u /* a usual limit */
+#define AUDIO_DECODER_MS 60000u /* limit_ms of the daemon */
 
 struct audio_decoder {
 	const char *program; /* the path of xcipher-av; "": none */

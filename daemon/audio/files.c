@@ -23,8 +23,8 @@ enum { WAIT_MS = 20, RAW_RATE = 8000, HEADER_MAX = 1 << 20, BLOB_MAX = 4 << 20 }
 enum state { UNUSED, ASKED, READING, DONE };
 
 struct entry {
-	char name[AUDIO_FILE_NAME]; /* empty: a blob, */
-	uint8_t *blob;              /* whose bytes are these */
+	char name[AUDIO_FILE_NAME]; /* empty for a blob */
+	uint8_t *blob;              /* its bytes; NULL for a file */
 	size_t blob_len;
 	enum state state;
 	int err;    /* after DONE: 0, or the error that prevented the clip */

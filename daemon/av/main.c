@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher-av: decodes the audio file on its standard input (Ogg Opus, Ogg Vorbis or MP3, by
- * libavformat and libavcodec), and writes samples to its standard output (audio/decoded.h). A part
- * of xcipherd, which starts it for each file. It has no keys, because it starts as a new program,
- * and gives up all privileges before it reads the first byte. */
+ * libavformat and libavcodec), and writes samples to its standard output (audio/decoded.h).
+ * xcipherd starts it for each file (audio/decoder.c). It has no keys, because it is a program of
+ * its own, and gives up all privileges before it reads the first byte. */
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -26,7 +26,7 @@ struct av {
 	AVPacket *packet;
 	AVFrame *frame;
 	SwrContext *resampler;
-	/* Of the frames that the resampler expects. */
+	/* Format of the frames for which the resampler was opened. */
 	AVChannelLayout layout;
 	int sample_format, in_rate;
 	int rate; /* of the output, Hz; 0: no frame yet */
@@ -36,7 +36,7 @@ struct av {
 
 /* --- Standard output -------------------------------------------------------------------------- */
 
-/* The host has gone, or does not want more: nobody reads an error. */
+/* If xcipherd has closed the pipe, nobody would read an error. */
 static void put(const void *bytes, size_t len)
 {
 	const uint8_t *at = bytes;
@@ -131,7 +131,7 @@ static int open_codec(struct av *a)
 
 /* --- Samples ---------------------------------------------------------------------------------- */
 
-/* Converts n samples of each channel. in: NULL: what the resampler still holds. */
+/* Converts n samples of each channel. With in NULL it writes what the resampler still holds. */
 static int convert(struct av *a, const uint8_t **in, int n)
 {
 	int16_t pcm[DECODED_BLOCK];
@@ -161,7 +161,7 @@ static bool is_new(const struct av *a)
 		av_channel_layout_compare(&f->ch_layout, &a->layout) != 0;
 }
 
-/* All channels become one, and an unusual rate a usual one. */
+/* Mixes all channels into one, and limits the rate to those of clips. */
 static int open_resampler(struct av *a)
 {
 	AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO;
@@ -187,7 +187,7 @@ static int open_resampler(struct av *a)
 	return 0;
 }
 
-/* All frames that the codec has. */
+/* Converts all frames that the codec has decoded. */
 static int take_frames(struct av *a)
 {
 	int err = 0;
@@ -203,7 +203,7 @@ static int take_frames(struct av *a)
 	return err;
 }
 
-/* A damaged packet is left out, as players do. */
+/* Decodes the whole file. Skips damaged packets, as players do. */
 static int decode(struct av *a)
 {
 	int err = 0;
@@ -230,7 +230,8 @@ int main(int argc, char **argv)
 	(void)argv;
 	if (argc != 1 || fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode) ||
 		isatty(STDOUT_FILENO)) {
-		fprintf(stderr, "xcipher-av: a part of xcipherd, which starts it\n");
+		fprintf(stderr,
+			"xcipher-av: only xcipherd starts this program, see --play-decoder\n");
 		return 2;
 	}
 	syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports to the recorder what changes in a recorded call: the codecs of each port, which it needs to
+/* Reports changes of a recorded call to the recorder: the codecs of each port, which it needs to
  * write audio files, and metadata. */
 #ifndef CALL_RECORD_MEDIA_H
 #define CALL_RECORD_MEDIA_H

@@ -138,7 +138,7 @@ static void may_read(int rules, const char *path)
 	close(a.parent_fd);
 }
 
-/* All kinds of access of the first version are denied but these. plugin: NULL: all. */
+/* Denies all kinds of access of the first version but these. With plugin NULL it denies all. */
 static bool limit_files(const char *plugin)
 {
 	static const char *const libraries[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A further stream of a known peer, in Multistream mode alone (RFC 6189 4.4.3). Anybody can send a
+/* A further stream of a known peer, in Multistream mode only (RFC 6189 4.4.3). Anybody can send a
  * Hello, a HelloACK or a Commit, so none of them decides anything: several of each are remembered
  * and answered, and the Confirm that proves the common secret decides whose they were. The peer's
  * Hello is not needed for its Commit, because only the responder's Hello is part of the keys.
@@ -100,7 +100,7 @@ void zrtp_further_of(struct zrtp *z, const struct zrtp *first)
 
 /* --- What is repeated ------------------------------------------------------------------------- */
 
-/* Sends it at_ns or earlier, then in its steps. */
+/* Schedules the message for at_ns or earlier, but GAP_NS after it was last sent, and repeats it. */
 static void wake(struct repeated *r, uint64_t at_ns)
 {
 	uint64_t least = r->sent_ns ? r->sent_ns + GAP_NS : 0;
@@ -125,7 +125,7 @@ static void repeat(struct zrtp *z, struct repeated *r, uint64_t now_ns)
 	r->step_ns = r->step_ns * 2 < r->most_ns ? r->step_ns * 2 : r->most_ns;
 }
 
-/* Our Commit. The Hello that it answers is not part of it. */
+/* Makes our Commit, once: the Hello that it answers is not part of it. */
 static bool commit(struct zrtp *z)
 {
 	struct zrtp_further *f = z->further;
@@ -270,7 +270,7 @@ static int on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t no
 
 /* --- Confirm ---------------------------------------------------------------------------------- */
 
-/* The peer's Hello has this H3 in any case: zrtp_begins_another(). */
+/* Keeps the H3 of the peer's Hello, which zrtp_begins_another() compares. */
 static int found(struct zrtp *z)
 {
 	struct zrtp_msg *h = &z->peer.hello;
@@ -290,7 +290,7 @@ static int not_found(struct zrtp *z, enum zrtp_phase phase)
 	return zrtp_drop(z, ZRTP_DROP_MAC);
 }
 
-/* Of a responder: the Hello of whoever answered our Commit. */
+/* From a responder. Its keys depend on its Hello, so each known Hello is tried. */
 static int on_confirm1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	struct zrtp_further *f = z->further;

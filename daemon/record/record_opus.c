@@ -183,7 +183,7 @@ static void restart_coders(struct record_opus *o)
 		struct codec_stream *next;
 
 		if (open_coder(&next, o->codec))
-			continue; /* the old one loses some quality for an instant */
+			continue; /* with the old one, quality is lower for an instant */
 		codec_stream_close(o->coder[c]);
 		o->coder[c] = next;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An Ogg Opus file that grows (RFC 7845). Each write appends whole pages, so a file that plays is
- * left after a crash. Two channels are two mono streams, so that no party is heard in the other's
+/* An Ogg Opus file that grows (RFC 7845). Each write appends whole pages, so the file still plays
+ * after a crash. Two channels are two mono streams, so that no party is heard in the other's
  * channel. While it is open it has a lock (flock). One thread only; may block. */
 #ifndef RECORD_RECORD_OPUS_H
 #define RECORD_RECORD_OPUS_H
@@ -9,7 +9,7 @@
 
 struct record_opus;
 
-/* The second header packet: a program's name of seven letters, and no comments. */
+/* The second header packet: our name, of seven letters, as the vendor, and no comments. */
 #define RECORD_OPUS_TAGS "OpusTags\7\0\0\0xcipher\0\0\0\0"
 
 /* The codec that encodes mono PCM of this rate in Hz; NULL: there is none. */
@@ -22,8 +22,8 @@ int record_opus_open(struct record_opus **out, const char *path, const struct co
 /* Appends n samples of each channel, interleaved. Up to 20 ms of them wait for the next ones. 0, or
  * -errno: they were not written, and the next ones follow after that much silence. */
 int record_opus_write(struct record_opus *o, const int16_t *pcm, uint32_t n);
-/* Puts n samples of silence of each channel before the next ones: in the file, four bytes for
- * each 20 ms and channel. n: a multiple of 20 ms. Nothing is written without next ones. */
+/* Puts n samples of silence into each channel. n: a multiple of 20 ms. They are written before the
+ * next samples, and take four bytes for each 20 ms and channel. */
 void record_opus_silence(struct record_opus *o, uint64_t n);
 /* Writes the rest, and closes the file. discard: removes it instead. NULL is fine. 0 or -errno. */
 int record_opus_close(struct record_opus *o, bool discard);

@@ -56,7 +56,7 @@ static void compute(const struct sha1_way *way, const struct preauth_heads *h, u
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
 		for (uint32_t i = 0; i < 5; i++)
 			put_be32(block[l] + 4 * i, state[i][l]);
-		block[l][20] = 0x80; /* all behind it is zero, up to the length */
+		block[l][20] = 0x80; /* the rest is zero, up to the length */
 		put_be32(block[l] + 60, 8 * (64 + 20));
 	}
 	load(state, k->outer);

@@ -23,9 +23,9 @@ struct preauth_heads {
 /* Returns the place of this header's tag, or -1. ssrc: as learned. */
 int preauth_heads_find(
 	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN]);
-/* The packet with this header is authentic, or sent. Computes tag[PREAUTH_HEADS] if the headers
- * before it let us expect the next ones, and none of the known tags remain. Older headers change
- * nothing. */
+/* Call it after the packet with this header was authenticated or sent. Computes tag[PREAUTH_HEADS]
+ * if the stream is regular, so that the next headers can be expected, and if no known tag remains.
+ * Older headers change nothing. */
 void preauth_heads_learn(struct preauth_heads *h, uint32_t *ssrc, uint32_t *tag,
 	const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN]);
 

@@ -4,5 +4,5 @@
 events.py   SIP messages to log events
 jws.py      signatures
 sender.py   a bounded queue of events to the logging service
-actors.py   sources that PSAPs have reported, and their block in Kamailio
-main.py     options; everything together"""
+actors.py   sources that PSAPs have reported, and how Kamailio blocks them
+main.py     options, start and stop"""

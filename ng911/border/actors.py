@@ -62,7 +62,7 @@ class Actors:
                 self.known.popitem(last=False)
 
     def report(self, identifier):
-        """201: blocked from now on. 432: it is already. 433: this border gave nobody that identifier."""
+        """Returns 201: blocked from now on; 432: already blocked; 433: unknown identifier; 503: too many blocks."""
         key = self.known.get(identifier)
         if not key:
             return 433
@@ -90,14 +90,14 @@ class Actors:
             log.error("%s: %s. The sources are blocked, but not after a restart", self.state, why.strerror)
 
     async def tell(self):
-        """All blocks to Kamailio. False: it does not take them now."""
+        """Sends all blocks to Kamailio. False if it does not accept them now."""
         now = self.clock()
         left = {k: end - now for k, end in self.blocked.items() if end > now}
         try:
             await asyncio.get_running_loop().run_in_executor(None, self.kamailio.block, left, self.seconds)
         except (OSError, ValueError) as why:
             if not self.said:
-                log.warning("%s: Kamailio does not take the blocked sources: %s. Trying again", self.kamailio.path, why)
+                log.warning("%s: Kamailio does not accept the blocked sources: %s. Trying again", self.kamailio.path, why)
             self.said = True
             return False
         self.said = False
@@ -121,7 +121,7 @@ class Actors:
                 text = ""
         found = IDENTIFIER.fullmatch(text.strip("<>")) if isinstance(text, str) else None
         status = self.report(found[1]) if found else 400
-        log.info("%s reports %s as a bad actor: %d", request.remote, found[1] if found else "something else", status)
+        log.info("%s reports %s as a bad actor, answered with %d", request.remote, found[1] if found else "no valid identifier", status)
         if status == 201 and not await self.tell():
             return web.Response(status=201, reason="Bad Actor successfully reported, blocked soon")
         reasons = {201: "Bad Actor successfully reported", 432: "Already reported", 433: "No such sourceId"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SIP messages of Kamailio to log events (NENA-STA-010.3 4.12.3.7). Pure: the caller gives messages and takes events.
+"""SIP messages of Kamailio to log events (NENA-STA-010.3 4.12.3.7). Pure: messages in, events out.
 
 Kamailio sends one datagram per message: a line "DIRECTION TIME ADDRESS CALL INCIDENT SOURCE ACTOR", in which "-" stands for a missing word,
 and then the message as it was received or is sent."""

@@ -150,7 +150,7 @@ async def serve(options, signer, client, server):
         await runner.cleanup()
     if sender:
         await sender.close(5)
-    log.info("ending; log events: %s; datagrams of others: %d", dict(sender.counts) if sender else "off", events.bad)
+    log.info("ending; log events: %s; rejected datagrams: %d", dict(sender.counts) if sender else "off", events.bad)
 
 
 def main(args=None):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sends events to a logging service, over connections that stay open. The queue is bounded: events that find it full are lost and counted. Nobody waits
-for it. An event that the service did not take is tried again until it does, one that it refuses is not."""
+for it. An event is sent again until the service accepts or refuses it."""
 import asyncio
 import collections
 import logging
@@ -70,7 +70,7 @@ class Sender:
             await asyncio.sleep(pause)
 
     async def post(self, event):
-        """Whether the event is done with."""
+        """True: the event was accepted or refused. False: send it again."""
         try:
             async with self.session.post(self.url, data=self.sign(event), headers={"Content-Type": "application/jose+json"}, allow_redirects=False) as reply:
                 await reply.content.read(4096)
@@ -84,7 +84,7 @@ class Sender:
             return True
         if status >= 500 or status in (408, 429):
             self.counts["failures"] += 1
-            self.say("failed", "%s: it answers %d. %d events wait", self.url, status, len(self.queue) + self.working)
+            self.say("failed", "%s answers %d. %d events wait", self.url, status, len(self.queue) + self.working)
             return False
         self.counts["refused"] += 1
         self.say("refused", "%s refuses an event of type %s: %d", self.url, event["logEventType"], status)

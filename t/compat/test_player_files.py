@@ -57,7 +57,7 @@ def test_compressed(relay, ending, codec):
 def test_compressed_without_the_decoder(relay):
     call, _, _ = talking(relay)
     for keys in ({"file": "a.mp3"}, {"blob": b"OggS?"}):
-        call.request("play media", fails="need xcipher-av, which is not installed", from_tag="a", **keys)
+        call.request("play media", fails="need xcipher-av: install it, or see --play-decoder", from_tag="a", **keys)
 
 
 @compat("player", "xcipher-ng(7), play media, without play-dir", options=DECODER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What xcipher-border talks to: a logging service, which checks signatures with python3-jwcrypto, and a PSAP that reports bad actors. And the program itself."""
+"""Peers of xcipher-border: a logging service, which checks signatures with python3-jwcrypto, and a PSAP that reports bad actors. Also starts the program."""
 import base64
 import http.client
 import http.server
@@ -87,7 +87,7 @@ def verified(body):
 
 
 class Border:
-    """xcipher-border, beside the ESRP."""
+    """xcipher-border on the ESRP's host."""
 
     def __init__(self, net, folder, certificate, ca, *options):
         self.net, self.folder = net, folder

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -314,3 +315,18 @@ def test_wrong_options_and_files():
                                    (["--log=https://x/", *tls, "--sign-certificate=/none", "--sign-key=/none"], 1, "/none")):
             p = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-border"), *args], capture_output=True, text=True, timeout=60, check=False)
             assert p.returncode == status and says in p.stderr and "Traceback" not in p.stderr, (args, p.returncode, p.stderr)
+
+
+def test_programs_find_their_modules_below_any_prefix():
+    border()
+    for program, folder in (("xcipher-border", "border"), ("xcipher-lost", "lost_server")):
+        with tempfile.TemporaryDirectory() as prefix:
+            os.mkdir(os.path.join(prefix, "bin"))
+            installed = shutil.copy(os.path.join(ROOT, "ng911", program), os.path.join(prefix, "bin"))
+            modules = shutil.copytree(os.path.join(ROOT, "ng911", folder), os.path.join(prefix, "share", "xcipher", "ng911", folder))
+            with open(os.path.join(os.path.dirname(modules), "VERSION"), "w", encoding="ascii") as f:
+                f.write("1.2.3")
+            p = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=60, check=False)
+            if "No module named" in p.stderr and f"'{folder}'" not in p.stderr:
+                raise Skip(p.stderr)
+            assert p.returncode == 0 and p.stdout == f"{program} 1.2.3\n", (program, p.stdout, p.stderr)

@@ -34,7 +34,7 @@ def start(net, *options):
 
 @contextlib.contextmanager
 def back(there):
-    """Phones hang up through the first machine."""
+    """Gives the addresses back at the end, because phones hang up through the first machine."""
     try:
         yield
     finally:
@@ -63,7 +63,7 @@ def loss(ns):
 
 
 def video_goes_on(c, ns):
-    """Of a new SSRC Chromium counts frames anew, so it is asked after the change."""
+    """Chromium counts the frames of a new SSRC from zero, so call this after the change."""
     frames, again = c.b.report()["frames"], c.b.report()["rtx"][1]
     with loss(ns):
         wait_for("lost packets of video come again", lambda: c.b.report()["rtx"][1] >= again + 5)

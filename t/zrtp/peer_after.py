@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Beside the exchange and after it: Error, GoClear, SASrelay, Ping (RFC 6189 4.7, 5.9 to 5.16, 7.3)."""
+"""During the exchange and after it: Error, GoClear, SASrelay, Ping (RFC 6189 4.7, 5.9 to 5.16, 7.3)."""
 import hmac
 
 import peer_keys as keys

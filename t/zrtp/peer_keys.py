@@ -23,7 +23,7 @@ def other(role):
 
 
 def identifiers(hash_name, secrets, role, h3):
-    """Of the secrets of a peer with this role and H3. A secret that it has not is replaced by a random one."""
+    """Identifiers of the secrets of a peer with this role and H3. A random one stands for each missing secret."""
     return [peer_kdf.mac(hash_name, secrets.get(name) or os.urandom(32), h3 if name == "aux" else WORDS[role])[:8] for name in NAMES]
 
 
