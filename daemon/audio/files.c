@@ -45,7 +45,9 @@ struct audio_files {
 	/* under the lock */
 	struct entry entry[AUDIO_FILES];
 	uint64_t requests;
-	bool stop, slow; /* slow: the last wait timed out, so the next request does not wait */
+	/* slow: the last wait timed out, and the thread still works. Requests do not wait, and
+	 * clips that it read before are played as they are: decoding a file can take a minute. */
+	bool stop, slow;
 };
 
 /* --- One file --------------------------------------------------------------------------------- */
@@ -413,7 +415,7 @@ static void wait_for(struct audio_files *f, const struct entry *e)
 static int result_of(struct audio_files *f, struct entry *e, struct audio_clip **out)
 {
 	e->used = ++f->requests;
-	if (e->state == DONE && e->taken) {
+	if (e->state == DONE && e->taken && !(f->slow && e->clip)) {
 		e->state = ASKED;
 		pthread_cond_signal(&f->work);
 	}

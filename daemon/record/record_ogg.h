@@ -35,8 +35,8 @@ struct record_ogg_page {
 /* Writes the page to out, and empties it. Returns its length. */
 size_t record_ogg_end(
 	struct record_ogg *o, const struct record_ogg_page *p, uint8_t out[RECORD_OGG_MAX]);
-/* The length that the page at p states in its first RECORD_OGG_HEADER + RECORD_OGG_SEGMENTS bytes or
- * fewer, without a look at the rest; 0: these are cut, or it is no page. */
+/* The length that the page at p states in its first RECORD_OGG_HEADER + RECORD_OGG_SEGMENTS bytes.
+ * 0: these are cut, or no page begins at p. */
 size_t record_ogg_len(const uint8_t *p, size_t len);
 /* The length of the page that begins at p, and its fields; 0: it is cut, damaged, or none. */
 size_t record_ogg_read(struct record_ogg_page *out, const uint8_t *p, size_t len);

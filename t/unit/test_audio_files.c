@@ -276,6 +276,31 @@ static void the_end_interrupts_a_decoder(void **state)
 	audio_files_destroy(f);
 }
 
+/* A decoder that hangs delays no file that was read before. */
+static void a_slow_decoder_does_not_delay_cached_clips(void **state)
+{
+	struct rig *r = *state;
+	struct audio_clip *first = NULL, *c = NULL;
+	struct audio_files *f;
+	char p[256];
+
+	save(r, "hang", "#!/bin/sh\nexec sleep 1000\n", 26);
+	path(p, r, "hang");
+	assert_int_equal(chmod(p, 0755), 0);
+	assert_int_equal(audio_files_create(&f, r->folder, p), 0);
+	audio_files_destroy(r->files);
+	r->files = f;
+	assert_int_equal(get(r, "a.ul", &first), 0);
+	assert_int_equal(audio_files_blob(f, (const uint8_t *)"OggS", 4, &c), -EAGAIN);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(audio_files_get(f, STR("a.ul"), &c), 0);
+		assert_ptr_equal(c, first);
+		audio_clip_unref(c);
+	}
+	assert_int_equal(audio_files_get(f, STR("sub/b.raw"), &c), -EAGAIN);
+	audio_clip_unref(first);
+}
+
 static void folder_must_exist(void **state)
 {
 	struct audio_files *f;
@@ -298,6 +323,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(compressed_files_and_blobs_are_decoded, start, end),
 		cmocka_unit_test_setup_teardown(without_the_decoder_or_a_folder, start, end),
 		cmocka_unit_test_setup_teardown(the_end_interrupts_a_decoder, start, end),
+		cmocka_unit_test_setup_teardown(
+			a_slow_decoder_does_not_delay_cached_clips, start, end),
 		cmocka_unit_test(folder_must_exist),
 	};
 
