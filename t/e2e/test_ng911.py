@@ -90,13 +90,14 @@ def test_strangers_have_no_place_in_the_network(net):
         n.psap.rpc("htable.sets", "takers", "*", taker.uri())
         taker.waits = True
         marks = [("Resource-Priority", "esnet.0"), ("Call-Info", "<urn:emergency:uid:callid:forged:evil>;purpose=emergency-CallId"),
+                 ("Call-Info", '<forged@esinet.example>;purpose = "emergency-source"'),
                  ("Call-Info", "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo")]
         call = n.caller.call(30.62, -96.34, more=marks)
         call.ringing()
         invite = taker.invites[-1]
         infos = invite.all("Call-Info")
         assert invite.all("Resource-Priority") == ["esnet.1"], invite.headers
-        assert [i for i in infos if "purpose=emergency-CallId" in i and ":esinet.example>" in i] and not [i for i in infos if "forged" in i and "CallId" in i], infos
+        assert [i for i in infos if "purpose=emergency-CallId" in i and ":esinet.example>" in i] and not [i for i in infos if "forged" in i and "emergency-" in i], infos
         assert "<cid:data@vsp.example>;purpose=EmergencyCallData.DeviceInfo" in infos, infos
         assert n.border.client.call("list")["calls"] == [call.id]
         assert call.cancel() == 487

@@ -180,7 +180,8 @@ def test_a_hostile_server(net):
         local.bind(("127.0.0.1", 5999))
         local.setblocking(False)
         routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", "<sip:127.0.0.1:5999;transport=udp;lr>")]
-        m = server.ask(stream, "INFO sip:x@127.0.0.1:5999;transport=udp SIP/2.0", [("From", f"<{caller}>;tag=1"), ("To", "<sip:x@y>;tag=2"), ("Call-ID", "local"), ("CSeq", "2 INFO"), *routes])
+        within = [("From", f"<{caller}>;tag=1"), ("To", "<sip:x@y>;tag=2"), ("Call-ID", "local"), ("CSeq", "2 INFO")]
+        m = server.ask(stream, "INFO sip:x@127.0.0.1:5999;transport=udp SIP/2.0", [*within, *routes])
         assert m.status() >= 400, m.first
         try:
             raise AssertionError(local.recv(65536))

@@ -65,7 +65,7 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
 def test_td_bcf_002(net):
     """Of the conformance suite: calls that wait are processed in the order of their priority. The rate is 0 until all of them wait. A server that fills its
     queue takes no place of another."""
-    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 300}) as n:
+    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 120}) as n:
         import esinet
         import ng911
         media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
@@ -105,6 +105,17 @@ def test_td_bcf_002(net):
         media.close()
 
 
+def test_a_call_waits_until_its_time_is_over(net):
+    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 2}) as n:
+        media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
+        for more in ([], [("Resource-Priority", "esnet.2")]):
+            invite(stream, media, more=more)
+            while (m := stream.receive()).status() < 200:
+                pass
+            assert m.first == "SIP/2.0 503 Too Many Calls" and m.get("Retry-After") == "1", m.headers
+        media.close()
+
+
 def test_one_call_id_for_many_calls(net):
     """They wait one by one, too."""
     with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 2, "XC_QUEUE_SECONDS": 300}) as n:
@@ -118,3 +129,4 @@ def test_one_call_id_for_many_calls(net):
 
 
 test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = test_one_call_id_for_many_calls.terminals = TERMINALS
+test_a_call_waits_until_its_time_is_over.terminals = TERMINALS

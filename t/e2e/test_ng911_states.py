@@ -119,6 +119,10 @@ def test_states_without_tls(net):
         known(n, "service", uri, "Normal")
         n.psap.rpc("htable.sets", "closed", "psap1", "Overloaded")
         known(n, "service", uri, "Overloaded")
+        # With an IPv6 address: one clear error.
+        n.esrp.rpc("htable.sets", "watch", "psaps", "sip:psap1@[2001:db8::1]:5060;transport=tcp")
+        wait_for("the error", lambda: len(n.said("PSAPs with IPv6 addresses are not supported")) == 2)
+        assert not n.said("could not resolve hostname"), n.esrp.text()[-2000:]
 
 
 def test_a_psap_that_failed_gets_calls_again(net):
