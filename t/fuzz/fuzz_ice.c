@@ -150,7 +150,7 @@ static void check(void)
 		require(!agent.pair[i].prev || agent.cur.has_prev);
 	for (uint8_t c = 0; c < ICE_COMPONENTS; c++)
 		require(!agent.selected[c].set || !agent.selected[c].prev ||
-			(agent.selected[c].old ? &agent.old : &agent.cur)->has_prev);
+			(agent.selected[c].old ? agent.old : &agent.cur)->has_prev);
 	if (ice_state(&agent) == ICE_COMPLETED)
 		require(ice_selected(&agent, 1, &s) && s.nominated);
 }
