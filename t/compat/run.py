@@ -83,6 +83,7 @@ def main():
     for case in collect(folder, wanted):
         groups.setdefault(case.options, []).append(case)
     if not groups:
+        print("no test has such a name")
         sys.exit(NO_TEST)
     with netns.Net() as net:
         outcomes = [o for options, cases in groups.items() for o in run_group(net, options, cases)]

@@ -35,7 +35,7 @@ def run(*tests):
 
 @compat_each("runner", "t/compat/README.md", [
     ("passes", 0, "1 passed, 0 failed", PASSES), ("fails", 1, "1 passed, 1 failed", PASSES, WRONG), ("refused", 1, "| two      |     1 |    0 |", REFUSED),
-    ("dies", 1, "1 passed, 1 failed", DIES, PASSES), ("none", 1, "0 passed, 0 failed"),
+    ("dies", 1, "1 passed, 1 failed", DIES, PASSES), ("none", 5, "no test has such a name"),
     ("fails once", 0, "1 passed, 0 failed, 1 unsteady", PASSES, fails_at(1)), ("fails again", 1, "1 passed, 1 failed", PASSES, fails_at(1, 3)),
     ("four fail once", 1, "1 passed, 4 failed", PASSES, *FOUR)])
 def test_of_the_runner(_relay, _name, status, says, *tests):

@@ -192,6 +192,7 @@ def main():
     count = {"passed": 0, "failed": 0, "skipped": 0, "unsteady": 0}
     jobs, tests = arguments(sys.argv[1:])
     if not tests:
+        print("no test has such a name")
         sys.exit(NO_TEST)
     failed = []
     for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
