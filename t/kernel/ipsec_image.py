@@ -15,7 +15,7 @@ def kamailio_modules(top):
     """Files of the modules that psap.cfg loads, in Debian's folder."""
     multiarch = subprocess.run(["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
     names = set()
-    for name in ("psap.cfg", "ng911-common.cfg"):
+    for name in ("psap.cfg", "ng911-common.cfg", "ng911-notify.cfg"):
         with open(f"{top}/kamailio-cfg/ng911/{name}", encoding="utf-8") as f:
             names |= set(re.findall(r'^loadmodule "(\w+[.]so)"', f.read(), re.M))
     found = {n: f"/usr/lib/{multiarch}/kamailio/modules/{n}" for n in names}
