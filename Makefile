@@ -216,7 +216,7 @@ include kernel-module/kernel.mk
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/, and codec plug-ins whose libraries are installed
-##  sudo make module   xcipher.so and xcipher_lost.so for the installed Kamailio
+##  sudo make module   xcipher.so, xcipher_lost.so and xcipher_tls.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make demo-webrtc  names a page that you open: your browser calls a phone
 ##  sudo make demo-ng911  emergency calls by location, through three proxies and the border, secured on every hop

@@ -12,15 +12,15 @@ mod_obj    = $(patsubst %.c,$(MOD_OUT)/%.o,$(1))
 MOD_OBJ   := $(call mod_obj,$(MOD_SRC) $(MOD_CODEC))
 MOD_FLAGS := -std=gnu17 -O2 -g $(WARN) -fPIC -fstack-protector-strong -D_GNU_SOURCE
 
-# The second module, module/lost, has its rules in module/lost/lost.mk.
+# The other modules have their rules in module/lost/lost.mk and module/tls/tls.mk.
 .PHONY: module module-so module-objects module-for
 # In two steps: what is to be installed and fetched first
 module:
 	tools/deps.sh install deps-module
 	tools/kamailio-headers.sh $(KAM)
 	$(MAKE) module-so
-module-so: $(BUILD)/xcipher.so $(BUILD)/xcipher_lost.so
-module-objects: $(MOD_OBJ) lost-objects
+module-so: $(BUILD)/xcipher.so $(BUILD)/xcipher_lost.so $(BUILD)/xcipher_tls.so
+module-objects: $(MOD_OBJ) lost-objects tls-objects
 
 # make module-for RELEASE=trixie: it compiles against that Debian release's Kamailio, too (nothing here could load it)
 module-for:
@@ -54,5 +54,6 @@ $(BUILD)/xcipher.so: $(MOD_OBJ)
 	$(Q)mv $@.tmp $@
 
 include module/lost/lost.mk
+include module/tls/tls.mk
 
 -include $(shell find $(MOD_OUT) -name '*.d' 2>/dev/null)

@@ -58,7 +58,7 @@ SAN_BUILD := $(BUILD)/san
 check-e2e:
 	$(MAKE) -j$(JOBS) all tools
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
-	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(BUILD)/xcipher_lost.so $(SAN_BUILD)/; fi
+	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher*.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
 
 # The LoST server: messages, storages, HTTP.

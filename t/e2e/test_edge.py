@@ -28,8 +28,9 @@ def needs(how="ours"):
     for program in ("/usr/sbin/kamailio", "/usr/bin/sipp", "/usr/bin/baresip", "/usr/bin/openssl", "/usr/share/kamailio/db_sqlite/usrloc-create.sql"):
         if not os.path.exists(program):
             raise Skip(f"{program} is not installed")
-    if how == "ours" and not os.path.exists(os.path.join(relay.BUILD, "xcipher.so")):
-        raise Skip("xcipher.so is not built: make module")
+    for name in ("xcipher_tls.so", *(["xcipher.so"] if how == "ours" else [])):
+        if not os.path.exists(os.path.join(relay.BUILD, name)):
+            raise Skip(f"{name} is not built: make module")
 
 
 def md5(text):

@@ -42,7 +42,7 @@ def kamailio(net, ns, certificate_and_key):
     modules = next(d for d, _, files in os.walk("/usr/lib") if d.endswith("kamailio/modules") and files)
     log = open(f"{FOLDER}/kamailio.log", "w+", encoding="utf-8")
     net.spawn(ns, ["/usr/sbin/kamailio", "-f", "/tree/kamailio-cfg/ng911/psap.cfg", "-L", modules, "-DD", "-E", "-w", FOLDER, "-Y", f"{FOLDER}/psap-run", "-m", "32", "-M", "4",
-                   *[f"-A{k}={v}" for k, v in values.items()]], stdout=log, stderr=log)
+                   "-AXC_NO_OWN_TLS", *[f"-A{k}={v}" for k, v in values.items()]], stdout=log, stderr=log)
 
 
 def options(ns):
