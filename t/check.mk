@@ -123,7 +123,7 @@ WEBRTC_ENV    = BUILD=$(abspath $(BUILD)) BUILD_WEBRTC=$(abspath $(BUILD)/webrtc
 check-webrtc:
 	tools/deps.sh install deps-webrtc || echo "check-webrtc: not all it needs could be installed"
 	tools/webrtc-peers.sh $(BUILD)/webrtc
-	$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(MAKE) -j$(JOBS) all module)
+	$(MAKE) -j$(JOBS) $(if $(filter xcipherd,$(WEBRTC_RELAY)),all) module
 	$(WEBRTC_ENV) t/webrtc/run.py --relay=$(WEBRTC_RELAY) $(WEBRTC_CELLS)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY) --tls)
