@@ -217,7 +217,7 @@ class Caching(relay.Xcipherd):
         return {k: v for k, v in super().environment().items() if k not in ("HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR")} | self.variables
 
 
-@cases(("", True), ("HOME", False), ("HOME", True), ("POCL_CACHE_DIR", True))
+@cases(("", True), ("HOME", False), ("POCL_CACHE_DIR", True))
 def test_kernels_are_loaded_only_from_folders_of_the_daemons_user(net, variable, others):
     """Compiled kernels that another user could write would be his code. Without any variable, PoCL
     uses a fixed folder in /tmp."""
