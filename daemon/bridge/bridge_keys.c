@@ -84,7 +84,7 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 {
 	struct bridge *r = arg;
 	struct bridge_site *s = &r->site[worker];
-	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET}, {.kind = WORKER_MEDIA}};
+	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET, .more = true}, {.kind = WORKER_MEDIA}};
 	struct xc_key *key = batch_runner_arena(s->w->runner)->key;
 	uint32_t pair, *lent;
 	int err;

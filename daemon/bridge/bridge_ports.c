@@ -29,6 +29,7 @@ static int port_publish(
 
 	memset(cmd, 0, sizeof(cmd));
 	cmd[0].kind = cmd[1].kind = WORKER_PORT_ADD;
+	cmd[0].more = true;
 	cmd[0].local = pair->rtp;
 	cmd[0].fd = pair->rtp_fd;
 	cmd[1].local = pair->rtcp;

@@ -5,8 +5,9 @@
  * -> steering out -> verdicts
  *
  * While a device works on one burst, the next may be prepared. Bursts complete in order of arrival.
- * Commands of the control thread run between bursts, while none is in flight. The loop allocates
- * and logs nothing; it only counts. */
+ * Commands of the control thread run between bursts, while none is in flight. Few of them run in
+ * one round, and few packets of the keying thread are sent, because media wait meanwhile. The loop
+ * allocates and logs nothing; it only counts. */
 #include "worker/worker_int.h"
 
 #include <sys/epoll.h>
@@ -18,6 +19,9 @@
 #include "base/secmem.h"
 #include "media/ahead.h"
 #include "packet/arena.h"
+
+#define COMMANDS_TURN 32u /* commands in one round, and the rest of their group */
+#define SIDE_TURN     16u /* packets of the keying thread in one round */
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
@@ -112,18 +116,13 @@ static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max
 	return taken;
 }
 
-/* Sends all that wait now. The keying thread wakes the worker for later ones. */
+/* The keying thread wakes the worker for packets that come later. */
 static void side_out(struct worker *w)
 {
 	struct side_channel *c = w->cfg.side;
-	uint32_t left = SIDE_ENTRIES, taken = 1;
 
-	if (!c)
-		return;
-	while (left && taken && side_waits(c)) {
-		taken = side_some(w, c, left < w->cfg.batch_max ? left : w->cfg.batch_max);
-		left -= taken;
-	}
+	if (c && side_waits(c))
+		w->left |= side_some(w, c, min_u32(SIDE_TURN, w->cfg.batch_max)) && side_waits(c);
 }
 
 static struct batch batch_of(const struct worker *w, const struct worker_burst *b)
@@ -174,8 +173,6 @@ static uint32_t burst_begin(struct worker *w)
 	b->jobs = b->source == OF_AUDIO
 		? media_audio_prepare(w->media, a, b->in, b->n, a->job + b->first)
 		: media_prepare(w->media, a, b->in, b->n, a->job + b->first);
-	if (w->cfg.side)
-		side_flush(w->cfg.side);
 	b->engine_ns = stage(w, WORKER_STAGE_PREPARE, at);
 	batch = batch_of(w, b);
 	batch_submit(w->runner, &batch);
@@ -258,14 +255,23 @@ uint32_t worker_round(struct worker *w)
 {
 	uint32_t n;
 
+	w->left = false;
 	bursts_end(w);
-	if (w->flying == 0)
-		worker_commands(w);
-	side_out(w);
+	if (w->flying == 0) {
+		worker_commands(w, COMMANDS_TURN);
+		w->left = !ring_empty(&w->cmds);
+	}
+	/* Bursts in flight may take all slots. */
+	if (w->depth > 1)
+		side_out(w);
 	n = burst_begin(w);
 	/* A device that takes one batch at a time has finished it. */
 	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
 		burst_end(w);
+	if (w->cfg.side)
+		side_flush(w->cfg.side);
+	if (w->depth == 1)
+		side_out(w);
 	if (media_guards_wait(w->media))
 		guards_out(w);
 	return n;
@@ -335,7 +341,7 @@ void *worker_loop(void *arg)
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
 		 * returns at once if there are packets: an extra receive would usually find
 		 * none. */
-		if (n < media_burst_max(w->media) && !w->cfg.busy_poll &&
+		if (n < media_burst_max(w->media) && !w->cfg.busy_poll && !w->left &&
 			!media_audio_waits(w->media))
 			rest(w, wait);
 		n = worker_round(w);
@@ -346,6 +352,6 @@ void *worker_loop(void *arg)
 	}
 	while (w->flying)
 		burst_end(w);
-	worker_commands(w);
+	worker_commands(w, UINT32_MAX);
 	return NULL;
 }
