@@ -24,7 +24,7 @@ struct bridge_site { /* what the control thread keeps per worker */
 	struct marks_known *told;           /* by context */
 	struct bridge_sent sent;
 	struct relay_marks arriving;
-	bool unseen; /* commands were sent, and the worker was not woken since */
+	bool unseen;                /* commands were sent, and the worker was not woken since */
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
 	uint32_t ports;

@@ -10,6 +10,7 @@
  * allocates and logs nothing; it only counts. */
 #include "worker/worker_int.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -251,16 +252,21 @@ static void guards_out(struct worker *w)
 	}
 }
 
+static void commands_turn(struct worker *w)
+{
+	w->left = false;
+	if (w->flying)
+		return;
+	worker_commands(w, COMMANDS_TURN);
+	w->left = !ring_empty(&w->cmds);
+}
+
 uint32_t worker_round(struct worker *w)
 {
 	uint32_t n;
 
-	w->left = false;
 	bursts_end(w);
-	if (w->flying == 0) {
-		worker_commands(w, COMMANDS_TURN);
-		w->left = !ring_empty(&w->cmds);
-	}
+	commands_turn(w);
 	/* Bursts in flight may take all slots. */
 	if (w->depth > 1)
 		side_out(w);
@@ -287,16 +293,31 @@ static void wait_for_packet(struct worker *w)
 	for (int i = 0; i < n; i++) {
 		uint64_t count;
 
-		if (ev[i].data.fd == w->wake_fd || ev[i].data.fd == w->tick_fd)
+		if (ev[i].data.fd == w->wake_fd || ev[i].data.fd == w->audio_fd ||
+			ev[i].data.fd == w->tick_fd)
 			(void)!read(ev[i].data.fd, &count, sizeof(count));
 	}
 }
 
-static void sleep_until(uint64_t mono_ns)
+/* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
+ * keying thread as they come, so that they take no time from the next burst. Packets of codec
+ * threads are a burst of their own: they do not wake it. Not while a burst is in flight. */
+static void nap(struct worker *w, uint64_t until_ns)
 {
-	struct timespec ts = {(time_t)(mono_ns / NS_PER_SEC), (long)(mono_ns % NS_PER_SEC)};
+	struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
+	uint64_t now = clock_mono_ns(), count;
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	for (; now < until_ns; now = clock_mono_ns()) {
+		uint64_t left = w->left ? 0 : until_ns - now;
+		struct timespec ts = {(time_t)(left / NS_PER_SEC), (long)(left % NS_PER_SEC)};
+
+		if (ppoll(&wake, 1, &ts, NULL) > 0)
+			(void)!read(w->wake_fd, &count, sizeof(count));
+		else if (!w->left)
+			return;
+		commands_turn(w);
+		side_out(w);
+	}
 }
 
 /* Waits for a batch to fill, at most this long, while nothing waits to be sent. */
@@ -308,7 +329,7 @@ static void gather(struct worker *w, uint64_t until_ns)
 			return;
 	}
 	if (!w->flying)
-		sleep_until(until_ns);
+		nap(w, until_ns);
 }
 
 /* Waits for the next burst. */

@@ -118,6 +118,7 @@ static int take(struct rig *r, uint32_t *slot, uint8_t kdr)
 /* Waits until the worker has executed all commands. */
 static void settle(struct rig *r, uint64_t commands)
 {
+	bridge_wake(r->relay);
 	for (int i = 0; i < 60000 && atomic_load(&r->w->commands) < commands; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	assert_int_equal(atomic_load(&r->w->commands), commands);
