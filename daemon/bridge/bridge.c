@@ -136,6 +136,16 @@ void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct 
 		r->lost++;
 }
 
+#define TOUCH_MORE 64u /* handles */
+
+void bridge_touch(struct bridge_site *s, enum media_handle h, uint32_t id)
+{
+	if (id < s->touched[h])
+		return;
+	media_handles_touch(s->w->media, h, s->touched[h], id + TOUCH_MORE);
+	s->touched[h] = id + TOUCH_MORE;
+}
+
 /* --- relay_ops -------------------------------------------------------------------------------- */
 
 static const struct relay_local *op_locals(void *arg, uint32_t *n)

@@ -24,6 +24,7 @@ struct bridge_site { /* what the control thread keeps per worker */
 	struct marks_known *told;           /* by context */
 	struct bridge_sent sent;
 	struct relay_marks arriving;
+	uint32_t touched[MEDIA_HANDLES]; /* handles below have memory: media_handles_touch() */
 	bool unseen;                /* commands were sent, and the worker was not woken since */
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
@@ -76,6 +77,9 @@ int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
 int bridge_queue(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Cannot fail: queues the command if the ring is full. */
 void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd);
+
+/* For a new handle: gets memory for it and some more. */
+void bridge_touch(struct bridge_site *s, enum media_handle h, uint32_t id);
 
 /* --- bridge_shortage.c ------------------------------------------------------------------------ */
 

@@ -41,6 +41,8 @@ static int port_publish(
 	out->rtcp = pair->rtcp;
 	handles_take(&s->streams, &out->rtp_stream);
 	handles_take(&s->streams, &out->rtcp_stream);
+	bridge_touch(s, MEDIA_HANDLE_STREAM, out->rtp_stream);
+	bridge_touch(s, MEDIA_HANDLE_STREAM, out->rtcp_stream);
 	s->ports++;
 	return 0;
 }
