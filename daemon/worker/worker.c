@@ -68,7 +68,8 @@ static void record_bytes(struct worker *w, const struct worker_burst *b)
 	for (uint32_t i = 0; i < b->n; i++) {
 		bytes += b->in[i].len;
 		relayed += b->in[i].verdict == PACKET_SENT ? b->in[i].len : 0;
-		urgent |= b->in[i].verdict == PACKET_SENT || b->in[i].verdict == PACKET_PASS;
+		urgent |= b->in[i].verdict == PACKET_SENT || b->in[i].verdict == PACKET_PASS ||
+			b->in[i].verdict == PACKET_SIDE;
 	}
 	if (b->source != OF_AUDIO) { /* those were not received */
 		count_bytes(&w->bytes_in, bytes);
@@ -299,6 +300,11 @@ static void wait_for_packet(struct worker *w)
 	}
 }
 
+static bool stops(const struct worker *w)
+{
+	return atomic_load_explicit(&w->stop, memory_order_acquire);
+}
+
 /* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
  * keying thread as they come, so that they take no time from the next burst. Packets of codec
  * threads are a burst of their own: they do not wake it. Not while a burst is in flight. */
@@ -307,7 +313,7 @@ static void nap(struct worker *w, uint64_t until_ns)
 	struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
 	uint64_t now = clock_mono_ns(), count;
 
-	for (; now < until_ns; now = clock_mono_ns()) {
+	for (; now < until_ns && !stops(w); now = clock_mono_ns()) {
 		uint64_t left = w->left ? 0 : until_ns - now;
 		struct timespec ts = {(time_t)(left / NS_PER_SEC), (long)(left % NS_PER_SEC)};
 
@@ -356,7 +362,7 @@ void *worker_loop(void *arg)
 	(void)caps_limit(~w->cfg.keep_not);
 	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+	while (!stops(w)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->coalesce) : 0;
 
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
