@@ -140,6 +140,13 @@ static void log_capacity(const struct daemon *d)
 		(pairs < files ? pairs : files) / 2, pairs, files);
 }
 
+static void wake_workers(void *arg)
+{
+	struct daemon *d = arg;
+
+	bridge_wake(d->relay);
+}
+
 int daemon_workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -238,6 +245,7 @@ int daemon_workers_create(struct daemon *d)
 	relay.ports = d->ports;
 	d->legs = d->workers * contexts;
 	err = bridge_create(&d->relay, &relay);
+	loop_before_wait(d->loop, wake_workers, d);
 	err = err ? daemon_fail(d, err, "relay") : daemon_keying_create(d);
 	return err ? err : daemon_audio_create(d);
 }

@@ -4,7 +4,11 @@
 #include "base/bigmem.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE /* C libraries before 2.35 */
+#define MADV_POPULATE_WRITE 23
+#endif
 #define HUGE_PAGE (2ul << 20)
 /* Smallest table that gets huge pages. Its last huge page need not be full. */
 #define WORTH (HUGE_PAGE / 2)
@@ -47,6 +51,16 @@ void *bigmem_alloc(size_t n, size_t size)
 	if (__builtin_mul_overflow(n ? n : 1, size, &len) || len > SIZE_MAX / 2)
 		return NULL;
 	return len < WORTH ? map(len) : map_huge(mapped(len));
+}
+
+void bigmem_touch(void *p, size_t size, size_t from, size_t to)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)p + from * size) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)p + to * size + page - 1) & ~(page - 1);
+
+	if (from < to)
+		(void)madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
 void bigmem_free(void *p, size_t n, size_t size)

@@ -32,6 +32,8 @@ struct loop_timer {
 struct loop {
 	struct loop_io *io, *dead_io;
 	struct loop_timer *timer, *dead_timer;
+	loop_timer_fn *before_wait; /* or NULL */
+	void *before_wait_arg;
 	int epoll_fd;
 	bool serving, stop;
 };
@@ -217,13 +219,26 @@ static void bury(struct loop *l)
 	}
 }
 
+void loop_before_wait(struct loop *l, loop_timer_fn *fn, void *arg)
+{
+	l->before_wait = fn;
+	l->before_wait_arg = arg;
+}
+
+static int wait_for_events(struct loop *l, struct epoll_event *ev)
+{
+	if (l->before_wait)
+		l->before_wait(l->before_wait_arg);
+	return epoll_wait(l->epoll_fd, ev, EVENTS, wait_ms(l));
+}
+
 int loop_run(struct loop *l)
 {
 	struct epoll_event ev[EVENTS];
 
 	l->stop = false;
 	while (!l->stop) {
-		int n = epoll_wait(l->epoll_fd, ev, EVENTS, wait_ms(l));
+		int n = wait_for_events(l, ev);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

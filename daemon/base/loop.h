@@ -36,6 +36,9 @@ int loop_timer_add(struct loop *l, struct loop_timer **out, uint64_t after_ns, u
 /* The timer's own function may call it. Not for a one-shot timer that has fired. NULL is fine. */
 void loop_timer_remove(struct loop_timer *t);
 
+/* Calls fn before each wait for events. NULL: nothing. */
+void loop_before_wait(struct loop *l, loop_timer_fn *fn, void *arg);
+
 /* Serves until loop_stop(). 0 or -errno of epoll. */
 int loop_run(struct loop *l);
 /* Makes loop_run() return after the current callback. */

@@ -32,6 +32,7 @@ static uint32_t group_len(const struct bridge_site *s)
 /* Moves whole groups only: the worker must not see part of a change. */
 static bool flush(struct bridge_site *s)
 {
+	s->unseen |= s->backlog_n > 0;
 	while (s->backlog_n) {
 		struct worker_cmd *first = s->backlog + s->backlog_first;
 		uint32_t n = group_len(s);
@@ -49,8 +50,21 @@ int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
 {
 	if (!flush(s) || ring_push(&s->w->cmds, cmd, n))
 		return -EAGAIN;
-	worker_wake(s->w);
+	s->unseen = true;
 	return 0;
+}
+
+static void wake(struct bridge_site *s)
+{
+	if (s->unseen)
+		worker_wake(s->w);
+	s->unseen = false;
+}
+
+void bridge_wake(struct bridge *r)
+{
+	for (uint32_t i = 0; i < r->cfg.workers; i++)
+		wake(&r->site[i]);
 }
 
 /* Room for n more commands at the end. */
@@ -122,6 +136,16 @@ void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct 
 		r->lost++;
 }
 
+#define TOUCH_MORE 64u /* handles */
+
+void bridge_touch(struct bridge_site *s, enum media_handle h, uint32_t id)
+{
+	if (id < s->touched[h])
+		return;
+	media_handles_touch(s->w->media, h, s->touched[h], id + TOUCH_MORE);
+	s->touched[h] = id + TOUCH_MORE;
+}
+
 /* --- relay_ops -------------------------------------------------------------------------------- */
 
 static const struct relay_local *op_locals(void *arg, uint32_t *n)
@@ -170,6 +194,8 @@ static int send_all(struct bridge *r, uint32_t worker, const struct media_cmd *c
 		all[before + i].kind = WORKER_MEDIA;
 		all[before + i].media = cmd[i];
 	}
+	for (uint32_t i = 0; i < before + n; i++)
+		all[i].more = i + 1 < before + n;
 	err = bridge_queue(r, s, all, before + n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		bool set = cmd[i].type == MEDIA_CTX_SET;
@@ -199,6 +225,7 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 		if (!bridge_sent_same(&r->site[worker].sent, &cmd[i]))
 			differs[kept++] = cmd[i];
 	err = kept ? send_all(r, worker, differs, kept) : 0;
+	wake(&r->site[worker]);
 	free(differs);
 	return err;
 }
@@ -288,17 +315,13 @@ void bridge_poll(struct bridge *r, uint64_t now_ns)
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {
 		struct bridge_site *s = &r->site[i];
 		struct worker_ack ack;
-		size_t waiting = s->backlog_n;
 
 		while (ring_pop(&s->w->acks, &ack)) {
 			bridge_marks_take(s);
 			acknowledged(r, s, ack, now_ns);
 		}
 		bridge_marks_take(s);
-		if (waiting) {
-			flush(s);
-			worker_wake(s->w);
-		}
+		flush(s);
 	}
 }
 

@@ -45,6 +45,9 @@ void bridge_steer_again(struct bridge *r);
 /* Processes acknowledgements of workers, and sends commands that did not fit into a ring. Called on
  * the workers' eventfd, and each second. */
 void bridge_poll(struct bridge *r, uint64_t now_ns);
+/* Wakes the workers that were sent commands. A commit does it, too. Each wake-up delays media, so
+ * all other commands wait for this function. Call it before each wait for events. */
+void bridge_wake(struct bridge *r);
 
 /* Whether every worker's ring has room for the commands of a call. */
 bool bridge_has_room(const struct bridge *r);

@@ -24,6 +24,8 @@ struct bridge_site { /* what the control thread keeps per worker */
 	struct marks_known *told;           /* by context */
 	struct bridge_sent sent;
 	struct relay_marks arriving;
+	uint32_t touched[MEDIA_HANDLES]; /* handles below have memory: media_handles_touch() */
+	bool unseen;                /* commands were sent, and the worker was not woken since */
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
 	uint32_t ports;
@@ -67,13 +69,17 @@ struct bridge {
 
 /* --- bridge.c -------------------------------------------------------------------------------- */
 
-/* Sends optional commands: all of them to the ring now, or none. 0 or -EAGAIN. */
+/* Sends optional commands: all of them to the ring now, or none. The worker sees them when it is
+ * awake, or after bridge_wake(). 0 or -EAGAIN. */
 int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Sends commands of a call: the worker receives all of them at once, now or when its ring has room,
  * in order. 0; -EAGAIN if too many are queued already, -ENOMEM. */
 int bridge_queue(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Cannot fail: queues the command if the ring is full. */
 void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd);
+
+/* For a new handle: gets memory for it and some more. */
+void bridge_touch(struct bridge_site *s, enum media_handle h, uint32_t id);
 
 /* --- bridge_shortage.c ------------------------------------------------------------------------ */
 

@@ -11,9 +11,10 @@ int bridge_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
 {
 	struct bridge *r = arg;
 
-	return handles_take(&r->site[worker].ctxs, ctx)
-		? 0
-		: bridge_shortage(r, SHORT_CONTEXTS, -ENOSPC);
+	if (!handles_take(&r->site[worker].ctxs, ctx))
+		return bridge_shortage(r, SHORT_CONTEXTS, -ENOSPC);
+	bridge_touch(&r->site[worker], MEDIA_HANDLE_CTX, *ctx);
+	return 0;
 }
 
 void bridge_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
@@ -84,7 +85,7 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 {
 	struct bridge *r = arg;
 	struct bridge_site *s = &r->site[worker];
-	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET}, {.kind = WORKER_MEDIA}};
+	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET, .more = true}, {.kind = WORKER_MEDIA}};
 	struct xc_key *key = batch_runner_arena(s->w->runner)->key;
 	uint32_t pair, *lent;
 	int err;
@@ -95,6 +96,7 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 	}
 	if (!may_take_key(r, s) || !handles_take(&s->keys, &pair))
 		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
+	bridge_touch(s, MEDIA_HANDLE_KEY, pair);
 	lent = s->lent[pair];
 	/* The worker reads a slot only after the command that announces it, so no lock is
 	 * needed. */

@@ -29,6 +29,7 @@ static int port_publish(
 
 	memset(cmd, 0, sizeof(cmd));
 	cmd[0].kind = cmd[1].kind = WORKER_PORT_ADD;
+	cmd[0].more = true;
 	cmd[0].local = pair->rtp;
 	cmd[0].fd = pair->rtp_fd;
 	cmd[1].local = pair->rtcp;
@@ -40,6 +41,8 @@ static int port_publish(
 	out->rtcp = pair->rtcp;
 	handles_take(&s->streams, &out->rtp_stream);
 	handles_take(&s->streams, &out->rtcp_stream);
+	bridge_touch(s, MEDIA_HANDLE_STREAM, out->rtp_stream);
+	bridge_touch(s, MEDIA_HANDLE_STREAM, out->rtcp_stream);
 	s->ports++;
 	return 0;
 }

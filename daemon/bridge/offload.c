@@ -60,6 +60,7 @@ uint32_t offload_way_back(struct offload *o, struct off_stream *s, struct worker
 	if (!s->follows || s->where != KERNEL)
 		return 1;
 	(void)offload_read(o, s, o->now_ns);
+	out[0].more = true;
 	out[1] = resume_cmd(s);
 	s->told = s->index;
 	return 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and destroys the tables of one worker (media/media.h). */
+/* Creates and destroys the tables of one worker, and gets memory for their entries
+ * (media/media.h). */
 #include "media/media.h"
 
 #include <errno.h>
@@ -169,4 +170,34 @@ void media_destroy(struct media *m)
 	free(m->ours);
 	free(m->attacks);
 	free(m);
+}
+
+/* Only what each call uses. Large tables for rare features get memory when they are used. */
+void media_handles_touch(struct media *m, enum media_handle h, uint32_t from, uint32_t to)
+{
+	const uint32_t end[MEDIA_HANDLES] = {
+		[MEDIA_HANDLE_CTX] = m->cfg.max_ctx,
+		[MEDIA_HANDLE_STREAM] = m->cfg.max_stream,
+		[MEDIA_HANDLE_KEY] = m->cfg.key_slots / 2,
+	};
+
+	to = min_u32(to, end[h]);
+	switch (h) {
+	case MEDIA_HANDLE_CTX:
+		bigmem_touch(m->ctx, sizeof(*m->ctx), from, to);
+		bigmem_touch(m->ctx_cfg, sizeof(*m->ctx_cfg), from, to);
+		bigmem_touch(m->ssrc, sizeof(*m->ssrc), from, to);
+		break;
+	case MEDIA_HANDLE_STREAM:
+		bigmem_touch(m->stream, sizeof(*m->stream), from, to);
+		bigmem_touch(m->trial, sizeof(*m->trial), from, to);
+		bigmem_touch(m->counters, sizeof(*m->counters), from, to);
+		rtcp_stats_touch(m->rtcp, from, to);
+		break;
+	case MEDIA_HANDLE_KEY:
+		bigmem_touch(m->key, sizeof(*m->key), from, to);
+		break;
+	case MEDIA_HANDLES:
+		break;
+	}
 }

@@ -295,6 +295,12 @@ struct media_key_usage {
 int media_create(struct media **out, const struct media_config *cfg);
 void media_destroy(struct media *m);
 
+/* What a handle names; a key's is half of its slot. */
+enum media_handle { MEDIA_HANDLE_CTX, MEDIA_HANDLE_STREAM, MEDIA_HANDLE_KEY, MEDIA_HANDLES };
+/* Any thread, before the first command for handles from <= id < to: gets their memory, so that the
+ * worker does not wait for the kernel. Handles that do not exist are skipped. */
+void media_handles_touch(struct media *m, enum media_handle h, uint32_t from, uint32_t to);
+
 /* Worker thread. Executes one command. 0, or -EINVAL for a handle out of range or a local port in
  * use. -EINVAL is a bug of the control thread and changes nothing. */
 int media_command(struct media *m, const struct media_cmd *cmd);

@@ -384,6 +384,11 @@ void rtcp_stats_destroy(struct rtcp_stats *r)
 	free(r);
 }
 
+void rtcp_stats_touch(struct rtcp_stats *r, uint32_t from, uint32_t to)
+{
+	bigmem_touch(r->seen, sizeof(*r->seen), from, to);
+}
+
 void rtcp_stats_reset(struct rtcp_stats *r, uint32_t stream)
 {
 	struct seen *s = &r->seen[stream];

@@ -70,5 +70,7 @@ void media_rtcp_said(
 int rtcp_stats_create(struct rtcp_stats **out, uint32_t streams);
 void rtcp_stats_destroy(struct rtcp_stats *r);
 void rtcp_stats_reset(struct rtcp_stats *r, uint32_t stream);
+/* For create.c: media_handles_touch(). */
+void rtcp_stats_touch(struct rtcp_stats *r, uint32_t from, uint32_t to);
 
 #endif

@@ -5,10 +5,12 @@
  * -> steering out -> verdicts
  *
  * While a device works on one burst, the next may be prepared. Bursts complete in order of arrival.
- * Commands of the control thread run between bursts, while none is in flight. The loop allocates
- * and logs nothing; it only counts. */
+ * Commands of the control thread run between bursts, while none is in flight. Few of them run in
+ * one round, and few packets of the keying thread are sent, because media wait meanwhile. The loop
+ * allocates and logs nothing; it only counts. */
 #include "worker/worker_int.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,6 +20,9 @@
 #include "base/secmem.h"
 #include "media/ahead.h"
 #include "packet/arena.h"
+
+#define COMMANDS_TURN 32u /* commands in one round, and the rest of their group */
+#define SIDE_TURN     16u /* packets of the keying thread in one round */
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
@@ -63,7 +68,8 @@ static void record_bytes(struct worker *w, const struct worker_burst *b)
 	for (uint32_t i = 0; i < b->n; i++) {
 		bytes += b->in[i].len;
 		relayed += b->in[i].verdict == PACKET_SENT ? b->in[i].len : 0;
-		urgent |= b->in[i].verdict == PACKET_SENT || b->in[i].verdict == PACKET_PASS;
+		urgent |= b->in[i].verdict == PACKET_SENT || b->in[i].verdict == PACKET_PASS ||
+			b->in[i].verdict == PACKET_SIDE;
 	}
 	if (b->source != OF_AUDIO) { /* those were not received */
 		count_bytes(&w->bytes_in, bytes);
@@ -112,18 +118,13 @@ static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max
 	return taken;
 }
 
-/* Sends all that wait now. The keying thread wakes the worker for later ones. */
+/* The keying thread wakes the worker for packets that come later. */
 static void side_out(struct worker *w)
 {
 	struct side_channel *c = w->cfg.side;
-	uint32_t left = SIDE_ENTRIES, taken = 1;
 
-	if (!c)
-		return;
-	while (left && taken && side_waits(c)) {
-		taken = side_some(w, c, left < w->cfg.batch_max ? left : w->cfg.batch_max);
-		left -= taken;
-	}
+	if (c && side_waits(c))
+		w->left |= side_some(w, c, min_u32(SIDE_TURN, w->cfg.batch_max)) && side_waits(c);
 }
 
 static struct batch batch_of(const struct worker *w, const struct worker_burst *b)
@@ -174,8 +175,6 @@ static uint32_t burst_begin(struct worker *w)
 	b->jobs = b->source == OF_AUDIO
 		? media_audio_prepare(w->media, a, b->in, b->n, a->job + b->first)
 		: media_prepare(w->media, a, b->in, b->n, a->job + b->first);
-	if (w->cfg.side)
-		side_flush(w->cfg.side);
 	b->engine_ns = stage(w, WORKER_STAGE_PREPARE, at);
 	batch = batch_of(w, b);
 	batch_submit(w->runner, &batch);
@@ -254,18 +253,32 @@ static void guards_out(struct worker *w)
 	}
 }
 
+static void commands_turn(struct worker *w)
+{
+	w->left = false;
+	if (w->flying)
+		return;
+	worker_commands(w, COMMANDS_TURN);
+	w->left = !ring_empty(&w->cmds);
+}
+
 uint32_t worker_round(struct worker *w)
 {
 	uint32_t n;
 
 	bursts_end(w);
-	if (w->flying == 0)
-		worker_commands(w);
-	side_out(w);
+	commands_turn(w);
+	/* Bursts in flight may take all slots. */
+	if (w->depth > 1)
+		side_out(w);
 	n = burst_begin(w);
 	/* A device that takes one batch at a time has finished it. */
 	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
 		burst_end(w);
+	if (w->cfg.side)
+		side_flush(w->cfg.side);
+	if (w->depth == 1)
+		side_out(w);
 	if (media_guards_wait(w->media))
 		guards_out(w);
 	return n;
@@ -281,16 +294,36 @@ static void wait_for_packet(struct worker *w)
 	for (int i = 0; i < n; i++) {
 		uint64_t count;
 
-		if (ev[i].data.fd == w->wake_fd || ev[i].data.fd == w->tick_fd)
+		if (ev[i].data.fd == w->wake_fd || ev[i].data.fd == w->audio_fd ||
+			ev[i].data.fd == w->tick_fd)
 			(void)!read(ev[i].data.fd, &count, sizeof(count));
 	}
 }
 
-static void sleep_until(uint64_t mono_ns)
+static bool stops(const struct worker *w)
 {
-	struct timespec ts = {(time_t)(mono_ns / NS_PER_SEC), (long)(mono_ns % NS_PER_SEC)};
+	return atomic_load_explicit(&w->stop, memory_order_acquire);
+}
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+/* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
+ * keying thread as they come, so that they take no time from the next burst. Packets of codec
+ * threads are a burst of their own: they do not wake it. Not while a burst is in flight. */
+static void nap(struct worker *w, uint64_t until_ns)
+{
+	struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
+	uint64_t now = clock_mono_ns(), count;
+
+	for (; now < until_ns && !stops(w); now = clock_mono_ns()) {
+		uint64_t left = w->left ? 0 : until_ns - now;
+		struct timespec ts = {(time_t)(left / NS_PER_SEC), (long)(left % NS_PER_SEC)};
+
+		if (ppoll(&wake, 1, &ts, NULL) > 0)
+			(void)!read(w->wake_fd, &count, sizeof(count));
+		else if (!w->left)
+			return;
+		commands_turn(w);
+		side_out(w);
+	}
 }
 
 /* Waits for a batch to fill, at most this long, while nothing waits to be sent. */
@@ -302,7 +335,7 @@ static void gather(struct worker *w, uint64_t until_ns)
 			return;
 	}
 	if (!w->flying)
-		sleep_until(until_ns);
+		nap(w, until_ns);
 }
 
 /* Waits for the next burst. */
@@ -329,13 +362,13 @@ void *worker_loop(void *arg)
 	(void)caps_limit(~w->cfg.keep_not);
 	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+	while (!stops(w)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->coalesce) : 0;
 
 		/* After a full burst, receive at once: more packets wait. Otherwise wait, which
 		 * returns at once if there are packets: an extra receive would usually find
 		 * none. */
-		if (n < media_burst_max(w->media) && !w->cfg.busy_poll &&
+		if (n < media_burst_max(w->media) && !w->cfg.busy_poll && !w->left &&
 			!media_audio_waits(w->media))
 			rest(w, wait);
 		n = worker_round(w);
@@ -346,6 +379,6 @@ void *worker_loop(void *arg)
 	}
 	while (w->flying)
 		burst_end(w);
-	worker_commands(w);
+	worker_commands(w, UINT32_MAX);
 	return NULL;
 }

@@ -40,7 +40,7 @@ struct worker_ask {
 
 struct worker_cmd {
 	enum worker_cmd_kind kind;
-	bool more; /* the next command belongs to the same group (relay.c's backlog) */
+	bool more; /* the next command belongs to the same group: no packet comes between them */
 	union {
 		struct media_cmd media;
 		struct steer_relay relay;
@@ -116,7 +116,10 @@ struct worker {
 	struct host_judge *judge; /* NULL: the host's stack checks sources itself */
 	struct batch_runner *runner;
 	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
-	int wake_fd, poll_fd, tick_fd;
+	/* eventfds by which others wake it: for commands and side packets, and for packets of codec
+	 * threads */
+	int wake_fd, audio_fd;
+	int poll_fd, tick_fd;
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
@@ -129,7 +132,10 @@ struct worker {
 		enum worker_source { OF_STEERING, OF_AHEAD, OF_AUDIO } source;
 	} burst[ENGINE_DEPTH_MAX];
 	uint32_t depth, oldest, flying;
-	bool audio_last;        /* the last burst came from audio sessions: steering is next */
+	bool acked;        /* since the control thread was woken */
+	uint32_t executed; /* commands since then, or since none was left */
+	bool left;         /* commands, or packets of the keying thread, wait for the next round */
+	bool audio_last;   /* the last burst came from audio sessions: steering is next */
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce coalesce;
 	struct overload overload;

@@ -16,8 +16,7 @@ static void wake_control(const struct worker *w)
 static void acknowledge(struct worker *w, struct worker_ack ack)
 {
 	/* Never full: it has room for every handle. */
-	if (ring_push(&w->acks, &ack, 1) == 0)
-		wake_control(w);
+	w->acked |= ring_push(&w->acks, &ack, 1) == 0;
 }
 
 static void pierce(struct worker *w, uint32_t stream)
@@ -94,13 +93,13 @@ static void tell_marks(struct worker *w, const struct worker_ask *ask)
 	}
 }
 
-void worker_commands(struct worker *w)
+void worker_commands(struct worker *w, uint32_t least)
 {
-	struct worker_cmd cmd;
+	struct worker_cmd cmd = {0};
 	uint32_t any = 0;
 	int err;
 
-	while (ring_pop(&w->cmds, &cmd)) {
+	while ((any < least || cmd.more) && ring_pop(&w->cmds, &cmd)) {
 		err = 0;
 		any++;
 		switch (cmd.kind) {
@@ -139,6 +138,10 @@ void worker_commands(struct worker *w)
 	}
 	if (any)
 		explicit_bzero(&cmd, sizeof(cmd));
-	if (any >= CMD_MANY)
+	w->executed += any;
+	if (w->acked || w->executed >= CMD_MANY)
 		wake_control(w);
+	w->acked = false;
+	if (w->executed >= CMD_MANY || ring_empty(&w->cmds))
+		w->executed = 0;
 }

@@ -14,7 +14,8 @@
 
 /* The worker's thread: runs until the worker is stopped. */
 void *worker_loop(void *worker);
-/* Executes all queued commands. Only while no burst is in flight. */
-void worker_commands(struct worker *w);
+/* Executes queued commands: whole groups, until there were at least this many or none is left. Only
+ * while no burst is in flight. */
+void worker_commands(struct worker *w, uint32_t least);
 
 #endif

@@ -32,16 +32,19 @@ static int tick_create(struct worker *w)
 
 static int poll_create(struct worker *w)
 {
-	struct epoll_event wake = {.events = EPOLLIN}, packets = {.events = EPOLLIN};
+	struct epoll_event wake = {.events = EPOLLIN}, audio = wake, packets = wake;
 	int res;
 
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->audio_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->wake_fd < 0 || w->poll_fd < 0)
+	if (w->wake_fd < 0 || w->audio_fd < 0 || w->poll_fd < 0)
 		return -errno;
 	wake.data.fd = w->wake_fd;
+	audio.data.fd = w->audio_fd;
 	packets.data.fd = w->steer_ops->fd(w->steer);
 	if (epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake) ||
+		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->audio_fd, &audio) ||
 		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, packets.data.fd, &packets))
 		return -errno;
 	res = tick_create(w);
@@ -124,7 +127,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	w->coalesce =
 		(struct coalesce){.window_ns = cfg->batch_window_ns, .batch_max = cfg->batch_max};
 	w->steer_ops = cfg->steer_ops;
-	w->wake_fd = w->poll_fd = w->tick_fd = -1;
+	w->wake_fd = w->audio_fd = w->poll_fd = w->tick_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);
 	w->depth = cfg->batch->depth ? cfg->batch->depth : 1;
 	media.bursts = w->depth;
@@ -147,7 +150,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	if (!res && cfg->side)
 		cfg->side->worker_fd = w->wake_fd;
 	for (uint32_t i = 0; !res && i < cfg->audio_threads; i++)
-		cfg->audio[i]->worker_fd = w->wake_fd;
+		cfg->audio[i]->worker_fd = w->audio_fd;
 	if (res) {
 		worker_destroy(w);
 		return res;
@@ -226,6 +229,8 @@ void worker_destroy(struct worker *w)
 		ring_fini(&w->marks);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
+	if (w->audio_fd >= 0)
+		close(w->audio_fd);
 	if (w->tick_fd >= 0)
 		close(w->tick_fd);
 	if (w->poll_fd >= 0)

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <malloc.h>
@@ -12,6 +13,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "base/bigmem.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/hash.h"
@@ -366,6 +368,37 @@ static void memory_of_its_own_shares_no_cache_line(void **state)
 	assert_null(lines_alloc(SIZE_MAX / 2 + 1, 1));
 }
 
+/* Only touched elements of a large table get memory. Their values stay. */
+static void memory_is_touched_before_it_is_used(void **state)
+{
+	enum { N = 4096, SIZE = 512, FROM = 1000, TO = 3000 };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = N * SIZE / page;
+	uint8_t *p = bigmem_alloc(N, SIZE), *in = malloc(pages);
+	bool can;
+
+	(void)state;
+	assert_non_null(p);
+	assert_non_null(in);
+	/* Small pages, so that it shows which ones there are. */
+	assert_int_equal(madvise(p, N * SIZE, MADV_NOHUGEPAGE), 0);
+	p[FROM * SIZE] = 7;
+	can = madvise(p, page, MADV_POPULATE_WRITE) == 0;
+	bigmem_touch(p, SIZE, FROM, FROM);
+	bigmem_touch(p, SIZE, TO, FROM);
+	bigmem_touch(p, SIZE, FROM, TO);
+	assert_int_equal(mincore(p, N * SIZE, in), 0);
+	for (size_t i = 1; i < pages; i++) {
+		bool wanted = i * page < TO * SIZE && (i + 1) * page > FROM * SIZE;
+
+		if (can || !wanted)
+			assert_int_equal(in[i] & 1, wanted);
+	}
+	assert_int_equal(p[FROM * SIZE], 7);
+	assert_int_equal(p[TO * SIZE - 1], 0);
+	bigmem_free(p, N, SIZE);
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +416,7 @@ int main(void)
 		cmocka_unit_test(repeated_causes_are_counted_not_written),
 		cmocka_unit_test(comparison_sees_every_byte),
 		cmocka_unit_test(memory_for_keys_is_there_only_where_it_is_used),
+		cmocka_unit_test(memory_is_touched_before_it_is_used),
 		cmocka_unit_test(a_clock_that_was_set_is_found_out),
 	};
 

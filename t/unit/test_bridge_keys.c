@@ -15,6 +15,7 @@
 
 #include "batch/engine.h"
 #include "batch/sample.h"
+#include "base/secmem.h"
 #include "packet/arena.h"
 
 enum { PAIRS = 31, KDR_PAIRS = 1 + MEDIA_EPOCHS }; /* in addition to the plain pair */
@@ -118,6 +119,7 @@ static int take(struct rig *r, uint32_t *slot, uint8_t kdr)
 /* Waits until the worker has executed all commands. */
 static void settle(struct rig *r, uint64_t commands)
 {
+	bridge_wake(r->relay);
 	for (int i = 0; i < 60000 && atomic_load(&r->w->commands) < commands; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	assert_int_equal(atomic_load(&r->w->commands), commands);
@@ -337,6 +339,45 @@ static void what_runs_out_is_named(void **state)
 	}
 }
 
+static uint64_t wakes(struct rig *r)
+{
+	eventfd_t n = 0;
+
+	return eventfd_read(r->w->wake_fd, &n) ? 0 : n;
+}
+
+static void a_worker_is_woken_once_for_a_request(void **state)
+{
+	struct rig *r = *state;
+	uint32_t slot[2], ctx, commands = 0;
+	struct worker_cmd cmd;
+
+	worker_stop(r->w);
+	(void)wakes(r);
+	assert_int_equal(take(r, &slot[0], 0), 0);
+	assert_int_equal(take(r, &slot[1], 0), 0);
+	assert_int_equal(bridge_ops.ctx_take(r->relay, &ctx, 0), 0);
+	assert_int_equal(wakes(r), 0);
+	/* Nothing new to commit, but the keys must arrive. */
+	assert_int_equal(bridge_ops.commit(r->relay, 0, NULL, 0), 0);
+	assert_int_equal(wakes(r), 1);
+	assert_int_equal(bridge_ops.commit(r->relay, 0, NULL, 0), 0);
+	assert_int_equal(wakes(r), 0);
+	for (int i = 0; i < 2; i++)
+		bridge_ops.key_release(r->relay, 0, slot[i]);
+	bridge_ops.ctx_release(r->relay, 0, ctx);
+	assert_int_equal(wakes(r), 0);
+	bridge_wake(r->relay);
+	assert_int_equal(wakes(r), 1);
+	bridge_wake(r->relay);
+	assert_int_equal(wakes(r), 0);
+	/* The two commands of a key are a group, the deletions are none. */
+	for (; ring_pop(&r->w->cmds, &cmd); commands++)
+		assert_int_equal(cmd.more, commands == 0 || commands == 2);
+	assert_int_equal(commands, 7);
+	secmem_wipe(&cmd, sizeof(cmd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +390,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_did_not_change_is_not_sent_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_runs_out_is_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_worker_is_woken_once_for_a_request, setup, teardown),
 		cmocka_unit_test(a_rate_is_of_the_stream_and_not_of_a_burst),
 	};
 

@@ -185,6 +185,40 @@ static void a_timer_that_is_too_far_away_does_not_come_at_once(void **state)
 	teardown(&r);
 }
 
+/* Each wait is announced, also one that a timer ends, and none after the loop's end. */
+static void before_wait(void *arg)
+{
+	struct rig *r = arg;
+
+	r->called[0]++;
+	assert_int_equal(r->called[0], r->called[1] + 1);
+}
+
+static void after_wait(void *arg)
+{
+	struct rig *r = arg;
+
+	if (++r->called[1] == 3)
+		loop_stop(r->l);
+}
+
+static void each_wait_is_announced(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	setup(&r);
+	loop_before_wait(r.l, before_wait, &r);
+	assert_int_equal(loop_timer_add(r.l, &r.timer[0], 1, 1000000, after_wait, &r), 0);
+	assert_int_equal(loop_run(r.l), 0);
+	assert_int_equal(r.called[0], 3);
+	loop_before_wait(r.l, NULL, NULL);
+	r.called[1] = 2;
+	assert_int_equal(loop_run(r.l), 0);
+	assert_int_equal(r.called[0], 3);
+	teardown(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_descriptor_without_events_is_silent),
 		cmocka_unit_test(a_timer_comes_again_until_it_is_removed),
 		cmocka_unit_test(missed_ticks_are_not_caught_up),
+		cmocka_unit_test(each_wait_is_announced),
 		cmocka_unit_test(a_timer_that_is_too_far_away_does_not_come_at_once),
 	};
 

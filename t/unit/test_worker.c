@@ -640,6 +640,149 @@ static void the_worker_waits_for_a_kernel_that_gathers(void **state)
 	assert_true(rounds < 20 * ms); /* it sleeps */
 }
 
+/* --- Turns: a worker without its thread ------------------------------------------------------- */
+
+enum { TURN_COMMANDS = 32, TURN_SIDE = 16 };
+
+static void watch(struct rig *r, uint32_t n, bool group)
+{
+	struct worker_cmd cmd[2 * TURN_COMMANDS] = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		cmd[i].kind = WORKER_MEDIA;
+		cmd[i].more = group && i + 1 < n;
+		cmd[i].media.type = MEDIA_STREAM_WATCH;
+	}
+	assert_int_equal(ring_push(&r->w->cmds, cmd, n), 0);
+}
+
+static void media_come_between_commands(void **state)
+{
+	struct rig *r = *state;
+	uint64_t before = atomic_load(&r->w->commands);
+	struct wire w = {.local = {.port = NO_PORT}, .len = 172};
+
+	worker_stop(r->w);
+	/* Single commands, then a group that is too long for a turn but must not be split. */
+	watch(r, 1, false);
+	for (int i = 0; i < TURN_COMMANDS; i++)
+		watch(r, 1, false);
+	watch(r, TURN_COMMANDS + 8, true);
+	watch(r, 1, false);
+	put(&w);
+	assert_int_equal(worker_round(r->w), 1);
+	assert_int_equal(atomic_load(&r->w->commands) - before, TURN_COMMANDS);
+	assert_true(r->w->left);
+	put(&w);
+	assert_int_equal(worker_round(r->w), 1);
+	assert_int_equal(atomic_load(&r->w->commands) - before, 2 * TURN_COMMANDS + 9);
+	assert_true(r->w->left);
+	assert_int_equal(worker_round(r->w), 0);
+	assert_int_equal(atomic_load(&r->w->commands) - before, 2 * TURN_COMMANDS + 10);
+	assert_false(r->w->left);
+	assert_int_equal(atomic_load(&r->w->command_errors), 0);
+}
+
+static void media_leave_before_packets_of_the_keying_thread(void **state)
+{
+	struct rig *r = *state;
+	srtp_t alice = terminal(&r->a_rx, ssrc_any_outbound);
+	struct side_packet p = {.kind = SIDE_DTLS, .len = 20, .serial = 5};
+	struct wire w;
+	int len;
+
+	side_set(r, 5);
+	worker_stop(r->w);
+	assert_int_equal(endpoint_parse(&p.peer, str_from("192.0.2.1:4000")), 0);
+	for (int i = 0; i < 2 * TURN_SIDE + 1; i++)
+		assert_int_equal(side_give(&r->side, &p), 0);
+	rtp(&w, 1);
+	len = (int)w.len;
+	assert_int_equal(srtp_protect(alice, w.bytes, &len), srtp_err_status_ok);
+	w.len = (uint32_t)len;
+	put(&w);
+	for (uint32_t round = 0; round < 3; round++) {
+		uint32_t sent = 0;
+
+		assert_int_equal(worker_round(r->w), round == 0);
+		assert_int_equal(r->w->left, round < 2);
+		for (; ring_pop(&mem.out, &w); sent++)
+			assert_int_equal(w.local.port, round || sent ? PORT_A : PORT_B);
+		assert_int_equal(sent, round == 0 ? 1 + TURN_SIDE : round == 1 ? TURN_SIDE : 1);
+	}
+	assert_int_equal(atomic_load(&r->side.sent), 2 * TURN_SIDE + 1);
+	srtp_dealloc(alice);
+}
+
+static void acknowledgements_wake_the_control_thread_once(void **state)
+{
+	static const enum media_cmd_type types[] = {MEDIA_STREAM_DEL, MEDIA_CTX_DEL, MEDIA_KEY_DEL};
+	static const uint32_t ids[] = {0, 0, 2};
+	struct rig *r = *state;
+	eventfd_t n = 0;
+
+	worker_stop(r->w);
+	(void)eventfd_read(r->ack_fd, &n);
+	for (int i = 0; i < 3; i++) {
+		struct worker_cmd cmd = {.kind = WORKER_MEDIA};
+
+		cmd.media.type = types[i];
+		cmd.media.id = ids[i];
+		assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+	}
+	assert_int_equal(worker_round(r->w), 0);
+	assert_int_equal(eventfd_read(r->ack_fd, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(worker_round(r->w), 0);
+	assert_int_not_equal(eventfd_read(r->ack_fd, &n), 0);
+}
+
+/* Sends a command, and waits until it was executed. Returns the rounds of the loop until then. */
+static uint64_t rounds_after_command(struct rig *r)
+{
+	uint64_t commands = atomic_load(&r->w->commands);
+
+	watch(r, 1, false);
+	wait_for_commands(r, commands + 1);
+	return atomic_load(&r->w->rounds);
+}
+
+/* Packets gather for an hour here. A command or an answer does not end the wait. */
+static void commands_do_not_wait_until_packets_have_gathered(void **state)
+{
+	struct rig *r = *state;
+	struct side_packet p = {.kind = SIDE_DTLS, .len = 20, .serial = 5};
+	struct wire w = {.local = {.port = NO_PORT}, .len = 172};
+	uint64_t rounds = 0;
+	bool waits = false;
+
+	side_set(r, 5);
+	worker_stop(r->w);
+	assert_int_equal(endpoint_parse(&p.peer, str_from("192.0.2.1:4000")), 0);
+	r->w->coalesce =
+		(struct coalesce){.window_ns = 3600 * NS_PER_SEC, .batch_max = 1u << 31, .rate = 1};
+	atomic_store(&r->w->stop, false);
+	assert_int_equal(worker_start(r->w), 0);
+	/* If the thread is late, the rate is that of the first packets. */
+	for (uint32_t i = 0; i < 1000 && !waits; i++) {
+		put(&w);
+		for (int k = 0; k < 1000000 && mem.passed == i; k++)
+			usleep(50);
+		assert_int_equal(mem.passed, i + 1);
+		/* Else each command takes a round. The last one may not be counted yet. */
+		rounds = rounds_after_command(r);
+		(void)rounds_after_command(r);
+		waits = rounds_after_command(r) == rounds;
+	}
+	assert_true(waits);
+	assert_int_equal(side_give(&r->side, &p), 0);
+	side_give_end(&r->side);
+	assert_true(get(&w));
+	assert_int_equal(w.local.port, PORT_A);
+	assert_int_equal(rounds_after_command(r), rounds);
+	worker_stop(r->w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,6 +819,13 @@ int main(void)
 			packets_of_the_keying_thread_come_and_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			packets_of_the_keying_thread_come_and_go, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(media_come_between_commands, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			media_leave_before_packets_of_the_keying_thread, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			acknowledgements_wake_the_control_thread_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			commands_do_not_wait_until_packets_have_gathered, setup, teardown),
 	};
 
 	if (srtp_init() != srtp_err_status_ok)
