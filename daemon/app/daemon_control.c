@@ -71,7 +71,7 @@ static int play_start(struct daemon *d)
 
 	if (!folder && access(d->o.play_decoder, X_OK))
 		return 0;
-	err = audio_files_create(&d->files, folder, d->o.play_decoder);
+	err = audio_files_create(&d->files, folder, d->o.play_decoder, AUDIO_FILES_BYTES);
 	if (err)
 		return play_dir_fails(d, err);
 	calls_files(d->calls, d->files);

@@ -38,6 +38,7 @@ struct audio_files {
 	char *folder; /* NULL: only blobs are played */
 	int dir;
 	char *program;
+	uint64_t most; /* bytes of all entries */
 	struct audio_decoder decoder;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -176,6 +177,51 @@ static int read_blob(
 	return *clip ? 0 : audio_decoder_bytes(&f->decoder, blob, len, clip);
 }
 
+/* --- The bound -------------------------------------------------------------------------------- */
+
+static void empty(struct entry *e)
+{
+	audio_clip_unref(e->clip);
+	free(e->blob);
+	*e = (struct entry){.state = UNUSED};
+}
+
+static uint64_t bytes_of(const struct entry *e)
+{
+	return e->blob_len + (e->clip ? e->clip->samples * sizeof(int16_t) : 0);
+}
+
+/* The entry that goes first: one that its request has got before one that waits for it. */
+static bool goes_before(const struct entry *a, const struct entry *b)
+{
+	return a->taken != b->taken ? a->taken : a->used < b->used;
+}
+
+/* Empties entries until the rest is within the bound. newest: stays. A request whose entry was
+ * emptied before it got the clip has it read again. */
+static void trim(struct audio_files *f, const struct entry *newest)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < AUDIO_FILES; i++)
+		sum += f->entry[i].state == READING ? 0 : bytes_of(&f->entry[i]);
+	while (sum > f->most) {
+		struct entry *first = NULL;
+
+		for (uint32_t i = 0; i < AUDIO_FILES; i++) {
+			struct entry *e = &f->entry[i];
+
+			if (e != newest && e->state == DONE && bytes_of(e) &&
+				(!first || goes_before(e, first)))
+				first = e;
+		}
+		if (!first)
+			return;
+		sum -= bytes_of(first);
+		empty(first);
+	}
+}
+
 /* --- The thread ------------------------------------------------------------------------------- */
 
 static struct entry *first_asked(struct audio_files *f)
@@ -219,6 +265,7 @@ static void *run(void *arg)
 		}
 		e->taken = false;
 		e->state = DONE;
+		trim(f, e);
 		f->slow = false;
 		pthread_cond_broadcast(&f->done);
 	}
@@ -263,7 +310,8 @@ static int open_folder(struct audio_files *f, const char *folder)
 	return f->dir < 0 ? -errno : f->folder ? 0 : -ENOMEM;
 }
 
-int audio_files_create(struct audio_files **out, const char *folder, const char *decoder)
+int audio_files_create(
+	struct audio_files **out, const char *folder, const char *decoder, uint64_t most)
 {
 	struct audio_files *f = calloc(1, sizeof(*f));
 	int err;
@@ -271,6 +319,7 @@ int audio_files_create(struct audio_files **out, const char *folder, const char 
 	if (!f)
 		return -ENOMEM;
 	f->dir = -1;
+	f->most = most;
 	f->decoder.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	f->program = strdup(decoder);
 	f->decoder.program = f->program;
@@ -287,13 +336,6 @@ int audio_files_create(struct audio_files **out, const char *folder, const char 
 free_files:
 	free_files(f);
 	return err;
-}
-
-static void empty(struct entry *e)
-{
-	audio_clip_unref(e->clip);
-	free(e->blob);
-	*e = (struct entry){.state = UNUSED};
 }
 
 void audio_files_destroy(struct audio_files *f)

@@ -16,9 +16,14 @@ struct audio_files;
 
 enum { AUDIO_FILE_NAME = 256, AUDIO_FILES = 32 };
 
+/* Most bytes of cached clips, and of blobs that they were decoded from. The one that was used least
+ * recently goes first; the newest always stays. Clips that are played count only while cached. */
+#define AUDIO_FILES_BYTES (256u << 20)
+
 /* Opens the folder and starts the thread. folder: NULL: only blobs are played. decoder: the path of
- * xcipher-av, or "". 0 or -errno. */
-int audio_files_create(struct audio_files **out, const char *folder, const char *decoder);
+ * xcipher-av, or "". most: AUDIO_FILES_BYTES, or less in tests. 0 or -errno. */
+int audio_files_create(
+	struct audio_files **out, const char *folder, const char *decoder, uint64_t most);
 /* Stops the thread. Clips that callers hold stay valid. NULL is fine. */
 void audio_files_destroy(struct audio_files *f);
 

@@ -8,8 +8,10 @@
 #include <libavformat/avformat.h>
 #include <libavutil/opt.h>
 #include <libswresample/swresample.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@
 #include "audio/decoded.h"
 #include "codec/helper_jail.h"
 
-enum { CPU_SECONDS = 40, BUFFER = 1 << 16, MOST = AUDIO_CLIP_MAX / sizeof(int16_t) };
+enum { CPU_SECONDS = 40, NICE = 10, BUFFER = 1 << 16, MOST = AUDIO_CLIP_MAX / sizeof(int16_t) };
 
 struct av {
 	AVFormatContext *format;
@@ -235,6 +237,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0);
+	/* Media come first, also where xcipherd runs above the normal priority. */
+	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	if (jail_file(CPU_SECONDS))
 		return 1;
 	av_log_set_level(AV_LOG_QUIET);

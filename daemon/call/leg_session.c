@@ -141,15 +141,18 @@ static void zrtp_of(struct session_zrtp *out, const struct call *c, const struct
 	out->goclear = x.flags & NG_ZRTP_GOCLEAR && !(x.flags & NG_ZRTP_REQUIRE);
 	out->enrol = x.flags & NG_ZRTP_ENROL;
 	far_sas(&out->far, c, l);
-	out->established = l->session_resumed && l->rx.keys && x.keyed;
+	out->established = l->session_resumed &&
+		((l->rx.keys && x.keyed) || (x.cleared && (x.secret->cleared || x.later->cleared)));
 }
 
 static void zrtp_past_of(struct session_zrtp_past *out, const struct leg *l)
 {
 	struct keying_exchange x;
 
-	if (keying_exchange(&x, &l->keying))
+	if (keying_exchange(&x, &l->keying)) {
 		out->secret = *x.secret;
+		out->later = *x.later;
+	}
 	keying_said(&out->said, &l->keying);
 }
 

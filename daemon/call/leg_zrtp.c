@@ -15,7 +15,7 @@ static bool set_keys(struct leg *l, const struct session_event *e, uint8_t preau
 	rx.preauth = tx.preauth = keying_preauth_fits(preauth, &e->rx, false);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
-	keying_exchanged(&l->keying, &e->said, &e->secret);
+	keying_exchanged(&l->keying, e);
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));
 	return true;
@@ -40,7 +40,7 @@ bool leg_zrtp_event(struct leg *l, const struct session_event *e)
 		leg_set_tx(l, NULL);
 		return true;
 	case SESSION_CLEAR:
-		if (!keying_go_clear(&l->keying))
+		if (!keying_go_clear(&l->keying, e))
 			return false;
 		leg_set_rx(l, NULL);
 		leg_set_tx(l, NULL);

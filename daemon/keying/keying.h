@@ -133,7 +133,9 @@ struct keying_exchange { /* of ZRTP, see session_zrtp */
 	const uint8_t *zid, *party;       /* [KEYING_ZRTP_ZID] */
 	const struct sdp_zrtp *theirs;    /* of the terminal's Hello */
 	bool keyed;                       /* its keys are in force */
+	bool cleared;                     /* GoClear ended them */
 	const struct zrtp_secret *secret; /* for further streams */
+	const struct zrtp_secret *later;  /* as in session_zrtp_past */
 };
 
 enum keying_result {
@@ -269,9 +271,8 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 bool keying_association(struct keying_association *out, const struct keying_state *s);
 /* The exchange of ZRTP that the leg needs; false: none. */
 bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
-/* The keys of the exchange were put into force. */
-void keying_exchanged(
-	struct keying_state *s, const struct session_said *what, const struct zrtp_secret *secret);
+/* The keys of this SESSION_KEYS were put into force. */
+void keying_exchanged(struct keying_state *s, const struct session_event *e);
 /* The results of that exchange, as keying_exchanged() got them. */
 void keying_said(struct session_said *out, const struct keying_state *s);
 /* Marks the SAS as compared by the operator, or as not compared, also in the cache. False: no
@@ -281,8 +282,8 @@ bool keying_verify(struct keying_state *s, struct zrtp_store *store, bool verifi
 const struct keying_zrtp *keying_sas(const struct keying_state *s);
 /* Puts the ZRTP exchanges of two m-lines of one terminal into one party. */
 void keying_share_party(struct keying_state *s, const struct keying_state *other);
-/* The terminal ended SRTP by GoClear; false: it may not. */
-bool keying_go_clear(struct keying_state *s);
+/* The terminal ended SRTP by GoClear, as this SESSION_CLEAR reports; false: it may not. */
+bool keying_go_clear(struct keying_state *s, const struct session_event *e);
 /* True: if the exchange fails, media continue in clear, because the request allows that (for
  * emergency calls). */
 bool keying_falls_back(const struct keying_state *s);

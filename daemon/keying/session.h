@@ -90,6 +90,8 @@ struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189
 
 struct session_zrtp_past { /* a restored exchange: further streams use its secret and results */
 	struct zrtp_secret secret;
+	/* Of the stream begun in mid-call whose keys are in use; not known: none. */
+	struct zrtp_secret later;
 	struct session_said said;
 };
 
@@ -139,7 +141,7 @@ struct session_event {
 	/* Of ZRTP; association is the exchange. */
 	bool zrtp;
 	struct session_said said;
-	struct zrtp_secret secret; /* for further streams; wipe it */
+	struct zrtp_secret secret, later; /* as in session_zrtp_past; wipe them */
 };
 
 #endif

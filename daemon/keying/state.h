@@ -146,6 +146,7 @@ struct keying_zrtp {
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */
 	bool cleared;    /* the terminal ended SRTP by GoClear */
 	struct zrtp_secret secret; /* of that exchange, for further streams of the terminal */
+	struct zrtp_secret later;  /* of the stream begun in mid-call that is in use, if any */
 	struct keying_preauth preauth;
 };
 

@@ -24,6 +24,17 @@ static int mac_of(
 	return zrtp_mac(mac, ZRTP_MAC, hash_of(z), key, (struct zrtp_part){p, len});
 }
 
+bool zrtp_is_open(const struct zrtp *z)
+{
+	return z->phase == PH_OPEN || (z->phase == PH_RESTORED && z->with_keys);
+}
+
+/* It was open, and both sides have the ZRTP keys. */
+static bool was_open(const struct zrtp *z)
+{
+	return zrtp_is_open(z) || (z->phase == PH_CLEAR && (!z->restored || z->with_keys));
+}
+
 /* --- GoClear ---------------------------------------------------------------------------------- */
 
 int zrtp_clear(struct zrtp *z, uint64_t now_ns)
@@ -48,7 +59,7 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 {
 	uint8_t mac[ZRTP_MAC];
 
-	if (z->phase != PH_OPEN && z->phase != PH_CLEAR)
+	if (!was_open(z))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (mac_of(mac, z, !z->initiator, "GoClear ", 8) ||
 		!secmem_equal(mac, m + ZRTP_PREAMBLE, ZRTP_MAC))
@@ -57,7 +68,7 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 		zrtp_reply_error(z, CLEAR_DENIED);
 		return 0;
 	}
-	if (z->phase == PH_OPEN && zrtp_renew_session(z))
+	if (z->phase != PH_CLEAR && zrtp_renew_session(z))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	z->phase = PH_CLEAR;
 	zrtp_reply_empty(z, ZRTP_M_CLEAR_ACK);
@@ -70,7 +81,7 @@ int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kin
 {
 	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
 
-	if (z->phase != PH_OPEN || secmem_random(iv, sizeof(iv)))
+	if (!zrtp_is_open(z) || secmem_random(iv, sizeof(iv)))
 		return -EAGAIN;
 	if (!z->matched_pbx)
 		return -EPERM;
@@ -96,7 +107,7 @@ static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 	uint8_t body[ZRTP_MESSAGE_MAX], mac[ZRTP_MAC];
 	uint32_t n = len - CONFIRM_BODY;
 
-	if (z->phase != PH_OPEN)
+	if (!zrtp_is_open(z))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (mac_of(mac, z, !z->initiator, m + CONFIRM_BODY, n) ||
 		!secmem_equal(mac, m + CONFIRM_MAC, ZRTP_MAC))
@@ -131,7 +142,7 @@ enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)
 
 bool zrtp_peer_is_mitm(const struct zrtp *z)
 {
-	return z->peer_known && z->peer.hello.b[HELLO_FLAGS] & 0x20;
+	return z->peer_known && z->peer.hello.b[HELLO_FLAGS] & HELLO_MITM;
 }
 
 /* --- Ping ------------------------------------------------------------------------------------- */
@@ -158,7 +169,7 @@ int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint
 		return on_sasrelay(z, m, len);
 	case ZRTP_M_CLEAR_ACK:
 	case ZRTP_M_RELAY_ACK:
-		if ((z->phase != PH_OPEN && z->phase != PH_CLEAR) || !z->timer.msg)
+		if (!was_open(z) || !z->timer.msg)
 			return zrtp_drop(z, ZRTP_DROP_STATE);
 		zrtp_stop(z);
 		return 0;

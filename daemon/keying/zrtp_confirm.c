@@ -149,7 +149,7 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	const bool from_initiator = m[11] == '2';
 	int res;
 
-	if (z->phase == PH_OPEN && from_initiator && !z->initiator) {
+	if (zrtp_is_open(z) && from_initiator && !z->initiator) {
 		/* Our Conf2ACK was lost. Whatever it says, nothing changes. */
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 		return 0;

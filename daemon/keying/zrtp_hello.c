@@ -9,7 +9,6 @@
 #define VERSION     "1.10"
 #define BAD_VERSION 0x30u /* code of an Error */
 #define CLIENT      "xcipher         "
-#define MITM        0x20u /* flags, in the highest byte: 0 S M P */
 
 static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
 #define X(id, name, size) name,
@@ -84,8 +83,8 @@ int zrtp_hello_make(struct zrtp *z)
 {
 	static const uint8_t shift[ZRTP_KINDS] = {16, 12, 8, 4, 0};
 	struct zrtp_msg *m = &z->me.hello;
-	uint32_t flags =
-		(z->cfg.not_mitm ? 0 : MITM << 24) | (z->cfg.passive ? HELLO_PASSIVE << 24 : 0);
+	uint32_t flags = (z->cfg.not_mitm ? 0 : HELLO_MITM << 24) |
+		(z->cfg.passive ? HELLO_PASSIVE << 24 : 0);
 	int err = images(z);
 
 	if (!prefs_are_sound(&z->prefs))

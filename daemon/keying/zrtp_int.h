@@ -21,6 +21,7 @@
 #define HELLO_ZID     64u
 #define HELLO_FLAGS   76u
 #define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
+#define HELLO_MITM    0x20u /* likewise: a trusted man in the middle */
 #define COMMIT_H2     12u
 #define COMMIT_ZID    44u
 #define COMMIT_ALGS   56u
@@ -45,7 +46,7 @@ enum zrtp_phase {
 	PH_CONFIRM2, /* initiator: waits for Conf2ACK */
 	PH_OPEN,
 	PH_CLEAR,
-	PH_RESTORED, /* open in an earlier process: only its secret is known */
+	PH_RESTORED, /* open in an earlier process: it has no SRTP keys */
 	PH_FAILED,
 };
 
@@ -98,6 +99,8 @@ struct zrtp {
 	int8_t matched; /* ZRTP_RS1, ZRTP_RS2 or -1 */
 	bool matched_aux, matched_pbx;
 	bool multi; /* sess of another stream is in s.sess */
+	/* Of an earlier process. with_keys: s.mac_key and s.key are known. */
+	bool restored, with_keys;
 	enum zrtp_hash multi_hash;
 	struct zrtp_msg confirm; /* ours, Confirm1 or Confirm2 */
 	struct zrtp_session s;
@@ -207,6 +210,8 @@ int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t i
 /* --- zrtp_after.c ----------------------------------------------------------------------------- */
 
 int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len);
+/* It is open, and the ZRTP keys are known. */
+bool zrtp_is_open(const struct zrtp *z);
 
 /* --- zrtp_further.c --------------------------------------------------------------------------- */
 

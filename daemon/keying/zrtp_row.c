@@ -224,6 +224,7 @@ static void forget_said(struct keying_zrtp *s)
 	memset(s->sas_hash, 0, sizeof(s->sas_hash));
 	memset(s->peer_zid, 0, sizeof(s->peer_zid));
 	secmem_wipe(&s->secret, sizeof(s->secret));
+	secmem_wipe(&s->later, sizeof(s->later));
 }
 
 /* A new exchange comes into force; the keys of the one before stay until it has some. */
@@ -446,14 +447,16 @@ static bool exchange(struct keying_exchange *out, const struct keying_state *sta
 		.zid = s->zid,
 		.party = s->party,
 		.keyed = s->keyed && s->keyed == s->exchange,
+		.cleared = s->cleared,
 		.theirs = &s->theirs,
-		.secret = &s->secret};
+		.secret = &s->secret,
+		.later = &s->later};
 	return true;
 }
 
-void keying_exchanged(struct keying_state *state, const struct session_said *what,
-	const struct zrtp_secret *secret)
+void keying_exchanged(struct keying_state *state, const struct session_event *e)
 {
+	const struct session_said *what = &e->said;
 	struct keying_zrtp *s = &state->zrtp;
 
 	s->keyed = s->exchange;
@@ -465,7 +468,8 @@ void keying_exchanged(struct keying_state *state, const struct session_said *wha
 	s->sas_kind = what->proof.kind;
 	memcpy(s->sas_hash, what->proof.hash, sizeof(s->sas_hash));
 	memcpy(s->peer_zid, what->zid, sizeof(s->peer_zid));
-	s->secret = *secret;
+	s->secret = e->secret;
+	s->later = e->later;
 	s->cleared = false;
 }
 
@@ -500,15 +504,16 @@ const struct keying_zrtp *keying_sas(const struct keying_state *s)
 	return s->in_force == KEYING_ZRTP && s->zrtp.keyed && s->zrtp.sas[0] ? &s->zrtp : NULL;
 }
 
-bool keying_go_clear(struct keying_state *s)
+bool keying_go_clear(struct keying_state *s, const struct session_event *e)
 {
 	if (s->in_force != KEYING_ZRTP || !(s->zrtp.flags & NG_ZRTP_GOCLEAR) ||
 		s->zrtp.flags & NG_ZRTP_REQUIRE)
 		return false;
 	s->zrtp.cleared = true;
 	s->zrtp.keyed = 0;
-	/* The exchange has another one now, which comes with the next keys (RFC 6189 4.7.2.1). */
-	secmem_wipe(&s->zrtp.secret, sizeof(s->zrtp.secret));
+	/* The secret before would lead to the keys that ended (RFC 6189 4.7.2.1). */
+	s->zrtp.secret = e->secret;
+	s->zrtp.later = e->later;
 	return true;
 }
 

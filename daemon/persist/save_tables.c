@@ -144,6 +144,13 @@ static const struct field zrtp_secret_fields[] = {
 	BYTES_ROW("s", zrtp_secret, sess),
 	BYTES_ROW("z", zrtp_secret, zid),
 	BYTES_ROW("i", zrtp_secret, h3),
+	FLAG("w", zrtp_secret, with_keys),
+	FLAG("n", zrtp_secret, initiator),
+	FLAG("e", zrtp_secret, enrolled),
+	FLAG("m", zrtp_secret, mitm),
+	FLAG("cl", zrtp_secret, cleared),
+	BYTES_ROW("mk", zrtp_secret, mac_key),
+	BYTES_ROW("zk", zrtp_secret, key),
 };
 static const struct record zrtp_secret_record = RECORD_OF(zrtp_secret_fields);
 
@@ -171,6 +178,7 @@ static const struct field keying_zrtp_fields[] = {
 	BYTES_ROW("pz", keying_zrtp, peer_zid),
 	FLAG("c", keying_zrtp, cleared),
 	RECORD_ROW("x", keying_zrtp, secret, zrtp_secret_record),
+	RECORD_ROW("xl", keying_zrtp, later, zrtp_secret_record),
 	RECORD_ROW("q", keying_zrtp, preauth, keying_preauth_record),
 };
 static const struct record keying_zrtp_record = RECORD_OF(keying_zrtp_fields);

@@ -229,7 +229,7 @@ static int prepare(struct record *r)
 static void repair(struct record *r)
 {
 	uint32_t wav = r->cfg.codecs ? record_wav_repair(r->cfg.dir) : 0;
-	uint32_t opus = r->cfg.codecs ? record_opus_repair(r->cfg.dir) : 0;
+	uint32_t opus = r->cfg.codecs ? record_opus_repair(r->cfg.dir, RECORD_OPUS_PAGES) : 0;
 
 	atomic_store(&r->repaired, wav + opus);
 	if (wav)

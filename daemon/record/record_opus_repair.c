@@ -17,6 +17,8 @@ enum { HEADER_PAGES = 2 };
 struct file {
 	int fd;
 	uint64_t size;
+	uint64_t all;                  /* pages that may still be read, of all files */
+	uint32_t most;                 /* of one file */
 	uint8_t bytes[RECORD_OGG_MAX]; /* the page that was read last */
 };
 
@@ -67,6 +69,9 @@ static bool end_file(struct file *f)
 	size_t len;
 
 	while ((len = read_page(f, at, &page)) && page.number == pages) {
+		if (pages == f->most || !f->all)
+			return false;
+		f->all--;
 		if (pages < HEADER_PAGES && !is_header(f, len, pages))
 			return false;
 		if (page.flags & RECORD_OGG_LAST)
@@ -97,13 +102,17 @@ static bool repair(struct file *f)
 	return !is_ended(f) && end_file(f);
 }
 
-uint32_t record_opus_repair(const char *dir)
+uint32_t record_opus_repair(const char *dir, uint32_t pages)
 {
 	struct file *f = malloc(sizeof(*f));
 	DIR *d = f ? opendir(dir) : NULL;
 	const struct dirent *e;
 	uint32_t n = 0;
 
+	if (f) {
+		f->most = pages;
+		f->all = (uint64_t)pages * RECORD_OPUS_FILES;
+	}
 	while (d && (e = readdir(d)) != NULL) {
 		if (!record_name_is_opus(e->d_name))
 			continue;

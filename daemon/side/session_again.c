@@ -31,9 +31,8 @@ void session_again_drop(struct session *s)
 	x->later_told = x->later_counted = false;
 }
 
-static int make(struct session *s)
+static int create(struct zrtp **out, struct session *s, bool only_multi)
 {
-	struct exchange *x = &s->exchange;
 	uint8_t seed[ZRTP_SEED];
 	const struct zrtp_self self = {.seed = seed, .zid = s->cfg.zrtp.zid};
 	struct zrtp_prefs prefs;
@@ -45,14 +44,35 @@ static int make(struct session *s)
 	zrtp_self_config(&c, &prefs, &self);
 	c.counts = &s->env->zrtp_counts;
 	c.may_clear = s->cfg.zrtp.goclear;
-	c.only_multi = true;
-	err = zrtp_create(&x->again, &c);
-	if (!err)
-		err = zrtp_multi(x->again, x->zrtp);
+	c.only_multi = only_multi;
+	err = zrtp_create(out, &c);
 	secmem_wipe(seed, sizeof(seed));
 	secmem_wipe(&c, sizeof(c));
+	return err;
+}
+
+static int make(struct session *s)
+{
+	struct exchange *x = &s->exchange;
+	int err = create(&x->again, s, true);
+
+	if (!err)
+		err = zrtp_multi(x->again, x->zrtp);
 	if (err)
 		end(x);
+	return err;
+}
+
+int session_again_restore(struct session *s, const struct zrtp_secret *secret)
+{
+	struct exchange *x = &s->exchange;
+	int err = secret->known ? create(&x->later, s, false) : 0;
+
+	if (!err && x->later && zrtp_restore(x->later, secret)) {
+		zrtp_destroy(x->later);
+		x->later = NULL;
+	}
+	x->later_told = x->later_counted = x->later;
 	return err;
 }
 
@@ -134,7 +154,7 @@ bool session_again_event(struct session *s, struct session_event *out)
 	if (!x->later || x->later_told || zrtp_keys(x->later, &out->rx, &out->tx))
 		return false;
 	x->later_told = true;
-	(void)zrtp_secret(x->zrtp, &out->secret);
+	session_zrtp_secrets(s, out);
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);
 	return true;

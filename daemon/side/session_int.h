@@ -157,10 +157,14 @@ uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);
 bool session_zrtp_event(struct session *s, struct session_event *out);
 struct session_said session_zrtp_said(const struct session *s);
+/* Sets the secrets of an event. */
+void session_zrtp_secrets(const struct session *s, struct session_event *out);
 
 /* session_again.c: a stream that the terminal begins in mid-call. _take: true if it took the
  * packet. _proceed: puts an exchange with keys in the place of the last one. */
 void session_again_drop(struct session *s);
+/* Restores the stream in use of an earlier process. A damaged one is left out. 0 or -ENOMEM. */
+int session_again_restore(struct session *s, const struct zrtp_secret *secret);
 bool session_again_take(struct session *s, const struct session_in *in, uint64_t now_ns);
 void session_again_tick(struct session *s, uint64_t now_ns);
 void session_again_proceed(struct session *s, uint64_t now_ns);

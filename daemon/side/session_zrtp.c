@@ -63,10 +63,12 @@ static int restore(struct session *s, const struct session_zrtp_past *past)
 	err = make(s);
 	if (!err && zrtp_restore(x->zrtp, &past->secret))
 		session_zrtp_drop(s); /* a damaged record: the call has its keys all the same */
-	if (x->zrtp) {
-		x->first = past->said;
-		x->counted = true;
-	}
+	if (!x->zrtp)
+		return err;
+	x->first = past->said;
+	x->counted = true;
+	err = err ? err : session_again_restore(s, &past->later);
+	x->told = (uint8_t)session_again_state(s); /* the call knows it */
 	return err;
 }
 
@@ -270,6 +272,15 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
+void session_zrtp_secrets(const struct session *s, struct session_event *out)
+{
+	const struct exchange *x = &s->exchange;
+
+	(void)zrtp_secret(x->zrtp, &out->secret);
+	if (x->later)
+		(void)zrtp_secret(x->later, &out->later);
+}
+
 static bool keys_event(struct session *s, struct session_event *out)
 {
 	struct exchange *x = &s->exchange;
@@ -277,7 +288,7 @@ static bool keys_event(struct session *s, struct session_event *out)
 	if (x->keys_told || zrtp_keys(x->zrtp, &out->rx, &out->tx))
 		return false;
 	x->keys_told = true;
-	(void)zrtp_secret(x->zrtp, &out->secret);
+	session_zrtp_secrets(s, out);
 	out->kind = SESSION_KEYS;
 	out->said = session_zrtp_said(s);
 	return true;
@@ -301,6 +312,8 @@ bool session_zrtp_event(struct session *s, struct session_event *out)
 		: state == ZRTP_CLEAR     ? SESSION_CLEAR
 		: state == ZRTP_FAILED    ? SESSION_FAILED
 					  : SESSION_NONE;
+	if (state == ZRTP_CLEAR)
+		session_zrtp_secrets(s, out);
 	if (state == ZRTP_FAILED)
 		out->why = zrtp_failure_text(zrtp_failure(x->zrtp));
 	return out->kind != SESSION_NONE;

@@ -5,4 +5,5 @@ events.py   SIP messages to log events
 jws.py      signatures
 sender.py   a bounded queue of events to the logging service
 actors.py   sources that PSAPs have reported, and how Kamailio blocks them
+door.py     bounded connections of PSAPs
 main.py     options, start and stop"""

@@ -12,6 +12,7 @@ import sys
 from aiohttp import web
 
 from .actors import Actors, Kamailio
+from .door import Door, listening
 from .events import BadEvent, Datagram, Logger
 from .jws import BadKey, Signer
 from .sender import Sender
@@ -44,6 +45,7 @@ def arguments(args):
     p.add_argument("--key", metavar="FILE", help="PEM file with its private key")
     p.add_argument("--ca", metavar="FILE", help="PEM file with the authorities of the network")
     p.add_argument("--listen", metavar="HOST:PORT", help="accept reports of bad actors at this address: POST /BadActors, by servers with a certificate of --ca")
+    p.add_argument("--max-connections", type=int, default=1024, metavar="N", help="connections to --listen at a time, TLS handshakes included (default: %(default)s)")
     p.add_argument("--kamailio", metavar="PATH", help="datagram socket of Kamailio's module jsonrpcs, to block the sources")
     p.add_argument("--block-seconds", type=int, default=3600, metavar="S", help="how long a reported source is blocked (default: %(default)s)")
     p.add_argument("--state", metavar="FILE", help="file for the blocked sources, so that they stay blocked over a restart")
@@ -68,8 +70,8 @@ def check(p, options):
         p.error("--certificate, --key and --ca are needed")
     if options.listen and not options.kamailio:
         p.error("--listen needs --kamailio")
-    if options.queue < 1 or options.block_seconds < 1:
-        p.error("--queue and --block-seconds: at least 1")
+    if options.queue < 1 or options.block_seconds < 1 or options.max_connections < 1:
+        p.error("--queue, --block-seconds and --max-connections: at least 1")
 
 
 def address(p, text):
@@ -127,7 +129,8 @@ def event_socket(where):
 
 async def serve(options, signer, client, server):
     loop = asyncio.get_running_loop()
-    sender = actors = runner = repeat = None
+    sender = actors = runner = None
+    tasks = []
     if options.log:
         sender = Sender(options.log, signer.sign, client, options.queue)
         sender.start()
@@ -135,8 +138,8 @@ async def serve(options, signer, client, server):
         actors = Actors(Kamailio(options.kamailio), options.state, options.block_seconds)
         runner = web.AppRunner(actors.application(), access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, *options.listen, ssl_context=server).start()
-        repeat = loop.create_task(actors.repeat(10))
+        door = Door(runner.server, listening(*options.listen), server, options.max_connections)
+        tasks = [loop.create_task(door.run()), loop.create_task(actors.repeat(10))]
     events = Events(options.events_from, Logger(options.element, options.agency, options.log_messages), sender, actors)
     transport, _ = await loop.create_datagram_endpoint(lambda: events, sock=event_socket(options.events))
     end = asyncio.Event()
@@ -145,8 +148,11 @@ async def serve(options, signer, client, server):
     log.info("listening on %s:%d for events%s", *options.events, ", on %s:%d for bad actors" % options.listen if options.listen else "")
     await end.wait()
     transport.close()
-    if repeat:
-        repeat.cancel()
+    for task in tasks:
+        task.cancel()
+    if runner:
+        door.close()
+        await runner.server.shutdown(5)
         await runner.cleanup()
     if sender:
         await sender.close(5)

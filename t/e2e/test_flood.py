@@ -55,7 +55,7 @@ def test_the_xdp_program_agrees_with_the_daemon(net, perfmon):
     """As root, and with the capabilities that the unit has."""
     need_xdp(net)
     less = [] if perfmon else ["setpriv", "--bounding-set=-perfmon,-sys_admin", "--inh-caps=-perfmon,-sys_admin"]
-    for what, count in (("check", "20000"), ("follow", "20000"), ("limit", "20000"), ("wipe", "1")):
+    for what, count in (("check", "20000"), ("follow", "20000"), ("limit", "20000"), ("wipe", "1"), ("refuse", "1")):
         p = net.run(net.gateway, *less, os.path.join(relay.BUILD, "t", "xdp_guard"), what, count, check=False)
         assert p.returncode == 0, p.stdout + p.stderr
 

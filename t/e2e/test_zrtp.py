@@ -282,26 +282,32 @@ def test_keys_survive_a_crash(net):
     redis.stop()
 
 
+def bzrtp_call(net, daemon):
+    a, b = zrtp.Zrtp(net, "caller", A), Sdes(net, "caller", A)
+    call = Call(daemon, zrtp.Lines(a), zrtp.Lines(b), TERMINATE, {"transport_protocol": "RTP/SAVP"})
+    call.offer().answer()
+    a.begin().secured()
+    Call.exchange(Talk(a, b))
+    return call, a, b
+
+
 @contextlib.contextmanager
-def taken_over(net, end):
-    """A call with a terminal of ZRTP, whose daemon was killed. end(first, options): the next daemon, which has the call."""
+def taken_over(net, end, begin=bzrtp_call, more=()):
+    """A call with a terminal of ZRTP, whose daemon was killed. end: restart or standby, whichever has the call then. begin(net, daemon): the call
+    with both terminals. more: options of the daemon and of its restart."""
     if not redisrig.have():
         raise Skip("no redis-server")
-    if not bzrtp.have():
+    if begin is bzrtp_call and not bzrtp.have():
         raise Skip("no libbzrtp")
     redis = redisrig.Redis(net, addr="0.0.0.0")
     there = redisrig.Elsewhere(net)
     options = ("--engine=serial", "--workers=1", f"--redis-key-file={redis.key_file}")
-    here = (*options, "--redis=127.0.0.1:6379")
+    here = (*options, *more, "--redis=127.0.0.1:6379")
     first = relay.Xcipherd(net, *here, addresses=("10.200.1.1",)).wait_ready()
     standby = None
     if end == "standby":
         standby = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=("10.200.1.1",)).wait_ready()
-    a, b = zrtp.Zrtp(net, "caller", A), Sdes(net, "caller", A)
-    call = Call(first, zrtp.Lines(a), zrtp.Lines(b), TERMINATE, {"transport_protocol": "RTP/SAVP"})
-    call.offer().answer()
-    a.begin().secured()
-    Call.exchange(Talk(a, b))
+    call, a, b = begin(net, first)
     test_redis.settled(first)
     if standby:
         wait_for("the standby follows", lambda: standby.statistics()["redis"]["followed"] == 1)

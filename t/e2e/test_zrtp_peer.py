@@ -12,7 +12,7 @@ import relay
 import zrtp
 from baresip import wait_for
 from run import cases
-from test_zrtp import A, B, TERMINATE, Call, Sdes, Talk, cache_files
+from test_zrtp import A, B, TERMINATE, Call, Sdes, Talk, cache_files, taken_over
 from zrtp_terminal import Cache, Settings, Terminal, peer_wire
 
 SAVP, AVP = {"transport_protocol": "RTP/SAVP"}, {"transport_protocol": "RTP/AVP"}
@@ -272,6 +272,63 @@ def test_goclear(net, allowed):
         a.stream().secured()
         talk(call, before)
         assert a.peer.chosen["agreement"] == b"Mult" and call.query("a")["ZRTP"]["SAS"] == sas and a.bad == call.b.bad == 0
+
+
+@cases(("restart", False), ("restart", True), ("standby", True))
+def test_goclear_after_a_crash(net, end, streams):
+    """The exchange took place with the process that was killed. SRTP ends all the same, and another stream uses the secret that GoClear left.
+    streams: the keys are of a stream begun in mid-call."""
+    def begin(net, daemon):
+        a, b = Terminal(net, "caller", A, Settings(allow_clear=True)), Sdes(net, "caller", A)
+        call = Call(daemon, a, b, {"ZRTP": ["terminate", "goclear"]}, SAVP).offer().answer()
+        a.begin().secured()
+        talk(call, 0)
+        if streams:
+            a.stream().secured()
+            talk(call, 1)
+        return call, a, b
+
+    with taken_over(net, end, begin) as (call, a, b):
+        sas = call.query("a")["ZRTP"]["SAS"]
+        call.exchange(5)
+        assert a.peer.state == "secure" and a.bad == b.bad == 0
+        a.do(lambda p: p.go_clear(time.monotonic()))
+        wait_for("ClearACK", lambda: a.peer.state == "clear")
+        wait_for("it is in the log", lambda: "GoClear" in call.daemon.text())
+        idle.wait_idle()
+        call.exchange(5)
+        a.stream().secured()
+        talk(call, 0)
+        assert a.peer.chosen["agreement"] == b"Mult" and call.query("a")["ZRTP"]["SAS"] == sas and a.bad == b.bad == 0
+
+
+@cases(("restart",), ("standby",))
+def test_sasrelay_after_a_crash(net, end):
+    """The next process relays the far SAS again, because it does not know whether the terminal has it. A standby has no cache of the first."""
+    cache = Cache()
+
+    def begin(net, daemon):
+        a, b = Terminal(net, "caller", A, cache=cache), Terminal(net, "caller", A, cache=Cache())
+        call = Call(daemon, a, b, TERMINATE, TERMINATE | AVP).offer().answer()
+        for end in (a, b):
+            end.begin()
+        for end in (a, b):
+            end.secured()
+        wait_for("the SAS of the far end", lambda: a.peer.relayed)
+        idle.wait_idle()
+        a.do(lambda p: p.ping(b"endpoint"))
+        wait_for("PingACK, after which no SASrelay of this process comes", lambda: a.peer.acks)
+        a.peer.relayed = None
+        return call, a, b
+
+    with cache_files() as options:
+        with daemon_of(net, *options) as daemon:
+            enrol(net, daemon, cache)
+        with taken_over(net, end, begin, options) as (call, a, b):
+            wait_for("the SAS of the far end", lambda: a.peer.relayed)
+            call.exchange(5)
+            assert a.peer.shown() == b.peer.sas != a.peer.sas and call.query("a")["ZRTP"]["enrolled"] == "yes"
+            assert completed(call.daemon) == a.bad == b.bad == 0 and not b.peer.relayed
 
 
 def test_ping(net):

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -271,6 +272,47 @@ async def test_bodies_of_reports():
                 assert reply.status in (400, 413), (body[:20], reply.status)
     await runner.cleanup()
     assert not a.blocked and not a.kamailio.told
+
+
+async def test_connections_are_bounded():
+    """Silent handshakes count, too. A place that becomes free is used again."""
+    actors, _, _, _ = border()
+    from aiohttp import web
+    from border import door
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    for context in (None, tls):
+        runner = web.AppRunner(actors.Actors(FakeKamailio()).application())
+        await runner.setup()
+        d = door.Door(runner.server, door.listening("127.0.0.1", 0), context, 2)
+        task = asyncio.get_running_loop().create_task(d.run())
+        where = d.socket.getsockname()
+        streams = [await asyncio.open_connection(*where) for _ in range(2)]
+        while d.count() < 2:
+            await asyncio.sleep(0.01)
+        for n in (1, 2):
+            reader, writer = await asyncio.open_connection(*where)
+            try:
+                assert await asyncio.wait_for(reader.read(), 60) == b""
+            except ConnectionResetError:
+                pass
+            writer.close()
+            assert d.refused == n and d.count() == 2
+        streams[0][1].close()
+        while d.count() > 1:
+            await asyncio.sleep(0.01)
+        streams[0] = await asyncio.open_connection(*where)
+        while d.count() < 2:
+            await asyncio.sleep(0.01)
+        if not context:
+            streams[0][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await asyncio.wait_for(streams[0][0].readline(), 60)).startswith(b"HTTP/1.1 404")
+        assert d.refused == 2
+        task.cancel()
+        d.close()
+        for _, writer in streams:
+            writer.close()
+        await runner.server.shutdown(1)
+        await runner.cleanup()
 
 
 def test_requests_to_kamailio():

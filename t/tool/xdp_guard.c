@@ -6,6 +6,7 @@
  *   xdp_guard follow [COUNT]  a stream with used tags, loss, reordering and jumps, against a model
  *   xdp_guard limit [COUNT]   one source is limited, another is not
  *   xdp_guard wipe            no key or tag stays in the maps after a guard, or after all of them
+ *   xdp_guard refuse          nor if a map refuses a guard; then its port has none
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
 #include <arpa/inet.h>
@@ -535,6 +536,65 @@ static uint32_t wiped(const struct bpf_object *o)
 	return wrong;
 }
 
+/* --- Maps that refuse ------------------------------------------------------------------------- */
+
+static bool has_guard(uint16_t port)
+{
+	uint32_t key = xdp_guard_key(0, port), at;
+
+	return bpf_map_lookup_elem(guarded, &key, &at) == 0;
+}
+
+static bool is_marked(uint16_t port)
+{
+	uint32_t key = port, used;
+
+	if (bpf_map_lookup_elem(ports, &key, &used))
+		die("ports");
+	return used & XDP_PORT_GUARDED;
+}
+
+/* Guards whose port has one, of so many in the maps. */
+static uint32_t wrong_unless(uint16_t port, bool has, uint32_t in_maps)
+{
+	return (has_guard(port) != has) + (is_marked(port) != has) + (filled() != in_maps);
+}
+
+/* The map by port is full, then the ports can be read only. Returns how much was wrong. */
+static uint32_t refused(const struct bpf_object *o)
+{
+	struct local_port one = {.port = PORT}, two = {.port = PORT + 2};
+	uint32_t wrong = 0, key, at = 0;
+	struct xdp_guards *x;
+	struct guard g = guard_now();
+
+	if (xdp_guards_create(&x, o, 1))
+		die("xdp_guards_create");
+	key_header(&g);
+	xdp_guards_put(x, 0, one, &g);
+	wrong += wrong_unless(PORT, true, 1);
+	for (uint32_t i = 1; i < XDP_ABI_GUARDS; i++) {
+		key = xdp_guard_key(1, (uint16_t)i);
+		put(guarded, &key, &at);
+	}
+	xdp_guards_put(x, 0, two, &g);
+	wrong += wrong_unless(PORT + 2, false, 1);
+	xdp_guards_put(x, 0, one, &g); /* a port that has one gets the next */
+	wrong += wrong_unless(PORT, true, 2);
+	if (bpf_map_delete_elem(guarded, &key))
+		die("guarded");
+	xdp_guards_put(x, 0, two, &g);
+	wrong += wrong_unless(PORT + 2, true, 3);
+	xdp_guards_put(x, 0, two, NULL);
+	wrong += wrong_unless(PORT + 2, false, 2);
+	if (bpf_map_freeze(ports))
+		die("bpf_map_freeze");
+	xdp_guards_put(x, 0, two, &g);
+	wrong += wrong_unless(PORT + 2, false, 2);
+	xdp_guards_destroy(x);
+	return wrong + (filled() != 0);
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 100000;
@@ -544,7 +604,7 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		fprintf(stderr,
 			"usage: xdp_guard cost [REPEAT] | check [COUNT] | follow [COUNT] | limit "
-			"[COUNT] | wipe\n");
+			"[COUNT] | wipe | refuse\n");
 		return 2;
 	}
 	o = load();
@@ -554,6 +614,8 @@ int main(int argc, char **argv)
 		bad = follow((uint32_t)n) != 0;
 	else if (strcmp(argv[1], "wipe") == 0)
 		bad = wiped(o) != 0;
+	else if (strcmp(argv[1], "refuse") == 0)
+		bad = refused(o) != 0;
 	else if (strcmp(argv[1], "limit") == 0)
 		bad = limit((uint32_t)n) != 0;
 	else

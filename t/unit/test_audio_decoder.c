@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -312,6 +314,8 @@ static void it_decodes_without_privileges(void **state)
 	assert_int_equal(status_of(pid, "NoNewPrivs:"), 1);
 	assert_int_equal(status_of(pid, "CapEff:"), 0);
 	assert_int_equal(status_of(pid, "CapPrm:"), 0);
+	assert_int_equal(sched_getscheduler(pid), SCHED_BATCH);
+	assert_int_equal(getpriority(PRIO_PROCESS, (id_t)pid), 10);
 	snprintf(limits, sizeof(limits), "/proc/%d/limits", (int)pid);
 	f = fopen(limits, "r");
 	assert_non_null(f);

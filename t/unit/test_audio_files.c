@@ -55,7 +55,8 @@ static int start(void **state)
 	save(r, "sub/b.raw", "\1\0\2\0", 4);
 	save(r, "../out.ul", "\xff", 1);
 	codec_path(r->decoder, "xcipher-av");
-	assert_int_equal(audio_files_create(&r->files, r->folder, r->decoder), 0);
+	assert_int_equal(
+		audio_files_create(&r->files, r->folder, r->decoder, AUDIO_FILES_BYTES), 0);
 	*state = r;
 	return 0;
 }
@@ -205,6 +206,50 @@ static uint8_t *mp3(uint32_t n)
 	return b;
 }
 
+/* Three files fit. The one that was played least recently is read again when it is asked for. */
+static void large_files_replace_the_one_least_recently_used(void **state)
+{
+	enum { SAMPLES = 1000 };
+	static const char zeroes[8 * SAMPLES];
+	static const char *const order[] = {"1.ul", "2.ul", "3.ul", "1.ul", "4.ul"};
+	static const struct {
+		const char *name;
+		bool cached;
+	} after[] = {
+		{"4.ul", true}, {"1.ul", true}, {"3.ul", true}, {"2.ul", false}, {"4.ul", false}};
+	struct rig *r = *state;
+	struct audio_clip *held[5], *c;
+
+	audio_files_destroy(r->files);
+	assert_int_equal(
+		audio_files_create(&r->files, r->folder, r->decoder, 3 * SAMPLES * sizeof(int16_t)),
+		0);
+	for (uint32_t i = 0; i < ARRAY_LEN(order); i++) {
+		if (i != 3)
+			save(r, order[i], zeroes, SAMPLES);
+		assert_int_equal(get(r, order[i], &held[i]), 0);
+	}
+	assert_ptr_equal(held[0], held[3]);
+	for (uint32_t i = 0; i < ARRAY_LEN(after); i++) {
+		bool found = false;
+
+		assert_int_equal(get(r, after[i].name, &c), 0);
+		for (uint32_t k = 0; k < ARRAY_LEN(order); k++)
+			found = found || held[k] == c;
+		assert_int_equal(found, after[i].cached);
+		audio_clip_unref(c);
+	}
+	for (uint32_t i = 0; i < ARRAY_LEN(order); i++)
+		audio_clip_unref(held[i]);
+	/* One that is larger than the bound is the only one in the cache. */
+	save(r, "large.raw", zeroes, sizeof(zeroes));
+	assert_int_equal(get(r, "large.raw", &c), 0);
+	assert_int_equal(get(r, "large.raw", &held[0]), 0);
+	assert_ptr_equal(c, held[0]);
+	audio_clip_unref(held[0]);
+	audio_clip_unref(c);
+}
+
 static void compressed_files_and_blobs_are_decoded(void **state)
 {
 	const struct rig *r = *state;
@@ -247,12 +292,13 @@ static void without_the_decoder_or_a_folder(void **state)
 	uint8_t *bytes = mp3(20);
 
 	assert_int_equal(get_blob(NULL, bytes, sizeof(mp3_silence), &c), -ENOPKG);
-	assert_int_equal(audio_files_create(&f, NULL, "/nonexistent/program"), 0);
+	assert_int_equal(
+		audio_files_create(&f, NULL, "/nonexistent/program", AUDIO_FILES_BYTES), 0);
 	assert_int_equal(audio_files_get(f, STR("a.ul"), &c), -ENODEV);
 	assert_int_equal(get_blob(f, bytes, 20 * sizeof(mp3_silence), &c), -ENOPKG);
 	audio_files_destroy(f);
 	if (access(r->decoder, X_OK) == 0) {
-		assert_int_equal(audio_files_create(&f, NULL, r->decoder), 0);
+		assert_int_equal(audio_files_create(&f, NULL, r->decoder, AUDIO_FILES_BYTES), 0);
 		assert_int_equal(get_blob(f, bytes, 20 * sizeof(mp3_silence), &c), 0);
 		audio_clip_unref(c);
 		audio_files_destroy(f);
@@ -271,7 +317,7 @@ static void the_end_interrupts_a_decoder(void **state)
 	save(r, "hang", "#!/bin/sh\nexec sleep 1000\n", 26);
 	path(p, r, "hang");
 	assert_int_equal(chmod(p, 0755), 0);
-	assert_int_equal(audio_files_create(&f, NULL, p), 0);
+	assert_int_equal(audio_files_create(&f, NULL, p, AUDIO_FILES_BYTES), 0);
 	assert_int_equal(audio_files_blob(f, (const uint8_t *)"OggS", 4, &c), -EAGAIN);
 	audio_files_destroy(f);
 }
@@ -287,7 +333,7 @@ static void a_slow_decoder_does_not_delay_cached_clips(void **state)
 	save(r, "hang", "#!/bin/sh\nexec sleep 1000\n", 26);
 	path(p, r, "hang");
 	assert_int_equal(chmod(p, 0755), 0);
-	assert_int_equal(audio_files_create(&f, r->folder, p), 0);
+	assert_int_equal(audio_files_create(&f, r->folder, p, AUDIO_FILES_BYTES), 0);
 	audio_files_destroy(r->files);
 	r->files = f;
 	assert_int_equal(get(r, "a.ul", &first), 0);
@@ -306,7 +352,8 @@ static void folder_must_exist(void **state)
 	struct audio_files *f;
 
 	(void)state;
-	assert_int_equal(audio_files_create(&f, "/nonexistent/folder", ""), -ENOENT);
+	assert_int_equal(
+		audio_files_create(&f, "/nonexistent/folder", "", AUDIO_FILES_BYTES), -ENOENT);
 	audio_files_destroy(NULL);
 }
 
@@ -320,6 +367,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			clips_are_shared_until_the_file_changes, start, end),
 		cmocka_unit_test_setup_teardown(many_files_replace_the_oldest, start, end),
+		cmocka_unit_test_setup_teardown(
+			large_files_replace_the_one_least_recently_used, start, end),
 		cmocka_unit_test_setup_teardown(compressed_files_and_blobs_are_decoded, start, end),
 		cmocka_unit_test_setup_teardown(without_the_decoder_or_a_folder, start, end),
 		cmocka_unit_test_setup_teardown(the_end_interrupts_a_decoder, start, end),

@@ -29,9 +29,9 @@ struct rig {
 	struct mock_sessions s;
 	uint32_t told[SESSION_FALLBACK + 1];
 	char sas[SESSION_SAS_MAX];
-	struct zrtp_secret secret; /* of the next exchange that completes */
-	uint32_t enrolled;         /* bit 0: the answerer, bit 1: the offerer */
-	uint16_t asked;            /* the port that the answerer is told */
+	struct zrtp_secret secret, later; /* of the next event */
+	uint32_t enrolled;                /* bit 0: the answerer, bit 1: the offerer */
+	uint16_t asked;                   /* the port that the answerer is told */
 };
 
 static void on_notice(void *arg, const struct call_session_notice *n)
@@ -131,6 +131,7 @@ static int tell(struct rig *r, uint16_t port, uint8_t kind, const char *sas)
 	e.said.proof.known = sas[0];
 	e.said.enrolled = r->enrolled & (port == r->asked ? 1u : 2u);
 	e.secret = r->secret;
+	e.later = r->later;
 	return calls_session_event(r->t.c, (uint32_t)(cfg - r->s.cfg), &e, r->t.now);
 }
 
@@ -146,6 +147,7 @@ static void restart(struct rig *r)
 	assert_int_equal(restore(&r->t, sbuf_view(&s.whole), sbuf_view(&s.state), &why), 0);
 	sbuf_fini(&s.whole);
 	sbuf_fini(&s.state);
+	calls_save_start(r->t.c);
 }
 
 static uint8_t first_key(struct rig *r, uint16_t port)
@@ -586,11 +588,18 @@ static void a_restart_keeps_the_secret_for_further_streams(void **state)
 		start(&r);
 		calls_save_start(r.t.c);
 		if (known)
-			r.secret = (struct zrtp_secret){.known = true,
+			r.secret = r.later = (struct zrtp_secret){.known = true,
 				.hash = 1,
 				.sess = {[0] = 1, [47] = 2},
 				.zid = {[11] = 3},
-				.h3 = {[0] = 4, [31] = 5}};
+				.h3 = {[0] = 4, [31] = 5},
+				.with_keys = true,
+				.initiator = true,
+				.enrolled = true,
+				.mitm = true,
+				.mac_key = {{[0] = 6}, {[47] = 7}},
+				.key = {{[0] = 8}, {[31] = 9}}};
+		r.later.h3[1] = r.secret.h3[0];
 		offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
 		a = answer(
 			&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
@@ -601,6 +610,7 @@ static void a_restart_keeps_the_secret_for_further_streams(void **state)
 		assert_non_null(s);
 		assert_true(s->zrtp.established);
 		assert_memory_equal(&s->zrtp_past.secret, &r.secret, sizeof(r.secret));
+		assert_memory_equal(&s->zrtp_past.later, &r.later, sizeof(r.later));
 		assert_string_equal(s->zrtp_past.said.sas, "ab2c");
 		assert_true(s->zrtp_past.said.proof.known);
 		end(&r);
@@ -634,8 +644,9 @@ static void the_secret_ends_with_its_exchange(void **state)
 	end(&r);
 }
 
-/* After GoClear the saved secret would lead to keys of streams before (RFC 6189 4.7.2.1). */
-static void go_clear_ends_the_saved_secret(void **state)
+/* After GoClear the saved secret would lead to keys of streams before (RFC 6189 4.7.2.1). The one
+ * that replaced it is saved, so that the stream is not begun again after a restart. */
+static void go_clear_replaces_the_saved_secret(void **state)
 {
 	const struct session_place *at;
 	struct keying_exchange x;
@@ -644,18 +655,28 @@ static void go_clear_ends_the_saved_secret(void **state)
 
 	(void)state;
 	start(&r);
-	r.secret = (struct zrtp_secret){.known = true, .sess = {[0] = 1}};
+	calls_save_start(r.t.c);
 	b = offer(&r,
 		SAID("RTP/SAVP", "a=crypto:" C80A "\r\n",
 			.zrtp = NG_ZRTP_TERMINATE | NG_ZRTP_GOCLEAR, .transport = "RTP/AVP"));
 	answer(&r, SAID("RTP/AVP", HASH_B));
 	for (int turn = 0; turn < 3; turn++) {
+		r.secret = (struct zrtp_secret){
+			.known = true, .sess = {[0] = (uint8_t)turn}, .cleared = turn == 1};
 		tell(&r, b, turn == 1 ? SESSION_CLEAR : SESSION_KEYS, "ab2c");
 		at = &r.t.c->session_place[mock_session_at(&r.s, b)];
 		assert_true(keying_exchange(&x, &at->call->side[at->side]->leg[at->media]->keying));
-		assert_int_equal(x.secret->known, turn != 1);
-		assert_int_equal(x.secret->sess[0], turn != 1);
+		assert_memory_equal(x.secret, &r.secret, sizeof(r.secret));
+		assert_int_equal(x.cleared, turn == 1);
+		restart(&r);
+		assert_true(session(&r, b)->zrtp.established);
+		assert_memory_equal(&session(&r, b)->zrtp_past.secret, &r.secret, sizeof(r.secret));
 	}
+	/* A call of an earlier version has no secret after GoClear. */
+	r.secret = (struct zrtp_secret){0};
+	tell(&r, b, SESSION_CLEAR, "ab2c");
+	restart(&r);
+	assert_false(session(&r, b)->zrtp.established);
 	end(&r);
 }
 
@@ -706,7 +727,7 @@ int main(void)
 		cmocka_unit_test(both_terminals_speak_zrtp_end_to_end),
 		cmocka_unit_test(a_restart_keeps_the_secret_for_further_streams),
 		cmocka_unit_test(the_secret_ends_with_its_exchange),
-		cmocka_unit_test(go_clear_ends_the_saved_secret),
+		cmocka_unit_test(go_clear_replaces_the_saved_secret),
 		cmocka_unit_test(two_that_speak_it_are_not_parted),
 		cmocka_unit_test(off_passes_nothing),
 		cmocka_unit_test(an_offerer_of_zrtp_meets_one_of_sdes),

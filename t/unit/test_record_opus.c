@@ -443,7 +443,7 @@ static void a_crash_leaves_a_file_that_plays(void **state)
 		heard_free(&h);
 	}
 	f = load(g.path);
-	assert_int_equal(record_opus_repair(g.dir), 0); /* it has a lock */
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0); /* it has a lock */
 	assert_int_equal(record_opus_close(g.o, true), 0);
 	assert_int_equal(access(g.path, F_OK), -1);
 	for (size_t len = 0; len < f.len + 611; len += 611) {
@@ -455,7 +455,7 @@ static void a_crash_leaves_a_file_that_plays(void **state)
 		store(g.path, f.bytes, len);
 		for (pages = 0; (n = record_ogg_read(&o, f.bytes + at, len - at)); pages++)
 			at += n;
-		n = record_opus_repair(g.dir);
+		n = record_opus_repair(g.dir, RECORD_OPUS_PAGES);
 		assert_int_equal(n, pages > HEADER_PAGES || (pages == HEADER_PAGES && at != len));
 		if (pages >= HEADER_PAGES) {
 			cut = load(g.path);
@@ -466,8 +466,35 @@ static void a_crash_leaves_a_file_that_plays(void **state)
 			heard_free(&h);
 			free(cut.bytes);
 		}
-		assert_int_equal(record_opus_repair(g.dir), 0);
+		assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0);
 	}
+	free(f.bytes);
+	rig_fini(&g);
+}
+
+/* A file may have very many short pages. One of too many stays as it is, and so do those after the
+ * pages of all have been read. */
+static void a_start_reads_so_many_pages(void **state)
+{
+	enum { SHORT = 12 };
+	struct file f;
+	struct rig g;
+	char path[sizeof(g.path) + 4];
+
+	rig_init(&g, state, 8000, 1);
+	begins(&g);
+	talks_for(&g, SHORT - HEADER_PAGES);
+	f = load(g.path);
+	assert_int_equal(record_opus_close(g.o, true), 0);
+	store(g.path, f.bytes, f.len);
+	assert_int_equal(record_opus_repair(g.dir, SHORT - 1), 0);
+	assert_int_equal(record_opus_repair(g.dir, SHORT), 1);
+	for (uint32_t n = 0; n < RECORD_OPUS_FILES + 2; n++) {
+		snprintf(path, sizeof(path), "%.*s%u-mix.opus", (int)strlen(g.path) - 9, g.path, n);
+		store(path, f.bytes, f.len);
+	}
+	assert_int_equal(record_opus_repair(g.dir, SHORT), RECORD_OPUS_FILES);
+	assert_int_equal(record_opus_repair(g.dir, SHORT), 2);
 	free(f.bytes);
 	rig_fini(&g);
 }
@@ -483,18 +510,18 @@ static void files_of_others_stay(void **state)
 	talks_for(&g, 2);
 	f = load(g.path);
 	ends(&g);
-	assert_int_equal(record_opus_repair(g.dir), 0); /* it has its end */
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0); /* it has its end */
 	snprintf(other, sizeof(other), "%s/song.opus", g.dir);
 	store(other, f.bytes, f.len); /* not our name */
-	assert_int_equal(record_opus_repair(g.dir), 0);
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0);
 	f.bytes[28 + 19 + 28 + 12] ^= 1; /* the program's name, of another one */
 	store(g.path, f.bytes, f.len);
-	assert_int_equal(record_opus_repair(g.dir), 0);
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0);
 	store(g.path, (const uint8_t *)"hello", 5);
-	assert_int_equal(record_opus_repair(g.dir), 0);
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0);
 	store(g.path, (const uint8_t *)"", 0);
-	assert_int_equal(record_opus_repair(g.dir), 0);
-	assert_int_equal(record_opus_repair("/no/such/folder"), 0);
+	assert_int_equal(record_opus_repair(g.dir, RECORD_OPUS_PAGES), 0);
+	assert_int_equal(record_opus_repair("/no/such/folder", RECORD_OPUS_PAGES), 0);
 	/* A file that exists is not replaced. */
 	assert_int_equal(
 		record_opus_open(&g.o, g.path, record_opus_codec(g.codecs, 8000), 1), -EEXIST);
@@ -641,6 +668,7 @@ int main(void)
 		cmocka_unit_test(silence_costs_little),
 		cmocka_unit_test(a_full_disk_is_silence),
 		cmocka_unit_test(a_crash_leaves_a_file_that_plays),
+		cmocka_unit_test(a_start_reads_so_many_pages),
 		cmocka_unit_test(files_of_others_stay),
 		cmocka_unit_test(an_encoder_that_lies_is_silence),
 		cmocka_unit_test(xcipher_av_plays_it),

@@ -400,18 +400,27 @@ static void a_stream_in_mid_call_has_keys_of_the_same_secret(void **state)
 	end();
 }
 
+/* Session 0 in another process, with what the last event saved. */
+static void restart(void)
+{
+	struct end *e = &rig.e[0];
+	const struct session_event *last = &e->got[e->n - 1];
+
+	e->order.cfg.zrtp.established = true;
+	e->order.cfg.zrtp_past.secret = last->secret;
+	e->order.cfg.zrtp_past.later = last->later;
+	e->order.cfg.zrtp_past.said = e->got[0].said;
+	session_destroy(e->s);
+	assert_int_equal(session_create(&e->s, &e->env), 0);
+	set(0);
+}
+
 static void a_stream_begins_after_a_restart(void **state)
 {
 	struct zrtp *first = talk(), *z;
-	struct session_order *o = &rig.e[0].order;
 
 	(void)state;
-	o->cfg.zrtp.established = true;
-	o->cfg.zrtp_past.secret = rig.e[0].got[0].secret;
-	o->cfg.zrtp_past.said = rig.e[0].got[0].said;
-	session_destroy(rig.e[0].s);
-	assert_int_equal(session_create(&rig.e[0].s, &rig.e[0].env), 0);
-	set(0);
+	restart();
 	for (uint8_t i = 0; i < 2; i++) {
 		begin_stream(&z, first, 0x51 + i);
 		run_with(z, 2000);
@@ -424,6 +433,49 @@ static void a_stream_begins_after_a_restart(void **state)
 	}
 	zrtp_destroy(first);
 	end();
+}
+
+/* GoClear in the first stream, or in one that was begun in mid-call. It is reported once, whatever
+ * follows it, and another stream uses the secret that is left. */
+static void goclear_after_a_restart_ends_the_stream_in_use(void **state)
+{
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		struct zrtp *first = talk_as(true, false), *z = NULL, *in_use = first;
+		uint32_t n = 1 + (uint32_t)later;
+
+		if (later) {
+			begin_stream(&z, first, 0x51);
+			run_with(z, 2000);
+			in_use = z;
+		}
+		assert_int_equal(rig.e[0].n, n);
+		assert_int_equal(rig.e[0].got[n - 1].later.known, later);
+		restart();
+		if (later) {
+			/* The keys of the first stream are not in use. */
+			assert_int_equal(zrtp_clear(first, rig.now_ns), 0);
+			run_with(first, 1000);
+			assert_int_equal(rig.e[0].n, n);
+		}
+		assert_int_equal(zrtp_clear(in_use, rig.now_ns), 0);
+		run_with(in_use, 1000);
+		assert_int_equal(zrtp_deadline(in_use), UINT64_MAX); /* acknowledged */
+		assert_int_equal(rig.e[0].n, n + 1);
+		assert_int_equal(rig.e[0].got[n].kind, SESSION_CLEAR);
+		assert_true((later ? &rig.e[0].got[n].later : &rig.e[0].got[n].secret)->cleared);
+		restart();
+		run_with(in_use, 1000);
+		assert_int_equal(rig.e[0].n, n + 1);
+		zrtp_destroy(z);
+		begin_stream(&z, first, 0x61);
+		run_with(z, 2000);
+		assert_int_equal(rig.e[0].n, n + 2);
+		fits(&rig.e[0].got[n + 1], z);
+		zrtp_destroy(z);
+		zrtp_destroy(first);
+		end();
+	}
 }
 
 /* Its ZID is known to anybody on the path. */
@@ -969,6 +1021,7 @@ int main(void)
 		cmocka_unit_test(a_restored_exchange_is_over),
 		cmocka_unit_test(a_stream_in_mid_call_has_keys_of_the_same_secret),
 		cmocka_unit_test(a_stream_begins_after_a_restart),
+		cmocka_unit_test(goclear_after_a_restart_ends_the_stream_in_use),
 		cmocka_unit_test(nobody_else_can_begin_a_stream_in_mid_call),
 		cmocka_unit_test(a_flood_of_hellos_in_mid_call_causes_few_packets),
 		cmocka_unit_test(a_forged_hello_a_second_does_not_keep_a_stream_out),

@@ -471,8 +471,8 @@ static void a_restored_secret_serves_further_streams(void **state)
 	restore_and_add_a_stream(ZRTP_S384);
 }
 
-/* Its keys are gone, and zeroes are no keys. */
-static void a_restored_exchange_believes_nothing(void **state)
+/* A call of an earlier version has no ZRTP keys, and zeroes are no keys. */
+static void a_restored_exchange_without_keys_believes_nothing(void **state)
 {
 	static const uint8_t zeroes[32];
 	uint8_t p[ZRTP_PACKET_MAX], mac[ZRTP_MAC];
@@ -489,6 +489,10 @@ static void a_restored_exchange_believes_nothing(void **state)
 	zrtp_rig_run(&r, 1000);
 	assert_int_equal(zrtp_secret(r.z[US], &secret), 0);
 	assert_int_equal(zrtp_create(&old, &r.cfg[US]), 0);
+	assert_true(secret.with_keys);
+	secret = (struct zrtp_secret){.known = true, .hash = secret.hash};
+	memcpy(secret.zid, zrtp_peer_zid(r.z[US]), sizeof(secret.zid));
+	memcpy(secret.h3, r.z[US]->peer.hello.b + HELLO_H3, sizeof(secret.h3));
 	assert_int_equal(zrtp_restore(old, &(struct zrtp_secret){0}), -EINVAL);
 	secret.hash = ZRTP_HASH_N;
 	assert_int_equal(zrtp_restore(old, &secret), -EINVAL);
@@ -519,6 +523,90 @@ static void a_restored_exchange_believes_nothing(void **state)
 	}
 	zrtp_destroy(old);
 	zrtp_rig_end(&r);
+}
+
+/* Puts another exchange in the place of z, which has what z saved. */
+static void restart(struct zrtp_rig *r, int who)
+{
+	struct zrtp_secret before, after;
+
+	assert_int_equal(zrtp_secret(r->z[who], &before), 0);
+	zrtp_destroy(r->z[who]);
+	assert_int_equal(zrtp_create(&r->z[who], &r->cfg[who]), 0);
+	assert_int_equal(zrtp_restore(r->z[who], &before), 0);
+	assert_true(zrtp_is_restored(r->z[who]));
+	assert_int_equal(zrtp_secret(r->z[who], &after), 0);
+	assert_memory_equal(&after, &before, sizeof(after));
+}
+
+/* In either role, also again after the next restart, because a ClearACK may be lost. */
+static void a_restored_exchange_takes_goclear(void **state)
+{
+	struct zrtp_secret secret[2];
+	struct srtp_master rx, tx;
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int initiates = 0; initiates < 2; initiates++) {
+		zrtp_rig_init(&r);
+		r.cfg[THEM].may_clear = r.cfg[US].may_clear = true;
+		r.cfg[initiates ? THEM : US].passive = true;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_initiated(r.z[US]), initiates);
+		for (int turn = 0; turn < 2; turn++) {
+			restart(&r, US);
+			r.z[THEM]->phase = PH_OPEN;
+			assert_int_equal(zrtp_clear(r.z[THEM], r.now_ns), 0);
+			if (turn) /* it repeats its GoClear, and its secret is that already */
+				memcpy(r.z[THEM]->s.sess, secret[US].sess, 32);
+			zrtp_rig_run(&r, 100);
+			assert_int_equal(zrtp_deadline(r.z[THEM]), UINT64_MAX); /* acknowledged */
+			assert_int_equal(zrtp_state(r.z[US]), ZRTP_CLEAR);
+			assert_int_equal(zrtp_keys(r.z[US], &rx, &tx), -EAGAIN);
+			for (int i = 0; i < 2; i++)
+				assert_int_equal(zrtp_secret(r.z[i], &secret[i]), 0);
+			assert_memory_equal(secret[US].sess, secret[THEM].sess, 32);
+			assert_true(secret[US].cleared);
+		}
+		zrtp_rig_end(&r);
+	}
+}
+
+static void a_restored_exchange_relays_the_far_sas(void **state)
+{
+	static const uint8_t hash[2][32] = {{1, 2}, {3, 4}};
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int enrolled = 0; enrolled < 2; enrolled++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].enrol = true;
+		r.cfg[THEM].not_mitm = true;
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		if (enrolled) {
+			/* The next call of the same two. */
+			keep(&r);
+			zrtp_rig_end(&r);
+			call_with_cache(&r);
+			zrtp_rig_agreed(&r);
+		}
+		restart(&r, US);
+		for (int turn = 0; turn < 2; turn++) {
+			assert_int_equal(zrtp_relay_sas(r.z[US], hash[turn], ZRTP_B32, r.now_ns),
+				enrolled ? 0 : -EPERM);
+			zrtp_rig_run(&r, 100);
+			assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
+			if (enrolled)
+				assert_memory_equal(
+					zrtp_relayed_sas(r.z[THEM]), hash[turn], sizeof(hash[0]));
+			else
+				assert_null(zrtp_relayed_sas(r.z[THEM]));
+		}
+		zrtp_rig_end(&r);
+	}
 }
 
 /* Fields of a PingACK (5.16): version, our endpoint hash, the sender's, and its SSRC. */
@@ -757,7 +845,9 @@ int main(void)
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
 		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),
 		cmocka_unit_test(a_restored_secret_serves_further_streams),
-		cmocka_unit_test(a_restored_exchange_believes_nothing),
+		cmocka_unit_test(a_restored_exchange_without_keys_believes_nothing),
+		cmocka_unit_test(a_restored_exchange_takes_goclear),
+		cmocka_unit_test(a_restored_exchange_relays_the_far_sas),
 		cmocka_unit_test(a_ping_is_answered),
 		cmocka_unit_test(goclear_is_refused_unless_it_is_allowed),
 		cmocka_unit_test(goclear_leaves_another_secret),
