@@ -20,6 +20,7 @@
 #include "batch/serial_job.h"
 #include "batch/sha1_lanes.h"
 #include "packet/arena.h"
+#include "srtp/sha1_pair.h"
 
 enum { MODE_ECB, MODE_GCM, MODES };
 
@@ -63,6 +64,7 @@ static void ways_choose(struct engine *e, uint32_t flags)
 		e->ways.few = e->ways.few ? e->ways.few : way;
 		e->ways.many = e->ways.many && !way->over_two ? e->ways.many : way;
 	}
+	e->ways.pair = e->ways.few && !e->ways.few->two && sha1_pair_usable();
 	at = snprintf(e->device, sizeof(e->device), "%s%s", OpenSSL_version(OPENSSL_VERSION),
 		e->quick ? ", AES-NI" : "");
 	if (e->ways.few)

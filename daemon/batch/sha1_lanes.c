@@ -11,6 +11,8 @@
 #include <endian.h>
 #include <openssl/sha.h>
 
+#include "srtp/sha1_pair.h"
+
 /* Fewer messages than this leave too many lanes empty. */
 enum { LANES_FEW = 7 };
 enum stage { WHOLE, TAIL, OUTER };
@@ -227,23 +229,26 @@ static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 
 /* --- Two at a time ---------------------------------------------------------------------------- */
 
-/* Compares two byte strings of equal length; a and b may be the same. */
-static void hmac_two(const struct sha1_way *way, struct hmac_job *a, struct hmac_job *b)
+typedef void (*two_messages)(
+	uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
+
+/* Two messages of equal length; a and b may be the same. */
+static void hmac_two(two_messages two, struct hmac_job *a, struct hmac_job *b)
 {
 	uint32_t x[5], y[5], n;
 	uint8_t s[192], t[192];
 
 	memcpy(x, a->key->inner, sizeof(x));
 	memcpy(y, b->key->inner, sizeof(y));
-	way->two(x, y, a->msg, b->msg, a->len / 64);
+	two(x, y, a->msg, b->msg, a->len / 64);
 	n = tail_make(s, a);
 	(void)tail_make(t, b);
-	way->two(x, y, s, t, n);
+	two(x, y, s, t, n);
 	outer_make(s, x);
 	outer_make(t, y);
 	memcpy(x, a->key->outer, sizeof(x));
 	memcpy(y, b->key->outer, sizeof(y));
-	way->two(x, y, s, t, 1);
+	two(x, y, s, t, 1);
 	digest_put(a->mac, x);
 	digest_put(b->mac, y);
 }
@@ -280,7 +285,7 @@ static void hmac_pairs(const struct sha1_way *way, struct hmac_job *job, uint32_
 {
 	for (uint32_t i = 0, step; i < n; i += step) {
 		step = i + 1 < n && job[i].len == job[i + 1].len ? 2 : 1;
-		hmac_two(way, &job[i], &job[i + step - 1]);
+		hmac_two(way->two, &job[i], &job[i + step - 1]);
 	}
 }
 
@@ -312,5 +317,9 @@ void hmac_sha1_all(const struct sha1_ways *ways, struct hmac_job *job, uint32_t 
 
 	if (full)
 		hmac_by(ways->many, job, full);
-	hmac_by(ways->few, job + full, n - full);
+	/* One packet: the received message and the one to send. */
+	if (n - full == 2 && ways->pair && job[full].len == job[full + 1].len)
+		hmac_two(sha1_pair, &job[full], &job[full + 1]);
+	else
+		hmac_by(ways->few, job + full, n - full);
 }

@@ -19,9 +19,11 @@ struct hmac_job {
 	uint8_t mac[20]; /* the result */
 };
 
-/* many: for messages that fill all lanes; few: for fewer messages. NULL: libcrypto. */
+/* many: for messages that fill all lanes; few: for fewer messages. NULL: libcrypto. pair: two
+ * messages of equal length by sha1_pair(). */
 struct sha1_ways {
 	const struct sha1_way *many, *few;
+	bool pair;
 };
 void hmac_sha1_all(const struct sha1_ways *ways, struct hmac_job *job, uint32_t n);
 /* Computes one HMAC by libcrypto, over len bytes at msg and then word. */
