@@ -9,12 +9,13 @@ import time
 import relay
 from baresip import wait_for
 from preauth_phone import PlusPhone
-from run import cases
+from run import Skip, cases
 from test_ng import Phone, finish, leaves, start, talk
 from test_xdp import need_xdp
 
 STEERINGS = {"udp": ["--steering=udp"], "nfqueue": ["--steering=nfqueue"], "xdp": ["--steering=xdp", "--xdp-mode=copy"],
              "xdp:skb": ["--steering=xdp", "--xdp-mode=skb"]}
+NO_TCX = "under attack reach the queue"  # the daemon's log, before Linux 6.6
 GUARD = ("source", "kind", "SSRC", "payload type", "index", "timestamp", "tag")
 
 
@@ -36,6 +37,11 @@ def refused(daemon):
     return s["drops"].get("guard", 0), sum(s.get(f"guard: {g}", 0) for g in GUARD)
 
 
+def drops_early(daemon, steering):
+    """Whether guards drop packets before the daemon."""
+    return steering != "udp" and NO_TCX not in daemon.text()
+
+
 def attacked(daemon, net, steering):
     """Two calls, of which the first caller is flooded from its own address until it has a guard."""
     a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
@@ -43,7 +49,7 @@ def attacked(daemon, net, steering):
     talk(daemon.client, a, b, "attacked")
     talk(daemon.client, c, d, "other")
     end = time.monotonic() + 60
-    while not (refused(daemon)[0] if steering == "udp" else refused(daemon)[1]):
+    while not refused(daemon)[drops_early(daemon, steering)]:
         assert time.monotonic() < end, daemon.statistics()["drops"]
         flood(a, 40)
         assert leaves(a, b)
@@ -78,7 +84,7 @@ def test_a_flood_costs_no_packet_of_any_call(net, steering):
             break
         assert time.monotonic() < end, (inside, outside, daemon.statistics()["drops"])
         time.sleep(0.05)
-    assert (outside > inside) == (steering != "udp"), (inside, outside)
+    assert (outside > inside) == drops_early(daemon, steering), (inside, outside)
     # Payload types and SSRCs that nobody uses.
     for how in ({"ssrc": 1}, {"kind": 0, "ssrc": 2}):
         for _ in range(20):
@@ -134,6 +140,9 @@ def test_the_kernel_drops_wrong_tags(net, steering, scheme):
     if "xdp" in steering:
         need_xdp(net)
     daemon = start(net, *STEERINGS[steering])
+    if not drops_early(daemon, steering):
+        daemon.stop()
+        raise Skip("no tcx in this kernel: it needs Linux 6.6")
     a, b = PlusPhone(net, "caller", "10.200.1.2", scheme), Phone(net, "callee", "10.200.2.2", "80")
     talk(daemon.client, a, b, "attacked")
     assert a.agreed
