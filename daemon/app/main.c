@@ -246,7 +246,7 @@ static int start(struct daemon *d)
 		err = privileges_run(0, start_codecs, d);
 		err = err ? daemon_fail(d, err, "codecs") : 0;
 	}
-	err = err ? err : privileges_run(privileges_of(d->o.steering), start_steering, d);
+	err = err ? err : privileges_run(privileges_to_start(d->o.steering), start_steering, d);
 	daemon_reach_init(d);
 	err = err ? err : daemon_workers_create(d);
 	if (!err)

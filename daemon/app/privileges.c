@@ -42,6 +42,13 @@ uint64_t privileges_of(const struct steer_ops *ops)
 	return caps_here(keep);
 }
 
+uint64_t privileges_to_start(const struct steer_ops *ops)
+{
+	/* It loads the program that drops packets of streams under attack. */
+	return privileges_of(ops) |
+		(ops == &steer_nfqueue || ops == &steer_kernel ? caps_here(CAPS_BIT(CAP_BPF)) : 0);
+}
+
 struct task {
 	uint64_t keep;
 	int (*fn)(void *arg);

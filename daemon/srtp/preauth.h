@@ -126,12 +126,9 @@ uint32_t preauth_header_sip(const uint8_t key[16], const uint8_t hdr[PREAUTH_HEA
 /* These bytes as preauth_header.h needs them. */
 void preauth_sip_words(uint64_t word[2], const uint8_t key[16]);
 
-/* chain: write and read the block of packet i, preauth_chain_len() bytes. It has the tags of the
- * packets from i + 1 on, in network order. Of 4 bits, the first is in the upper half of the first
- * byte. */
-void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag);
-void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block);
-/* The same for n tags of this width, and for one. */
+/* chain: the block of packet i has the tags of the packets from i + 1 on, in network order. Of 4
+ * bits, the first is in the upper half of the first byte. pack() writes n tags of this width, tag()
+ * reads tag number i. */
 void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, uint32_t n);
 static inline uint32_t preauth_chain_tag(uint32_t width, const uint8_t *packed, uint32_t i)
 {

@@ -132,18 +132,3 @@ void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, ui
 			packed[i / 2] = (uint8_t)((tag[i] & 15) << 4);
 	}
 }
-
-void preauth_chain_write(enum preauth_scheme s, uint8_t *block, const uint32_t *tag)
-{
-	struct preauth_chain c = preauth_chain_of(s);
-
-	preauth_chain_pack(c.width, block, tag, c.next);
-}
-
-void preauth_chain_read(enum preauth_scheme s, uint32_t *tag, const uint8_t *block)
-{
-	struct preauth_chain c = preauth_chain_of(s);
-
-	for (uint32_t i = 0; i < c.next; i++)
-		tag[i] = preauth_chain_tag(c.width, block, i);
-}

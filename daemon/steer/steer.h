@@ -40,6 +40,7 @@ enum steer_udp_io {
 };
 
 struct host;
+struct early;
 struct steer_hub;
 struct knl;
 
@@ -74,6 +75,7 @@ struct steer_config {
 	/* kernel: set by open(): also passed-through SRTP, as indexes can be followed */
 	bool relays_srtp;
 	struct steer_hub *hub;   /* shared by all workers; from open() to close() */
+	struct early *early;     /* nfqueue: the same; NULL: only media know guards */
 	const struct host *host; /* NULL: unknown (tests) */
 };
 

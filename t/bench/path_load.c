@@ -197,10 +197,11 @@ static void block_write(
 {
 	const struct preauth_key *k =
 		(const struct preauth_key *)&batch_runner_arena(p->w->runner)->key[slot];
+	struct preauth_chain c = preauth_chain_of(k->scheme);
 	uint32_t tag[PREAUTH_NEXT_MAX];
 
-	preauth_sequence(k, ssrc, index + 1, tag, preauth_chain_of(k->scheme).next);
-	preauth_chain_write(k->scheme, to, tag);
+	preauth_sequence(k, ssrc, index + 1, tag, c.next);
+	preauth_chain_pack(c.width, to, tag, c.next);
 }
 
 static uint32_t tag_read(const uint8_t *end, uint32_t len)

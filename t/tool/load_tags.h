@@ -56,11 +56,13 @@ static inline void load_tags_block(
 	const struct load_tags *t, uint8_t *block, uint32_t ssrc, uint64_t index)
 {
 	uint32_t tag[PREAUTH_NEXT_MAX];
+	struct preauth_chain c;
 
 	if (!t->block)
 		return;
-	preauth_sequence(&t->key, ssrc, index + 1, tag, preauth_chain_of(t->key.scheme).next);
-	preauth_chain_write(t->key.scheme, block, tag);
+	c = preauth_chain_of(t->key.scheme);
+	preauth_sequence(&t->key, ssrc, index + 1, tag, c.next);
+	preauth_chain_pack(c.width, block, tag, c.next);
 }
 
 /* Writes the tag at the end of the packet rtp[len]. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The XDP program without an interface, by the kernel's BPF_PROG_TEST_RUN.
+/* The XDP program without an interface, by the kernel's BPF_PROG_TEST_RUN. With the last argument
+ * "tc" the program of nfqueue steering, xcipher_tc, which has no limit.
  *
- *   xdp_guard cost [REPEAT]   nanoseconds per packet, of forged packets by reason
- *   xdp_guard check [COUNT]   random guards and packets: the program and packet/guard.h agree
- *   xdp_guard follow [COUNT]  a stream with used tags, loss, reordering and jumps, against a model
- *   xdp_guard limit [COUNT]   one source is limited, another is not
- *   xdp_guard wipe            no key or tag stays in the maps after a guard, or after all of them
- *   xdp_guard refuse          nor if a map refuses a guard; then its port has none
+ *   xdp_guard cost [REPEAT] [tc]   nanoseconds per packet, of forged packets by reason
+ *   xdp_guard check [COUNT] [tc]   random guards and packets: program and packet/guard.h agree
+ *   xdp_guard follow [COUNT] [tc]  used tags, loss, reordering and jumps, against a model
+ *   xdp_guard limit [COUNT]        one source is limited, another is not
+ *   xdp_guard wipe                 no key or tag stays in the maps after a guard, or after all of them
+ *   xdp_guard refuse               nor if a map refuses a guard; then its port has none
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
 #include <arpa/inet.h>
@@ -16,6 +17,7 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +31,13 @@
 #include "steer/xdp/xdp_object.h"
 #include "../unit/guard_mac.h"
 
-enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD = 14 + 20 + 8 };
+enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD_MAX = 14 + 40 + 8 };
+enum { TC_DROP = 2 }; /* TCX_DROP of linux/bpf.h, which older headers lack */
 
+static bool tc;
 static int prog, ports, locals, guarded, guards, limits, dropped;
 static const uint8_t us[4] = {10, 0, 0, 1}, them[4] = {10, 0, 0, 2};
+static const uint8_t us6[16] = {0xfd, [15] = 1}, them6[16] = {0xfd, [15] = 2};
 static uint64_t seed = 1;
 
 static uint64_t any(void)
@@ -65,7 +70,8 @@ static struct bpf_object *load(void)
 	o = bpf_object__open_mem(xdp_object, xdp_object_len, NULL);
 	if (!o || bpf_object__load(o))
 		die("the program does not load");
-	prog = bpf_program__fd(bpf_object__find_program_by_name(o, "xcipher_xdp"));
+	prog = bpf_program__fd(
+		bpf_object__find_program_by_name(o, tc ? "xcipher_tc" : "xcipher_xdp"));
 	ports = bpf_map__fd(bpf_object__find_map_by_name(o, "ports"));
 	locals = bpf_map__fd(bpf_object__find_map_by_name(o, "locals"));
 	guarded = bpf_map__fd(bpf_object__find_map_by_name(o, "guarded"));
@@ -90,6 +96,9 @@ static void open_port(const struct guard *guard)
 
 	memcpy(local.addr, us, 4);
 	put(locals, &local, &zero);
+	local.v6 = 1;
+	memcpy(local.addr, us6, 16);
+	put(locals, &local, &zero);
 	put(ports, &port, &used);
 	if (guard) {
 		put(guards, &zero, guard);
@@ -97,22 +106,42 @@ static void open_port(const struct guard *guard)
 	}
 }
 
-static uint32_t frame(uint8_t *f, const struct guard_packet *p, uint8_t tag_len)
+static uint32_t frame_v6(uint8_t *f, const struct guard_packet *p)
+{
+	struct ipv6hdr ip = {.version = 6, .nexthdr = IPPROTO_UDP, .payload_len = htons(8 + LEN)};
+
+	memcpy(&ip.saddr, p->addr, 16);
+	memcpy(&ip.daddr, us6, 16);
+	put_be16(f + 12, ETH_P_IPV6);
+	memcpy(f + 14, &ip, sizeof(ip));
+	return 14 + sizeof(ip);
+}
+
+static uint32_t frame_v4(uint8_t *f, const struct guard_packet *p)
 {
 	struct iphdr ip = {.version = 4,
 		.ihl = 5,
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
 		.tot_len = htons(20 + 8 + LEN)};
-	struct udphdr udp = {.source = htons(p->port), .dest = htons(PORT), .len = htons(8 + LEN)};
 
-	memset(f, 0, HEAD + LEN);
-	put_be16(f + 12, ETH_P_IP);
 	memcpy(&ip.saddr, p->addr, 4);
 	memcpy(&ip.daddr, us, 4);
-	memcpy(f + 14, &ip, 20);
-	memcpy(f + 34, &udp, 8);
-	f += HEAD;
+	put_be16(f + 12, ETH_P_IP);
+	memcpy(f + 14, &ip, sizeof(ip));
+	return 14 + sizeof(ip);
+}
+
+static uint32_t frame(uint8_t *f, const struct guard_packet *p, uint8_t tag_len)
+{
+	struct udphdr udp = {.source = htons(p->port), .dest = htons(PORT), .len = htons(8 + LEN)};
+	uint32_t head;
+
+	memset(f, 0, HEAD_MAX + LEN);
+	head = p->v6 ? frame_v6(f, p) : frame_v4(f, p);
+	memcpy(f + head, &udp, sizeof(udp));
+	head += (uint32_t)sizeof(udp);
+	f += head;
 	f[0] = p->first;
 	f[1] = p->second;
 	put_be16(f + 2, p->seq);
@@ -122,13 +151,13 @@ static uint32_t frame(uint8_t *f, const struct guard_packet *p, uint8_t tag_len)
 		put_be32(f + LEN - 4, p->tag);
 	else if (tag_len == 1)
 		f[LEN - 1] = (uint8_t)p->tag;
-	return HEAD + LEN;
+	return head + LEN;
 }
 
-/* Runs the program on the packet. Returns its verdict. *ns: per packet. */
+/* Runs the program on the packet. Returns its verdict as one of XDP. *ns: per packet. */
 static uint32_t run(const struct guard_packet *p, uint8_t tag_len, int repeat, uint32_t *ns)
 {
-	uint8_t f[HEAD + LEN], out[HEAD + LEN + 256];
+	uint8_t f[HEAD_MAX + LEN], out[HEAD_MAX + LEN + 256];
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = f, .data_size_in = frame(f, p, tag_len),
 		.data_out = out, .data_size_out = sizeof(out), .repeat = repeat);
 
@@ -136,6 +165,8 @@ static uint32_t run(const struct guard_packet *p, uint8_t tag_len, int repeat, u
 		die("BPF_PROG_TEST_RUN");
 	if (ns)
 		*ns = o.duration;
+	if (tc)
+		return o.retval == TC_DROP ? XDP_DROP : XDP_PASS;
 	return o.retval;
 }
 
@@ -255,6 +286,10 @@ static struct guard random_guard(void)
 	g.window.time = (uint32_t)any();
 	g.window.flags = (uint8_t)((any() & (GUARD_TIMES | GUARD_OTHER | GUARD_RTCP)));
 	g.window.epoch_ns = g.window.at_ns - below(1ull << 33);
+	if (below(2)) {
+		g.window.flags |= GUARD_IS_V6;
+		memcpy(g.window.addr, them6, 16);
+	}
 	if (below(3) == 0)
 		key_header(&g);
 	else if (below(2))
@@ -269,11 +304,12 @@ static struct guard_packet random_packet(const struct guard *g)
 		.second = (uint8_t)any(),
 		.seq = (uint16_t)(g->window.seq + below(1400) - 400),
 		.time = (uint32_t)(g->window.time + below(5000000) - 2500000),
-		.ssrc = (uint32_t)(below(10) ? 7 : any())};
+		.ssrc = (uint32_t)(below(10) ? 7 : any()),
+		.v6 = g->window.flags & GUARD_IS_V6};
 
-	memcpy(p.addr, them, 4);
+	memcpy(p.addr, g->window.addr, 16);
 	if (!below(20))
-		((uint8_t *)p.addr)[3]++;
+		((uint8_t *)p.addr)[p.v6 ? 15 : 3]++;
 	p.tag = g->window.flags & GUARD_MACS ? guard_mac(g, &p)
 					     : g->tags.tag[p.seq % PREAUTH_WINDOW];
 	p.tag ^= below(2) ? 1u << below(32) : 0;
@@ -603,10 +639,11 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		fprintf(stderr,
-			"usage: xdp_guard cost [REPEAT] | check [COUNT] | follow [COUNT] | limit "
-			"[COUNT] | wipe | refuse\n");
+			"usage: xdp_guard cost [REPEAT] [tc] | check [COUNT] [tc] | follow [COUNT] "
+			"[tc] | limit [COUNT] | wipe | refuse\n");
 		return 2;
 	}
+	tc = argc > 3 && strcmp(argv[3], "tc") == 0;
 	o = load();
 	if (strcmp(argv[1], "check") == 0)
 		bad = check((uint32_t)n) != 0;

@@ -105,6 +105,14 @@ static uint32_t tag_of(const struct preauth_key *k, uint32_t ssrc, uint64_t inde
 	return tag & (uint32_t)((1ull << preauth_bits(k->scheme)) - 1);
 }
 
+/* chain: writes the block of a packet. */
+static void announce(enum preauth_scheme s, uint8_t *block, const uint32_t *tag)
+{
+	struct preauth_chain c = preauth_chain_of(s);
+
+	preauth_chain_pack(c.width, block, tag, c.next);
+}
+
 /* A's terminal sends; xor: added to the tag. Returns the packet. */
 static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xor)
 {
@@ -115,7 +123,7 @@ static uint8_t *speak(struct talk *t, uint32_t ssrc, uint64_t index, uint32_t xo
 	rig_plain_rtp(plain, ssrc, index);
 	if (t->scheme_a >= of(PREAUTH_CHAIN)) {
 		preauth_sequence(&t->a, ssrc, index + 1, tag, preauth_chain_of(t->a.scheme).next);
-		preauth_chain_write(t->a.scheme, plain + len, tag);
+		announce(t->a.scheme, plain + len, tag);
 		len += preauth_chain_len(t->a.scheme);
 	}
 	in->len = rig_protect(
@@ -137,7 +145,8 @@ static void got(struct talk *t, uint32_t k, uint32_t ssrc, uint64_t index)
 	uint8_t plain[172 + 2 * PREAUTH_BLOCK_MAX], want[172];
 	struct packet_out *out = &t->r->out[k];
 	const uint8_t *p = t->r->a.out + out->out_off;
-	uint32_t tags[PREAUTH_NEXT_MAX], tag_len, len, tag;
+	uint32_t tag_len, len, tag;
+	struct preauth_chain chain;
 
 	assert_true(k < t->r->outs);
 	tag_len = t->scheme_b ? preauth_tag_len(t->b.scheme) : 0;
@@ -150,9 +159,10 @@ static void got(struct talk *t, uint32_t k, uint32_t ssrc, uint64_t index)
 	rig_plain_rtp(want, ssrc, index);
 	if (t->scheme_b >= of(PREAUTH_CHAIN)) {
 		assert_int_equal(len, 172 + preauth_chain_len(t->b.scheme));
-		preauth_chain_read(t->b.scheme, tags, plain + 172);
-		for (uint32_t i = 0; i < preauth_chain_of(t->b.scheme).next; i++)
-			assert_int_equal(tags[i], tag_of(&t->b, ssrc, index + 1 + i, p));
+		chain = preauth_chain_of(t->b.scheme);
+		for (uint32_t i = 0; i < chain.next; i++)
+			assert_int_equal(preauth_chain_tag(chain.width, plain + 172, i),
+				tag_of(&t->b, ssrc, index + 1 + i, p));
 		len = 172;
 	}
 	assert_int_equal(len, 172);
@@ -568,7 +578,7 @@ static void speak_bare(struct talk *t, uint64_t index)
 	rig_plain_rtp(p, SSRC, index);
 	if (t->scheme_a >= of(PREAUTH_CHAIN)) {
 		preauth_sequence(&t->a, SSRC, index + 1, tag, preauth_chain_of(t->a.scheme).next);
-		preauth_chain_write(t->a.scheme, p + end, tag);
+		announce(t->a.scheme, p + end, tag);
 		end += preauth_chain_len(t->a.scheme);
 	}
 	end += 10; /* SRTP's tag */

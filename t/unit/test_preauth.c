@@ -149,7 +149,7 @@ static void a_chain_block_holds_the_tags(void **state)
 	for (int s = PREAUTH_CHAIN; s < PREAUTH_KINDS; s++) {
 		enum preauth_scheme at = (enum preauth_scheme)s;
 		struct preauth_chain c = preauth_chain_of(at);
-		uint32_t tag[PREAUTH_NEXT_MAX] = {0}, got[PREAUTH_NEXT_MAX] = {0};
+		uint32_t tag[PREAUTH_NEXT_MAX] = {0};
 		uint8_t block[PREAUTH_BLOCK_MAX + 1];
 
 		if (!preauth_exists(at))
@@ -157,14 +157,14 @@ static void a_chain_block_holds_the_tags(void **state)
 		for (uint32_t i = 0; i < c.next; i++)
 			tag[i] = (i * 0x9e3779b1u + 0xc0ffee13) & (uint32_t)((1ull << c.width) - 1);
 		memset(block, 0xa5, sizeof(block));
-		preauth_chain_write(at, block, tag);
+		preauth_chain_pack(c.width, block, tag, c.next);
 		assert_int_equal(block[preauth_chain_len(at)], 0xa5);
 		assert_int_equal(block[0],
 			c.width == 32          ? tag[0] >> 24
 				: c.width == 8 ? tag[0]
 					       : (tag[0] << 4 | tag[1]));
-		preauth_chain_read(at, got, block);
-		assert_memory_equal(got, tag, sizeof(tag));
+		for (uint32_t i = 0; i < c.next; i++)
+			assert_int_equal(preauth_chain_tag(c.width, block, i), tag[i]);
 	}
 }
 

@@ -18,8 +18,10 @@
 
 #include "base/clock.h"
 #include "base/lines.h"
+#include "base/log.h"
 #include "packet/arena.h"
 #include "steer/dgram.h"
+#include "steer/nfqueue/early.h"
 #include "steer/nfqueue/forward.h"
 #include "steer/nfqueue/limit.h"
 #include "steer/nfqueue/queue.h"
@@ -72,10 +74,11 @@ struct steer {
 	uint64_t flushed_ns, now_ns; /* time of the last verdicts; time of the burst */
 	bool silent;                 /* the last receive found nothing */
 	uint64_t counted_ns;         /* when the kernel's counters were last read */
-	uint32_t lost;               /* by a closed queue so far */
-	uint32_t bursts_seen;        /* counted to interleave the sockets */
-	uint32_t turns;              /* bursts for which the sockets come first */
-	uint64_t both_ns;            /* monotonic; until then each burst uses both; 0: unused */
+	uint32_t worker;
+	uint32_t lost;        /* by a closed queue so far */
+	uint32_t bursts_seen; /* counted to interleave the sockets */
+	uint32_t turns;       /* bursts for which the sockets come first */
+	uint64_t both_ns;     /* monotonic; until then each burst uses both; 0: unused */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: packets that the raw socket did not send */
 	/* Results that leave by verdict. */
@@ -149,6 +152,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	if (!s)
 		goto fail;
 	s->cfg = *cfg;
+	s->worker = worker;
 	s->queue = s->limit.fd = -1;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	s->left = lines_alloc(s->burst, sizeof(*s->left));
@@ -212,8 +216,15 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 	return res;
 }
 
+static void guard(struct steer *s, struct local_port local, const struct guard *g)
+{
+	if (s->cfg.early)
+		early_guard(s->cfg.early, s->worker, local, g);
+}
+
 static void port_del(struct steer *s, struct local_port local)
 {
+	guard(s, local, NULL);
 	sockets_del(s->sockets, local);
 }
 
@@ -428,6 +439,8 @@ static void count_dropped(struct steer *s)
 	if (s->cfg.queue_closed)
 		sockets_lost(s->queue, &s->lost, &s->counters);
 	limit_count(&s->limit, &s->cfg, &s->counters);
+	if (s->cfg.early && s->worker == 0) /* for all */
+		early_count(s->cfg.early, &s->counters);
 	s->counted_ns = s->now_ns;
 }
 
@@ -586,6 +599,7 @@ static int open_queues(struct steer_config *cfg, char *err, size_t err_len)
 {
 	char why[160];
 	bool ready = cfg->queue_send != STEER_QUEUE_RAW && forward_ready(cfg, why, sizeof(why));
+	int res;
 
 	if (cfg->queue_send == STEER_QUEUE_VERDICT && !ready) {
 		snprintf(err, err_len,
@@ -593,12 +607,24 @@ static int open_queues(struct steer_config *cfg, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	cfg->queue_send = ready ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
+	res = early_open(&cfg->early, cfg);
+	if (res)
+		log_info(
+			"nfqueue: forged packets of streams under attack reach the queue (%s): dropping them before it needs Linux 6.6, and CAP_BPF at the start",
+			strerror(-res));
 	return 0;
+}
+
+static void close_queues(struct steer_config *cfg)
+{
+	early_close(cfg->early);
+	cfg->early = NULL;
 }
 
 const struct steer_ops steer_nfqueue = {
 	.name = "nfqueue",
 	.open = open_queues,
+	.close = close_queues,
 	.setup = rules_setup,
 	.teardown = rules_teardown,
 	.watch = rules_watch_open,
@@ -614,4 +640,5 @@ const struct steer_ops steer_nfqueue = {
 	.send = transmit,
 	.verdict = verdict,
 	.counters = counters,
+	.guard = guard,
 };

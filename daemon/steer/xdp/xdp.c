@@ -216,7 +216,7 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 static void guard(struct steer *s, struct local_port local, const struct guard *g)
 {
 	local.addr = s->cfg.hub->first[local.addr];
-	xdp_guards_put(s->cfg.hub->guards, s->worker, local, g);
+	(void)xdp_guards_put(s->cfg.hub->guards, s->worker, local, g);
 }
 
 static void port_del(struct steer *s, struct local_port local)
@@ -420,20 +420,8 @@ static void take_back(struct steer *s)
 /* The first worker counts for all. */
 static void count_dropped(struct steer *s)
 {
-	uint64_t n[GUARD_RESULTS];
-
-	xdp_guards_dropped(s->cfg.hub->guards, n);
-#define SET(member, which) \
-	atomic_store_explicit(&s->counters.member, n[which], memory_order_relaxed)
-	SET(source_limit, GUARD_PASS);
-	SET(guard_source, GUARD_SOURCE);
-	SET(guard_kind, GUARD_KIND);
-	SET(guard_ssrc, GUARD_SSRC);
-	SET(guard_type, GUARD_TYPE);
-	SET(guard_index, GUARD_INDEX);
-	SET(guard_time, GUARD_TIME);
-	SET(guard_tag, GUARD_TAG);
-#undef SET
+	atomic_store_explicit(&s->counters.source_limit,
+		xdp_guards_count(s->cfg.hub->guards, &s->counters), memory_order_relaxed);
 }
 
 /* Reads kernel announcements and counters, before anything is sent: the wake-up may be for a packet

@@ -124,7 +124,7 @@ static int mark(const struct xdp_guards *g, uint16_t port, bool on)
 	return bpf_map_update_elem(g->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }
 
-void xdp_guards_put(
+int xdp_guards_put(
 	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard)
 {
 	uint32_t first = worker * g->share, i = find(&g->place[first], g->share, local);
@@ -132,42 +132,56 @@ void xdp_guards_put(
 	struct place *p;
 
 	if (i == g->share)
-		return;
+		return 0;
 	p = &g->place[first + i];
 	if (!guard) {
 		if (!p->used)
-			return;
+			return 0;
 		p->used = false;
 		(void)bpf_map_delete_elem(g->guarded, &key);
 		wipe(g, first + i);
 		if (!port_has_one(&g->place[first], g->share, local.port))
 			(void)mark(g, local.port, false);
-		return;
+		return -1;
 	}
 	at = 2 * (first + i) + !p->second;
 	if (bpf_map_update_elem(g->guards, &at, guard, BPF_ANY) ||
 		bpf_map_update_elem(g->guarded, &key, &at, BPF_ANY)) {
 		/* The other of the two stays in use, if there is one. */
 		(void)bpf_map_update_elem(g->guards, &at, &none, BPF_ANY);
-		return;
+		return 0;
 	}
 	p->second = !p->second;
 	if (!p->used && mark(g, local.port, true)) {
 		(void)bpf_map_delete_elem(g->guarded, &key);
 		wipe(g, first + i);
-		return;
+		return 0;
 	}
-	p->used = true;
 	p->local = local;
+	if (p->used)
+		return 0;
+	p->used = true;
+	return 1;
 }
 
-void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS])
+uint64_t xdp_guards_count(const struct xdp_guards *g, struct steer_counters *c)
 {
+	uint64_t n[GUARD_RESULTS] = {0};
+
 	for (uint32_t r = 0; r < GUARD_RESULTS; r++) {
-		n[r] = 0;
 		if (bpf_map_lookup_elem(g->dropped, &r, g->each))
 			continue;
 		for (int cpu = 0; cpu < g->cpus; cpu++)
 			n[r] += g->each[cpu];
 	}
+#define SET(member, which) atomic_store_explicit(&c->member, n[which], memory_order_relaxed)
+	SET(guard_source, GUARD_SOURCE);
+	SET(guard_kind, GUARD_KIND);
+	SET(guard_ssrc, GUARD_SSRC);
+	SET(guard_type, GUARD_TYPE);
+	SET(guard_index, GUARD_INDEX);
+	SET(guard_time, GUARD_TIME);
+	SET(guard_tag, GUARD_TAG);
+#undef SET
+	return n[GUARD_PASS];
 }

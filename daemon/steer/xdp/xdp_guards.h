@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Guards of streams under attack in the maps of the XDP program, its limit per source address, and
- * its counters of dropped packets. Each worker has its share of the places, so none waits for
+/* Guards of streams under attack in the maps of the XDP program and of xcipher_tc, the limit per
+ * source address, and counters of dropped packets. Each worker has its share of the places, so none waits for
  * another. */
 #ifndef STEER_XDP_XDP_GUARDS_H
 #define STEER_XDP_XDP_GUARDS_H
 
 #include "packet/guard.h"
 #include "packet/packet.h"
+#include "steer/counters.h"
 
 struct bpf_object;
 struct xdp_guards;
@@ -21,10 +22,11 @@ int xdp_guards_share(const struct xdp_guards *g, const struct bpf_object *obj);
 int xdp_guards_limit(const struct xdp_guards *g, uint32_t source_rate);
 /* Worker thread: sets, changes or ends (NULL) the guard of a port of this worker. local.addr: the
  * number of its address in map "locals". A guard that finds no place is left out: the daemon itself
- * checks the packets then. */
-void xdp_guards_put(
+ * checks the packets then. Returns by how much the number of guarded ports changed: 1, 0 or -1. */
+int xdp_guards_put(
 	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard);
-/* Any one thread: packets dropped so far, by enum guard_result; n[0]: over the limit per source. */
-void xdp_guards_dropped(const struct xdp_guards *g, uint64_t n[GUARD_RESULTS]);
+/* Any one thread: sets the counters of packets that guards dropped so far. Returns how many packets
+ * the limit per source dropped. */
+uint64_t xdp_guards_count(const struct xdp_guards *g, struct steer_counters *c);
 
 #endif

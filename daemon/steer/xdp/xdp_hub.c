@@ -226,6 +226,9 @@ static int load(struct steer_hub *h, struct hub_dev *d)
 				    bpf_object__find_map_by_name(d->obj, "locals"), h->locals);
 		res = res ? res : xdp_guards_share(h->guards, d->obj);
 	}
+	res = res ? res
+		  : bpf_program__set_autoload(
+			    bpf_object__find_program_by_name(d->obj, "xcipher_tc"), false);
 	res = res ? res : bpf_object__load(d->obj);
 	if (res)
 		return res;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The XDP program of "xdp" steering. The kernel runs it for every packet of an interface, before
- * its own stack. Plain UDP datagrams to a local address and port in use go to the AF_XDP socket of
+/* xcipher_xdp: the XDP program of "xdp" steering. The kernel runs it for every packet of an
+ * interface, before its own stack. Plain UDP datagrams to a local address and port in use go to the AF_XDP socket of
  * their receive queue. Everything else passes unchanged: fragments, IP options, extension headers,
  * more than two VLAN tags, contradictory lengths. The ordinary sockets serve passed packets, so a
  * packet passes in doubt. All pointer offsets are known when the program is loaded: others would
  * need CAP_PERFMON. One instance per interface (its own "xsks"); "ports" and "locals" are shared by
- * all. The reader handles checksums: packets of this machine may not have one yet. */
+ * all. The reader handles checksums: packets of this machine may not have one yet.
+ * xcipher_tc: the guards alone, for "nfqueue" steering. The kernel runs it while streams are under
+ * attack, between the driver and netfilter (tcx ingress), with any driver. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
@@ -20,6 +23,10 @@
 
 #define UDP           17
 #define FRAGMENT_BITS 0x3fff /* more fragments, or an offset */
+
+/* enum tcx_action_base: older headers lack it. */
+#define TCX_NEXT -1
+#define TCX_DROP 2
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -137,25 +144,33 @@ static __always_inline int over_limit(const struct xdp_local *source, __u64 now)
 	return 0;
 }
 
-/* The last bytes of the payload, which ends at this offset of the frame. */
-static __always_inline __u32 read_tag(struct xdp_md *ctx, __u32 end, __u8 len)
-{
-	__be32 four __attribute__((aligned(8)));
-	__u8 one __attribute__((aligned(8)));
-
-	if (len == 4)
-		return bpf_xdp_load_bytes(ctx, end - 4, &four, 4) ? 0 : bpf_ntohl(four);
-	return bpf_xdp_load_bytes(ctx, end - 1, &one, 1) ? 0 : one;
-}
-
-/* A datagram to one of our ports. end: offset after its payload. */
+/* A datagram to one of our ports. end: offset after its payload, in the frame or, for xcipher_tc,
+ * in the IP packet. Either xdp or skb. */
 struct datagram {
-	struct xdp_md *ctx;
+	struct xdp_md *xdp;
+	struct __sk_buff *skb;
 	const struct xdp_local *from;
 	const struct rtp *rtp; /* NULL: shorter */
 	__u32 number, end;
 	__be16 from_port, port;
 };
+
+static __always_inline long read_bytes(const struct datagram *d, __u32 off, void *to, __u32 len)
+{
+	return d->skb ? bpf_skb_load_bytes_relative(d->skb, off, to, len, BPF_HDR_START_NET)
+		      : bpf_xdp_load_bytes(d->xdp, off, to, len);
+}
+
+/* The last bytes of the payload. */
+static __always_inline __u32 read_tag(const struct datagram *d, __u8 len)
+{
+	__be32 four __attribute__((aligned(8)));
+	__u8 one __attribute__((aligned(8)));
+
+	if (len == 4)
+		return read_bytes(d, d->end - 4, &four, 4) ? 0 : bpf_ntohl(four);
+	return read_bytes(d, d->end - 1, &one, 1) ? 0 : one;
+}
 
 static __always_inline enum guard_result guard_says(const struct datagram *d, __u64 now)
 {
@@ -180,7 +195,7 @@ static __always_inline enum guard_result guard_says(const struct datagram *d, __
 	p.seq = bpf_ntohs(d->rtp->seq);
 	p.time = bpf_ntohl(d->rtp->time);
 	p.ssrc = bpf_ntohl(d->rtp->ssrc);
-	p.tag = guard_wants_tag(&g->window, &p) ? read_tag(d->ctx, d->end, g->window.tag_len) : 0;
+	p.tag = guard_wants_tag(&g->window, &p) ? read_tag(d, g->window.tag_len) : 0;
 	return guard_check(g, &p, now);
 }
 
@@ -238,7 +253,8 @@ static __always_inline enum way way_v4(
 		return NOT_OURS;
 	local.words[0] = word_of_v4(ip->daddr);
 	from.words[0] = word_of_v4(ip->saddr);
-	d.ctx = ctx;
+	d.xdp = ctx;
+	d.skb = 0;
 	d.from = &from;
 	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
 											       : 0;
@@ -267,7 +283,8 @@ static __always_inline enum way way_v6(
 	local.v6 = from.v6 = 1;
 	__builtin_memcpy(local.addr, &ip->daddr, 16);
 	__builtin_memcpy(from.addr, &ip->saddr, 16);
-	d.ctx = ctx;
+	d.xdp = ctx;
+	d.skb = 0;
 	d.from = &from;
 	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
 											       : 0;
@@ -327,6 +344,112 @@ int xcipher_xdp(struct xdp_md *ctx)
 		return way == REFUSED ? XDP_DROP : XDP_PASS;
 	put_stamp(ctx);
 	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
+}
+
+/* --- xcipher_tc ------------------------------------------------------------------------------- */
+
+/* The headers of a datagram whose payload has at least the length of an RTP header. */
+struct heads_v4 {
+	struct iphdr ip;
+	struct udphdr udp;
+	struct rtp rtp;
+};
+
+struct heads_v6 {
+	struct ipv6hdr ip;
+	struct udphdr udp;
+	struct rtp rtp;
+};
+
+static __always_inline int has_guard(__be16 port)
+{
+	__u32 key __attribute__((aligned(8))) = bpf_ntohs(port);
+	const __u32 *used = bpf_map_lookup_elem(&ports, &key);
+
+	return used && *used & XDP_PORT_GUARDED;
+}
+
+/* The address may be configured, or a wildcard of its family. Fills in d->number. */
+static __always_inline int is_local(struct datagram *d, struct xdp_local *local)
+{
+	const __u32 *number = bpf_map_lookup_elem(&locals, local);
+
+	if (!number) {
+		local->words[0] = local->words[1] = 0;
+		number = bpf_map_lookup_elem(&locals, local);
+	}
+	if (!number)
+		return 0;
+	d->number = *number;
+	return 1;
+}
+
+static __always_inline int judge(struct datagram *d, struct xdp_local *local,
+	const struct udphdr *udp, const struct rtp *rtp)
+{
+	enum guard_result r;
+
+	if (!is_local(d, local))
+		return TCX_NEXT;
+	d->rtp = rtp;
+	d->from_port = udp->source;
+	d->port = udp->dest;
+	r = guard_says(d, bpf_ktime_get_ns());
+	if (r == GUARD_PASS)
+		return TCX_NEXT;
+	count_drop(r);
+	return TCX_DROP;
+}
+
+static __always_inline int tc_v4(struct __sk_buff *skb)
+{
+	struct heads_v4 h __attribute__((aligned(8)));
+	struct xdp_local local = {}, from = {};
+	struct datagram d = {.skb = skb, .from = &from};
+	__u32 len;
+
+	if (bpf_skb_load_bytes_relative(skb, 0, &h, sizeof(h), BPF_HDR_START_NET) ||
+		h.ip.version != 4 || h.ip.ihl != 5 || h.ip.protocol != UDP ||
+		(h.ip.frag_off & bpf_htons(FRAGMENT_BITS)) || !has_guard(h.udp.dest))
+		return TCX_NEXT;
+	len = bpf_ntohs(h.udp.len);
+	if (len < sizeof(h.udp) + sizeof(h.rtp) || sizeof(h.ip) + len > bpf_ntohs(h.ip.tot_len))
+		return TCX_NEXT;
+	local.words[0] = word_of_v4(h.ip.daddr);
+	from.words[0] = word_of_v4(h.ip.saddr);
+	d.end = sizeof(h.ip) + len;
+	return judge(&d, &local, &h.udp, &h.rtp);
+}
+
+static __always_inline int tc_v6(struct __sk_buff *skb)
+{
+	struct heads_v6 h __attribute__((aligned(8)));
+	struct xdp_local local = {.v6 = 1}, from = {.v6 = 1};
+	struct datagram d = {.skb = skb, .from = &from};
+	__u32 len;
+
+	if (bpf_skb_load_bytes_relative(skb, 0, &h, sizeof(h), BPF_HDR_START_NET) ||
+		h.ip.version != 6 || h.ip.nexthdr != UDP || !has_guard(h.udp.dest))
+		return TCX_NEXT;
+	len = bpf_ntohs(h.udp.len);
+	if (len < sizeof(h.udp) + sizeof(h.rtp) || len > bpf_ntohs(h.ip.payload_len))
+		return TCX_NEXT;
+	__builtin_memcpy(local.addr, &h.ip.daddr, 16);
+	__builtin_memcpy(from.addr, &h.ip.saddr, 16);
+	d.end = sizeof(h.ip) + len;
+	return judge(&d, &local, &h.udp, &h.rtp);
+}
+
+/* A packet of another host, and datagrams that the driver joined (GRO), pass: the daemon checks
+ * them. If a tag cannot be read because the packet is shorter than it says, IP drops the packet. */
+SEC("tc")
+int xcipher_tc(struct __sk_buff *skb)
+{
+	if (skb->pkt_type != PACKET_HOST || skb->gso_size)
+		return TCX_NEXT;
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		return tc_v4(skb);
+	return skb->protocol == bpf_htons(ETH_P_IPV6) ? tc_v6(skb) : TCX_NEXT;
 }
 
 char program_license[] SEC("license") = "GPL";
