@@ -116,23 +116,38 @@ void codec_stream_close(struct codec_stream *s)
 
 bool codec_stream_batches(const struct codec_stream *s)
 {
-	return s->c && ((s->enc_open && s->c->encode_batch) || (s->dec_open && s->ahead.dec));
+	return s->enc_open && s->c->encode_batch;
+}
+
+bool codec_stream_foresees(const struct codec_stream *s)
+{
+	return s->dec_open && s->ahead.dec;
+}
+
+/* The streams from the first on that have its codec. */
+static size_t alike(struct codec_stream *const *s, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && s[i]->c == s[0]->c)
+		i++;
+	return i;
 }
 
 void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n)
 {
 	for (size_t i = 0, end; i < n; i = end) {
-		bool batch = codec_stream_batches(s[i]) && s[i]->c->encode_batch;
-
-		for (end = i; end < n && s[end]->c == s[i]->c; end++)
-			job[end].state = s[end]->enc;
-		if (batch) {
+		end = i + alike(s + i, n - i);
+		for (size_t k = i; k < end; k++)
+			job[k].state = s[k]->enc;
+		if (codec_stream_batches(s[i])) {
 			s[i]->c->encode_batch(job + i, end - i);
 			continue;
 		}
-		end = i + 1;
-		job[i].result = codec_stream_encode(s[i], (const int16_t *)(const void *)job[i].in,
-			job[i].in_len, job[i].out, job[i].out_cap);
+		for (size_t k = i; k < end; k++)
+			job[k].result =
+				codec_stream_encode(s[k], (const int16_t *)(const void *)job[k].in,
+					job[k].in_len, job[k].out, job[k].out_cap);
 	}
 }
 
@@ -142,8 +157,10 @@ void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_j
 		memcpy(s[i]->ahead.dec, s[i]->dec, s[i]->c->dec_size);
 		job[i].state = s[i]->ahead.dec;
 	}
-	if (n)
-		s[0]->c->decode_batch(job, n);
+	for (size_t i = 0, end; i < n; i = end) {
+		end = i + alike(s + i, n - i);
+		s[i]->c->decode_batch(job + i, end - i);
+	}
 	for (size_t i = 0; i < n; i++) {
 		s[i]->ahead.in = job[i].in;
 		s[i]->ahead.len = job[i].in_len;

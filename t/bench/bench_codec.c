@@ -108,7 +108,7 @@ static bool decode_all(struct group *b)
 	size_t room = b->packet * b->channels;
 	bool ok = true;
 
-	if (codec_stream_batches(b->stream[0])) {
+	if (codec_stream_foresees(b->stream[0])) {
 		for (uint32_t i = 0; i < b->n; i++)
 			b->job[i] = (struct xcipher_codec_job){.in = b->payload[i],
 				.in_len = (size_t)b->len[i],
