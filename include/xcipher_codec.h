@@ -67,7 +67,8 @@ enum xcipher_codec_gap {
 	XCIPHER_CODEC_SILENT = 1, /* the sender is silent and sends nothing (DTX) */
 };
 
-/* One unit of a batch. result is what the single function would return. */
+/* One unit of a batch. result is what the single function would return. Each has a state of its
+ * own. */
 struct xcipher_codec_job {
 	void *state;
 	const uint8_t *in; /* encode: the samples, aligned for int16_t */

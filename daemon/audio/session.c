@@ -38,6 +38,7 @@ void audio_session_free(struct audio_session *s)
 {
 	if (!s)
 		return;
+	audio_tx_settle(&s->tx);
 	for (uint32_t i = 0; i < AUDIO_TYPES; i++)
 		codec_stream_close(s->rx.decoder[i]);
 	codec_stream_close(s->tx.encoder);
@@ -99,6 +100,7 @@ void audio_session_set(struct audio_session *s, struct audio_order *o, uint64_t 
 	struct audio_cfg before = s->cfg;
 	struct codec_stream *encoder;
 
+	audio_tx_settle(&s->tx);
 	if (s->set && before.ssrc != o->cfg.ssrc)
 		audio_session_bye(s, now_ns);
 	set_decoders(s, o);
@@ -147,6 +149,7 @@ static void report(struct audio_session *s, uint64_t now_ns, bool bye)
 		.bye = bye};
 	struct audio_packet *p;
 
+	audio_tx_settle(&s->tx);
 	if (!s->set || (!s->tx.sent.packets && !s->report.heard))
 		return;
 	p = s->env->place(s->env->arg, s->id, true);
@@ -162,6 +165,7 @@ static void report(struct audio_session *s, uint64_t now_ns, bool bye)
 
 void audio_session_bye(struct audio_session *s, uint64_t now_ns)
 {
+	audio_tx_settle(&s->tx);
 	if (s->tx.sent.packets)
 		report(s, now_ns, true);
 }

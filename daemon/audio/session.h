@@ -3,7 +3,7 @@
  * A session belongs to one codec thread. It has no socket, thread or clock of its own.
  *
  * Arriving packets drive the audio: a packet in order is decoded, converted to the rate of the
- * other leg's codec, encoded and sent at once. Deadlines exist only for gaps, comfort noise, RTCP,
+ * other leg's codec, encoded and sent at once, or together with those of other sessions. Deadlines exist only for gaps, comfort noise, RTCP,
  * and while something plays. */
 #ifndef AUDIO_SESSION_H
 #define AUDIO_SESSION_H
@@ -32,6 +32,7 @@ struct audio_digit;
 struct audio_ended;
 struct audio_play;
 struct audio_session;
+struct audio_tx_batch;
 
 /* Shared by all sessions of a thread. */
 struct audio_env {
@@ -40,9 +41,12 @@ struct audio_env {
 	 * writes t_ns, len, rtcp and bytes, then calls placed(). id: of the session. */
 	struct audio_packet *(*place)(void *arg, uint32_t id, bool rtcp);
 	void (*placed)(void *arg, uint32_t id);
+	/* The counters of this session changed in audio_tx_run(). */
+	void (*counted)(void *arg, uint32_t id);
 	void *arg;
-	uint64_t (*cpu_ns)(void); /* for audio_stats.cpu_ns; NULL: not measured */
-	uint64_t real_ahead_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	struct audio_tx_batch *batch; /* NULL: each packet is encoded at once */
+	uint64_t (*cpu_ns)(void);     /* for audio_stats.cpu_ns; NULL: not measured */
+	uint64_t real_ahead_ns;       /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	/* Scratch. */
 	int16_t pcm[2 * AUDIO_PCM], other[2 * AUDIO_PCM];
 };

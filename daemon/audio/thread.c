@@ -13,10 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audio/ahead.h"
 #include "audio/clip.h"
 #include "audio/nap.h"
 #include "audio/player.h"
 #include "audio/source.h"
+#include "audio/tx_batch.h"
 #include "base/caps.h"
 #include "base/clock.h"
 #include "base/deadlines.h"
@@ -44,6 +46,8 @@ struct audio_thread {
 	_Atomic bool asleep; /* it waits for wake_fd, or is about to */
 	/* Used by the thread only. */
 	struct audio_env env;
+	struct audio_tx_batch batch;
+	struct audio_ahead ahead;
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
 	struct audio_nap nap;
@@ -98,6 +102,13 @@ static void publish(struct audio_thread *t, const struct slot *s)
 	memcpy(now, audio_session_stats(s->session), sizeof(now));
 	for (uint32_t i = 0; i < COUNTS; i++)
 		atomic_store_explicit(&out[i], now[i], memory_order_relaxed);
+}
+
+static void counted(void *arg, uint32_t id)
+{
+	struct audio_thread *t = arg;
+
+	publish(t, &t->slot[id]);
 }
 
 /* Reports the session's events and sets its deadline. Call it after each action of a session. */
@@ -254,17 +265,35 @@ static void take(struct audio_thread *t, const struct audio_packet *p, uint64_t 
 		publish(t, to);
 }
 
+/* Decodes the packets of a turn that need no more than that, together. */
+static void look_ahead(struct audio_thread *t, const struct audio_channel *c)
+{
+	const struct audio_packet *p;
+
+	for (uint32_t n = 0; n < TURN && (p = audio_peek(c, n)); n++) {
+		struct slot *s = slot_of(t, p->serial), *to = s ? hearer(t, s) : NULL;
+
+		if (to)
+			audio_ahead_add(&t->ahead, s->session, to->session, p);
+	}
+	audio_ahead_run(&t->ahead);
+}
+
 static bool channels(struct audio_thread *t, uint64_t now_ns)
 {
 	const struct audio_packet *p;
 	bool any = false;
 
-	for (uint32_t i = 0; i < t->cfg.channels; i++)
+	for (uint32_t i = 0; i < t->cfg.channels; i++) {
+		look_ahead(t, t->cfg.channel[i]);
 		for (uint32_t n = 0; n < TURN && (p = audio_read(t->cfg.channel[i])); n++) {
 			take(t, p, now_ns);
+			audio_ahead_taken(&t->ahead, p);
 			audio_read_end(t->cfg.channel[i]);
 			any = true;
 		}
+		audio_ahead_end(&t->ahead);
+	}
 	return any;
 }
 
@@ -309,6 +338,7 @@ static bool audio_thread_round(struct audio_thread *t, uint64_t now_ns)
 
 	any |= channels(t, now_ns);
 	any |= ticks(t, now_ns);
+	audio_tx_run(&t->env);
 	for (uint32_t i = 0; i < t->cfg.channels; i++)
 		audio_give_end(t->cfg.channel[i]);
 	if (t->told)
@@ -438,6 +468,8 @@ int audio_thread_create(struct audio_thread **out, const struct audio_thread_con
 	t->env = (struct audio_env){.codecs = cfg->codecs,
 		.place = place,
 		.placed = placed,
+		.counted = counted,
+		.batch = &t->batch,
 		.arg = t,
 		.cpu_ns = clock_mono_ns};
 	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "audio/order.h"
+#include "audio/tx_batch.h"
 #include "proto/rtp.h"
 
 static const struct codec_about *about(const struct audio_tx *t)
@@ -100,6 +101,7 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 
 	if (d->len > AUDIO_PACKET_MAX - RTP_FIXED_LEN)
 		return;
+	audio_tx_settle(t);
 	p = begin(t, d->type, d->marker, d->ts);
 	if (!p)
 		return;
@@ -113,6 +115,7 @@ void audio_tx_mode(struct audio_tx *t, int mode)
 
 	if (mode == t->mode || (mode < 0 && mode != -ENOENT))
 		return;
+	audio_tx_settle(t);
 	wish.has_mode = mode >= 0;
 	wish.mode = mode >= 0 ? (uint8_t)mode : 0;
 	/* If the codec cannot change its mode, later requests for this mode are not tried. */
@@ -141,7 +144,7 @@ static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
 	return len;
 }
 
-/* Encodes and sends one packet. After an error it sends nothing, and the timestamp advances. */
+/* Encodes and sends one packet. After an error it sends nothing. */
 static void packet(struct audio_tx *t, const int16_t *pcm)
 {
 	struct audio_packet *p = begin(t, t->cfg->codec.type, t->marker, t->ts);
@@ -156,15 +159,98 @@ static void packet(struct audio_tx *t, const int16_t *pcm)
 			end(t, p, (uint32_t)len, t->ts);
 		t->marker = len <= 0; /* after silence or an error a talkspurt begins */
 	}
-	t->ts += audio_tx_units(t, t->frame);
 }
+
+/* --- Encoding with those of other sessions ---------------------------------------------------- */
+
+static bool may_wait(const struct audio_tx *t)
+{
+	return t->env->batch && t->frame <= TX_BATCH_PCM && t->channels == 1 &&
+		codec_stream_batches(t->encoder);
+}
+
+static void wait_for_others(struct audio_tx *t, const int16_t *pcm)
+{
+	struct audio_tx_batch *b = t->env->batch;
+	uint32_t i;
+
+	audio_tx_settle(t);
+	i = b->n++;
+	b->item[i].tx = t;
+	b->item[i].t_ns = t->t_ns;
+	b->item[i].ts = t->ts;
+	b->item[i].marker = t->marker;
+	b->stream[i] = t->encoder;
+	b->job[i] = (struct xcipher_codec_job){.in = (const uint8_t *)b->pcm[i],
+		.in_len = t->frame,
+		.out = b->out[i],
+		.out_cap = sizeof(b->out[i])};
+	memcpy(b->pcm[i], pcm, t->frame * sizeof(*pcm));
+	t->waits = true;
+	t->marker = false;
+	if (b->n == TX_BATCH)
+		audio_tx_run(t->env);
+}
+
+/* As packet(), after encoding. */
+static void send_waiting(struct audio_tx_batch *b, uint32_t i)
+{
+	struct audio_tx *t = b->item[i].tx;
+	uint64_t t_ns = t->t_ns;
+	struct audio_packet *p;
+	int len = b->job[i].result;
+
+	t->waits = false;
+	t->t_ns = b->item[i].t_ns;
+	t->stats->broken += len < 0;
+	t->stats->encoded += len > 0;
+	p = len > 0 ? begin(t, t->cfg->codec.type, b->item[i].marker, b->item[i].ts) : NULL;
+	if (p) {
+		memcpy(p->bytes + RTP_FIXED_LEN, b->out[i], (size_t)len);
+		end(t, p, (uint32_t)len, b->item[i].ts);
+	}
+	t->marker |= len <= 0 || (!p && b->item[i].marker);
+	t->t_ns = t_ns;
+}
+
+void audio_tx_run(struct audio_env *env)
+{
+	struct audio_tx_batch *b = env->batch;
+	uint64_t from = env->cpu_ns && b && b->n ? env->cpu_ns() : 0, each = 0;
+
+	if (!b || !b->n)
+		return;
+	codec_streams_encode(b->stream, b->job, b->n);
+	if (from)
+		each = (env->cpu_ns() - from) / b->n;
+	for (uint32_t i = 0; i < b->n; i++) {
+		send_waiting(b, i);
+		b->item[i].tx->stats->cpu_ns += each;
+		if (env->counted)
+			env->counted(env->arg, b->item[i].tx->id);
+	}
+	b->n = 0;
+}
+
+void audio_tx_settle(struct audio_tx *t)
+{
+	if (t->waits)
+		audio_tx_run(t->env);
+}
+
+/* --- Samples ---------------------------------------------------------------------------------- */
 
 static void whole_packets(struct audio_tx *t)
 {
 	uint32_t at = 0;
 
-	for (; t->n - at >= t->frame; at += t->frame)
-		packet(t, t->fifo + at);
+	for (; t->n - at >= t->frame; at += t->frame) {
+		if (may_wait(t))
+			wait_for_others(t, t->fifo + at);
+		else
+			packet(t, t->fifo + at);
+		t->ts += audio_tx_units(t, t->frame);
+	}
 	if (at)
 		memmove(t->fifo, t->fifo + at, (t->n - at) * sizeof(*t->fifo));
 	t->n -= at;

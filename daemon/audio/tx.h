@@ -21,6 +21,7 @@ struct audio_tx {
 	uint32_t ts;                  /* of the first sample in fifo */
 	uint64_t index;               /* of the next packet */
 	uint64_t t_ns;                /* arrival of the packet that causes the next ones */
+	bool waits;                   /* a packet is in env->batch */
 	bool marker;                  /* the next packet of audio begins a talkspurt */
 	bool broke;                   /* the encoder's process failed too often */
 	int mode; /* that the encoder uses as requested; -ENOENT: its own choice */
@@ -51,6 +52,10 @@ struct audio_tx_packet {
 };
 /* Sends a payload unchanged. */
 void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *p);
+
+/* Encodes and sends the packet that waits in the batch, if any, and with it all others there. Call
+ * it before the session's settings or codecs change, or its counters matter. */
+void audio_tx_settle(struct audio_tx *t);
 
 /* Converts samples at tx.rate to units of the codec's RTP clock. */
 uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples);

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "codec/g711.h"
 #include "codec/g722.h"
+#include "codec/g722_batch.h"
 
 /* --- G.711 ------------------------------------------------------------------------------------ */
 
@@ -219,18 +220,19 @@ static const struct xcipher_codec pcma = {COMMON, .name = "PCMA", .clock = 8000,
 	.channels = 1, .static_pt = 8, .frame_samples = 1, .decode = alaw_decode,
 	.encode = alaw_encode, .direct = from_alaw, .direct_n = ARRAY_LEN(from_alaw)};
 /* Its RTP clock is half its rate, by an error in the first profile (RFC 3551 4.5.2). */
-#define G722(hz, frame, decoder, encoder)                                                 \
+#define G722(hz, frame, decoder, encoder, ...)                                            \
 	{                                                                                 \
 		.size = sizeof(struct xcipher_codec), .flags = XCIPHER_CODEC_PLAIN_STATE, \
 		.name = "G722", .clock = 8000, .rate = hz, .channels = 1, .static_pt = 9, \
 		.ptime = 20, .frame_samples = frame, .dec_size = sizeof(struct g722),     \
 		.enc_size = sizeof(struct g722), .align = _Alignof(struct g722),          \
 		.dec_init = g722_dec_init, .decode = decoder, .enc_init = g722_enc_init,  \
-		.encode = encoder                                                         \
+		.encode = encoder, __VA_ARGS__                                            \
 	}
 
-static const struct xcipher_codec g722 = G722(16000, 2, g722_do_decode, g722_do_encode);
-static const struct xcipher_codec g722_low = G722(8000, 1, g722_low_decode, g722_low_encode);
+static const struct xcipher_codec g722 = G722(16000, 2, g722_do_decode, g722_do_encode, );
+static const struct xcipher_codec g722_low = G722(8000, 1, g722_low_decode, g722_low_encode,
+	.decode_batch = g722_batch_decode, .encode_batch = g722_batch_encode);
 
 #define L16_MONO(hz, pt)                                                                          \
 	{                                                                                         \

@@ -10,6 +10,14 @@ struct codec_stream {
 	const struct xcipher_codec *c; /* in this process */
 	void *params, *dec, *enc;
 	bool dec_open, enc_open;
+	/* Of codec_streams_foresee(): the state after that packet. in is NULL: there is none. */
+	struct {
+		void *dec;
+		const uint8_t *in;
+		size_t len;
+		const int16_t *pcm;
+		int result;
+	} ahead;
 	struct codec_remote remote; /* or isolated */
 	struct gap gap;
 };
@@ -25,6 +33,12 @@ static void *aligned(size_t size, size_t align)
 	return memset(p, 0, size);
 }
 
+/* Only such states may be copied. */
+static bool foresees(const struct xcipher_codec *c)
+{
+	return c->decode_batch && c->flags & XCIPHER_CODEC_PLAIN_STATE;
+}
+
 static int open_here(struct codec_stream *s, const struct codec_stream_cfg *cfg)
 {
 	const struct xcipher_codec *c = s->c;
@@ -33,7 +47,8 @@ static int open_here(struct codec_stream *s, const struct codec_stream_cfg *cfg)
 	s->params = aligned(c->params_size, c->align);
 	s->dec = aligned(c->dec_size, c->align);
 	s->enc = aligned(c->enc_size, c->align);
-	if (!s->params || !s->dec || !s->enc)
+	s->ahead.dec = foresees(c) ? aligned(c->dec_size, c->align) : NULL;
+	if (!s->params || !s->dec || !s->enc || (foresees(c) && !s->ahead.dec))
 		return -ENOMEM;
 	if (c->fmtp_parse)
 		rc = c->fmtp_parse(s->params, cfg->fmtp_len ? cfg->fmtp : "", cfg->fmtp_len);
@@ -93,8 +108,91 @@ void codec_stream_close(struct codec_stream *s)
 	free(s->params);
 	free(s->dec);
 	free(s->enc);
+	free(s->ahead.dec);
 	free(s);
 }
+
+/* --- Several streams -------------------------------------------------------------------------- */
+
+bool codec_stream_batches(const struct codec_stream *s)
+{
+	return s->enc_open && s->c->encode_batch;
+}
+
+bool codec_stream_foresees(const struct codec_stream *s)
+{
+	return s->dec_open && s->ahead.dec;
+}
+
+/* The streams from the first on that have its codec. */
+static size_t alike(struct codec_stream *const *s, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && s[i]->c == s[0]->c)
+		i++;
+	return i;
+}
+
+void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n)
+{
+	for (size_t i = 0, end; i < n; i = end) {
+		end = i + alike(s + i, n - i);
+		for (size_t k = i; k < end; k++)
+			job[k].state = s[k]->enc;
+		if (codec_stream_batches(s[i])) {
+			s[i]->c->encode_batch(job + i, end - i);
+			continue;
+		}
+		for (size_t k = i; k < end; k++)
+			job[k].result =
+				codec_stream_encode(s[k], (const int16_t *)(const void *)job[k].in,
+					job[k].in_len, job[k].out, job[k].out_cap);
+	}
+}
+
+void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		memcpy(s[i]->ahead.dec, s[i]->dec, s[i]->c->dec_size);
+		job[i].state = s[i]->ahead.dec;
+	}
+	for (size_t i = 0, end; i < n; i = end) {
+		end = i + alike(s + i, n - i);
+		s[i]->c->decode_batch(job + i, end - i);
+	}
+	for (size_t i = 0; i < n; i++) {
+		s[i]->ahead.in = job[i].in;
+		s[i]->ahead.len = job[i].in_len;
+		s[i]->ahead.pcm = (const int16_t *)(const void *)job[i].out;
+		s[i]->ahead.result = job[i].result;
+	}
+}
+
+void codec_stream_forget(struct codec_stream *s)
+{
+	s->ahead.in = NULL;
+}
+
+/* Takes the result of codec_streams_foresee(). False: it was for another packet, or there is
+ * none. */
+static bool take_foreseen(struct codec_stream *s, const struct codec_call *call, int *n)
+{
+	bool same = s->ahead.in && s->ahead.in == call->in && s->ahead.len == call->len;
+	int got = s->ahead.result;
+	void *dec = s->dec;
+
+	s->ahead.in = NULL;
+	if (!same || got < 0 || (size_t)got > call->cap)
+		return false;
+	memcpy(call->out, s->ahead.pcm, (size_t)got * s->c->channels * sizeof(*s->ahead.pcm));
+	s->dec = s->ahead.dec;
+	s->ahead.dec = dec;
+	*n = got;
+	return true;
+}
+
+/* --- One stream ------------------------------------------------------------------------------- */
 
 int codec_stream_decode(
 	struct codec_stream *s, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
@@ -105,7 +203,7 @@ int codec_stream_decode(
 
 	if (!s->c)
 		n = codec_remote_call(&s->remote, &call);
-	else if (s->dec_open)
+	else if (s->dec_open && !take_foreseen(s, &call, &n))
 		n = s->c->decode(s->dec, in, len, pcm, cap);
 	if (n > 0 && !(s->entry->about.can & CODEC_CONCEALS))
 		gap_heard(&s->gap, pcm, (size_t)n);
@@ -133,6 +231,7 @@ int codec_stream_conceal(struct codec_stream *s, enum xcipher_codec_gap why, siz
 	if (samples > cap)
 		return -ENOSPC;
 	if (s->entry->about.can & CODEC_CONCEALS) {
+		codec_stream_forget(s);
 		if (!s->c)
 			n = codec_remote_call(&s->remote, &call);
 		else if (s->dec_open)
@@ -154,6 +253,7 @@ int codec_stream_recover(
 
 	if (!(s->entry->about.can & CODEC_RECOVERS))
 		return -ENOENT;
+	codec_stream_forget(s);
 	if (!s->c)
 		return codec_remote_call(&s->remote, &call);
 	return s->dec_open ? s->c->recover(s->dec, next, len, pcm, cap) : -EINVAL;

@@ -150,6 +150,16 @@ const struct audio_packet *audio_read(const struct audio_channel *c)
 	return first(&c->in);
 }
 
+const struct audio_packet *audio_peek(const struct audio_channel *c, uint32_t n)
+{
+	const struct audio_ring *r = &c->in;
+	uint32_t at = own(&r->tail) + n;
+
+	if (atomic_load_explicit(&r->head, memory_order_acquire) - own(&r->tail) <= n)
+		return NULL;
+	return &r->entry[r->at[at % AUDIO_ENTRIES]];
+}
+
 void audio_read_end(struct audio_channel *c)
 {
 	pop(&c->in);

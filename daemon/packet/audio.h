@@ -75,6 +75,9 @@ void audio_sent(struct audio_channel *c);
 
 /* Codec thread. The next packet received, valid until audio_read_end(). NULL: none. */
 const struct audio_packet *audio_read(const struct audio_channel *c);
+/* Codec thread. The packet that is read after n others, valid until its own audio_read_end(). NULL:
+ * not so many wait. */
+const struct audio_packet *audio_peek(const struct audio_channel *c, uint32_t n);
 /* Codec thread. Releases the packet of audio_read(). */
 void audio_read_end(struct audio_channel *c);
 /* Codec thread. Call it before sleeping. False: packets wait, so it must not sleep. */

@@ -31,10 +31,11 @@ struct options {
 /* Streams of a batch, and the packet that each handles next. */
 struct group {
 	struct codec_stream **stream;
+	struct xcipher_codec_job *job;
 	uint8_t (*payload)[PAYLOAD];
 	int *len;
-	int16_t *pcm, *heard;
-	uint32_t n;
+	int16_t *pcm, *heard, *one; /* heard: of all streams */
+	uint32_t n, channels;
 	size_t packet; /* samples */
 };
 
@@ -51,10 +52,12 @@ static void close_group(struct group *b)
 	for (uint32_t i = 0; b->stream && i < b->n; i++)
 		codec_stream_close(b->stream[i]);
 	free(b->stream);
+	free(b->job);
 	free(b->payload);
 	free(b->len);
 	free(b->pcm);
 	free(b->heard);
+	free(b->one);
 }
 
 static int open_group(struct group *b, const struct codec_entry *e, uint32_t n)
@@ -62,13 +65,17 @@ static int open_group(struct group *b, const struct codec_entry *e, uint32_t n)
 	struct codec_stream_cfg cfg = {.can = CODEC_DECODES | CODEC_ENCODES};
 	int rc = 0;
 
-	*b = (struct group){.n = n, .packet = (size_t)e->about.ptime * e->about.rate / 1000};
+	*b = (struct group){.n = n,
+		.channels = e->about.channels,
+		.packet = (size_t)e->about.ptime * e->about.rate / 1000};
 	b->stream = calloc(n, sizeof(struct codec_stream *));
+	b->job = calloc(n, sizeof(*b->job));
 	b->payload = calloc(n, sizeof(*b->payload));
 	b->len = calloc(n, sizeof(*b->len));
 	b->pcm = calloc(b->packet * e->about.channels, sizeof(*b->pcm));
-	b->heard = calloc(b->packet * e->about.channels, sizeof(*b->heard));
-	if (!b->stream || !b->payload || !b->len || !b->pcm || !b->heard)
+	b->heard = calloc(n * b->packet * e->about.channels, sizeof(*b->heard));
+	b->one = calloc(b->packet * e->about.channels, sizeof(*b->one));
+	if (!b->stream || !b->job || !b->payload || !b->len || !b->pcm || !b->heard || !b->one)
 		return -1;
 	for (size_t i = 0; i < b->packet * e->about.channels; i++)
 		b->pcm[i] =
@@ -83,9 +90,14 @@ static bool encode_all(struct group *b)
 {
 	bool ok = true;
 
+	for (uint32_t i = 0; i < b->n; i++)
+		b->job[i] = (struct xcipher_codec_job){.in = (const uint8_t *)b->pcm,
+			.in_len = b->packet,
+			.out = b->payload[i],
+			.out_cap = PAYLOAD};
+	codec_streams_encode(b->stream, b->job, b->n);
 	for (uint32_t i = 0; i < b->n; i++) {
-		b->len[i] = codec_stream_encode(
-			b->stream[i], b->pcm, b->packet, b->payload[i], PAYLOAD);
+		b->len[i] = b->job[i].result;
 		ok = ok && b->len[i] > 0;
 	}
 	return ok;
@@ -93,10 +105,19 @@ static bool encode_all(struct group *b)
 
 static bool decode_all(struct group *b)
 {
+	size_t room = b->packet * b->channels;
 	bool ok = true;
 
+	if (codec_stream_foresees(b->stream[0])) {
+		for (uint32_t i = 0; i < b->n; i++)
+			b->job[i] = (struct xcipher_codec_job){.in = b->payload[i],
+				.in_len = (size_t)b->len[i],
+				.out = (uint8_t *)(b->heard + i * room),
+				.out_cap = b->packet};
+		codec_streams_foresee(b->stream, b->job, b->n);
+	}
 	for (uint32_t i = 0; i < b->n; i++)
-		ok = codec_stream_decode(b->stream[i], b->payload[i], (size_t)b->len[i], b->heard,
+		ok = codec_stream_decode(b->stream[i], b->payload[i], (size_t)b->len[i], b->one,
 			     b->packet) == (int)b->packet &&
 			ok;
 	return ok;

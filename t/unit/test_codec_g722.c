@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* G.722, bit for bit, against spandsp and libavcodec: tones, noise, full scale, silence, random
  * codes, in all modes. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,10 @@
 
 #include "base/bytes.h"
 #include "codec/g722.h"
+#include "codec/g722_batch.h"
+#include "codec/g722_lanes.h"
 #include "codec_peers.h"
+#include "xcipher_codec.h"
 
 enum { SAMPLES = 64000, BYTES = SAMPLES / 2, WARM = 1600 };
 
@@ -171,6 +175,116 @@ static void lower_band_is_bit_exact(void **state)
 		assert_memory_equal(b->ours, b->theirs, BYTES * sizeof(*b->ours));
 }
 
+/* --- Batches ---------------------------------------------------------------------------------- */
+
+enum { MOST = 2 * G722_LANES + 1, CALLS = 40, PACKET = 163 };
+
+struct streams {
+	struct g722 one[MOST], batch[MOST];
+	int16_t pcm[MOST][PACKET], heard[MOST][PACKET], want_heard[PACKET];
+	uint8_t code[MOST][PACKET], want[PACKET];
+	struct xcipher_codec_job job[MOST];
+};
+
+/* The memory after the coefficients of the predictor is not part of the state. */
+static void same_state(struct g722 a, struct g722 b)
+{
+	memset(a.low.zero + 6, 0, 2 * sizeof(*a.low.zero));
+	memset(b.low.zero + 6, 0, 2 * sizeof(*b.low.zero));
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+static void encode_streams(struct streams *s, const struct buffers *b, uint32_t n, uint32_t call)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(s->pcm[i], b->pcm + call * PACKET + 311 * i, sizeof(s->pcm[i]));
+		s->job[i] = (struct xcipher_codec_job){.state = &s->batch[i],
+			.in = (const uint8_t *)s->pcm[i],
+			.in_len = PACKET - (call + i) % 5,
+			.out = s->code[i],
+			.out_cap = PACKET};
+	}
+	g722_batch_encode(s->job, n);
+	for (uint32_t i = 0; i < n; i++) {
+		g722_encode_low(&s->one[i], s->pcm[i], s->job[i].in_len, s->want);
+		assert_int_equal(s->job[i].result, s->job[i].in_len);
+		assert_memory_equal(s->code[i], s->want, s->job[i].in_len);
+		same_state(s->one[i], s->batch[i]);
+	}
+}
+
+static void decode_streams(struct streams *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		s->job[i].in = s->code[i];
+		s->job[i].out = (uint8_t *)s->heard[i];
+	}
+	g722_batch_decode(s->job, n);
+	for (uint32_t i = 0; i < n; i++) {
+		g722_decode_low(&s->one[i], s->code[i], s->job[i].in_len, s->want_heard);
+		assert_int_equal(s->job[i].result, s->job[i].in_len);
+		assert_memory_equal(s->heard[i], s->want_heard, 2 * s->job[i].in_len);
+		same_state(s->one[i], s->batch[i]);
+	}
+}
+
+/* Packets of different lengths, in batches of all sizes around the number of lanes. */
+static void batch_is_bit_exact(void **state)
+{
+	static const uint32_t sizes[] = {1, 2, 3, G722_LANES - 1, G722_LANES, MOST};
+	struct buffers *b = *state;
+	struct streams *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	print_message("lanes: %s\n", g722_lanes_work() ? "yes" : "not on this processor");
+	for (size_t k = 0; k < ARRAY_LEN(sizes) * ARRAY_LEN(signals); k++) {
+		uint32_t n = sizes[k / ARRAY_LEN(signals)];
+
+		fill(b, &signals[k % ARRAY_LEN(signals)]);
+		for (uint32_t i = 0; i < n; i++)
+			g722_init(&s->one[i], rates[i % ARRAY_LEN(rates)]);
+		memcpy(s->batch, s->one, sizeof(s->batch));
+		for (uint32_t call = 0; call < CALLS; call++)
+			encode_streams(s, b, n, call);
+		for (uint32_t i = 0; i < n; i++)
+			g722_init(&s->one[i], 64000);
+		memcpy(s->batch, s->one, sizeof(s->batch));
+		for (uint32_t call = 0; call < CALLS; call++) {
+			for (uint32_t i = 0; i < n * PACKET && call >= CALLS / 2; i++)
+				s->code[i / PACKET][i % PACKET] = (uint8_t)codec_hash(call * i);
+			decode_streams(s, n);
+		}
+	}
+	free(s);
+}
+
+/* A job that does not fit changes nothing, and does not disturb the others. */
+static void batch_refuses_what_does_not_fit(void **state)
+{
+	struct buffers *b = *state;
+	struct streams *s = calloc(1, sizeof(*s));
+	struct g722 before;
+
+	assert_non_null(s);
+	fill(b, &signals[0]);
+	for (uint32_t i = 0; i < 4; i++) {
+		g722_init(&s->batch[i], 64000);
+		s->job[i] = (struct xcipher_codec_job){.state = &s->batch[i],
+			.in = (const uint8_t *)b->pcm,
+			.in_len = i == 2 ? 0 : PACKET,
+			.out = s->code[i],
+			.out_cap = i == 1 ? PACKET - 1 : PACKET};
+	}
+	before = s->batch[1];
+	g722_batch_encode(s->job, 4);
+	assert_int_equal(s->job[0].result, PACKET);
+	assert_int_equal(s->job[1].result, -ENOSPC);
+	assert_int_equal(s->job[2].result, 0);
+	assert_memory_equal(&before, &s->batch[1], sizeof(before));
+	assert_memory_equal(s->code[0], s->code[3], PACKET);
+	free(s);
+}
+
 /* The bits that g722_encode_low() writes for the upper band are those of silence. */
 static void upper_band_is_silent(void **state)
 {
@@ -259,6 +373,8 @@ int main(void)
 		cmocka_unit_test(modes_differ),
 		cmocka_unit_test(tone_survives),
 		cmocka_unit_test(lower_band_is_bit_exact),
+		cmocka_unit_test(batch_is_bit_exact),
+		cmocka_unit_test(batch_refuses_what_does_not_fit),
 		cmocka_unit_test(upper_band_is_silent),
 		cmocka_unit_test(lower_band_fits_the_other_variant),
 	};

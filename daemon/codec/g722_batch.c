@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Distributes the jobs of a batch to lanes (codec/g722_lanes.h). The rest of longer packets, small
+ * batches and processors without these instructions take one stream after another. */
+#include "g722_batch.h"
+
+#include <errno.h>
+
+#include "codec/g722_lanes.h"
+#include "xcipher_codec.h"
+
+struct group {
+	struct g722_lane lane[G722_LANES];
+	size_t left[G722_LANES]; /* samples */
+	uint32_t n;
+};
+
+enum way { ENCODE, DECODE };
+
+/* A multiple of 4 that no lane exceeds. */
+static size_t together(const struct group *g)
+{
+	size_t least = g->n ? g->left[0] : 0;
+
+	for (uint32_t i = 1; i < g->n; i++)
+		least = g->left[i] < least ? g->left[i] : least;
+	return least & ~(size_t)3;
+}
+
+static void run(struct group *g, enum way way)
+{
+	size_t n = g->n >= G722_LANES_LEAST && g722_lanes_work() ? together(g) : 0;
+
+	if (n && way == ENCODE)
+		g722_lanes_encode(g->lane, g->n, n);
+	else if (n)
+		g722_lanes_decode(g->lane, g->n, n);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct g722_lane *l = &g->lane[i];
+
+		if (g->left[i] == n)
+			continue;
+		if (way == ENCODE)
+			g722_encode_low(l->g, (const int16_t *)(const void *)l->in + n,
+				g->left[i] - n, l->out + n);
+		else
+			g722_decode_low(
+				l->g, l->in + n, g->left[i] - n, (int16_t *)(void *)l->out + n);
+	}
+	g->n = 0;
+}
+
+/* A job of which all arguments fit. */
+static void add(struct group *g, const struct xcipher_codec_job *j, enum way way)
+{
+	g->lane[g->n] = (struct g722_lane){.g = j->state, .in = j->in, .out = j->out};
+	g->left[g->n++] = j->in_len;
+	if (g->n == G722_LANES)
+		run(g, way);
+}
+
+static void batch(struct xcipher_codec_job *job, size_t n, enum way way)
+{
+	struct group g = {.n = 0};
+
+	for (size_t i = 0; i < n; i++) {
+		job[i].result = job[i].in_len <= job[i].out_cap ? (int)job[i].in_len : -ENOSPC;
+		if (job[i].result > 0)
+			add(&g, &job[i], way);
+	}
+	run(&g, way);
+}
+
+void g722_batch_encode(struct xcipher_codec_job *job, size_t n)
+{
+	batch(job, n, ENCODE);
+}
+
+void g722_batch_decode(struct xcipher_codec_job *job, size_t n)
+{
+	batch(job, n, DECODE);
+}

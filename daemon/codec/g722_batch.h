@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* encode_batch and decode_batch of G.722 as PCM of 8 kHz (xcipher_codec.h). Pure. */
+#ifndef CODEC_G722_BATCH_H
+#define CODEC_G722_BATCH_H
+
+#include <stddef.h>
+
+struct xcipher_codec_job;
+
+/* state: struct g722, of g722_init(). The results are those of g722_encode_low(). */
+void g722_batch_encode(struct xcipher_codec_job *job, size_t n);
+void g722_batch_decode(struct xcipher_codec_job *job, size_t n);
+
+#endif
