@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the public conformance suite of NENA-STA-010.3 that concern the ESRP: TD_ESRP_004 (OPTIONS and CANCEL) and TD_ESRP_006 (the INVITE that
-leaves it)."""
+"""Cases of the public conformance suite of NENA-STA-010.3 that concern the ESRP: TD_ESRP_001 (its queue follows the state of its service), TD_ESRP_004
+(OPTIONS and CANCEL) and TD_ESRP_006 (the INVITE that leaves it)."""
+import json
 import os
 import re
 
@@ -11,7 +12,36 @@ from test_ng911 import TERMINALS, network
 IDENTIFIER = r"<urn:emergency:uid:%s:[0-9A-Za-z]{10,32}:esinet\.example>;purpose=emergency-%s"
 
 
-def test_td_esrp_004_and_006(net):
+def states(n, server, stream):
+    """TD_ESRP_001, and states that the standard does not know."""
+    import esinet
+    from test_ng911_states import KIND, answer, notified_any
+    for package, call in (("Service", "one"), ("Queue", "two"), ("Element", "three")):
+        m = server.ask(stream, f"SUBSCRIBE sip:sos@{esinet.ESRP}:5061;transport=tls SIP/2.0",
+                       [("From", "<sip:upstream@x>;tag=o"), ("To", "<sip:sos@esrp.example>"), ("Call-ID", call), ("CSeq", "1 SUBSCRIBE"), ("Event", f"emergency-{package}State"),
+                        ("Contact", f"<sip:states@{server.address}:{server.port};transport=tls>"), ("Expires", "3600")])
+        assert m.status() == 200, m.first
+        s, m = server.next()
+        answer(s, m, "200 OK")
+        body = json.loads(m.body)
+        assert m.get("Call-ID") == call and m.get("Content-Type") == KIND % f"{package}State", m.headers
+        assert body == {"one": {"service": {"name": "ESRP", "serviceId": "esinet.example", "domain": "esinet.example"}, "serviceState": {"state": "Normal", "reason": ""}},
+                        "two": {"queueUri": "sip:sos@esrp.example", "queueLength": 0, "queueMaxLength": 500, "state": "Active"},
+                        "three": {"elementId": "esinet.example", "state": "Normal", "reason": ""}}[call], body
+    for value, shown in (("Down", "Down"), ("GoingDown", "GoingDown"), ("lunch", "Down")):
+        n.esrp.rpc("htable.sets", "esrp", "service", value)
+        assert sorted(notified_any(server, 2)) == [("one", shown), ("two", "Inactive")]
+        n.esrp.rpc("htable.delete", "esrp", "service")
+        assert sorted(notified_any(server, 2)) == [("one", "Normal"), ("two", "Active")]
+    n.esrp.rpc("htable.sets", "esrp", "service", "Partial")
+    assert notified_any(server, 1) == [("one", "Partial")]
+    n.esrp.rpc("htable.sets", "esrp", "element", "GoingDown")
+    assert notified_any(server, 1) == [("three", "GoingDown")]
+    n.esrp.rpc("htable.sets", "esrp", "queue", "Disabled")
+    assert notified_any(server, 1) == [("two", "Disabled")]
+
+
+def test_td_esrp_001_004_and_006(net):
     with network(net) as n:
         import esinet
         import ng911
@@ -19,6 +49,8 @@ def test_td_esrp_004_and_006(net):
         taker, server = n.takers[0], Peer(net, n, "vsp", esinet.VSP, 5995)
         n.psap.rpc("htable.sets", "takers", "*", taker.uri())
         stream = server.connect(esinet.ESRP)
+        # All calls below come although the ESRP has published that it takes none.
+        states(n, server, stream)
 
         def headers(number, method, *more):
             return [("From", "<sip:upstream@vsp.example>;tag=1"), ("To", "<urn:service:sos>"), ("Call-ID", call), ("CSeq", f"{number} {method}"), *more]
@@ -64,4 +96,4 @@ def test_td_esrp_004_and_006(net):
         server.close()
 
 
-test_td_esrp_004_and_006.terminals = TERMINALS
+test_td_esrp_001_004_and_006.terminals = TERMINALS

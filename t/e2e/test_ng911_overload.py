@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """More calls from one server than the ESRP allows."""
+import json
 import os
 import socket
 import ssl
@@ -62,6 +63,31 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
         ng911.hang_up(n, ng911.Story(False), dialog, taker)
 
 
+class Watcher:
+    """A subscription of the server with this stream to the state of its queue at the ESRP."""
+
+    def __init__(self, net, n, stream):
+        import esinet
+        from test_ng911_states import Peer
+        self.peer = Peer(net, n, "vsp", esinet.VSP, 5995)
+        m = self.peer.ask(stream, f"SUBSCRIBE sip:sos@{esinet.ESRP}:5061;transport=tls SIP/2.0",
+                          [("From", "<sip:upstream@x>;tag=o"), ("To", "<sip:sos@esrp.example>"), ("Call-ID", "watch"), ("CSeq", "1 SUBSCRIBE"),
+                           ("Event", "emergency-QueueState"), ("Contact", f"<sip:states@{esinet.VSP}:5995;transport=tls>"), ("Expires", "3600")])
+        assert m.status() == 200, m.first
+        self.sees("Active", 0)
+
+    def sees(self, state, length=None):
+        """In the next NOTIFY."""
+        from test_ng911_states import answer
+        s, m = self.peer.next()
+        answer(s, m, "200 OK")
+        body = json.loads(m.body)
+        assert body["state"] == state and body["queueMaxLength"] == 5 and length in (None, body["queueLength"]), body
+
+    def close(self):
+        self.peer.close()
+
+
 def test_td_bcf_002(net):
     """Of the conformance suite: calls that wait are processed in the order of their priority. The rate is 0 until all of them wait. A server that fills its
     queue takes no place of another."""
@@ -69,7 +95,7 @@ def test_td_bcf_002(net):
         import esinet
         import ng911
         media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
-        taker = n.takers[0]
+        taker, watcher = n.takers[0], Watcher(net, n, stream)
         taker.silent = True
         n.psap.rpc("htable.sets", "takers", "*", taker.uri())
 
@@ -95,13 +121,24 @@ def test_td_bcf_002(net):
         other = n.caller.call(*ng911.HERE)
         wait_for("the call of another server", lambda: len(ids("enters the network")) == 6)
         assert not ids("has waited")
+        # The server can know all that by a subscription. Calls of others are not in its queue.
+        watcher.sees("Full", 5)
         n.esrp.rpc("pl.set_pipe", "10.200.1.2", "TAILDROP", "1000")
+        watcher.sees("Active")
         assert answers([*low, high]) == dict.fromkeys([*low, high], 200)
         n.esrp.rpc("pl.set_pipe", esinet.VSP, "TAILDROP", "1000")
         assert other.answered() == 200
         other.end()
         entered, waited = ids("enters the network"), ids("has waited")
         assert waited[0] == entered[4] and sorted(waited) == sorted(entered), (entered, waited)
+        # Calls with one Call-ID wait one by one, too.
+        n.esrp.rpc("pl.set_pipe", "10.200.1.2", "TAILDROP", "0")
+        for _ in range(6):
+            invite(stream, media, shared="again")
+        while (m := stream.receive()).get("Call-ID") != "again" or m.status() < 200:
+            pass
+        assert m.first == "SIP/2.0 503 Too Many Calls" and len(ids("enters the network")) >= 6 + 5, m.first
+        watcher.close()
         media.close()
 
 
@@ -116,17 +153,5 @@ def test_a_call_waits_until_its_time_is_over(net):
         media.close()
 
 
-def test_one_call_id_for_many_calls(net):
-    """They wait one by one, too."""
-    with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 2, "XC_QUEUE_SECONDS": 300}) as n:
-        media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
-        for _ in range(3):
-            invite(stream, media, shared="again")
-        while (m := stream.receive()).status() < 200:
-            pass
-        assert m.first == "SIP/2.0 503 Too Many Calls" and len(n.said("enters the network")) >= 2, m.first
-        media.close()
-
-
-test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = test_one_call_id_for_many_calls.terminals = TERMINALS
+test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS
 test_a_call_waits_until_its_time_is_over.terminals = TERMINALS
