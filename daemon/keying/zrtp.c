@@ -86,6 +86,7 @@ void zrtp_destroy(struct zrtp *z)
 	if (!z)
 		return;
 	zrtp_pairs_free(z);
+	zrtp_rivals_free(z);
 	zrtp_further_destroy(z);
 	secmem_free(z, sizeof(*z));
 }
@@ -107,6 +108,7 @@ void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
 	z->phase = PH_FAILED;
 	z->failure = why;
 	zrtp_pairs_free(z);
+	zrtp_rivals_free(z);
 	secmem_wipe(&z->s, sizeof(z->s));
 }
 
@@ -238,18 +240,14 @@ static bool commits_without_value(const struct zrtp *z)
 
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
-	bool another = z->others != 0;
-
 	zrtp_stop(z);
 	if (z->phase == PH_HELLO) {
 		z->phase = PH_NO_PEER;
 	} else if (z->phase == PH_CONFIRM2) {
 		z->phase =
 			PH_OPEN; /* Confirm1 proved the responder's keys; its Conf2ACKs were lost */
-	} else if (z->phase < PH_OPEN && another && z->phase == PH_COMMIT) {
+	} else if (z->phase == PH_COMMIT && zrtp_rivals_next_hello(z)) {
 		/* The Hello that the Commit answers was perhaps not the peer's. */
-		z->peer.hello = z->other_hello[--z->others];
-		memcpy(z->peer.zid, z->peer.hello.b + HELLO_ZID, ZRTP_ZID);
 		z->phase = PH_HELLO;
 		zrtp_may_commit(z, now_ns);
 	} else if (z->phase < PH_OPEN) {
@@ -387,8 +385,10 @@ enum zrtp_state zrtp_state(const struct zrtp *z)
 		[PH_RESTORED] = ZRTP_OPEN,
 		[PH_FAILED] = ZRTP_FAILED};
 
-	return z->wants_secrets && z->phase == PH_HELLO ? ZRTP_WANTS_SECRETS
-							: (enum zrtp_state)of[z->phase];
+	/* In mid-exchange a Commit may fit another Hello. */
+	bool asks = z->phase == PH_HELLO || z->phase == PH_COMMIT || z->phase == PH_DHPART1;
+
+	return z->wants_secrets && asks ? ZRTP_WANTS_SECRETS : (enum zrtp_state)of[z->phase];
 }
 
 enum zrtp_failure zrtp_failure(const struct zrtp *z)

@@ -167,8 +167,23 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len)
 	return 0;
 }
 
+/* The Hello is that of the Commit. In PH_DHPART1 the Commit that was answered is remembered first:
+ * the DHPart2 decides which of them is the peer's. */
+static bool fits_a_hello(struct zrtp *z, const uint8_t *m)
+{
+	bool is_new = z->phase == PH_DHPART1 &&
+		!zrtp_rivals_answer(z, z->peer.commit.b, z->peer.commit.len);
+
+	if (is_new)
+		zrtp_rivals_commit(z);
+	return zrtp_hello_of(z, m + COMMIT_H2) &&
+		memcmp(m + COMMIT_ZID, z->peer.zid, ZRTP_ZID) == 0;
+}
+
 int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
+	const struct zrtp_msg *answered =
+		z->phase == PH_DHPART1 ? zrtp_rivals_answer(z, m, len) : NULL;
 	bool same = z->peer.commit.len == len && memcmp(z->peer.commit.b, m, len) == 0;
 	uint8_t alg[ZRTP_KINDS], was[ZRTP_KINDS];
 	uint32_t code;
@@ -177,16 +192,25 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		zrtp_send(z, z->phase == PH_DHPART1 ? &z->me.dhpart : &z->confirm);
 		return 0;
 	}
-	/* In PH_DHPART1 its sender has found that its first Commit answered a stranger's Hello. */
+	if (answered) {
+		zrtp_send(z, answered);
+		return 0;
+	}
+	/* In PH_DHPART1 its sender has found that its first Commit answered a stranger's Hello, or
+	 * one of the two is a stranger's. */
 	if ((z->phase != PH_HELLO && z->phase != PH_NO_PEER && z->phase != PH_COMMIT &&
 		    z->phase != PH_DHPART1) ||
 		z->wants_secrets)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
-	if (!zrtp_hello_of(z, m + COMMIT_H2) || memcmp(m + COMMIT_ZID, z->peer.zid, ZRTP_ZID) != 0)
+	if (!fits_a_hello(z, m))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->wants_secrets) /* it fits another Hello; the peer repeats it */
 		return 0;
 	code = zrtp_commit_algorithms(alg, z, m);
+	if (code && z->phase == PH_DHPART1) { /* the Commit before may be the peer's */
+		zrtp_reply_error(z, code);
+		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	}
 	if (code)
 		return refuse(z, code, ZRTP_FAIL_ALGORITHM);
 	if (len != commit_len((enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))

@@ -104,6 +104,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 {
 	uint32_t flags = be32(body + BODY_FLAGS);
 
+	zrtp_rivals_free(z);
 	z->peer_verified = flags & FLAG_VERIFIED;
 	z->peer_allows_clear = flags & FLAG_CLEAR && !(flags & FLAG_ENROL);
 	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;

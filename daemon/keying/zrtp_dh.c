@@ -128,12 +128,15 @@ int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len)
 	}
 	if (z->phase != PH_DHPART1)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
+	if (len > sizeof(part.b))
+		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	memcpy(part.b, m, len);
+	zrtp_rivals_take_commit(z, &part);
 	if (!has_length(z, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (!zrtp_image_fits(m + DHPART_H1, z->peer.commit.b + COMMIT_H2) ||
 		!zrtp_has_mac_of(&z->peer.commit, m + DHPART_H1))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
-	memcpy(part.b, m, len);
 	if (zrtp_hvi(hvi, (enum zrtp_hash)z->alg[ZRTP_K_HASH], &part, &z->me.hello) ||
 		!secmem_equal(hvi, z->peer.commit.b + COMMIT_HVI, sizeof(hvi)))
 		return zrtp_drop(z, ZRTP_DROP_HVI);

@@ -183,35 +183,11 @@ bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
 	if (z->peer.hello.len && zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) &&
 		zrtp_has_mac_of(&z->peer.hello, h2))
 		return true;
-	for (uint32_t i = z->others; i-- > 0;) {
-		const struct zrtp_msg *m = &z->other_hello[i];
-
-		if (!zrtp_image_fits(h2, m->b + HELLO_H3) || !zrtp_has_mac_of(m, h2))
-			continue;
-		z->peer.hello = *m;
-		z->others = 0;
-		z->stale = true;
-		adopt(z);
-		return true;
-	}
-	return false;
-}
-
-/* Remembers a Hello that is not the current one, in the place of itself or of the oldest. */
-static void remember(struct zrtp *z, const uint8_t *m, uint32_t len)
-{
-	uint32_t i = 0;
-
-	while (i < z->others &&
-		(z->other_hello[i].len != len || memcmp(z->other_hello[i].b, m, len) != 0))
-		i++;
-	if (i == z->others && i < ZRTP_OTHERS)
-		z->others++;
-	else if (i == ZRTP_OTHERS)
-		i = 0;
-	for (; i + 1 < z->others; i++)
-		z->other_hello[i] = z->other_hello[i + 1];
-	keep(&z->other_hello[i], m, len);
+	if (!zrtp_rivals_take_hello(z, h2))
+		return false;
+	z->stale = true;
+	adopt(z);
+	return true;
 }
 
 /* The peer's version is not ours. It lowers its own if ours is lower; if ours is higher, it has to
@@ -249,11 +225,11 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		return 0;
 	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER) {
 		if (z->phase < PH_OPEN)
-			remember(z, m, len);
+			zrtp_rivals_hello(z, m, len);
 		return 0;
 	}
 	if (z->peer.hello.len)
-		remember(z, z->peer.hello.b, z->peer.hello.len);
+		zrtp_rivals_hello(z, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
 	if (z->phase == PH_NO_PEER) {

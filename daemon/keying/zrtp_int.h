@@ -3,8 +3,8 @@
  * Hellos and chooses algorithms; zrtp_commit.c, zrtp_dh.c and zrtp_confirm.c are the messages of an
  * exchange in their order; zrtp_keys.c derives keys, and zrtp_sas.c writes the SAS; zrtp_after.c
  * has what an open exchange can do; zrtp_multi.c has the secret for further streams, and
- * zrtp_further.c the exchange of one; zrtp_cache.c matches retained secrets. Sections are of RFC
- * 6189. */
+ * zrtp_further.c the exchange of one; zrtp_cache.c matches retained secrets; zrtp_rivals.c has what
+ * strangers sent in the peer's name. Sections are of RFC 6189. */
 #ifndef KEYING_ZRTP_INT_H
 #define KEYING_ZRTP_INT_H
 
@@ -58,9 +58,6 @@ struct zrtp_party { /* what one of the two sent; [0] of ours: made before it is 
 	uint8_t zid[ZRTP_ZID];
 };
 
-/* Hellos of strangers that an exchange remembers, so that they do not displace the peer's. */
-enum { ZRTP_OTHERS = 4 };
-
 struct zrtp_timer {
 	const struct zrtp_msg *msg; /* sent at each step; NULL: none */
 	uint64_t at_ns, step_ns, most_ns;
@@ -88,9 +85,7 @@ struct zrtp {
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
-	/* Earlier ones; the chain decides which is the peer's. The last one is the latest. */
-	struct zrtp_msg other_hello[ZRTP_OTHERS];
-	uint32_t others;
+	struct zrtp_rivals *rivals;        /* NULL: none */
 	uint8_t alg[ZRTP_KINDS];           /* chosen by the Commit */
 	struct zrtp_pair *pair[ZRTP_PRSH]; /* by agreement; NULL: not needed yet */
 	uint8_t nonce[16];
@@ -206,6 +201,22 @@ int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of
 int zrtp_match(struct zrtp *z);
 /* The preshared key and its identifier (4.4.2.1). 0; -ENOENT: nothing is shared; -EIO. */
 int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t id[ZRTP_ID]);
+
+/* --- zrtp_rivals.c ---------------------------------------------------------------------------- */
+
+void zrtp_rivals_free(struct zrtp *z);
+/* Remembers a Hello that is not the current one. Known ones change nothing. */
+void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len);
+/* Exchanges the current Hello for the one that this image proves. False: none. */
+bool zrtp_rivals_take_hello(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
+/* Replaces the current Hello by the latest rival, which is a rival no more. False: none. */
+bool zrtp_rivals_next_hello(struct zrtp *z);
+/* Remembers the Commit that was answered by a DHPart1, and the state that belongs to it. */
+void zrtp_rivals_commit(struct zrtp *z);
+/* Our DHPart1 for a Commit that is remembered; NULL: it is not. */
+const struct zrtp_msg *zrtp_rivals_answer(const struct zrtp *z, const uint8_t *m, uint32_t len);
+/* Restores the state of the Commit that this DHPart2 proves and belongs to, if it is remembered. */
+void zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2);
 
 /* --- zrtp_after.c ----------------------------------------------------------------------------- */
 

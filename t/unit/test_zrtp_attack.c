@@ -173,6 +173,140 @@ static void a_strangers_hello_does_not_keep_the_peer_out(void **state)
 	}
 }
 
+/* A Hello with a chain that nobody has. */
+static void forge_hello(struct zrtp *z, uint32_t number, uint64_t now_ns)
+{
+	uint8_t p[ZRTP_PACKET_MAX];
+	struct zrtp_msg m = {.len = (uint16_t)((size_t)strangers_len - ZRTP_HEADER - ZRTP_CRC)};
+
+	memcpy(m.b, strangers + ZRTP_HEADER, m.len);
+	put_be32(m.b + HELLO_H3, number);
+	(void)zrtp_take(z, p, zrtp_wrap(p, &m, 1, 99), now_ns);
+}
+
+/* r->a of them before the peer's Hello, r->b before its next message. */
+static bool forges_hellos(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	bool hello = memcmp(p + ZRTP_HEADER + 4, "Hello   ", 8) == 0;
+	uint32_t *n = hello ? &r->a : &r->b;
+
+	(void)len;
+	if (to == US && memcmp(p + ZRTP_HEADER + 4, "HelloACK", 8) != 0)
+		for (; *n; (*n)--)
+			forge_hello(r->z[US], *n << 8 | (uint32_t)hello, r->now_ns);
+	return true;
+}
+
+/* Of those that came before the peer's, any number; of those between its Hello and its Commit,
+ * seven, or any number if it was among the first. */
+static void forged_hellos_do_not_displace_the_peers(void **state)
+{
+	static const struct {
+		uint32_t before, after;
+	} of[] = {{0, 1}, {0, 5}, {0, 200}, {5, 200}, {200, 5}, {200, 7}};
+	struct zrtp_rig r;
+
+	(void)state;
+	assert_true(strangers_len > 0);
+	for (uint32_t i = 0; i < ARRAY_LEN(of); i++)
+		for (int cached = 0; cached < 2; cached++) {
+			zrtp_rig_init(&r);
+			r.wire = forges_hellos;
+			r.cfg[US].passive = true;
+			r.cfg[US].cache = cached;
+			r.a = of[i].before;
+			r.b = of[i].after;
+			zrtp_rig_begin(&r);
+			zrtp_rig_run(&r, 20000);
+			assert_int_equal(r.a + r.b, 0);
+			zrtp_rig_agreed(&r);
+			zrtp_rig_end(&r);
+		}
+}
+
+/* Commits that come after the peer's: of strangers with Hellos and chains of their own, and, if one
+ * of them sees the peer's Commit, copies of it with other contents. */
+static struct zrtp *stranger[3];
+static bool copies;
+
+static void pass(struct zrtp *from, struct zrtp *to, uint64_t now_ns)
+{
+	uint8_t p[ZRTP_PACKET_MAX];
+	int n;
+
+	while ((n = zrtp_next(from, p, sizeof(p))) > 0)
+		(void)zrtp_take(to, p, (size_t)n, now_ns);
+}
+
+static bool forges_commits(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	uint8_t copy[ZRTP_PACKET_MAX], ours[ZRTP_PACKET_MAX];
+	struct zrtp *us = r->z[US];
+	struct zrtp_msg ack;
+
+	if (to != US || r->b || memcmp(p + ZRTP_HEADER + 4, "Commit  ", 8) != 0)
+		return true;
+	r->b = 1;
+	(void)zrtp_take(us, p, (size_t)*len, r->now_ns);
+	memcpy(copy, p, (size_t)*len);
+	for (uint32_t i = 0; copies && i < 6; i++) {
+		copy[ZRTP_HEADER + (i < 5 ? COMMIT_HVI : COMMIT_ALGS)] ^= (uint8_t)(i + 1);
+		reseal(copy, *len);
+		(void)zrtp_take(us, copy, (size_t)*len, r->now_ns);
+	}
+	zrtp_msg_begin(&ack, ZRTP_M_HELLO_ACK);
+	zrtp_msg_end(&ack, 0);
+	for (uint32_t i = 0; i < ARRAY_LEN(stranger) && !copies; i++) {
+		size_t n = zrtp_wrap(ours, &us->me.hello, 1, 99);
+
+		(void)zrtp_take(stranger[i], ours, n, r->now_ns);
+		n = zrtp_wrap(ours, &ack, 1, 99);
+		(void)zrtp_take(stranger[i], ours, n, r->now_ns);
+		/* With a cache, the first Commit has it asked for the secrets. */
+		for (int turn = 0; turn < 2; turn++) {
+			pass(stranger[i], us, r->now_ns);
+			if (zrtp_state(us) == ZRTP_WANTS_SECRETS)
+				zrtp_secrets(us, NULL, r->now_ns);
+			zrtp_tick(stranger[i], r->now_ns + 1000000000);
+		}
+	}
+	while (zrtp_next(us, ours, sizeof(ours)) > 0)
+		continue;
+	return true; /* the peer's Commit once more, as if it was repeated */
+}
+
+static void forged_commits_do_not_displace_the_peers(void **state)
+{
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		zrtp_rig_init(&r);
+		r.wire = forges_commits;
+		r.cfg[US].passive = true;
+		r.cfg[US].cache = r.cfg[THEM].cache = how & 1;
+		copies = how & 2;
+		for (uint8_t i = 0; i < ARRAY_LEN(stranger); i++) {
+			struct zrtp_prefs prefs;
+			struct zrtp_config c = {.seed = {91, i}, .prefs = &prefs};
+
+			zrtp_prefs_all(&prefs);
+			prefs.n[ZRTP_K_AGREEMENT] = 1;
+			prefs.list[ZRTP_K_AGREEMENT][0] = i == 1 ? ZRTP_X255 : ZRTP_EC25;
+			assert_int_equal(zrtp_create(&stranger[i], &c), 0);
+			zrtp_start(stranger[i], 0);
+		}
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 20000);
+		assert_int_equal(r.b, 1);
+		zrtp_rig_agreed(&r);
+		assert_memory_equal(zrtp_peer_zid(r.z[US]), r.z[THEM]->me.zid, ZRTP_ZID);
+		for (uint32_t i = 0; i < ARRAY_LEN(stranger); i++)
+			zrtp_destroy(stranger[i]);
+		zrtp_rig_end(&r);
+	}
+}
+
 /* The peer is ourselves: nothing is agreed on with our own packets. */
 static void our_own_packets_come_back(void **state)
 {
@@ -376,6 +510,8 @@ int main(void)
 		cmocka_unit_test(a_man_in_the_middle_shows_in_the_sas),
 		cmocka_unit_test(forged_messages_end_nothing),
 		cmocka_unit_test(a_strangers_hello_does_not_keep_the_peer_out),
+		cmocka_unit_test(forged_hellos_do_not_displace_the_peers),
+		cmocka_unit_test(forged_commits_do_not_displace_the_peers),
 		cmocka_unit_test(our_own_packets_come_back),
 		cmocka_unit_test(a_flood_of_different_hellos_costs_few_key_pairs),
 		cmocka_unit_test(bad_public_values_are_refused),

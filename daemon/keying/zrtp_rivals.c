@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hellos and Commits that may be the peer's, among those that strangers sent in its name. Anybody
+ * can send them, and only the next message of the hash chain proves which are the peer's (RFC 6189
+ * 9). Until then none takes the place of another for good. Of each kind a number is remembered: the
+ * first half of the places keeps what came first, so a later flood does not displace it, and the
+ * other half what came last. Most exchanges have no rivals, and no memory for them. */
+#include "keying/zrtp_int.h"
+
+#include "base/secmem.h"
+
+enum { HELLOS = 16, COMMITS = 8 };
+
+struct answered { /* a Commit, and the state in which it was answered by a DHPart1 */
+	struct zrtp_msg commit, dhpart, hello;
+	uint8_t alg[ZRTP_KINDS];
+	struct zrtp_secrets secrets;
+	bool has_secrets;
+};
+
+struct zrtp_rivals {
+	struct zrtp_msg hello[HELLOS];
+	uint32_t hellos;
+	struct answered commit[COMMITS];
+	uint32_t commits;
+};
+
+static struct zrtp_rivals *rivals_of(struct zrtp *z)
+{
+	if (!z->rivals)
+		z->rivals = secmem_alloc(sizeof(*z->rivals));
+	return z->rivals;
+}
+
+void zrtp_rivals_free(struct zrtp *z)
+{
+	if (z->rivals)
+		secmem_free(z->rivals, sizeof(*z->rivals));
+	z->rivals = NULL;
+}
+
+static bool is(const struct zrtp_msg *a, const uint8_t *m, uint32_t len)
+{
+	return a->len == len && memcmp(a->b, m, len) == 0;
+}
+
+/* --- Hellos ----------------------------------------------------------------------------------- */
+
+void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	struct zrtp_rivals *r = rivals_of(z);
+	struct zrtp_msg *to;
+
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->hellos; i++)
+		if (is(&r->hello[i], m, len))
+			return;
+	if (r->hellos == HELLOS)
+		memmove(&r->hello[HELLOS / 2], &r->hello[HELLOS / 2 + 1],
+			(HELLOS / 2 - 1) * sizeof(*to));
+	else
+		r->hellos++;
+	to = &r->hello[r->hellos - 1];
+	memcpy(to->b, m, len);
+	to->len = (uint16_t)len;
+}
+
+bool zrtp_rivals_take_hello(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
+{
+	struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = r ? r->hellos : 0; i-- > 0;) {
+		struct zrtp_msg m = r->hello[i];
+
+		if (!zrtp_image_fits(h2, m.b + HELLO_H3) || !zrtp_has_mac_of(&m, h2))
+			continue;
+		r->hello[i] = z->peer.hello;
+		z->peer.hello = m;
+		return true;
+	}
+	return false;
+}
+
+bool zrtp_rivals_next_hello(struct zrtp *z)
+{
+	if (!z->rivals || !z->rivals->hellos)
+		return false;
+	z->peer.hello = z->rivals->hello[--z->rivals->hellos];
+	memcpy(z->peer.zid, z->peer.hello.b + HELLO_ZID, ZRTP_ZID);
+	return true;
+}
+
+/* --- Commits ---------------------------------------------------------------------------------- */
+
+static void put(struct answered *to, const struct zrtp *z)
+{
+	to->commit = z->peer.commit;
+	to->dhpart = z->me.dhpart;
+	to->hello = z->peer.hello;
+	memcpy(to->alg, z->alg, sizeof(to->alg));
+	to->secrets = z->secrets;
+	to->has_secrets = z->has_secrets;
+}
+
+static void get(struct zrtp *z, const struct answered *from)
+{
+	z->peer.commit = from->commit;
+	z->me.dhpart = from->dhpart;
+	z->peer.hello = from->hello;
+	memcpy(z->peer.zid, z->peer.hello.b + HELLO_ZID, ZRTP_ZID);
+	memcpy(z->alg, from->alg, sizeof(z->alg));
+	z->secrets = from->secrets;
+	z->has_secrets = from->has_secrets;
+	z->wants_secrets = false;
+}
+
+void zrtp_rivals_commit(struct zrtp *z)
+{
+	struct zrtp_rivals *r = rivals_of(z);
+
+	if (!r)
+		return;
+	if (r->commits == COMMITS)
+		memmove(&r->commit[COMMITS / 2], &r->commit[COMMITS / 2 + 1],
+			(COMMITS / 2 - 1) * sizeof(r->commit[0]));
+	else
+		r->commits++;
+	put(&r->commit[r->commits - 1], z);
+}
+
+const struct zrtp_msg *zrtp_rivals_answer(const struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	const struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->commits; i++)
+		if (is(&r->commit[i].commit, m, len))
+			return &r->commit[i].dhpart;
+	return NULL;
+}
+
+/* A peer that has committed twice proves both by the same image: its hvi tells them apart. */
+static bool is_of(const struct answered *a, const struct zrtp *z, const struct zrtp_msg *dhpart2)
+{
+	const uint8_t *h1 = dhpart2->b + DHPART_H1;
+	uint8_t hvi[32];
+
+	return zrtp_image_fits(h1, a->commit.b + COMMIT_H2) && zrtp_has_mac_of(&a->commit, h1) &&
+		zrtp_hvi(hvi, (enum zrtp_hash)a->alg[ZRTP_K_HASH], dhpart2, &z->me.hello) == 0 &&
+		secmem_equal(hvi, a->commit.b + COMMIT_HVI, sizeof(hvi));
+}
+
+void zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2)
+{
+	struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->commits; i++)
+		if (is_of(&r->commit[i], z, dhpart2)) {
+			get(z, &r->commit[i]);
+			return;
+		}
+}
