@@ -36,6 +36,11 @@ def note(text):
         print("# " + line, flush=True)
 
 
+def write(path, text):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(str(text))
+
+
 def run(args, check=True):
     p = subprocess.run([str(a) for a in args], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if check and p.returncode:
