@@ -126,12 +126,7 @@ class Side:
         self.net, self.v6, self.w = net, v6, rig.Way(net, v6)
         self.workers = [Worker(self, n) for n in range(WORKERS)]
         self.look, self.load = None, None
-        # Neighbours that never expire: otherwise packets could wait or be lost while one is resolved again.
-        mac = lambda ns, dev: rig.run(["ip", "netns", "exec", ns, "cat", f"/sys/class/net/{dev}/address"]).strip()
-        for i, name in enumerate(("caller", "callee"), 1):
-            ns, (near, far) = net.terminal[name], ((self.w.g, self.w.a) if i == 1 else (self.w.h, self.w.b))
-            rig.run(["ip", "-n", ns, "neigh", "replace", near, "lladdr", mac(net.gateway, f"g{i}"), "dev", f"t{i}", "nud", "permanent"])
-            rig.run(["ip", "-n", net.gateway, "neigh", "replace", far, "lladdr", mac(ns, f"t{i}"), "dev", f"g{i}", "nud", "permanent"])
+        self.w.neighbours()
 
     def begin(self, seed):
         for w in self.workers:
