@@ -229,12 +229,23 @@ void nfx_ring_free(struct nfx_ring *r)
 	kfree(r);
 }
 
+/* Packets whose slots the worker did not return are lost, unless it reads them now. The namespace
+ * waits for this work before its data is freed. */
+static void last_counts(struct nfx_ring *r)
+{
+	nfx_ring_tell(r);
+	mutex_lock(&r->nn->lock);
+	r->nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
+	mutex_unlock(&r->nn->lock);
+}
+
 /* No packet writes to the ring any more. */
 static void free_work(struct work_struct *work)
 {
 	struct nfx_ring *r = container_of(to_rcu_work(work), struct nfx_ring, free);
 
 	nfx_bell_synchronize();
+	last_counts(r);
 	nfx_ring_free(r);
 }
 

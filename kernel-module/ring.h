@@ -52,6 +52,10 @@ struct nfx_ring {
 	struct rcu_work free;
 };
 
+/* --- ring_tx.c --- */
+/* Copies the counters to shared memory. */
+void nfx_ring_tell(struct nfx_ring *r);
+
 /* --- ring_wake.c --- */
 void nfx_ring_wake_init(struct nfx_ring *r);
 /* Under lock, after a packet: true if nfx_ring_signal() must be called, without lock. full: the

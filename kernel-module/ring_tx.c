@@ -262,6 +262,12 @@ static bool bell_sound(struct nfx_ring *r, const struct nfx_bell *b)
 	       !b->reserved[0] && !b->reserved[1];
 }
 
+void nfx_ring_tell(struct nfx_ring *r)
+{
+	for (int i = 0; i < NFX_R_COUNT; i++)
+		WRITE_ONCE(r->control->stats[i], READ_ONCE(r->stat[i]));
+}
+
 static int bell(struct nfx_ring *r)
 {
 	struct nfx_bell b;
@@ -280,8 +286,7 @@ static int bell(struct nfx_ring *r)
 	}
 	nfx_ring_arm(r, &b);
 	r->stat[NFX_R_BELLS]++;
-	for (int i = 0; i < NFX_R_COUNT; i++)
-		WRITE_ONCE(r->control->stats[i], READ_ONCE(r->stat[i]));
+	nfx_ring_tell(r);
 	return 0;
 }
 

@@ -206,7 +206,8 @@ enum nfx_event {
 	X(GUARD_TYPE, "guard: payload type")                                     \
 	X(GUARD_INDEX, "guard: index")                                           \
 	X(GUARD_TIME, "guard: timestamp")                                        \
-	X(GUARD_TAG, "guard: tag")
+	X(GUARD_TAG, "guard: tag")                                               \
+	X(RING_ENDED, "in rings that ended")  /* of the namespace only: slots not returned */
 
 enum nfx_stat {
 	NFX_S_UNSPEC,

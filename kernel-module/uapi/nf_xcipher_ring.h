@@ -83,7 +83,8 @@
 #define NFX_RING_ALIGN 64u
 
 /* Counters of a ring. Copied to control.stats at each bell, so a reader sees them as of the last
- * one. X(name in the enumeration, name for people) */
+ * one. Copied once more when the module releases an ended ring. X(name in the enumeration, name
+ * for people) */
 #define NFX_RING_STATS(X)                                                                     \
 	X(PACKETS, "packets received")                                                        \
 	X(FULL, "dropped, ring full")                    /* ordinary */                       \

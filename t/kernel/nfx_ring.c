@@ -5,7 +5,8 @@
  *                                  shared, file, unmapped, readonly: wrong memory; memlock: the
  *                                  limit
  *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
- *                                  wake, window (ns), max (packets per bell)
+ *                                  wake, window (ns), max (packets per bell); lose: one wake-up of
+ *                                  N is lost, and a timer of up to "again" ms replaces it
  *   wait N [MS]                    waits until N packets are published in all
  *   bell NAME=N                    one bell: flags, sends, released, taken, wake, window, reserved
  *   send FROM,PORT,TO,PORT NAME=N  one packet: off, len, tos, family, ifindex, reserved;
@@ -41,6 +42,7 @@
 #define FIRST  128u
 #define ROOM   1600u
 #define PAGE   4096u
+#define UNSENT 999u /* no errno */
 
 static const char *const STATS[] = {
 #define X(name, text) [NFX_R_##name] = #name,
@@ -235,7 +237,8 @@ static uint32_t slot_off(const struct nfx_worker *w, uint32_t n)
 
 struct run {
 	struct nfx_send ends;
-	uint32_t max, wakes, bells, got, failed, largest;
+	uint32_t max, wakes, bells, got, failed, largest, lose, lost, again;
+	unsigned seed;
 	struct nfx_bell bell;
 };
 
@@ -253,6 +256,7 @@ static int run_once(struct nfx_worker *w, struct run *r)
 		w->send[i].off = slot_off(w, w->taken + i);
 		w->send[i].len = in->len;
 		w->send[i].tos = in->tos;
+		w->send[i].result = UNSENT;
 	}
 	w->taken += n;
 	r->got += n;
@@ -262,9 +266,24 @@ static int run_once(struct nfx_worker *w, struct run *r)
 	r->bell.sends = n;
 	r->bell.released = r->bell.taken = w->taken;
 	err = nfx_ring_bell(w, &r->bell);
-	for (uint32_t i = 0; i < n && !err; i++)
-		r->failed += w->send[i].result != 0;
+	for (uint32_t i = 0; i < n; i++)
+		r->failed += w->send[i].result && w->send[i].result != UNSENT;
+	while (err && n && w->send[--n].result == UNSENT) { /* the ring ended within the bell */
+		w->taken--;
+		r->got--;
+	}
 	return err ? err : (int)__atomic_load_n(&w->control->armed, __ATOMIC_ACQUIRE);
+}
+
+/* As if the eventfd had not been signalled: the ring is not armed any more, and the worker takes
+ * nothing until its own timer. Returns whether standard input ends it. */
+static bool run_deaf(struct nfx_worker *w, struct run *r)
+{
+	struct epoll_event ev;
+	int ms = (int)((unsigned)rand_r(&r->seed) % (r->again + 1));
+
+	r->lost++;
+	return epoll_wait(w->epoll, &ev, 1, ms) == 1 && ev.data.u32;
 }
 
 /* A worker that moves to another processor may overtake its own packets, which wait at the former
@@ -285,6 +304,9 @@ static int do_run(struct nfx *x, char *rest)
 {
 	struct nfx_worker *w = x->ring;
 	struct run r = {.max = (uint32_t)value(rest, "max", w->sends),
+		.lose = (uint32_t)value(rest, "lose", 0),
+		.again = (uint32_t)value(rest, "again", 20),
+		.seed = (unsigned)value(rest, "seed", 1),
 		.bell = {.wake_packets = (uint32_t)value(rest, "wake", 1),
 			.window_ns = (uint32_t)value(rest, "window", 0)}};
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = 1};
@@ -302,11 +324,15 @@ static int do_run(struct nfx *x, char *rest)
 		if (ev.data.u32)
 			break;
 		r.wakes++;
+		if (r.lose && (unsigned)rand_r(&r.seed) % r.lose == 0 && run_deaf(w, &r))
+			break;
 	}
+	while (sleeps >= 0 && w->taken != nfx_published(w) && !w->control->state)
+		sleeps = run_once(w, &r); /* what a lost wake-up left */
 	stay(false);
 	epoll_ctl(w->epoll, EPOLL_CTL_DEL, 0, &ev);
-	printf("got=%u wakes=%u bells=%u failed=%u largest=%u ended=%d\n", r.got, r.wakes, r.bells,
-		r.failed, r.largest, sleeps < 0 ? -sleeps : 0);
+	printf("got=%u wakes=%u lost=%u bells=%u failed=%u largest=%u ended=%d\n", r.got, r.wakes,
+		r.lost, r.bells, r.failed, r.largest, sleeps < 0 ? -sleeps : 0);
 	return 0;
 }
 
@@ -359,7 +385,7 @@ static int do_send(struct nfx_worker *w, const char *rest)
 	s->family = (uint8_t)value(rest, "family", s->family);
 	s->ifindex = (uint32_t)value(rest, "ifindex", 0);
 	s->reserved[1] = (uint32_t)value(rest, "reserved", 0);
-	s->result = 999;
+	s->result = UNSENT;
 	for (uint32_t i = 1; i < times && i < w->sends; i++)
 		w->send[i] = *s;
 	err = nfx_ring_bell(w, &b);

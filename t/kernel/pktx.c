@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Packets for the tests in the guest. "flow" sends numbered UDP datagrams in one network namespace
  * and receives them in another, and reports which were lost, repeated, out of order or changed.
- * "raw" sends malformed packets directly to a link. Prints one line of NAME=VALUE.
+ * "bulk" does so with many streams, until it is told to end (pktx_bulk.c). "raw" sends malformed
+ * packets directly to a link. Prints one line of NAME=VALUE.
  *
  *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]
  *        ends on SIGTERM at the latest
+ *   pktx bulk NS,ADDR,PORT ADDR,PORT NS,ADDR,PORT STREAMS STEP COUNT SEED
+ *        from, to and receivers of the first stream; the ports of the next are STEP higher
  *   pktx raw  --dev NS,IFACE,MAC --from ADDR,PORT --to ADDR,PORT --kind KIND|fuzz [--count N]
  *        [--ms N] [--seed N] */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,17 +200,6 @@ static bool lasts(const struct flow *f, uint32_t sent, uint64_t start)
 	return !over && sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
 }
 
-/* On a virtual link a packet waits at the processor that sent it. A sender that moves to another
- * processor overtakes its own packets. */
-static void stay(void)
-{
-	cpu_set_t here;
-
-	CPU_ZERO(&here);
-	CPU_SET(sched_getcpu(), &here);
-	sched_setaffinity(0, sizeof(here), &here);
-}
-
 /* After all have arrived, repeated ones would follow soon. */
 static uint64_t patience_ns(const struct flow *f, const struct seen *s, uint32_t sent)
 {
@@ -238,7 +229,7 @@ static int flow_run(const struct flow *f)
 	out = f->recvs && pktx_same(&f->from, &f->recv[0]) ? in[0] : pktx_socket(&f->from);
 	pktx_mark(out, f->ttl, f->tos);
 	to_len = pktx_address(&f->to, &to);
-	stay();
+	pktx_stay();
 	signal(SIGTERM, on_term);
 	usleep(f->delay_ms * 1000);
 	start = last = now_ns();
@@ -326,6 +317,8 @@ int main(int argc, char **argv)
 	uint32_t seed = 1;
 	int c;
 
+	if (argc > 1 && strcmp(argv[1], "bulk") == 0)
+		return pktx_bulk(argc - 1, argv + 1);
 	if (patience)
 		f.wait_ms *= (uint32_t)strtoul(patience, NULL, 10);
 	while ((c = getopt_long(argc, argv, "", OPTIONS, NULL)) > 0) {

@@ -24,6 +24,9 @@ void pktx_enter(const char *ns);
 int pktx_socket(const struct pktx_where *w);
 /* Sets TTL and TOS of sent packets; 0 = the default. */
 void pktx_mark(int fd, uint32_t ttl, uint32_t tos);
+/* On a virtual link a packet waits at the processor that sent it. A sender that moves to another
+ * processor overtakes its own packets, so it stays where it is from now on. */
+void pktx_stay(void);
 void pktx_name(const struct sockaddr_storage *sa, char *out, size_t len);
 
 struct pktx_what {
@@ -36,5 +39,8 @@ struct pktx_what {
 /* dev: "NS,IFACE,MAC". Sends these packets. Returns an exit status. */
 int pktx_raw(const char *dev, const struct pktx_where *from, const struct pktx_where *to,
 	const struct pktx_what *what);
+
+/* The command "bulk": argv[0] is its name. Returns an exit status. */
+int pktx_bulk(int argc, char **argv);
 
 #endif

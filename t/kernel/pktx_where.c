@@ -112,6 +112,15 @@ void pktx_mark(int fd, uint32_t ttl, uint32_t tos)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &s, sizeof(s));
 }
 
+void pktx_stay(void)
+{
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	sched_setaffinity(0, sizeof(here), &here);
+}
+
 void pktx_name(const struct sockaddr_storage *sa, char *out, size_t len)
 {
 	char text[INET6_ADDRSTRLEN] = "?";

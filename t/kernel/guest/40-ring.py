@@ -233,6 +233,64 @@ def gone():
         nfx.close(kill=True)
 
 
+GROUP = "/run/cg/ring"
+PAGE, MIB = 4096, 1 << 20
+
+
+def group_bytes(name="memory.current"):
+    with open(f"{GROUP}/{name}", encoding="ascii") as f:
+        return int(f.read())
+
+
+def locked_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(x.split()[1]) for x in f if x.startswith("VmLck:"))
+
+
+def accounts(net, w):
+    """A ring's memory belongs to the worker that opened it: to its locked memory, and to its control
+    group, from which it cannot escape."""
+    os.makedirs("/run/cg", exist_ok=True)
+    if not os.path.ismount("/run/cg"):
+        rig.run(["mount", "-t", "cgroup2", "none", "/run/cg"])
+    rig.write("/run/cg/cgroup.subtree_control", "+memory")
+    os.makedirs(GROUP, exist_ok=True)
+    rig.write(f"{GROUP}/memory.max", 64 * MIB)
+    nfx, other = rig.Nfx(net.gateway), rig.Nfx(net.gateway)
+    rig.write(f"{GROUP}/cgroup.procs", nfx.p.pid)
+    nfx.hello(owner=1)
+    other.hello(owner=2)
+    slots, sends = 8192, 256
+    pages = -(-(slots * 2048 + 128) // PAGE) + -(-(320 + (slots + sends) * 64) // PAGE)
+    before, free = group_bytes(), locked_kib(nfx.p.pid)
+    nfx.ok(f"ring open {slots} {sends}")
+    equal("pinned pages are the worker's locked memory, and nobody else's", (free, locked_kib(nfx.p.pid), locked_kib(other.p.pid)), (0, pages * PAGE // 1024, 0))
+    used = group_bytes() - before
+    tap(pages * PAGE * 9 // 10 <= used < pages * PAGE * 5 // 4, f"and its control group's ({used} bytes for {pages * PAGE})")
+    nfx.ok("ring close")
+    tap(rig.until(lambda: locked_kib(nfx.p.pid) == 0), "a closed ring locks nothing")
+    other.ok(f"ring open {slots} {sends}")
+    nfx.ok(f"ring open {slots} {sends}")
+    nfx.close(kill=True)
+    tap(rig.until(lambda: group_bytes() < 2 * MIB), f"a killed worker's control group gets all back ({group_bytes()} bytes)")
+    equal("and another worker keeps its own", locked_kib(other.p.pid), pages * PAGE // 1024)
+    other.close()
+    # Too little for a ring: the kernel kills in this group, or refuses. It takes nothing elsewhere.
+    rig.write(f"{GROUP}/memory.max", 8 * MIB)
+    nfx = rig.Nfx(net.gateway)
+    rig.write(f"{GROUP}/cgroup.procs", nfx.p.pid)
+    nfx.hello(owner=1)
+    try:
+        code = nfx(f"ring open {slots} {sends}")[0]
+    except RuntimeError:
+        code = "killed"
+    tap(code in ("killed", -12), f"a ring larger than its control group is not opened ({code})")
+    nfx.close(kill=True)
+    tap(rig.until(lambda: group_bytes() < 2 * MIB), f"and nothing of it stays ({group_bytes()} bytes)")
+    rig.until(lambda: not rig.run(["cat", f"{GROUP}/cgroup.procs"]).strip())
+    os.rmdir(GROUP)
+
+
 def memory(net, w):
     nfx = rig.Nfx(net.gateway)
     nfx.hello(owner=1)
@@ -257,9 +315,11 @@ def memory(net, w):
 os.sched_setaffinity(0, {0, 1} & os.sched_getaffinity(0))
 with netns.Net(("caller", "callee")) as net:
     for w in (rig.Way(net, False), rig.Way(net, True)):
+        w.neighbours()
         for part in (workers, stopped, namespaces, ends, forked, hostile):
             rig.test(lambda: part(net, w))
     rig.test(lambda: sixteen(net, w))
     rig.test(lambda: memory(net, w))
+    rig.test(lambda: accounts(net, w))
 rig.test(gone)
 rig.test(unload)

@@ -12,22 +12,17 @@ import netns
 DEBUG = "/sys/kernel/debug"
 
 
-def write(path, text):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(str(text))
-
-
 def failslab(probability, tasks, atomic_only):
-    write(f"{DEBUG}/failslab/probability", 0)  # first, because the other tests depend on it
+    rig.write(f"{DEBUG}/failslab/probability", 0)  # first, because the other tests depend on it
     for name, value in (("task-filter", "Y" if tasks else "N"), ("ignore-gfp-wait", "Y" if atomic_only else "N"), ("verbose", 0),
                         ("interval", 1), ("times", -1), ("probability", probability)):
-        write(f"{DEBUG}/failslab/{name}", value)
+        rig.write(f"{DEBUG}/failslab/{name}", value)
 
 
 def control(w, nfx):
     """Each request succeeds or reports a lack of memory."""
     codes = {}
-    write(f"/proc/{nfx.p.pid}/make-it-fail", 1)
+    rig.write(f"/proc/{nfx.p.pid}/make-it-fail", 1)
     failslab(15, True, False)
     for n in range(150):
         for line in (w.target(more=f"cookie={n}", port=30000 + n % 7 * 2), f"get addr={w.g} port=30000", "stats",
@@ -60,7 +55,7 @@ def packets(w, nfx):
 def leaks():
     for _ in range(3):
         time.sleep(6)
-        write(f"{DEBUG}/kmemleak", "scan")
+        rig.write(f"{DEBUG}/kmemleak", "scan")
     with open(f"{DEBUG}/kmemleak", encoding="ascii") as f:
         found = f.read().split("unreferenced object")[1:]
     ours = [x for x in found if "nf_xcipher" in x]

@@ -36,6 +36,11 @@ def note(text):
         print("# " + line, flush=True)
 
 
+def write(path, text):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(str(text))
+
+
 def run(args, check=True):
     p = subprocess.run([str(a) for a in args], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if check and p.returncode:
@@ -159,6 +164,16 @@ class Way:
         one, two = ("fd00:1::", "fd00:2::") if v6 else ("10.200.1.", "10.200.2.")
         self.a, self.g, self.h, self.b = one + "2", one + "1", two + "1", two + "2"
         self.name = "IPv6" if v6 else "IPv4"
+
+    def neighbours(self):
+        """Neighbours that never expire. Otherwise packets wait until one is resolved, later ones may
+        overtake them on another processor, and too many are lost."""
+        gateway = self.net.gateway
+        for i, (name, near, far) in enumerate((("caller", self.g, self.a), ("callee", self.h, self.b)), 1):
+            ns = self.net.terminal[name]
+            for where, address, dev, other, other_dev in ((ns, near, f"t{i}", gateway, f"g{i}"), (gateway, far, f"g{i}", ns, f"t{i}")):
+                mac = run(["ip", "netns", "exec", other, "cat", f"/sys/class/net/{other_dev}/address"]).strip()
+                run(["ip", "-n", where, "neigh", "replace", address, "lladdr", mac, "dev", dev, "nud", "permanent"])
 
     def flow(self, *more, to=(None, 30000), recv=None, port=4000):
         """Sends from the caller's port to the gateway's; the callee's port 5000 receives unless
