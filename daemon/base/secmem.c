@@ -70,11 +70,20 @@ void secmem_wipe(void *p, size_t len)
 
 bool secmem_equal(const void *a, const void *b, size_t len)
 {
-	const volatile uint8_t *x = a, *y = b;
-	uint8_t diff = 0;
+	const uint8_t *x = a, *y = b;
+	uint64_t diff = 0, u, v;
 
-	for (size_t i = 0; i < len; i++)
-		diff |= (uint8_t)(x[i] ^ y[i]);
+	/* The compiler does not know the difference, so it cannot end a loop early. */
+	for (; len >= 8; len -= 8, x += 8, y += 8) {
+		memcpy(&u, x, 8);
+		memcpy(&v, y, 8);
+		diff |= u ^ v;
+		__asm__("" : "+r"(diff));
+	}
+	for (size_t i = 0; i < len; i++) {
+		diff |= (uint64_t)(x[i] ^ y[i]);
+		__asm__("" : "+r"(diff));
+	}
 	return diff == 0;
 }
 

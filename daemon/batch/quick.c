@@ -51,6 +51,14 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 		put_be32(dst + j->hdr_len + j->body_len, rtcp_word(j));
 }
 
+/* All but the word. */
+static void hash(struct hmac_job *h, const struct xc_key *k, const uint8_t *msg, uint32_t len)
+{
+	h->key = k;
+	h->msg = msg;
+	h->len = len;
+}
+
 /* Appends the HMACs of a job: received packet, then sent packet. */
 static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct xc_job *j,
 	const uint8_t *src, const uint8_t *dst)
@@ -59,7 +67,7 @@ static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct x
 	const struct xc_key *rx = &a->key[j->rx_key], *tx = &a->key[j->tx_key];
 
 	if (rx->auth) {
-		h[n] = (struct hmac_job){.key = rx, .msg = src, .len = len};
+		hash(&h[n], rx, src, len);
 		/* The HMAC of a received SRTCP packet covers the word that arrived with it. */
 		if (j->flags & XC_JOB_RTCP)
 			memcpy(h[n].word, src + len, 4);
@@ -68,7 +76,7 @@ static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct x
 		n++;
 	}
 	if (tx->auth) {
-		h[n] = (struct hmac_job){.key = tx, .msg = dst, .len = len};
+		hash(&h[n], tx, dst, len);
 		put_be32(h[n].word,
 			j->flags & XC_JOB_RTCP ? rtcp_word(j) : (uint32_t)(j->tx_index >> 16));
 		n++;
@@ -78,7 +86,7 @@ static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct x
 
 static void tag_put(uint8_t *to, const uint8_t *mac, uint32_t len)
 {
-	if (len == 10) /* the usual length, compared inline */
+	if (len == 10) /* the usual length, copied inline */
 		memcpy(to, mac, 10);
 	else
 		memcpy(to, mac, len);

@@ -277,8 +277,11 @@ static inline void key_ahead(const struct xc_key *key)
 static int serial_run(struct engine_queue *q, struct batch *b)
 {
 	struct arena a = *q->arena;
-	struct quick g = {.arena = &a, .ways = &q->e->ways};
+	struct quick g; /* its lists are filled as needed */
 
+	g.arena = &a;
+	g.ways = &q->e->ways;
+	g.n = 0;
 	if (b->in_place)
 		a.in = a.out;
 	for (uint32_t i = 0; i < b->n; i++) {

@@ -204,6 +204,7 @@ static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 	uint32_t tail = 0;
 
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
+#pragma GCC unroll 5
 		for (int i = 0; i < 5; i++)
 			h[i][l] = job[l].key->inner[i];
 		tail = tail_make(block[l], &job[l]);
@@ -216,6 +217,7 @@ static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 		const uint32_t digest[5] = {h[0][l], h[1][l], h[2][l], h[3][l], h[4][l]};
 
 		outer_make(block[l], digest);
+#pragma GCC unroll 5
 		for (int i = 0; i < 5; i++)
 			h[i][l] = job[l].key->outer[i];
 	}

@@ -64,18 +64,37 @@ HERE static inline void words_make(struct words *w, const uint8_t *p, const uint
 }
 
 #define ROL(x, c) ((x) << (c) | (x) >> (32 - (c)))
-/* Terms of a sum, because their set bits differ. */
-#define CH(b, c, d)     (((b) & (c)) + (~(b) & (d)))
-#define PARITY(b, c, d) ((b) ^ (c) ^ (d))
-#define MAJ(b, c, d)    (((b) & (c)) + ((d) & ((b) ^ (c))))
+/* Prevents the compiler from changing the order, which would need copies of registers. */
+#define KEEP(x) __asm__("" : "+r"(x));
+/* Add f(b, c, d) to e, in two terms if their set bits differ. b is free afterwards. */
+#define CH(b, c, d, e)     \
+	term = ~(b) & (d); \
+	KEEP(term)         \
+	(b) &= (c);        \
+	KEEP(b)            \
+	(e) += term;       \
+	(e) += (b);
+#define PARITY(b, c, d, e) \
+	(b) ^= (c);        \
+	KEEP(b)            \
+	(b) ^= (d);        \
+	KEEP(b)            \
+	(e) += (b);
+#define MAJ(b, c, d, e)   \
+	term = (b) & (c); \
+	KEEP(term)        \
+	(b) ^= (c);       \
+	KEEP(b)           \
+	(b) &= (d);       \
+	(e) += term;      \
+	(e) += (b);
 /* Renames the state words in round i instead of moving a to b to c. */
 #define S(x, i, at) x[(80 - (i) + (at)) % 5]
-/* next: in another register, so that b's can take a term without a copy. */
-#define STEP(x, m, i, f)                                            \
-	__asm__("rorx $2, %1, %0" : "=&r"(next) : "r"(S(x, i, 1))); \
-	S(x, i, 4) += w.of[(i) / 4][m][(i) % 4];                    \
-	S(x, i, 4) += f(S(x, i, 1), S(x, i, 2), S(x, i, 3));        \
-	S(x, i, 4) += ROL(S(x, i, 0), 5);                           \
+#define STEP(x, m, i, f)                                                              \
+	last = S(x, i, 1);                                                            \
+	__asm__("rorx $2, %1, %0" : "=&r"(next) : "r"(last));                         \
+	S(x, i, 4) += w.of[(i) / 4][m][(i) % 4];                                      \
+	f(last, S(x, i, 2), S(x, i, 3), S(x, i, 4)) S(x, i, 4) += ROL(S(x, i, 0), 5); \
 	S(x, i, 1) = next;
 #define BOTH(i, f)       \
 	STEP(s, 0, i, f) \
@@ -88,7 +107,7 @@ HERE void sha1_pair(uint32_t *h, uint32_t *g, const uint8_t *p, const uint8_t *q
 	struct words w;
 
 	for (uint32_t b = 0; b < n; b++, p += 64, q += 64) {
-		uint32_t s[5], t[5], next;
+		uint32_t s[5], t[5], last, next, term;
 
 		words_make(&w, p, q);
 		__asm__("" : "+m"(w)); /* read from memory, not from parts of vectors */

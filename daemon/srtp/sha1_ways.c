@@ -33,6 +33,7 @@ __attribute__((target("avx2"))) static inline void gather(
 		12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
 	lanes r[8], t[8];
 
+#pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 		r[i] = AS_LANES(_mm256_shuffle_epi8(
 			_mm256_loadu_si256((const __m256i *)(const void *)(p[i] + at)), swap));
@@ -81,21 +82,26 @@ __attribute__((target("avx2"))) static inline void gather(
 	TWENTY(60, PARITY, 0xca62c1d6u)
 /* clang-format on */
 
+#define UNROLL_5 _Pragma("GCC unroll 5")
 /* The body of both functions below: they differ in their instructions. */
 #define BLOCKS                                         \
 	lanes s[5], o[5], w[16];                       \
                                                        \
+	UNROLL_5                                       \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(&s[i], h[i], sizeof(s[i]));     \
 	for (uint32_t b = 0; b < n; b++) {             \
+		UNROLL_5                               \
 		for (int i = 0; i < 5; i++)            \
 			o[i] = s[i];                   \
 		gather(w, p, 64 * (size_t)b);          \
 		gather(w + 8, p, 64 * (size_t)b + 32); \
 		ROUNDS                                 \
+		UNROLL_5                               \
 		for (int i = 0; i < 5; i++)            \
 			s[i] += o[i];                  \
 	}                                              \
+	UNROLL_5                                       \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
 

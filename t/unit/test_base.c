@@ -283,12 +283,13 @@ static void comparison_sees_every_byte(void **state)
 	uint8_t a[33] = {0}, b[33] = {0};
 
 	(void)state;
-	assert_true(secmem_equal(a, b, sizeof(a)));
-	for (size_t i = 0; i < sizeof(a); i++) {
-		b[i] = 0x80;
-		assert_false(secmem_equal(a, b, sizeof(a)));
-		b[i] = 0;
-	}
+	for (size_t len = 0; len <= sizeof(a); len++)
+		for (size_t i = 0; i < sizeof(a); i++) {
+			assert_true(secmem_equal(a, b, len));
+			b[i] = i % 2 ? 0x80 : 1;
+			assert_int_equal(secmem_equal(a, b, len), i >= len);
+			b[i] = 0;
+		}
 }
 
 static void memory_for_keys_is_there_only_where_it_is_used(void **state)
