@@ -44,9 +44,11 @@ uint64_t privileges_of(const struct steer_ops *ops)
 
 uint64_t privileges_to_start(const struct steer_ops *ops)
 {
-	/* It loads the program that drops packets of streams under attack. */
-	return privileges_of(ops) |
-		(ops == &steer_nfqueue || ops == &steer_kernel ? caps_here(CAPS_BIT(CAP_BPF)) : 0);
+	/* nfqueue loads the program that drops packets of streams under attack. The threads that it
+	 * starts can remove CAP_BPF from their bounding sets only with CAP_SETPCAP. */
+	uint64_t more = caps_here(CAPS_BIT(CAP_BPF)) | CAPS_BIT(CAP_SETPCAP);
+
+	return privileges_of(ops) | (ops == &steer_nfqueue || ops == &steer_kernel ? more : 0);
 }
 
 struct task {

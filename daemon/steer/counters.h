@@ -48,7 +48,7 @@
 	X(ring_long, "too long for the ring", false, \
 		"ring_too_long_total", "", \
 		"Packets dropped by nf_xcipher because they are longer than the ring's slots.") \
-	/* xdp, kernel: dropped before the daemon by the guard of a stream under attack, by reason */ \
+	/* All but udp: dropped before the daemon by the guard of a stream under attack, by reason */ \
 	X(guard_source, "guard: source", false, \
 		"guard_drops_total", "reason=\"source\"", STEER_GUARD_HELP) \
 	X(guard_kind, "guard: kind", false, "guard_drops_total", "reason=\"kind\"", STEER_GUARD_HELP) \

@@ -6,7 +6,8 @@ sequence numbers and timestamps; "next": with those that the terminal uses now, 
 authentication tells apart. "stun", "dtls", "zrtp", "rtcp": packets of these protocols to a port of RTP.
 "port": to a port of no call. CPU per forged packet: the relay's CPU time with the flood, less that
 without, divided by the forged packets. What the kernel spends on them before the relay, in the
-sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it.
+sender's turn, is not in it; for the XDP program "xdp_guard cost" measures it, for nfqueue's program
+"xdp_guard cost 100000 tc".
 "next, SCHEME": the calls have SRTP+ on both legs, and only the tags of forged packets are wrong.
 Steering kernel: instructions of its module in a guest, as the last "t/kernel/run.py 54-tags" found them."""
 import glob
