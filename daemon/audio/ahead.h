@@ -20,8 +20,8 @@ struct audio_ahead {
 	int16_t pcm[AHEAD_MOST][AHEAD_PCM];
 };
 
-/* Adds p, a packet of s that stays where it is until audio_ahead_taken(), if s is likely to decode it
- * next, for "to", and the codec has decode_batch. */
+/* Adds p, a packet of s, if s is likely to decode it next, for "to", and the codec has
+ * decode_batch. The packet stays where it is until audio_ahead_taken(). */
 void audio_ahead_add(struct audio_ahead *a, struct audio_session *s, const struct audio_session *to,
 	const struct audio_packet *p);
 void audio_ahead_run(struct audio_ahead *a);

@@ -3,8 +3,8 @@
  * A session belongs to one codec thread. It has no socket, thread or clock of its own.
  *
  * Arriving packets drive the audio: a packet in order is decoded, converted to the rate of the
- * other leg's codec, encoded and sent at once, or together with those of other sessions. Deadlines exist only for gaps, comfort noise, RTCP,
- * and while something plays. */
+ * other leg's codec, encoded and sent at once, or together with those of other sessions. Deadlines
+ * exist only for gaps, comfort noise, RTCP, and while something plays. */
 #ifndef AUDIO_SESSION_H
 #define AUDIO_SESSION_H
 

@@ -57,6 +57,9 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *p);
  * it before the session's settings or codecs change, or its counters matter. */
 void audio_tx_settle(struct audio_tx *t);
 
+/* Encodes and sends all packets that wait in env->batch. Call it after the last one of a round. */
+void audio_tx_run(struct audio_env *env);
+
 /* Converts samples at tx.rate to units of the codec's RTP clock. */
 uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples);
 

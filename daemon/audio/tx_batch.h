@@ -24,7 +24,4 @@ struct audio_tx_batch {
 	uint8_t out[TX_BATCH][2 * TX_BATCH_PCM];
 };
 
-/* Encodes and sends all that wait. Call it after the last packet of a round. */
-void audio_tx_run(struct audio_env *env);
-
 #endif

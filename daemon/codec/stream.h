@@ -28,8 +28,8 @@ int codec_stream_decode(
 	struct codec_stream *s, const uint8_t *in, size_t len, int16_t *pcm, size_t cap);
 int codec_stream_encode(
 	struct codec_stream *s, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap);
-/* Encodes one packet of each stream, with the codec's encode_batch where it has one. job: the host's
- * part of it, without state; its result is that of codec_stream_encode(). No stream occurs twice. */
+/* Encodes one packet of each stream, with the codec's encode_batch where it has one. job: all but
+ * the state; its result is that of codec_stream_encode(). No stream occurs twice. */
 void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n);
 /* Whether that, or codec_streams_foresee(), can be faster than single calls. */
 bool codec_stream_batches(const struct codec_stream *s);
@@ -37,8 +37,7 @@ bool codec_stream_foresees(const struct codec_stream *s);
 /* Decodes one packet of each stream with the codec's decode_batch, without consequences: only if
  * the next call for the stream is codec_stream_decode() with the same payload, at the same place,
  * this result is taken. job as above; in and out stay valid until then, or until
- * codec_stream_forget(). For streams of
- * codec_stream_foresees() only. */
+ * codec_stream_forget(). Only for streams of codec_stream_foresees(). */
 void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n);
 /* Call it before such a payload or its samples become invalid. */
 void codec_stream_forget(struct codec_stream *s);
