@@ -42,7 +42,8 @@ enum result {
 	X(server)       \
 	X(pidf)         \
 	X(location_uri) \
-	X(method)
+	X(method)       \
+	X(exchanges)
 
 enum answer_text {
 #define X(id) A_##id,

@@ -75,6 +75,10 @@ int settings_check(void)
 			CLIENTS_MAX, REDIRECTS_MAX);
 		return -1;
 	}
+	if (s->keep_exchanges < 0 || s->keep_exchanges > 65536) {
+		LM_ERR("keep_exchanges must be 0 to 65536\n");
+		return -1;
+	}
 	if (s->cache_entries < 0 || s->cache_size < 1 || s->cache_max_age < 1) {
 		LM_ERR("cache_entries, cache_size or cache_max_age is out of range\n");
 		return -1;

@@ -177,6 +177,8 @@ static void finish(struct task *t)
 			counter_inc(counters.failovers);
 		/* First, because the job's memory holds the ask, and the route may take long. */
 		learn(&t->query);
+		if (t->query.trace.len)
+			answer_set(&t->query.answer, A_exchanges, buf_take(&t->query.trace));
 		job_conclude(t->job, &t->query.answer);
 	}
 	task_free(t);
@@ -217,6 +219,14 @@ static void on_reply(void *arg, const struct http_reply *r)
 	proceed(t, query_reply(&t->query, r, now_ms()));
 }
 
+static int64_t wall_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static void begin(struct http *h, struct job *j)
 {
 	struct task *t = calloc(1, sizeof(*t));
@@ -228,6 +238,7 @@ static void begin(struct http *h, struct job *j)
 	}
 	t->http = h;
 	t->job = j;
+	query_cfg.epoch = wall_ms() - now_ms();
 	proceed(t, query_begin(&t->query, &query_cfg, j->ask, now_ms(), j->deadline));
 }
 
@@ -273,6 +284,7 @@ static void configure(void)
 		.hosts = settings.reference_hosts,
 		.redirect = (const char *const *)settings.redirect,
 		.redirects = settings.redirects,
+		.trace = (size_t)settings.keep_exchanges,
 		.cached = job_cached};
 	http_cfg = (struct http_config){.ca_file = settings.ca_file,
 		.cert_file = settings.cert_file,

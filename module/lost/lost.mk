@@ -4,7 +4,7 @@
 
 LOST_SRC   := $(sort $(wildcard module/lost/*.c))
 # Files that do not use Kamailio: fuzzed and tested without it
-LOST_PURE  := $(addprefix module/lost/,answer.c ask.c buf.c cache.c geo.c message.c place.c query.c reach.c sipbody.c xml.c)
+LOST_PURE  := $(addprefix module/lost/,answer.c ask.c buf.c cache.c geo.c message.c place.c query.c reach.c sipbody.c trace.c xml.c)
 LOST_GLUE  := $(filter-out $(LOST_PURE),$(LOST_SRC)) module/forks.c
 LOST_OUT   := $(MOD_OUT)/xcipher_lost
 LOST_LIBS  := libcurl libxml-2.0

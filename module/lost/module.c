@@ -297,6 +297,7 @@ static param_export_t params[] = {
 	{"clients", PARAM_INT, &settings.clients},
 	{"queries", PARAM_INT, &settings.queries},
 	{"log_location", PARAM_INT, &settings.log_location},
+	{"keep_exchanges", PARAM_INT, &settings.keep_exchanges},
 	{0, 0, 0},
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "query.h"
 
+#include "trace.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -68,7 +70,24 @@ static enum step exchange(struct query *q, const char *url, char *body, bool los
 		.body = body,
 		.timeout = left < q->cfg->timeout ? (int)left : q->cfg->timeout};
 	q->answer.tries++;
+	q->began = now;
 	return STEP_HTTP;
+}
+
+static void note(struct query *q, const struct http_reply *r, enum http_error e, int64_t now)
+{
+	struct traced t = {.kind = !strcmp(q->http.type, TYPE_LOST) ? "lost" : "held",
+		.url = q->http.url,
+		.request = q->http.body,
+		.reply = r->body,
+		.error = http_error_name(e),
+		.len = r->len,
+		.begin = q->cfg->epoch + q->began,
+		.end = q->cfg->epoch + now,
+		.status = r->status};
+
+	if (q->cfg->trace)
+		trace_add(&q->trace, q->cfg->trace, &t);
 }
 
 static struct server *servers(const struct query *q, int *count)
@@ -279,12 +298,14 @@ static enum step fetched(struct query *q, const struct http_reply *r, int64_t no
 
 	/* RFC 6753: GET asks for any location. Some servers know POST only. */
 	if (e == HTTP_STATUS && (r->status == 405 || r->status == 501) && !q->posted) {
+		note(q, r, e, now);
 		q->posted = true;
 		return fetch(q, uri, now);
 	}
 	forget_reply(q);
 	if (!e && held_read(r->body, r->len, &q->answer) == REPLY_GARBAGE)
 		e = HTTP_GARBAGE;
+	note(q, r, e, now);
 	if (e)
 		answer_put(&q->answer, A_error, http_error_name(e));
 	if (alone)
@@ -380,6 +401,7 @@ enum step query_reply(struct query *q, const struct http_reply *r, int64_t now)
 		forget_reply(q);
 		e = HTTP_GARBAGE;
 	}
+	note(q, r, e, now);
 	if (e) {
 		s->failed++;
 		s->down_until = now + q->cfg->down_time;
@@ -406,4 +428,5 @@ void query_free(struct query *q)
 	ask_clear(&q->fetched);
 	free(q->body);
 	q->body = NULL;
+	buf_free(&q->trace);
 }

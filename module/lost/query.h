@@ -6,6 +6,7 @@
 #define LOST_QUERY_H
 
 #include "ask.h"
+#include "buf.h"
 
 #define SERVERS_MAX   8
 #define REDIRECTS_MAX 8
@@ -52,6 +53,8 @@ struct query_config {
 	/* Looks up the cache. True: it had the answer, which the caller frees. */
 	bool (*cached)(void *arg, const char *service, const struct spot *s, struct answer *a);
 	void *arg;
+	size_t trace;  /* octets of exchanges that are kept for $xlost(exchanges); 0: none are */
+	int64_t epoch; /* ms since 1970 when the clock of the queries was 0 */
 };
 
 struct http_request {
@@ -91,6 +94,8 @@ struct query {
 	int redirects;
 	bool posted; /* the reference refused GET */
 	char *url, *body;
+	int64_t began;    /* the exchange */
+	struct buf trace; /* the exchanges of all servers and references; see trace.h */
 };
 
 /* The caller keeps the ask, which must outlive the query. query_begin() and query_reply() return

@@ -25,6 +25,7 @@ struct settings {
 	int max_redirects, max_response;
 	int cache_entries, cache_size /* KiB */, cache_max_age /* s */;
 	int clients, queries;
+	int keep_exchanges; /* octets */
 	enum boundary boundary;
 	enum profile prefer;
 };

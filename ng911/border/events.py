@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SIP messages of Kamailio to log events (NENA-STA-010.3 4.12.3.7). Pure: messages in, events out.
 
-Kamailio sends one datagram per message: a line "DIRECTION TIME ADDRESS CALL INCIDENT SOURCE ACTOR", in which "-" stands for a missing word,
-and then the message as it was received or is sent."""
+Kamailio sends datagrams. Each has a line "KIND TIME ADDRESS CALL INCIDENT SOURCE ACTOR", in which "-" stands for a missing word, and then
+
+  in, out   a SIP message as it was received or is sent
+  route     the Call-ID, and after a line end the PSAP that LoST has named, or "-", a blank, and the PSAP that gets the call
+  asked     the Call-ID, and after a line end the HTTP exchanges with LoST and location servers (module/lost/trace.h)"""
 import collections
 import datetime
 import hashlib
 import re
+import secrets
 
 STATUS = re.compile("SIP/2\\.0 ([1-9][0-9]{2})")
 URN = {kind: re.compile(rf"urn:emergency:uid:{kind}:[0-9A-Za-z]{{10,36}}:[-.0-9A-Za-z]{{1,255}}") for kind in ("callid", "incidentid")}
+EXCHANGE = re.compile(rb"(lost|held) ([0-9]{1,15}) ([0-9]{1,15}) ([-a-z]{1,16}) ([0-9]{1,3}) ([0-9]{1,5}) ([0-9]{1,5}) ([0-9]{1,5}) [0-9]{1,10}\n")
+UNSPECIFIED = 454  # of the registry of status codes (NENA-STA-010.3 10.29)
 WORD = re.compile(r"[-.@0-9A-Za-z]{1,300}")
 ADDRESS = re.compile(r"[0-9A-Fa-f.:\[\]]{3,60}")
 SHORT = {"i": "call-id", "f": "from", "t": "to", "l": "content-length", "c": "content-type"}
@@ -70,23 +76,64 @@ class Call:
         self.started = self.answered = self.ended = False
 
 
+class Exchange:
+    """A request to a LoST or location server, and its reply."""
+
+    def __init__(self, found, texts):
+        kind, begin, end, error, status = (w.decode() for w in found.groups()[:5])
+        self.lost, self.error, self.status = kind == "lost", "" if error == "-" else error, int(status)
+        self.begin, self.end = moment(int(begin) / 1000), moment(int(end) / 1000)
+        self.url, self.request, self.reply = (t.decode("utf-8", "replace") for t in texts)
+
+
+def exchanges(data):
+    """Of a datagram, as far as they are complete."""
+    out = []
+    while found := EXCHANGE.match(data):
+        data, texts = data[found.end():], []
+        for length in map(int, found.groups()[5:]):
+            texts.append(data[:length])
+            data = data[length:]
+        out.append(Exchange(found, texts))
+    if data:
+        raise BadEvent("not the exchanges of a query")
+    return out
+
+
+def moment(seconds):
+    try:
+        return rfc3339(seconds)
+    except (ValueError, OverflowError, OSError):
+        raise BadEvent("no time") from None
+
+
 class Datagram:
     def __init__(self, data):
-        line, _, message = data.decode("utf-8", "replace").partition("\n")
-        words = line.split(" ")
-        if len(words) != 7 or words[0] not in ("in", "out"):
+        line, _, content = data.partition(b"\n")
+        words = line.decode("utf-8", "replace").split(" ")
+        if len(words) != 7 or words[0] not in ("in", "out", "route", "asked"):
             raise BadEvent("not an event of Kamailio")
-        self.incoming = words[0] == "in"
+        self.kind, self.incoming = words[0], words[0] == "in"
         try:
             self.at = float(words[1])
-            self.when = rfc3339(self.at)
-        except (ValueError, OverflowError, OSError):
+        except ValueError:
             raise BadEvent("no time") from None
+        self.when = moment(self.at)
         self.address = words[2] if ADDRESS.fullmatch(words[2]) else ""
         self.call = words[3] if URN["callid"].fullmatch(words[3]) else ""
         self.incident = words[4] if URN["incidentid"].fullmatch(words[4]) else ""
         self.source, self.actor = (w if w != "-" and WORD.fullmatch(w) else "" for w in words[5:])
-        self.message, self.text = Message(message), message
+        if self.kind in ("in", "out"):
+            self.text = content.decode("utf-8", "replace")
+            self.message = Message(self.text)
+            self.call_id = self.message.call_id
+        else:
+            call_id, _, rest = content.partition(b"\n")
+            self.call_id = call_id.decode("utf-8", "replace")
+            if self.kind == "route":
+                self.queue, _, self.psap = rest.decode("utf-8", "replace").partition(" ")
+            else:
+                self.exchanges = exchanges(rest)
 
 
 class Logger:
@@ -112,6 +159,9 @@ class Logger:
 
     def events(self, d):
         """The events of a datagram, each a dictionary. None if it belongs to no emergency call."""
+        if d.kind in ("route", "asked"):
+            call = Call(d.call, d.incident)
+            return [] if not d.call or not d.incident else [self.routed(d, call)] if d.kind == "route" else self.asked(d, call)
         m, (call, by_caller) = d.message, self.call_of(d)
         if not call or not m.method:
             return []
@@ -129,10 +179,35 @@ class Logger:
 
     def event(self, d, call, kind, **more):
         e = {"logEventType": kind, "timestamp": d.when, "elementId": self.element, "agencyId": self.agency, "callId": call.call, "incidentId": call.incident,
-             "callIdSip": d.message.call_id, **more}
+             "callIdSip": d.call_id, **more}
         if d.address:
             e["ipAddressPort"] = d.address
         return e
+
+    def routed(self, d, call):
+        """The policy is that of the queue which LoST has named. Without an answer of LoST it is the default route."""
+        policy = {"policyType": "OtherRoutePolicy", "policyId": "default"}
+        if d.queue != "-":
+            policy = {"policyType": "NormalNextHopRoutePolicy", "policyQueueName": d.queue}
+        return self.event(d, call, "RouteLogEvent", recipientUri=d.psap, policyOwner=self.agency, **policy)
+
+    def asked(self, d, call):
+        """They have the location, as messages do."""
+        out = []
+        for x in d.exchanges if self.messages else []:
+            name = f"urn:emergency:uid:queryid:{secrets.token_hex(16)}:{self.element}"
+            query, reply = {"queryId": name, "direction": "outgoing", "timestamp": x.begin}, {"responseId": name, "direction": "incoming", "timestamp": x.end}
+            if x.error:
+                reply["responseStatus"] = str(x.status if x.status > 299 else UNSPECIFIED)
+            if x.lost:
+                query["queryAdapter"], reply["responseAdapter"] = x.request, x.reply
+                if x.error == "garbage":
+                    reply["malformedResponse"] = x.reply
+            else:
+                query["uri"], query["text"], reply["text"] = x.url, x.request, x.reply
+            kind = "Lost" if x.lost else "Location"
+            out += self.event(d, call, f"{kind}QueryLogEvent", **query), self.event(d, call, f"{kind}ResponseLogEvent", **reply)
+        return out
 
     def invite(self, d, call, out):
         m = d.message

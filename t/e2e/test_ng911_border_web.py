@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the public conformance suite of NENA-STA-010.3 about the web services of the border function, with xcipher-border: TD_BCF_004 (bad actors), 005,
-007 (log events of messages and calls), 014 (of media) and 015 (the request itself). A logging service that is down or silent delays no call."""
+"""Cases of the public conformance suite of NENA-STA-010.3 about the web services of the border function and the ESRP, with xcipher-border: TD_BCF_004 (bad
+actors), 005, 007 (log events of messages and calls), 014 (of media) and 015 (the request itself); TD_ESRP_014 (log events of LoST), 017 (of routes) and 019 (of
+locations). A logging service that is down or silent delays no call."""
 import contextlib
 import hashlib
 import os
+import re
 import socket
 import ssl
 import tempfile
@@ -11,9 +13,10 @@ import tempfile
 import dtls
 import logservice
 import ng
+import relay
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, network
+from test_ng911 import LIS, REFERENCE, TERMINALS, held_server, network
 from test_ng911_conformance import send
 
 CALL = r"urn:emergency:uid:callid:"
@@ -91,6 +94,63 @@ def test_td_bcf_005_007_014_015(net):
             assert path == "/LogEvents" and headers["Content-Type"] == "application/jose+json" and set(flat) == {"payload", "protected", "signature"}, path
             assert "AES_256" in cipher[0] or "AES256" in cipher[0] or "CHACHA20" in cipher[0], cipher
         send_message(net, n, log)
+
+
+def pairs(log, kind, dialog, count):
+    """The log events of so many queries of a call and their responses, those that failed first. Checks what the two of a pair share. They arrive in any order."""
+    wait_for(f"{kind} events", lambda: len(log.of(f"{kind}QueryLogEvent", dialog.id) + log.of(f"{kind}ResponseLogEvent", dialog.id)) == 2 * count)
+    responses = {r["responseId"]: r for r in log.of(f"{kind}ResponseLogEvent", dialog.id)}
+    found = [(q, responses.pop(q["queryId"])) for q in log.of(f"{kind}QueryLogEvent", dialog.id)]
+    found.sort(key=lambda pair: "responseStatus" not in pair[1])
+    for query, response in found:
+        assert query["queryId"].startswith("urn:emergency:uid:queryid:"), query
+        assert (query["direction"], response["direction"]) == ("outgoing", "incoming") and query["timestamp"] <= response["timestamp"], (query, response)
+        for name, value in (("elementId", "border.esinet.example"), ("agencyId", "esinet.example")):
+            assert query[name] == response[name] == value, query
+        assert query["callId"] == response["callId"] and re.fullmatch(CALL + r"[0-9A-Za-z]{10,32}:esinet\.example", query["callId"]), query
+        assert query["incidentId"] == response["incidentId"] and query["incidentId"].startswith("urn:emergency:uid:incidentid:"), query
+    assert len({q["queryId"] for q, _ in found}) == count, found
+    return found
+
+
+def test_td_esrp_014_017_019(net):
+    """The ESRP's first LoST server sends what is not LoST, the second one is true. Then a location by reference, and a location server that fails."""
+    if not os.path.exists(os.path.join(relay.BUILD, "xcipher_lost.so")):
+        raise Skip("xcipher_lost.so is not built")
+    import esinet
+    import ng911
+    with border(net, XC_LOST=f"https://{LIS[0]}:{LIS[1]}/lost", XC_LOST_2=f"https://{esinet.LOST}:8443/lost") as (n, _, log):
+        server, asked, broken = held_server(net, n.folder, n.certificates["lost"], ng911.HERE)
+        near, far, other = esinet.uri(n.lost.psap_at(*ng911.HERE), esinet.PSAP), esinet.uri("far", esinet.PSAP), esinet.uri("default", esinet.PSAP)
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        n.takers[0].silent = True
+
+        def called(*policy, **more):
+            """A call, and its only route."""
+            dialog = n.caller.call(*ng911.HERE, **more)
+            assert dialog.answered() == 200, dialog.reply.first
+            dialog.end()
+            wait_for("the route", lambda: log.of("RouteLogEvent", dialog.id))
+            (route,) = log.of("RouteLogEvent", dialog.id)
+            assert [route.get(name) for name in ("recipientUri", "policyType", "policyQueueName", "policyId")] == list(policy), route
+            assert route["policyOwner"] == "esinet.example" and route["callId"].startswith(CALL), route
+            return dialog
+
+        dialog = called(near, "NormalNextHopRoutePolicy", near, None)
+        (bad, false), (good, true) = pairs(log, "Lost", dialog, 2)
+        assert "/lost" in asked and "locationResponse" in false["malformedResponse"] and false["responseAdapter"] == false["malformedResponse"], false
+        assert false["responseStatus"] == "454" and "responseStatus" not in true and "malformedResponse" not in true, (false, true)
+        assert bad["queryAdapter"] == good["queryAdapter"] and "<findService" in good["queryAdapter"] and str(ng911.HERE[0]) in good["queryAdapter"], good
+        assert near in true["responseAdapter"] and true["responseAdapter"].rstrip().endswith("findServiceResponse>"), true
+        n.esrp.rpc("htable.sets", "state", near, "closed")
+        n.esrp.rpc("htable.sets", "divert", near, far)
+        reference = {"location": False, "more": [("Geolocation", f"<{REFERENCE}>")]}
+        ((query, response),) = pairs(log, "Location", called(far, "NormalNextHopRoutePolicy", near, None, **reference), 1)
+        assert query["uri"] == REFERENCE and query["text"] == "" and "<locationResponse" in response["text"] and "responseStatus" not in response, (query, response)
+        broken.append(True)
+        ((query, response),) = pairs(log, "Location", called(other, "OtherRoutePolicy", None, "default", **reference), 1)
+        assert query["uri"] == REFERENCE and response["responseStatus"] == "500", (query, response)
+        server.shutdown()
 
 
 def test_no_call_waits_for_the_log(net):
@@ -191,5 +251,5 @@ def test_a_hostile_server(net):
         server.close()
 
 
-for test in (test_td_bcf_005_007_014_015, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
+for test in (test_td_bcf_005_007_014_015, test_td_esrp_014_017_019, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
     test.terminals = TERMINALS

@@ -142,6 +142,24 @@ def test_td_bcf_002(net):
         media.close()
 
 
+def test_no_timer_ends_a_call_that_waits(net):
+    """The ESRP looks for a place every 6 s, and its LoST server is silent for 6 s. Each is longer than XC_NO_REPLY, after which tm ends a transaction."""
+    silent = []
+    with network(net, ready=lambda n: silent.append(n.silent_server(5998)), esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 96, "XC_NO_REPLY": 4000, "XC_LOST": "https://10.201.0.3:5998/lost",
+                             "XC_LOST_MS": 6000, "XC_LOST_CONNECT_MS": 6000, "XC_LOST_DEADLINE_MS": 6000}) as n:
+        import esinet
+        import ng911
+        n.takers[0].silent = True
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        call = n.caller.call(*ng911.HERE)
+        wait_for("the call", lambda: n.said("enters the network"))
+        n.esrp.rpc("pl.set_pipe", esinet.VSP, "TAILDROP", "1000")
+        assert call.answered() == 200, call.reply.first
+        call.end()
+        assert n.said("has waited for a place") and n.said("takes the default route: timeout"), n.esrp.text()[-2000:]
+    silent[0].close()
+
+
 def test_a_call_waits_until_its_time_is_over(net):
     with network(net, esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 2}) as n:
         media, stream = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n)
@@ -154,4 +172,4 @@ def test_a_call_waits_until_its_time_is_over(net):
 
 
 test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS
-test_a_call_waits_until_its_time_is_over.terminals = TERMINALS
+test_no_timer_ends_a_call_that_waits.terminals = test_a_call_waits_until_its_time_is_over.terminals = TERMINALS

@@ -89,6 +89,7 @@ static void query(const char *s, size_t len)
 	static const char *const redirect[] = {"b.test=http://b/"};
 	struct server two[2] = {{.url = "http://0/"}, {.url = "http://1/"}};
 	struct query_config cfg = {.server = two,
+		.trace = 2000,
 		.servers = 2,
 		.timeout = 1000,
 		.max_redirects = 2,
@@ -106,6 +107,8 @@ static void query(const char *s, size_t len)
 		if (++n > 200)
 			abort();
 	check_answer(&q.answer);
+	if (q.trace.len > cfg.trace)
+		abort();
 	query_free(&q);
 	ask_clear(&ask);
 }

@@ -78,6 +78,44 @@ def test_an_event_has_what_the_service_needs():
     assert media["mediaLabel"] == ["one", "two"] and media["sdp"] == SDP.rstrip("\r\n") or media["sdp"] == SDP, media
 
 
+def exchange(kind, error, status, url, request, reply, total=None):
+    texts = [t.encode() for t in (url, request, reply)]
+    lengths = " ".join(str(len(t)) for t in texts)
+    return f"{kind} 1700000000000 1700000000250 {error} {status} {lengths} {total or len(texts[2])}\n".encode() + b"".join(texts)
+
+
+def asked(*parts):
+    return f"asked 1700000000.5 - {IDS}\n1@x\n".encode() + b"".join(parts)
+
+
+def test_events_of_queries_and_routes():
+    """Texts are counted in octets, so nothing in them looks like the next one. Without --log-messages there are none, because they have the location."""
+    _, events, _, _ = border()
+    held = exchange("held", "-", 200, "https://l.example/\u2603", "", "<a/>\nlost 1 1 - 200 1 1 1 1\n")
+    data = asked(held, exchange("lost", "garbage", 200, "https://s.example/", "<q/>", "\u2603", 70000), exchange("lost", "timeout", 0, "https://s.example/", "<q/>", ""),
+                 exchange("held", "http", 454, "https://l.example/", "<r/>", "no"))
+    assert not events.Logger("b.example", "a.example").events(events.Datagram(data))
+    logger = events.Logger("b.example", "a.example", messages=True)
+    got = logger.events(events.Datagram(data))
+    assert [e["logEventType"].replace("LogEvent", "") for e in got] == [
+        f"{kind}{what}" for kind in ("Location", "Lost", "Lost", "Location") for what in ("Query", "Response")]
+    assert all(e["timestamp"].endswith(("20.000+00:00" if "Query" in e["logEventType"] else "20.250+00:00")) and e["callIdSip"] == "1@x" for e in got), got
+    assert [e.get("responseStatus") for e in got[1::2]] == [None, "454", "454", "454"], got
+    assert got[0]["uri"] == "https://l.example/\u2603" and got[1]["text"] == "<a/>\nlost 1 1 - 200 1 1 1 1\n", got
+    assert got[2]["queryAdapter"] == "<q/>" and got[3]["malformedResponse"] == "\u2603" and "malformedResponse" not in got[5], got
+    assert len({e.get("queryId") or e["responseId"] for e in got}) == 4, got
+    for bad in (b"x", exchange("lost", "-", 200, "u", "q", "r")[:-20], b"lost 1 1 - 200 999999 1 1 1\n", exchange("lost", "-", 200, "", "", "").replace(b"1700000000250", b"9" * 15)):
+        try:
+            assert not events.Datagram(asked(held, bad)).exchanges, bad
+            raise AssertionError(bad)
+        except events.BadEvent:
+            pass
+    assert not logger.events(events.Datagram(asked(held).replace(b"callid", b"callie")))
+    for queue, policy in (("sip:a@x", {"policyType": "NormalNextHopRoutePolicy", "policyQueueName": "sip:a@x"}), ("-", {"policyType": "OtherRoutePolicy", "policyId": "default"})):
+        (e,) = events.Logger("b.example", "a.example").events(events.Datagram(f"route 1700000000 - {IDS}\n1@x\n{queue} sip:b@x".encode()))
+        assert {k: v for k, v in e.items() if k.startswith("policy")} == {"policyOwner": "a.example", **policy} and e["recipientUri"] == "sip:b@x", e
+
+
 def test_a_caller_who_uses_a_call_id_again():
     """Each call has its events, also while another one with this Call-ID runs, and after it."""
     _, events, _, _ = border()
@@ -111,7 +149,8 @@ def test_garbage_is_no_event():
     """Of anybody on this host, and in messages of strangers: one exception, and nothing of it in an event. Memory is bounded."""
     _, events, _, _ = border()
     draw = random.Random(911)
-    valid = [event("in", INVITE, IDS), event("out", OK), event("in", sip("BYE sip:t SIP/2.0", "2 BYE", to=PSAP))]
+    valid = [asked(exchange("held", "-", 200, "https://l.example/", "", "<a/>"), exchange("lost", "garbage", 200, "https://s.example/", "<q/>", "x")),
+             f"route 1700000000 - {IDS}\n1@x\nsip:a@x sip:b@x".encode(), event("in", INVITE, IDS), event("out", OK), event("in", sip("BYE sip:t SIP/2.0", "2 BYE", to=PSAP))]
     logger = events.Logger("b.example", "a.example", messages=True, calls=10)
     for i in range(8000):
         data = bytearray(draw.choice(valid))

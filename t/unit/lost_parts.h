@@ -14,6 +14,7 @@
 #include "../../module/lost/query.c"
 #include "../../module/lost/reach.c"
 #include "../../module/lost/sipbody.c"
+#include "../../module/lost/trace.c"
 #include "../../module/lost/xml.c"
 
 #endif

@@ -468,6 +468,66 @@ static void a_boundary_comes_from_the_server_that_named_it(void **state)
 }
 
 /* Answers and asks survive the way through shared memory. */
+/* What the trace has next: the line, and the texts after it. */
+static const char *expect_traced(
+	const char *at, const char *line, const char *url, const char *request, const char *reply)
+{
+	char *want = malloc(strlen(line) + strlen(url) + strlen(request) + strlen(reply) + 100);
+
+	sprintf(want, "%s %zu %zu %zu", line, strlen(url), strlen(request), strlen(reply));
+	assert_memory_equal(at, want, strlen(want));
+	at = strchr(at, '\n') + 1;
+	sprintf(want, "%s%s%s", url, request, reply);
+	assert_memory_equal(at, want, strlen(want));
+	at += strlen(want);
+	free(want);
+	return at;
+}
+
+static void exchanges_are_kept(void **state)
+{
+	struct http_reply status = {
+		.error = HTTP_STATUS, .status = 500, .body = "oops\0x", .len = 6};
+	char *request;
+	const char *at;
+
+	(void)state;
+	ask_add_reference(&ask, "https://x", 9);
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(HELD("")), STEP_DONE);
+	assert_null(q.trace.s); /* not by default */
+	query_free(&q);
+
+	cfg.trace = 4000;
+	cfg.epoch = 1700000000000;
+	assert_int_equal(begin(), STEP_HTTP);
+	now += 5;
+	assert_int_equal(reply(HELD(PIDF("30.10"))), STEP_HTTP);
+	request = strdup(q.http.body);
+	now += 7;
+	assert_int_equal(reply("no XML"), STEP_HTTP);
+	assert_int_equal(query_reply(&q, &status, now), STEP_DONE);
+	at = expect_traced(q.trace.s, "held 1700000001000 1700000001005 - 200", "https://x", "",
+		HELD(PIDF("30.10")));
+	at = expect_traced(
+		at, "lost 1700000001005 1700000001012 garbage 200", "http://0/", request, "no XML");
+	/* The NUL ends the second reply. */
+	assert_non_null(strstr(at, "lost 1700000001012 1700000001012 http 500 9 "));
+	assert_non_null(strstr(at, " 4 6\nhttp://1/"));
+	assert_string_equal(at + strlen(at) - 4, "oops");
+	free(request);
+
+	/* Of a long reply there is the beginning. Later exchanges have no place. */
+	query_free(&q);
+	cfg.trace = 250;
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(HELD(PIDF("30.10"))), STEP_HTTP);
+	assert_int_equal(reply("no XML"), STEP_HTTP);
+	assert_in_range(q.trace.len, 50, 250);
+	assert_int_equal(strlen(q.trace.s), q.trace.len);
+	assert_null(strstr(q.trace.s, "lost "));
+}
+
 static void flat_copies(void **state)
 {
 	struct answer a = {.result = 1, .tries = 3}, copy;
@@ -511,6 +571,7 @@ int main(void)
 		TEST(hosts_of_references),
 		TEST(a_lis_is_asked),
 		TEST(a_boundary_comes_from_the_server_that_named_it),
+		TEST(exchanges_are_kept),
 		TEST(flat_copies),
 	};
 
