@@ -196,8 +196,8 @@ int zrtp_multi(struct zrtp *z, const struct zrtp *first);
 int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out);
 /* Makes it an exchange that was open in an earlier process, before zrtp_start(). Its state is
  * ZRTP_OPEN, or ZRTP_CLEAR after GoClear, but it has no SRTP keys and no SAS. It serves
- * zrtp_multi(). If s->with_keys, it also takes GoClear and does zrtp_relay_sas(); else it drops such packets.
- * 0, -EAGAIN: started; -EINVAL: not a secret. */
+ * zrtp_multi(). If s->with_keys, it also takes GoClear and does zrtp_relay_sas(); else it drops
+ * such packets. 0, -EAGAIN: started; -EINVAL: not a secret. */
 int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s);
 bool zrtp_is_restored(const struct zrtp *z);
 /* A Hello of the peer's ZID that is not the one of this exchange begins another stream, if both
