@@ -195,9 +195,9 @@ int zrtp_multi(struct zrtp *z, const struct zrtp *first);
 /* The secret for further streams, for as long as there are keys. 0, -EAGAIN: none yet. */
 int zrtp_secret(const struct zrtp *z, struct zrtp_secret *out);
 /* Makes it an exchange that was open in an earlier process, before zrtp_start(). Its state is
- * ZRTP_OPEN, or ZRTP_CLEAR after GoClear, but it has no SRTP keys and no SAS. It serves zrtp_multi().
- * If s->with_keys, it also takes GoClear and does zrtp_relay_sas(); else it drops such packets.
- * 0, -EAGAIN: started; -EINVAL: not a secret. */
+ * ZRTP_OPEN, or ZRTP_CLEAR after GoClear, but it has no SRTP keys and no SAS. It serves
+ * zrtp_multi(). If s->with_keys, it also takes GoClear and does zrtp_relay_sas(); else it drops
+ * such packets. 0, -EAGAIN: started; -EINVAL: not a secret. */
 int zrtp_restore(struct zrtp *z, const struct zrtp_secret *s);
 bool zrtp_is_restored(const struct zrtp *z);
 /* A Hello of the peer's ZID that is not the one of this exchange begins another stream, if both
@@ -206,8 +206,8 @@ bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);
 /* GoClear. 0; -EAGAIN: not open; -EPERM: the peer does not allow it. */
 int zrtp_clear(struct zrtp *z, uint64_t now_ns);
 /* Tells an enrolled terminal the SAS of the far side (SASrelay, 7.3). sas_hash: 32 bytes; kind: how
- * the far side shows it. 0; -EAGAIN: not open, or restored without keys; -EPERM: the terminal is not
- * enrolled. */
+ * the far side shows it. 0; -EAGAIN: not open, or restored without keys; -EPERM: the terminal is
+ * not enrolled. */
 int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns);
 /* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */
 const uint8_t *zrtp_relayed_sas(const struct zrtp *z);

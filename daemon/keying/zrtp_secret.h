@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a completed exchange of ZRTP needs later: the secret for further streams of the same terminal
- * (RFC 6189 4.4.3), and the ZRTP keys, which protect GoClear and SASrelay (4.5.3). Calls hold it and
- * save it, so that it survives a restart. */
+/* What a completed exchange of ZRTP needs later: the secret for further streams of the same
+ * terminal (RFC 6189 4.4.3), and the ZRTP keys, which protect GoClear and SASrelay (4.5.3). Calls
+ * hold it and save it, so that it survives a restart. */
 #ifndef KEYING_ZRTP_SECRET_H
 #define KEYING_ZRTP_SECRET_H
 
