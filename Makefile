@@ -236,7 +236,7 @@ help:
 ##  sudo make bench-ng911   set-up delay of emergency calls, by parts, with 32 kinds of security; bench-ng911-load: calls per second through one core
 ##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
 ##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
-##  sudo make check-kernel-ring   ten million packets through packet rings whose workers fail, in a virtual machine, up to an hour
+##  sudo make check-kernel-ring   ten million packets through packet rings whose workers fail, in a virtual machine, three hours at most
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600), then attack
 ##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (120); make fuzz does it too

@@ -159,7 +159,7 @@ check-kernel-debug:
 	$(MAKE) -j$(JOBS) kernel-tools
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py --debug $(KERNEL_TESTS)
 
-# Ten million packets through packet rings, in Debian's kernel: up to an hour, so not part of check. RING_PACKETS and RING_SEED set how
+# Ten million packets through packet rings, in Debian's kernel: three hours at most, so not part of check. RING_PACKETS and RING_SEED set how
 # many, and the random events. check-kernel-debug sends fewer.
 check-kernel-ring:
 	tools/deps.sh install deps-kernel || echo "check-kernel-ring: not all it needs could be installed"
