@@ -14,7 +14,8 @@ struct steer_ops;
 /* Capabilities that this steering needs after the start: for verdicts, maps, links that return, and
  * removal of its rules. */
 uint64_t privileges_of(const struct steer_ops *ops);
-/* Those with which it starts. */
+/* The capabilities that the daemon needs while it starts: those above, and more for loading BPF
+ * programs. */
 uint64_t privileges_to_start(const struct steer_ops *ops);
 /* Call before any thread exists. Sets no_new_privs, lifts the limit of locked memory if it may, and
  * changes the user. user "": no change. group "": the user's group. The process keeps its

@@ -191,14 +191,14 @@ static uint64_t bytes_of(const struct entry *e)
 	return e->blob_len + (e->clip ? e->clip->samples * sizeof(int16_t) : 0);
 }
 
-/* The entry that goes first: one that its request has got before one that waits for it. */
+/* Whether a is emptied before b. Entries that a request still waits for are emptied last. */
 static bool goes_before(const struct entry *a, const struct entry *b)
 {
 	return a->taken != b->taken ? a->taken : a->used < b->used;
 }
 
-/* Empties entries until the rest is within the bound. newest: stays. A request whose entry was
- * emptied before it got the clip has it read again. */
+/* Empties entries until the rest is within the bound. Keeps newest. If an entry is emptied before
+ * its request took the clip, the file is read again. */
 static void trim(struct audio_files *f, const struct entry *newest)
 {
 	uint64_t sum = 0;

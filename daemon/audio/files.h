@@ -16,8 +16,8 @@ struct audio_files;
 
 enum { AUDIO_FILE_NAME = 256, AUDIO_FILES = 32 };
 
-/* Most bytes of cached clips, and of blobs that they were decoded from. The one that was used least
- * recently goes first; the newest always stays. Clips that are played count only while cached. */
+/* Most bytes of cached clips, and of the blobs that they were decoded from. The least recently used
+ * clip is removed first; the newest always stays. Clips that are played count only while cached. */
 #define AUDIO_FILES_BYTES (256u << 20)
 
 /* Opens the folder and starts the thread. folder: NULL: only blobs are played. decoder: the path of

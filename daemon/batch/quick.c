@@ -51,7 +51,7 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 		put_be32(dst + j->hdr_len + j->body_len, rtcp_word(j));
 }
 
-/* All but the word. */
+/* Fills a job except its word (roll-over counter, or E||index of SRTCP). */
 static void hash(struct hmac_job *h, const struct xc_key *k, const uint8_t *msg, uint32_t len)
 {
 	h->key = k;

@@ -49,7 +49,7 @@ static void run(struct group *g, enum way way)
 	g->n = 0;
 }
 
-/* A job of which all arguments fit. */
+/* Adds a job whose arguments were checked. */
 static void add(struct group *g, const struct xcipher_codec_job *j, enum way way)
 {
 	g->lane[g->n] = (struct g722_lane){.g = j->state, .in = j->in, .out = j->out};

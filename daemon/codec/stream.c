@@ -33,7 +33,7 @@ static void *aligned(size_t size, size_t align)
 	return memset(p, 0, size);
 }
 
-/* Only such states may be copied. */
+/* Decoding ahead works on a copy of the state, so the state must be plain memory. */
 static bool foresees(const struct xcipher_codec *c)
 {
 	return c->decode_batch && c->flags & XCIPHER_CODEC_PLAIN_STATE;
@@ -124,7 +124,7 @@ bool codec_stream_foresees(const struct codec_stream *s)
 	return s->dec_open && s->ahead.dec;
 }
 
-/* The streams from the first on that have its codec. */
+/* The number of streams, from the first on, with the codec of the first. */
 static size_t alike(struct codec_stream *const *s, size_t n)
 {
 	size_t i = 1;

@@ -31,7 +31,7 @@ int codec_stream_encode(
 /* Encodes one packet of each stream, with the codec's encode_batch where it has one. job: all but
  * the state; its result is that of codec_stream_encode(). No stream occurs twice. */
 void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n);
-/* Whether that, or codec_streams_foresee(), can be faster than single calls. */
+/* Whether codec_streams_encode(), or codec_streams_foresee(), can be faster than single calls. */
 bool codec_stream_batches(const struct codec_stream *s);
 bool codec_stream_foresees(const struct codec_stream *s);
 /* Decodes one packet of each stream with the codec's decode_batch, without consequences: only if

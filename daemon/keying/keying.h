@@ -271,7 +271,7 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 bool keying_association(struct keying_association *out, const struct keying_state *s);
 /* The exchange of ZRTP that the leg needs; false: none. */
 bool keying_exchange(struct keying_exchange *out, const struct keying_state *s);
-/* The keys of this SESSION_KEYS were put into force. */
+/* Call it when the keys of this SESSION_KEYS are in use. */
 void keying_exchanged(struct keying_state *s, const struct session_event *e);
 /* The results of that exchange, as keying_exchanged() got them. */
 void keying_said(struct session_said *out, const struct keying_state *s);

@@ -29,7 +29,7 @@ bool zrtp_is_open(const struct zrtp *z)
 	return z->phase == PH_OPEN || (z->phase == PH_RESTORED && z->with_keys);
 }
 
-/* It was open, and both sides have the ZRTP keys. */
+/* The exchange was completed, and both sides have its ZRTP keys. */
 static bool was_open(const struct zrtp *z)
 {
 	return zrtp_is_open(z) || (z->phase == PH_CLEAR && (!z->restored || z->with_keys));

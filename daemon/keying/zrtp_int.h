@@ -209,7 +209,7 @@ void zrtp_rivals_free(struct zrtp *z);
 void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len);
 /* Exchanges the current Hello for the one that this image proves. False: none. */
 bool zrtp_rivals_take_hello(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
-/* Replaces the current Hello by the latest rival, which is a rival no more. False: none. */
+/* Replaces the current Hello by the latest rival, and removes that rival. False: none. */
 bool zrtp_rivals_next_hello(struct zrtp *z);
 /* Remembers the Commit that was answered by a DHPart1, and the state that belongs to it. */
 void zrtp_rivals_commit(struct zrtp *z);

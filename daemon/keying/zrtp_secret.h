@@ -20,7 +20,7 @@ struct zrtp_secret { /* wipe it */
 	uint8_t sess[ZRTP_SESS_MAX];
 	/* Of the terminal's Hello. Another stream of the same ZID has another H3. */
 	uint8_t zid[12], h3[32];
-	/* The members below are known. False in calls of an earlier version. */
+	/* Whether the members below are known. False in calls that an earlier version saved. */
 	bool with_keys;
 	bool initiator; /* we sent the Commit */
 	bool enrolled;  /* zrtp_relay_sas() is allowed */

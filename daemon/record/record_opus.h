@@ -31,9 +31,9 @@ int record_opus_close(struct record_opus *o, bool discard);
 /* Cuts an incomplete page off the ends of the folder's recordings, and marks the last page as such,
  * after a crash. Touches only files that record_opus_open() named and wrote. Returns the number of
  * files that it changed. A file that a process has open stays as it is.
- * Files of many short pages, which are not recordings, must not delay the start: pages is the most
- * that is read of one file, and RECORD_OPUS_FILES times as much of all. Other files stay as they
- * are, and play all the same. */
+ * A file of many short pages, which is no recording, must not delay the start. So at most "pages"
+ * pages of one file are read, and RECORD_OPUS_FILES times as many of all files. Files beyond that
+ * stay as they are, and can still be played. */
 uint32_t record_opus_repair(const char *dir, uint32_t pages);
 #define RECORD_OPUS_PAGES (1u << 20) /* a recording of days: it has about one page a second */
 #define RECORD_OPUS_FILES 8u
