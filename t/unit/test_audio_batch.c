@@ -305,6 +305,27 @@ static void a_full_ring_uses_no_sequence_number(void **state)
 	end(w);
 }
 
+/* Jobs of a batch have a state each, so of two equal packets one is decoded ahead. */
+static void a_doubled_packet_is_decoded_ahead_once(void **state)
+{
+	struct world *w = run(true, 0);
+	uint32_t leg = 0;
+
+	(void)state;
+	for (; leg < LEGS && !w->ahead.n; leg++) {
+		w->n = 0;
+		say(w, leg);
+		if (w->n)
+			audio_ahead_add(&w->ahead, w->leg[leg].s, other(w, leg), &w->in[0]);
+	}
+	assert_int_equal(w->ahead.n, 1);
+	w->in[1] = w->in[0];
+	audio_ahead_add(&w->ahead, w->leg[leg - 1].s, other(w, leg - 1), &w->in[1]);
+	assert_int_equal(w->ahead.n, 1);
+	audio_ahead_end(&w->ahead);
+	end(w);
+}
+
 static int decode_pair(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
 {
 	(void)dec, (void)in;
@@ -346,6 +367,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_change_nothing),
 		cmocka_unit_test(a_full_ring_uses_no_sequence_number),
+		cmocka_unit_test(a_doubled_packet_is_decoded_ahead_once),
 		cmocka_unit_test(stereo_is_not_decoded_ahead),
 	};
 
