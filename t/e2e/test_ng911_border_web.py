@@ -20,6 +20,7 @@ from test_ng911 import LIS, REFERENCE, TERMINALS, held_server, network
 from test_ng911_conformance import send
 
 CALL = r"urn:emergency:uid:callid:"
+LOCAL = "127.0.0.1:5999"  # a service of the border's host
 
 
 @contextlib.contextmanager
@@ -239,10 +240,15 @@ def test_a_hostile_server(net):
         local = ng.socket_in(net.gateway, kind=socket.SOCK_DGRAM)
         local.bind(("127.0.0.1", 5999))
         local.setblocking(False)
-        routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", "<sip:127.0.0.1:5999;transport=udp;lr>")]
+        routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", f"<sip:{LOCAL};transport=udp;lr>")]
         within = [("From", f"<{caller}>;tag=1"), ("To", "<sip:x@y>;tag=2"), ("Call-ID", "local"), ("CSeq", "2 INFO")]
-        m = server.ask(stream, "INFO sip:x@127.0.0.1:5999;transport=udp SIP/2.0", [*within, *routes])
+        m = server.ask(stream, f"INFO sip:x@{LOCAL};transport=udp SIP/2.0", [*within, *routes])
         assert m.status() >= 400, m.first
+        for i, contact in enumerate((f"sip:{LOCAL}", f"sip:a;transport=tls@{LOCAL}", f"sip:{LOCAL};transport=tls;transport=udp", f"sip:{LOCAL};transport=udp;transport=tls", f"sip:{LOCAL};transport=tlsx",
+                                     f"sip:{LOCAL};x;transport=tls=1", f"sips:{LOCAL};transport=udp", f"sips:a;transport=tls@{LOCAL};transport=udp")):
+            m = server.ask(stream, f"SUBSCRIBE sip:sos@{esinet.ESRP}:5061;transport=tls SIP/2.0",
+                           [("From", f"<{caller}>;tag=1"), ("To", "<sip:sos@x>"), ("Call-ID", f"watch{i}"), ("CSeq", "1 SUBSCRIBE"), ("Event", "emergency-QueueState"), ("Contact", f"<{contact}>")])
+            assert m.first == "SIP/2.0 400 Bad Subscription", (contact, m.first)
         try:
             raise AssertionError(local.recv(65536))
         except BlockingIOError:
