@@ -27,6 +27,16 @@ static struct codec_stream *decoder(
 	return NULL;
 }
 
+/* A packet may have come twice. */
+static bool has(const struct audio_ahead *a, const struct codec_stream *c)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < a->n; i++)
+		found |= a->stream[i] == c;
+	return found;
+}
+
 void audio_ahead_add(struct audio_ahead *a, struct audio_session *s, const struct audio_session *to,
 	const struct audio_packet *p)
 {
@@ -41,7 +51,7 @@ void audio_ahead_add(struct audio_ahead *a, struct audio_session *s, const struc
 	if (at < 0 || at == p->len || p->bytes[0] & RTP_P_BIT || !is_next(s, &h))
 		return;
 	c = decoder(s, to, h.pt);
-	if (!c)
+	if (!c || has(a, c))
 		return;
 	a->packet[a->n] = p;
 	a->session[a->n] = s;

@@ -32,13 +32,13 @@ static uint32_t group_len(const struct bridge_site *s)
 /* Moves whole groups only: the worker must not see part of a change. */
 static bool flush(struct bridge_site *s)
 {
-	s->unseen |= s->backlog_n > 0;
 	while (s->backlog_n) {
 		struct worker_cmd *first = s->backlog + s->backlog_first;
 		uint32_t n = group_len(s);
 
 		if (ring_push(&s->w->cmds, first, n))
 			return false;
+		s->unseen = true;
 		s->backlog_first += n;
 		s->backlog_n -= n;
 	}
@@ -46,19 +46,21 @@ static bool flush(struct bridge_site *s)
 	return true;
 }
 
-int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
-{
-	if (!flush(s) || ring_push(&s->w->cmds, cmd, n))
-		return -EAGAIN;
-	s->unseen = true;
-	return 0;
-}
-
 static void wake(struct bridge_site *s)
 {
 	if (s->unseen)
 		worker_wake(s->w);
 	s->unseen = false;
+}
+
+int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
+{
+	if (!flush(s) || ring_push(&s->w->cmds, cmd, n)) {
+		wake(s); /* the sender may have many more, and the ring is full */
+		return -EAGAIN;
+	}
+	s->unseen = true;
+	return 0;
 }
 
 void bridge_wake(struct bridge *r)

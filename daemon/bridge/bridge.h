@@ -46,7 +46,8 @@ void bridge_steer_again(struct bridge *r);
  * the workers' eventfd, and each second. */
 void bridge_poll(struct bridge *r, uint64_t now_ns);
 /* Wakes the workers that were sent commands. A commit does it, too. Each wake-up delays media, so
- * all other commands wait for this function. Call it before each wait for events. */
+ * all other commands wait for this function, or until the ring is full. Call it before each wait
+ * for events. */
 void bridge_wake(struct bridge *r);
 
 /* Whether every worker's ring has room for the commands of a call. */

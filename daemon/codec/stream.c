@@ -33,10 +33,11 @@ static void *aligned(size_t size, size_t align)
 	return memset(p, 0, size);
 }
 
-/* Decoding ahead works on a copy of the state, so the state must be plain memory. */
+/* Decoding ahead works on a copy of the state, so the state must be plain memory. The samples that
+ * wait are those of one channel. */
 static bool foresees(const struct xcipher_codec *c)
 {
-	return c->decode_batch && c->flags & XCIPHER_CODEC_PLAIN_STATE;
+	return c->decode_batch && c->flags & XCIPHER_CODEC_PLAIN_STATE && c->channels == 1;
 }
 
 static int open_here(struct codec_stream *s, const struct codec_stream_cfg *cfg)

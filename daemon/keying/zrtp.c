@@ -247,8 +247,10 @@ static void give_up(struct zrtp *z, uint64_t now_ns)
 		z->phase =
 			PH_OPEN; /* Confirm1 proved the responder's keys; its Conf2ACKs were lost */
 	} else if (z->phase == PH_COMMIT && zrtp_rivals_next_hello(z)) {
-		/* The Hello that the Commit answers was perhaps not the peer's. */
+		/* The Hello that the Commit answers was perhaps not the peer's. The cache may have
+		 * other secrets for this one. */
 		z->phase = PH_HELLO;
+		z->wants_secrets = z->cfg.cache;
 		zrtp_may_commit(z, now_ns);
 	} else if (z->phase < PH_OPEN) {
 		zrtp_fail(z, z->refused ? ZRTP_FAIL_REFUSED : ZRTP_FAIL_TIMEOUT);

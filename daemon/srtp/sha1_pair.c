@@ -51,7 +51,7 @@ HERE static inline __m256i later_words(const __m256i *x, int i)
 HERE static inline void words_make(struct words *w, const uint8_t *p, const uint8_t *q)
 {
 	static const uint32_t constant[4] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
-	__m256i x[8];
+	__m256i x[8] = {0};
 
 #pragma GCC unroll 20
 	for (int i = 0; i < 20; i++) {

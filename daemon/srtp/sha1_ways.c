@@ -87,7 +87,6 @@ __attribute__((target("avx2"))) static inline void gather(
 #define BLOCKS                                         \
 	lanes s[5], o[5], w[16];                       \
                                                        \
-	UNROLL_5                                       \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(&s[i], h[i], sizeof(s[i]));     \
 	for (uint32_t b = 0; b < n; b++) {             \
@@ -101,7 +100,6 @@ __attribute__((target("avx2"))) static inline void gather(
 		for (int i = 0; i < 5; i++)            \
 			s[i] += o[i];                  \
 	}                                              \
-	UNROLL_5                                       \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
 

@@ -11,7 +11,9 @@ MODULE_VERSION
 
 static void in_child(void)
 {
-	own_values();
+	if (own_values() < 0)
+		LM_ERR("cannot read /proc/self/maps: TLS handshakes that coincide may end "
+		       "Kamailio\n");
 }
 
 /* While it is loaded, and so before Kamailio starts any process. A handler of fork() reaches all of

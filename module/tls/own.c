@@ -33,7 +33,7 @@ int own_values(void)
 	int changed = 0;
 
 	if (!maps)
-		return 0;
+		return -1;
 	for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
 		void *value = pthread_getspecific(key);
 

@@ -5,8 +5,8 @@
 
 /* Sets each thread-specific value (pthread_setspecific()) of the calling thread that points into
  * memory shared with other processes to NULL. Its library then makes another one when it needs it.
- * The old ones are not freed: they belong to the process that made them. Without access to
- * /proc/self/maps it changes nothing. Returns how many values were set. */
+ * The old ones are not freed: they belong to the process that made them. Returns how many values
+ * were set; -1: it changed nothing, because it cannot read /proc/self/maps. */
 int own_values(void);
 
 #endif

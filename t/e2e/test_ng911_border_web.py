@@ -20,6 +20,7 @@ from test_ng911 import LIS, REFERENCE, TERMINALS, held_server, network
 from test_ng911_conformance import send
 
 CALL = r"urn:emergency:uid:callid:"
+LOCAL = "127.0.0.1:5999"  # a service of the border's host
 
 
 @contextlib.contextmanager
@@ -64,36 +65,36 @@ def send_message(net, n, log):
     assert [e["text"] for e in log.of("MessageLogEvent")] == ["fire"] * 2 and {e["direction"] for e in log.of("MessageLogEvent")} == {"incoming", "outgoing"}
 
 
-def test_td_bcf_005_007_014_015(net):
-    with border(net) as (n, _, log):
-        dialog, invite = one_call(n)
+def calls_and_media(net, n, log):
+    """TD_BCF_005, 007, 014 and 015"""
+    dialog, invite = one_call(n)
 
-        def ended():
-            return len(log.of("MediaEndLogEvent", dialog.id)) == 2 and len(log.of("CallEndLogEvent", dialog.id)) == 1
-        wait_for("the log events", ended)
-        messages = log.of("CallSignalingMessageLogEvent", dialog.id)
-        # Every request and reply of the call, with its text, on both sides.
-        starts = [(e["direction"], e["text"].split("\r\n")[0]) for e in messages]
-        for first in ("INVITE urn:service:sos SIP/2.0", "SIP/2.0 200 OK"):
-            assert {d for d, line in starts if line == first} == {"incoming", "outgoing"}, starts
-        assert {d for d, line in starts if line.startswith("BYE ")} == {"incoming", "outgoing"} == {d for d, line in starts if line.startswith("ACK ")}, starts
-        (sent,) = [e for e in messages if e["direction"] == "outgoing" and e["text"].startswith("INVITE ")]
-        assert dialog.pidf.replace("\n", "\r\n") in sent["text"] and "UDP/TLS/RTP/SAVP" in sent["text"] and sent["protocol"] == "sip", sent["text"]
-        # Calls and media
-        (start,), (end,) = log.of("CallStartLogEvent", dialog.id), log.of("CallEndLogEvent", dialog.id)
-        assert start["direction"] == end["direction"] == "incoming" and start["to"] == "urn:service:sos" and start["timestamp"] < end["timestamp"], (start, end)
-        media = {e["direction"]: e for e in log.of("MediaStartLogEvent", dialog.id)}
-        assert set(media) == {"incoming", "outgoing"} == {e["direction"] for e in log.of("MediaEndLogEvent", dialog.id)}, media
-        assert media["incoming"]["sdp"] == dialog.reply.sdp() and "UDP/TLS/RTP/SAVP" in media["outgoing"]["sdp"], media
-        assert all(e["mediaLabel"] == [""] for e in media.values()), media
-        for e in log.events:
-            assert e["callId"] == call_info(invite, "emergency-CallId") and e["incidentId"] == call_info(invite, "emergency-IncidentId"), e
-            assert e["elementId"] == "border.esinet.example" and e["agencyId"] == "esinet.example" and e["timestamp"].endswith("+00:00"), e
-        # The requests: signatures were checked as they came.
-        for path, headers, flat, cipher in log.posts:
-            assert path == "/LogEvents" and headers["Content-Type"] == "application/jose+json" and set(flat) == {"payload", "protected", "signature"}, path
-            assert "AES_256" in cipher[0] or "AES256" in cipher[0] or "CHACHA20" in cipher[0], cipher
-        send_message(net, n, log)
+    def ended():
+        return len(log.of("MediaEndLogEvent", dialog.id)) == 2 and len(log.of("CallEndLogEvent", dialog.id)) == 1
+    wait_for("the log events", ended)
+    messages = log.of("CallSignalingMessageLogEvent", dialog.id)
+    # Every request and reply of the call, with its text, on both sides.
+    starts = [(e["direction"], e["text"].split("\r\n")[0]) for e in messages]
+    for first in ("INVITE urn:service:sos SIP/2.0", "SIP/2.0 200 OK"):
+        assert {d for d, line in starts if line == first} == {"incoming", "outgoing"}, starts
+    assert {d for d, line in starts if line.startswith("BYE ")} == {"incoming", "outgoing"} == {d for d, line in starts if line.startswith("ACK ")}, starts
+    (sent,) = [e for e in messages if e["direction"] == "outgoing" and e["text"].startswith("INVITE ")]
+    assert dialog.pidf.replace("\n", "\r\n") in sent["text"] and "UDP/TLS/RTP/SAVP" in sent["text"] and sent["protocol"] == "sip", sent["text"]
+    # Calls and media
+    (start,), (end,) = log.of("CallStartLogEvent", dialog.id), log.of("CallEndLogEvent", dialog.id)
+    assert start["direction"] == end["direction"] == "incoming" and start["to"] == "urn:service:sos" and start["timestamp"] < end["timestamp"], (start, end)
+    media = {e["direction"]: e for e in log.of("MediaStartLogEvent", dialog.id)}
+    assert set(media) == {"incoming", "outgoing"} == {e["direction"] for e in log.of("MediaEndLogEvent", dialog.id)}, media
+    assert media["incoming"]["sdp"] == dialog.reply.sdp() and "UDP/TLS/RTP/SAVP" in media["outgoing"]["sdp"], media
+    assert all(e["mediaLabel"] == [""] for e in media.values()), media
+    for e in (e for e in log.events if e["callIdSip"] == dialog.id):
+        assert e["callId"] == call_info(invite, "emergency-CallId") and e["incidentId"] == call_info(invite, "emergency-IncidentId"), e
+        assert e["elementId"] == "border.esinet.example" and e["agencyId"] == "esinet.example" and e["timestamp"].endswith("+00:00"), e
+    # The requests: signatures were checked as they came.
+    for path, headers, flat, cipher in log.posts:
+        assert path == "/LogEvents" and headers["Content-Type"] == "application/jose+json" and set(flat) == {"payload", "protected", "signature"}, path
+        assert "AES_256" in cipher[0] or "AES256" in cipher[0] or "CHACHA20" in cipher[0], cipher
+    send_message(net, n, log)
 
 
 def pairs(log, kind, dialog, count):
@@ -113,43 +114,53 @@ def pairs(log, kind, dialog, count):
     return found
 
 
-def test_td_esrp_014_017_019(net):
-    """The ESRP's first LoST server sends what is not LoST, the second one is true. Then a location by reference, and a location server that fails."""
+def routes_and_queries(n, log, server):
+    """TD_ESRP_014, 017 and 019. The ESRP's first LoST server sends what is not LoST, the second one is true. Then a location by reference, and a location server that fails."""
+    import esinet
+    import ng911
+    asked, broken = server
+    near, far, other = esinet.uri(n.lost.psap_at(*ng911.HERE), esinet.PSAP), esinet.uri("far", esinet.PSAP), esinet.uri("default", esinet.PSAP)
+    n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+    n.takers[0].silent = True
+
+    def called(*policy, **more):
+        """A call, and its only route."""
+        dialog = n.caller.call(*ng911.HERE, **more)
+        assert dialog.answered() == 200, dialog.reply.first
+        dialog.end()
+        wait_for("the route", lambda: log.of("RouteLogEvent", dialog.id))
+        (route,) = log.of("RouteLogEvent", dialog.id)
+        assert [route.get(name) for name in ("recipientUri", "policyType", "policyQueueName", "policyId")] == list(policy), route
+        assert route["policyOwner"] == "esinet.example" and route["callId"].startswith(CALL), route
+        return dialog
+
+    dialog = called(near, "NormalNextHopRoutePolicy", near, None)
+    (bad, false), (good, true) = pairs(log, "Lost", dialog, 2)
+    assert "/lost" in asked and "locationResponse" in false["malformedResponse"] and false["responseAdapter"] == false["malformedResponse"], false
+    assert false["responseStatus"] == "454" and "responseStatus" not in true and "malformedResponse" not in true, (false, true)
+    assert bad["queryAdapter"] == good["queryAdapter"] and "<findService" in good["queryAdapter"] and str(ng911.HERE[0]) in good["queryAdapter"], good
+    assert near in true["responseAdapter"] and true["responseAdapter"].rstrip().endswith("findServiceResponse>"), true
+    n.esrp.rpc("htable.sets", "state", near, "closed")
+    n.esrp.rpc("htable.sets", "divert", near, far)
+    reference = {"location": False, "more": [("Geolocation", f"<{REFERENCE}>")]}
+    ((query, response),) = pairs(log, "Location", called(far, "NormalNextHopRoutePolicy", near, None, **reference), 1)
+    assert query["uri"] == REFERENCE and query["text"] == "" and "<locationResponse" in response["text"] and "responseStatus" not in response, (query, response)
+    broken.append(True)
+    ((query, response),) = pairs(log, "Location", called(other, "OtherRoutePolicy", None, "default", **reference), 1)
+    assert query["uri"] == REFERENCE and response["responseStatus"] == "500", (query, response)
+    n.esrp.rpc("htable.delete", "state", near)
+    n.takers[0].silent = False
+
+
+def test_td_bcf_005_007_014_015_and_esrp_014_017_019(net):
     if not os.path.exists(os.path.join(relay.BUILD, "xcipher_lost.so")):
         raise Skip("xcipher_lost.so is not built")
     import esinet
-    import ng911
     with border(net, XC_LOST=f"https://{LIS[0]}:{LIS[1]}/lost", XC_LOST_2=f"https://{esinet.LOST}:8443/lost") as (n, _, log):
-        server, asked, broken = held_server(net, n.folder, n.certificates["lost"], ng911.HERE)
-        near, far, other = esinet.uri(n.lost.psap_at(*ng911.HERE), esinet.PSAP), esinet.uri("far", esinet.PSAP), esinet.uri("default", esinet.PSAP)
-        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
-        n.takers[0].silent = True
-
-        def called(*policy, **more):
-            """A call, and its only route."""
-            dialog = n.caller.call(*ng911.HERE, **more)
-            assert dialog.answered() == 200, dialog.reply.first
-            dialog.end()
-            wait_for("the route", lambda: log.of("RouteLogEvent", dialog.id))
-            (route,) = log.of("RouteLogEvent", dialog.id)
-            assert [route.get(name) for name in ("recipientUri", "policyType", "policyQueueName", "policyId")] == list(policy), route
-            assert route["policyOwner"] == "esinet.example" and route["callId"].startswith(CALL), route
-            return dialog
-
-        dialog = called(near, "NormalNextHopRoutePolicy", near, None)
-        (bad, false), (good, true) = pairs(log, "Lost", dialog, 2)
-        assert "/lost" in asked and "locationResponse" in false["malformedResponse"] and false["responseAdapter"] == false["malformedResponse"], false
-        assert false["responseStatus"] == "454" and "responseStatus" not in true and "malformedResponse" not in true, (false, true)
-        assert bad["queryAdapter"] == good["queryAdapter"] and "<findService" in good["queryAdapter"] and str(ng911.HERE[0]) in good["queryAdapter"], good
-        assert near in true["responseAdapter"] and true["responseAdapter"].rstrip().endswith("findServiceResponse>"), true
-        n.esrp.rpc("htable.sets", "state", near, "closed")
-        n.esrp.rpc("htable.sets", "divert", near, far)
-        reference = {"location": False, "more": [("Geolocation", f"<{REFERENCE}>")]}
-        ((query, response),) = pairs(log, "Location", called(far, "NormalNextHopRoutePolicy", near, None, **reference), 1)
-        assert query["uri"] == REFERENCE and query["text"] == "" and "<locationResponse" in response["text"] and "responseStatus" not in response, (query, response)
-        broken.append(True)
-        ((query, response),) = pairs(log, "Location", called(other, "OtherRoutePolicy", None, "default", **reference), 1)
-        assert query["uri"] == REFERENCE and response["responseStatus"] == "500", (query, response)
+        import ng911
+        server, *told = held_server(net, n.folder, n.certificates["lost"], ng911.HERE)
+        routes_and_queries(n, log, told)
+        calls_and_media(net, n, log)
         server.shutdown()
 
 
@@ -239,10 +250,15 @@ def test_a_hostile_server(net):
         local = ng.socket_in(net.gateway, kind=socket.SOCK_DGRAM)
         local.bind(("127.0.0.1", 5999))
         local.setblocking(False)
-        routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", "<sip:127.0.0.1:5999;transport=udp;lr>")]
+        routes = [("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>"), ("Route", f"<sip:{LOCAL};transport=udp;lr>")]
         within = [("From", f"<{caller}>;tag=1"), ("To", "<sip:x@y>;tag=2"), ("Call-ID", "local"), ("CSeq", "2 INFO")]
-        m = server.ask(stream, "INFO sip:x@127.0.0.1:5999;transport=udp SIP/2.0", [*within, *routes])
+        m = server.ask(stream, f"INFO sip:x@{LOCAL};transport=udp SIP/2.0", [*within, *routes])
         assert m.status() >= 400, m.first
+        for i, contact in enumerate((f"sip:{LOCAL}", f"sip:a;transport=tls@{LOCAL}", f"sip:{LOCAL};transport=tls;transport=udp", f"sip:{LOCAL};transport=udp;transport=tls", f"sip:{LOCAL};transport=tlsx",
+                                     f"sip:{LOCAL};x;transport=tls=1", f"sips:{LOCAL};transport=udp", f"sips:a;transport=tls@{LOCAL};transport=udp")):
+            m = server.ask(stream, f"SUBSCRIBE sip:sos@{esinet.ESRP}:5061;transport=tls SIP/2.0",
+                           [("From", f"<{caller}>;tag=1"), ("To", "<sip:sos@x>"), ("Call-ID", f"watch{i}"), ("CSeq", "1 SUBSCRIBE"), ("Event", "emergency-QueueState"), ("Contact", f"<{contact}>")])
+            assert m.first == "SIP/2.0 400 Bad Subscription", (contact, m.first)
         try:
             raise AssertionError(local.recv(65536))
         except BlockingIOError:
@@ -251,5 +267,5 @@ def test_a_hostile_server(net):
         server.close()
 
 
-for test in (test_td_bcf_005_007_014_015, test_td_esrp_014_017_019, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
+for test in (test_td_bcf_005_007_014_015_and_esrp_014_017_019, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
     test.terminals = TERMINALS

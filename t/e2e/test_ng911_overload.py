@@ -143,20 +143,25 @@ def test_td_bcf_002(net):
 
 
 def test_no_timer_ends_a_call_that_waits(net):
-    """The ESRP looks for a place every 6 s, and its LoST server is silent for 6 s. Each is longer than XC_NO_REPLY, after which tm ends a transaction."""
+    """The ESRP looks for a place every 3.5 s, and its LoST server is silent for 3.5 s. Each is longer than XC_NO_REPLY, after which tm ends a transaction. A call
+    that is canceled while it waits ends at once, and for good."""
     silent = []
-    with network(net, ready=lambda n: silent.append(n.silent_server(5998)), esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 96, "XC_NO_REPLY": 4000, "XC_LOST": "https://10.201.0.3:5998/lost",
-                             "XC_LOST_MS": 6000, "XC_LOST_CONNECT_MS": 6000, "XC_LOST_DEADLINE_MS": 6000}) as n:
+    with network(net, ready=lambda n: silent.append(n.silent_server(5998)), esrp={"XC_CALL_RATE": 0, "XC_QUEUE": 5, "XC_QUEUE_SECONDS": 56, "XC_NO_REPLY": 3000, "XC_LOST": "https://10.201.0.3:5998/lost",
+                             "XC_LOST_MS": 3500, "XC_LOST_CONNECT_MS": 3500, "XC_LOST_DEADLINE_MS": 3500}) as n:
         import esinet
         import ng911
-        n.takers[0].silent = True
-        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
-        call = n.caller.call(*ng911.HERE)
-        wait_for("the call", lambda: n.said("enters the network"))
+        taker = n.takers[0]
+        taker.silent = True
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        canceled, call = n.caller.call(*ng911.HERE), n.caller.call(*ng911.HERE)
+        wait_for("the calls", lambda: len(n.said("enters the network")) == 2)
+        assert canceled.cancel() == 487
         n.esrp.rpc("pl.set_pipe", esinet.VSP, "TAILDROP", "1000")
         assert call.answered() == 200, call.reply.first
         call.end()
         assert n.said("has waited for a place") and n.said("takes the default route: timeout"), n.esrp.text()[-2000:]
+        wait_for("the border forgets the calls", lambda: not n.border.client.call("list")["calls"])
+        assert len(taker.invites) == 1, taker.invites
     silent[0].close()
 
 

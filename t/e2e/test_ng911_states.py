@@ -301,7 +301,7 @@ def test_the_esrp_believes_only_the_psap(net):
 
 
 def test_a_psap_tells_its_states(net):
-    with network(net, psap={"XC_SUBSCRIBERS": 2, "XC_SUBSCRIPTION": 600}) as n:
+    with network(net, psap={"XC_SUBSCRIBERS": 4, "XC_SUBSCRIPTION": 600}) as n:
         import esinet
         esrp = Peer(net, n, "esrp", esinet.ESRP, 5997)
         n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
@@ -343,7 +343,15 @@ def test_a_psap_tells_its_states(net):
             assert m.status() == code and "emergency-QueueState" in m.get("Allow-Events"), m.headers
         for wrong in ({"Contact": "<sip:states@10.201.0.2:5997>"}, {"Contact": "<tel:1>"}, {"Contact": None}, {"From": '<sip:a b"@x>;tag=o'}):
             assert subscribe("emergency-QueueState", "three", **wrong).status() == 400, wrong
+        # It has half of the subscriptions, and another server can have the rest.
         assert subscribe("emergency-QueueState", "three").get("Retry-After") == "60"
+        other = Peer(net, n, "vsp", esinet.VSP, 5996)
+        m = other.ask(other.connect(esinet.PSAP), f"SUBSCRIBE sip:psap1@{esinet.PSAP}:5061;transport=tls SIP/2.0",
+                      [("From", "<sip:vsp@x>;tag=o"), ("To", "<sip:psap1@psap.example>"), ("Call-ID", "other"), ("CSeq", "1 SUBSCRIBE"), ("Event", "emergency-ElementState"),
+                       ("Contact", f"<sip:states@{esinet.VSP}:5996;transport=tls>"), ("Expires", "3600")])
+        assert m.status() == 200, m.first
+        answer(*other.next(), "481 Subscription Does Not Exist")
+        other.close()
         assert subscribe("emergency-QueueState", "three", to=";tag=x").status() == 481
         assert subscribe("emergency-ServiceState", "one", 2, ";tag=x").status() == 481
 

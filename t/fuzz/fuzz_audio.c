@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two audio sessions of a call by a given clock: random packets, settings, clips, digits, pauses.
- * Under one SSRC no sequence number is sent twice, nothing is sent before the terminal's peer spoke
- * or something was played, and no deadline stays in the past.
+/* Audio sessions of calls by a given clock: random packets, settings, clips, digits, pauses, ends.
+ * The first two have random settings. The others speak codecs that have batches: packets are
+ * decoded ahead and encoded together, and sessions change or end while packets wait. Under one SSRC
+ * no sequence number is sent twice, nothing is sent before a terminal spoke or something was
+ * played, and no deadline stays in the past.
  *
  * Input: steps, each a byte that says what to do and of which session, then its bytes. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "audio/ahead.h"
 #include "audio/clip.h"
 #include "audio/player.h"
 #include "audio/session.h"
 #include "audio/source.h"
+#include "audio/tx_batch.h"
 #include "base/bytes.h"
 #include "codec/registry.h"
 #include "proto/rtp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-enum { STEPS = 64, PER_STEP = 400, TICKS = 16 };
+enum { STEPS = 64, PER_STEP = 400, TICKS = 16, LEGS = 8, BURST = 24, CODEC = 2 /* a type */ };
+/* Bits of a step's first byte. */
+enum { RENEWS = 0x20, LEAVES_BATCH = 0x40 };
 #define MS 1000000ull
 
 struct input {
@@ -26,15 +32,17 @@ struct input {
 
 struct rig {
 	struct audio_env env;
-	struct audio_session *s[2];
-	struct audio_packet out[2];
+	struct audio_tx_batch batch;
+	struct audio_ahead ahead;
+	struct audio_session *s[LEGS];
+	struct audio_packet out[LEGS], burst[BURST];
 	bool spoke;
-	uint32_t ssrc[2], sent; /* sent: packets of this step */
-	uint32_t ssrcs;         /* drawn so far */
-	uint16_t next[2];
-	bool begun[2];
-	uint16_t seq[2];
-	uint32_t ts[2];
+	uint32_t ssrc[LEGS], sent; /* sent: packets of this step */
+	uint32_t ssrcs;            /* drawn so far */
+	uint16_t next[LEGS];
+	bool begun[LEGS];
+	uint16_t seq[LEGS];
+	uint32_t ts[LEGS];
 	uint64_t now_ns;
 };
 
@@ -103,7 +111,7 @@ static void settings(struct rig *r, struct input *in, uint32_t id)
 		.events = {.type = AUDIO_NO_TYPE},
 		.cn = {.type = AUDIO_NO_TYPE},
 		.ptime = (uint8_t)(byte(in) % 121),
-		.to = !id,
+		.to = id ^ 1,
 		.ssrc = before->ssrc,
 		.index = word(in),
 		.gate = (uint8_t)(byte(in) % 16),
@@ -138,9 +146,53 @@ static void settings(struct rig *r, struct input *in, uint32_t id)
 		audio_session_set(r->s[id], o, r->now_ns);
 }
 
+/* One leg of a call has G.722 as PCM of 8 kHz, the other PCMU. */
+static void fixed(struct rig *r, uint32_t id)
+{
+	const struct codec_registry *codecs = r->env.codecs;
+	const struct codec_entry *e =
+		codec_registry_find(codecs, id % 2 ? "G722" : "PCMU", 8000, 1);
+	struct audio_cfg cfg = {.types = 1,
+		.events = {.type = AUDIO_NO_TYPE},
+		.cn = {.type = AUDIO_NO_TYPE},
+		.to = id ^ 1,
+		.ssrc = ++r->ssrcs,
+		.cname = "f"};
+	struct audio_order *o;
+
+	e = codec_registry_variant(codecs, e, 8000);
+	cfg.type[0] = cfg.codec = (struct audio_type){.type = CODEC,
+		.kind = AUDIO_CODEC,
+		.clock = 8000,
+		.entry = (uint16_t)(e - codecs->entry)};
+	if (!audio_order_create(&o, codecs, &cfg, NULL))
+		audio_session_set(r->s[id], o, r->now_ns);
+}
+
+static void begin(struct rig *r, struct input *in, uint32_t id)
+{
+	r->s[id] = audio_session_alloc();
+	must(r->s[id]);
+	audio_session_init(r->s[id], &r->env, id, 1, r->now_ns);
+	if (id < 2)
+		settings(r, in, id);
+	else
+		fixed(r, id);
+}
+
+/* Another session takes the place of this one, of which a packet may wait. */
+static void renew(struct rig *r, struct input *in, uint32_t id)
+{
+	if (byte(in) & 1)
+		audio_session_bye(r->s[id], r->now_ns);
+	audio_session_free(r->s[id]);
+	r->begun[id] = false;
+	begin(r, in, id);
+}
+
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-static void packet(struct rig *r, struct input *in, uint32_t id)
+static struct audio_packet packet_of(struct rig *r, struct input *in, uint32_t id)
 {
 	struct audio_packet p = {.t_ns = r->now_ns + r->env.real_ahead_ns};
 	unsigned how = byte(in);
@@ -159,7 +211,54 @@ static void packet(struct rig *r, struct input *in, uint32_t id)
 		p.bytes[i] = (uint8_t)byte(in);
 	p.len = (uint16_t)(p.rtcp ? len / 4 * 4 : len);
 	r->spoke = true;
-	audio_session_take(r->s[id], r->s[!id], &p, r->now_ns);
+	return p;
+}
+
+static void packet(struct rig *r, struct input *in, uint32_t id)
+{
+	struct audio_packet p = packet_of(r, in, id);
+
+	audio_session_take(r->s[id], r->s[id ^ 1], &p, r->now_ns);
+}
+
+/* A packet in order, whose length is that of most others. */
+static struct audio_packet usual(struct rig *r, struct input *in, uint32_t id)
+{
+	struct audio_packet p = {
+		.t_ns = r->now_ns + r->env.real_ahead_ns, .len = RTP_FIXED_LEN + 160};
+
+	p.bytes[0] = 0x80;
+	p.bytes[1] = CODEC;
+	put_be16(p.bytes + 2, ++r->seq[id]);
+	put_be32(p.bytes + 4, r->ts[id] += 160);
+	put_be32(p.bytes + 8, 5);
+	memset(p.bytes + RTP_FIXED_LEN, (int)byte(in), 160);
+	r->spoke = true;
+	return p;
+}
+
+/* As a codec thread does it in one round. */
+static void burst(struct rig *r, struct input *in)
+{
+	uint32_t id[BURST], n = 1 + byte(in) % BURST;
+
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned how = byte(in);
+
+		id[i] = how % LEGS;
+		r->burst[i] = how & 64 ? packet_of(r, in, id[i]) : usual(r, in, id[i]);
+		if (how & 128) /* the next one of this leg has the same number */
+			r->seq[id[i]]--;
+		audio_ahead_add(&r->ahead, r->s[id[i]], r->s[id[i] ^ 1], &r->burst[i]);
+	}
+	audio_ahead_run(&r->ahead);
+	for (uint32_t i = 0; i < n; i++) {
+		r->sent = 0;
+		audio_session_take(r->s[id[i]], r->s[id[i] ^ 1], &r->burst[i], r->now_ns);
+		audio_ahead_taken(&r->ahead, &r->burst[i]);
+		memset(&r->burst[i], 0xee, sizeof(r->burst[i]));
+	}
+	audio_ahead_end(&r->ahead);
 }
 
 static void play(struct rig *r, struct input *in, uint32_t id)
@@ -198,17 +297,17 @@ static void pass_time(struct rig *r, struct input *in)
 	uint64_t until = r->now_ns + (uint64_t)byte(in) * MS * (byte(in) & 1 ? 1 : 50);
 
 	r->now_ns = until;
-	for (uint32_t id = 0; id < 2; id++) {
+	for (uint32_t id = 0; id < LEGS; id++) {
 		struct audio_ended ended;
 		uint32_t n = 0;
 
 		while (audio_session_deadline(r->s[id]) <= r->now_ns && n++ < TICKS)
-			audio_session_tick(r->s[id], r->s[!id], r->now_ns);
+			audio_session_tick(r->s[id], r->s[id ^ 1], r->now_ns);
 		audio_session_ended(r->s[id], &ended);
 		/* Comfort noise catches up to one second, 20 ms at a time. */
 		for (n = 0; audio_session_deadline(r->s[id]) <= r->now_ns; n++) {
 			must(n < 64);
-			audio_session_tick(r->s[id], r->s[!id], r->now_ns);
+			audio_session_tick(r->s[id], r->s[id ^ 1], r->now_ns);
 		}
 	}
 }
@@ -235,9 +334,17 @@ static void step(struct rig *r, struct input *in)
 	case 4:
 		pass_time(r, in);
 		break;
+	case 6:
+		burst(r, in);
+		break;
 	default:
-		packet(r, in, id);
+		if (what & RENEWS)
+			renew(r, in, byte(in) % LEGS);
+		else
+			packet(r, in, id);
 	}
+	if (!(what & LEAVES_BATCH))
+		audio_tx_run(&r->env);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -252,18 +359,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	r.env = (struct audio_env){.codecs = codecs,
 		.place = place,
 		.placed = placed,
+		.batch = &r.batch,
 		.arg = &r,
 		.real_ahead_ns = 1700000000000000000ull};
 	r.now_ns = 1000 * MS;
-	for (uint32_t id = 0; id < 2; id++) {
-		r.s[id] = audio_session_alloc();
-		must(r.s[id]);
-		audio_session_init(r.s[id], &r.env, id, 1, r.now_ns);
-		settings(&r, &in, id);
-	}
+	for (uint32_t id = 0; id < LEGS; id++)
+		begin(&r, &in, id);
 	for (uint32_t i = 0; i < STEPS && in.at < in.end; i++)
 		step(&r, &in);
-	for (uint32_t id = 0; id < 2; id++)
+	for (uint32_t id = 0; id < LEGS; id++)
 		audio_session_free(r.s[id]);
 	return 0;
 }

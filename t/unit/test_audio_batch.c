@@ -305,11 +305,70 @@ static void a_full_ring_uses_no_sequence_number(void **state)
 	end(w);
 }
 
+/* Jobs of a batch have a state each, so of two equal packets one is decoded ahead. */
+static void a_doubled_packet_is_decoded_ahead_once(void **state)
+{
+	struct world *w = run(true, 0);
+	uint32_t leg = 0;
+
+	(void)state;
+	for (; leg < LEGS && !w->ahead.n; leg++) {
+		w->n = 0;
+		say(w, leg);
+		if (w->n)
+			audio_ahead_add(&w->ahead, w->leg[leg].s, other(w, leg), &w->in[0]);
+	}
+	assert_int_equal(w->ahead.n, 1);
+	w->in[1] = w->in[0];
+	audio_ahead_add(&w->ahead, w->leg[leg - 1].s, other(w, leg - 1), &w->in[1]);
+	assert_int_equal(w->ahead.n, 1);
+	audio_ahead_end(&w->ahead);
+	end(w);
+}
+
+static int decode_pair(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	(void)dec, (void)in;
+	memset(pcm, 0, 2 * len * sizeof(*pcm));
+	return len <= cap ? (int)len : -ENOSPC;
+}
+
+static void decode_pairs(struct xcipher_codec_job *job, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		job[i].result = decode_pair(job[i].state, job[i].in, job[i].in_len,
+			(int16_t *)(void *)job[i].out, job[i].out_cap);
+}
+
+/* A place for samples that were decoded ahead has room for one channel of a packet. */
+static void stereo_is_not_decoded_ahead(void **state)
+{
+	struct xcipher_codec codec = {.size = sizeof(codec),
+		.flags = XCIPHER_CODEC_PLAIN_STATE,
+		.dec_size = 1,
+		.align = 1,
+		.decode = decode_pair,
+		.decode_batch = decode_pairs};
+	struct codec_entry e = {.codec = &codec, .about = {.can = CODEC_DECODES, .rate = 8000}};
+	const struct codec_stream_cfg cfg = {.can = CODEC_DECODES};
+	struct codec_stream *s;
+
+	(void)state;
+	for (uint32_t channels = 1; channels <= 2; channels++) {
+		e.about.channels = codec.channels = (uint8_t)channels;
+		assert_int_equal(codec_stream_open(&s, &e, &cfg), 0);
+		assert_int_equal(codec_stream_foresees(s), channels == 1);
+		codec_stream_close(s);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_change_nothing),
 		cmocka_unit_test(a_full_ring_uses_no_sequence_number),
+		cmocka_unit_test(a_doubled_packet_is_decoded_ahead_once),
+		cmocka_unit_test(stereo_is_not_decoded_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

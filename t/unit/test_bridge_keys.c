@@ -378,6 +378,34 @@ static void a_worker_is_woken_once_for_a_request(void **state)
 	secmem_wipe(&cmd, sizeof(cmd));
 }
 
+/* A control thread that sends many commands in one turn does not reach bridge_wake() meanwhile. */
+static void a_worker_is_woken_when_its_ring_is_full(void **state)
+{
+	struct rig *r = *state;
+	struct worker_cmd cmd;
+	uint32_t room, got = 0;
+
+	worker_stop(r->w);
+	(void)wakes(r);
+	room = ring_room(&r->w->cmds);
+	for (uint32_t i = 0; i < room; i++)
+		bridge_steer_again(r->relay);
+	assert_int_equal(wakes(r), 0);
+	for (uint32_t i = 0; i < 100; i++)
+		bridge_steer_again(r->relay);
+	assert_int_equal(wakes(r), 1);
+	bridge_wake(r->relay);
+	assert_int_equal(wakes(r), 0); /* what waits for room is not there for it to see */
+	while (ring_pop(&r->w->cmds, &cmd))
+		got++;
+	bridge_poll(r->relay, 0);
+	bridge_wake(r->relay);
+	assert_int_equal(wakes(r), 1);
+	while (ring_pop(&r->w->cmds, &cmd))
+		got++;
+	assert_int_equal(got, room + 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +420,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_runs_out_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_worker_is_woken_once_for_a_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_worker_is_woken_when_its_ring_is_full, setup, teardown),
 		cmocka_unit_test(a_rate_is_of_the_stream_and_not_of_a_burst),
 	};
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,11 +65,35 @@ static void values_of_nobody_are_left_alone(void **state)
 	pthread_key_delete(key);
 }
 
+/* In a chroot without /proc it is the same. */
+static void without_a_list_of_mappings_nothing_changes(void **state)
+{
+	char *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct rlimit before, none;
+	pthread_key_t key;
+
+	(void)state;
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	assert_int_equal(pthread_key_create(&key, NULL), 0);
+	assert_int_equal(pthread_setspecific(key, shared), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int changed = own_values();
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(changed, -1);
+	assert_ptr_equal(pthread_getspecific(key), shared);
+	pthread_key_delete(key);
+	munmap(shared, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_in_shared_memory_are_dropped_in_the_child),
 		cmocka_unit_test(values_of_nobody_are_left_alone),
+		cmocka_unit_test(without_a_list_of_mappings_nothing_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,42 @@ static void a_strangers_hello_does_not_keep_the_peer_out(void **state)
 	}
 }
 
+/* Our Commit to a stranger with another ZID gets no answer. Then the cache is asked for the secrets
+ * of the peer: those of the stranger would hide that they do not match. */
+static void after_a_strangers_hello_the_peers_secrets_count(void **state)
+{
+	uint8_t p[ZRTP_PACKET_MAX], ack[ZRTP_PACKET_MAX];
+	struct zrtp_msg m;
+	struct zrtp_rig r;
+	int n;
+
+	(void)state;
+	zrtp_rig_init(&r);
+	r.cfg[US].cache = true;
+	zrtp_rig_begin(&r);
+	(void)zrtp_take(r.z[US], strangers, (size_t)strangers_len, 0);
+	zrtp_msg_begin(&m, ZRTP_M_HELLO_ACK);
+	zrtp_msg_end(&m, 0);
+	n = zrtp_wrap(ack, &m, 1, 99);
+	(void)zrtp_take(r.z[US], ack, (size_t)n, 0);
+	assert_int_equal(zrtp_state(r.z[US]), ZRTP_WANTS_SECRETS);
+	zrtp_secrets(r.z[US], NULL, 0);
+	assert_int_equal(r.z[US]->phase, PH_COMMIT);
+	n = zrtp_next(r.z[THEM], p, sizeof(p));
+	(void)zrtp_take(r.z[US], p, (size_t)n, 0);
+	for (int i = 0; i < 100 && memcmp(r.z[US]->peer.zid, r.z[THEM]->me.zid, ZRTP_ZID); i++) {
+		zrtp_tick(r.z[US], zrtp_deadline(r.z[US]));
+		while (zrtp_next(r.z[US], p, sizeof(p)) > 0)
+			continue;
+	}
+	assert_memory_equal(r.z[US]->peer.zid, r.z[THEM]->me.zid, ZRTP_ZID);
+	assert_int_equal(zrtp_state(r.z[US]), ZRTP_WANTS_SECRETS);
+	zrtp_secrets(r.z[US], NULL, 0);
+	assert_int_equal(r.z[US]->phase, PH_COMMIT);
+	assert_true(zrtp_deadline(r.z[US]) != UINT64_MAX);
+	zrtp_rig_end(&r);
+}
+
 /* A Hello with a chain that nobody has. */
 static void forge_hello(struct zrtp *z, uint32_t number, uint64_t now_ns)
 {
@@ -510,6 +546,7 @@ int main(void)
 		cmocka_unit_test(a_man_in_the_middle_shows_in_the_sas),
 		cmocka_unit_test(forged_messages_end_nothing),
 		cmocka_unit_test(a_strangers_hello_does_not_keep_the_peer_out),
+		cmocka_unit_test(after_a_strangers_hello_the_peers_secrets_count),
 		cmocka_unit_test(forged_hellos_do_not_displace_the_peers),
 		cmocka_unit_test(forged_commits_do_not_displace_the_peers),
 		cmocka_unit_test(our_own_packets_come_back),

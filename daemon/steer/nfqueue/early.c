@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "steer/xdp/bpf/xdp_abi.h"
 #include "steer/xdp/xdp_guards.h"
+#include "steer/xdp/xdp_log.h"
 #include "steer/xdp/xdp_object.h"
 
 #define TCX_INGRESS  46 /* BPF_TCX_INGRESS: older headers lack it */
@@ -103,18 +104,6 @@ static void *run(void *arg)
 
 /* --- Set-up ----------------------------------------------------------------------------------- */
 
-static int say_debug(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	char line[512];
-
-	if (level == LIBBPF_DEBUG || log_level() < LOG_DEBUG)
-		return 0;
-	vsnprintf(line, sizeof(line), fmt, args);
-	line[strcspn(line, "\n")] = 0;
-	log_debug("libbpf: %s", line);
-	return 0;
-}
-
 /* Without the program of xdp, and the maps that only it needs. */
 static int load(struct early *e)
 {
@@ -174,7 +163,7 @@ int early_open(struct early **out, const struct steer_config *cfg)
 		return -ENOMEM;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->change, NULL);
-	libbpf_set_print(say_debug);
+	libbpf_set_print(xdp_log);
 	res = load(e);
 	res = res ? res : probe(e);
 	res = res ? res : put_locals(e, cfg);

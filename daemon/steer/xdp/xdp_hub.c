@@ -27,6 +27,7 @@
 #include "steer/xdp/bpf/xdp_abi.h"
 #include "steer/xdp/xdp_back.h"
 #include "steer/xdp/xdp_guards.h"
+#include "steer/xdp/xdp_log.h"
 #include "steer/xdp/xdp_object.h"
 
 _Static_assert(STEER_MAX_LOCAL <= XDP_ABI_LOCALS, "a bit for every local address");
@@ -193,18 +194,6 @@ static int find_devs(struct steer_hub *h, const struct steer_config *cfg, char *
 
 /* --- Programs --------------------------------------------------------------------------------- */
 
-static int say_debug(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	char line[512];
-
-	if (level == LIBBPF_DEBUG || log_level() < LOG_DEBUG)
-		return 0;
-	vsnprintf(line, sizeof(line), fmt, args);
-	line[strcspn(line, "\n")] = 0;
-	log_debug("libbpf: %s", line);
-	return 0;
-}
-
 static int map_fd(const struct bpf_object *obj, const char *name)
 {
 	return bpf_map__fd(bpf_object__find_map_by_name(obj, name));
@@ -285,7 +274,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 	h->mode = cfg->xdp_mode;
 	/* Packet memory is pinned, and older kernels count maps as locked memory. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
-	libbpf_set_print(say_debug);
+	libbpf_set_print(xdp_log);
 	res = find_devs(h, cfg, err, err_len);
 	if (!res && cfg->workers_auto)
 		cfg->workers = min_u32(cfg->workers, most_queues(h));

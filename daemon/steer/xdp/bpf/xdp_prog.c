@@ -150,7 +150,9 @@ struct datagram {
 	struct xdp_md *xdp;
 	struct __sk_buff *skb;
 	const struct xdp_local *from;
-	const struct rtp *rtp; /* NULL: shorter */
+	int has_rtp; /* else it is shorter */
+	/* A copy: Linux 6.1 loses track of a pointer that may be NULL. */
+	struct rtp rtp;
 	__u32 number, end;
 	__be16 from_port, port;
 };
@@ -184,17 +186,17 @@ static __always_inline enum guard_result guard_says(const struct datagram *d, __
 	key = *place;
 	g = bpf_map_lookup_elem(&guards, &key);
 	/* Shorter than RTP: the daemon drops it. */
-	if (!g || !d->rtp)
+	if (!g || !d->has_rtp)
 		return GUARD_PASS;
 	p.addr[0] = d->from->words[0];
 	p.addr[1] = d->from->words[1];
 	p.v6 = d->from->v6;
 	p.port = bpf_ntohs(d->from_port);
-	p.first = d->rtp->first;
-	p.second = d->rtp->second;
-	p.seq = bpf_ntohs(d->rtp->seq);
-	p.time = bpf_ntohl(d->rtp->time);
-	p.ssrc = bpf_ntohl(d->rtp->ssrc);
+	p.first = d->rtp.first;
+	p.second = d->rtp.second;
+	p.seq = bpf_ntohs(d->rtp.seq);
+	p.time = bpf_ntohl(d->rtp.time);
+	p.ssrc = bpf_ntohl(d->rtp.ssrc);
 	p.tag = guard_wants_tag(&g->window, &p) ? read_tag(d, g->window.tag_len) : 0;
 	return guard_check(g, &p, now);
 }
@@ -241,7 +243,7 @@ static __always_inline enum way way_v4(
 	struct iphdr *ip = p;
 	struct udphdr *udp = (void *)(ip + 1);
 	struct rtp *rtp = (void *)(udp + 1);
-	struct datagram d;
+	struct datagram d = {.xdp = ctx, .from = &from};
 	__u32 len;
 
 	if ((void *)(udp + 1) > end || ip->version != 4 || ip->ihl != 5 || ip->protocol != UDP ||
@@ -253,11 +255,9 @@ static __always_inline enum way way_v4(
 		return NOT_OURS;
 	local.words[0] = word_of_v4(ip->daddr);
 	from.words[0] = word_of_v4(ip->saddr);
-	d.xdp = ctx;
-	d.skb = 0;
-	d.from = &from;
-	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
-											       : 0;
+	d.has_rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp);
+	if ((void *)(rtp + 1) <= end)
+		d.rtp = *rtp;
 	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
 	d.from_port = udp->source;
 	d.port = udp->dest;
@@ -271,7 +271,7 @@ static __always_inline enum way way_v6(
 	struct ipv6hdr *ip = p;
 	struct udphdr *udp = (void *)(ip + 1);
 	struct rtp *rtp = (void *)(udp + 1);
-	struct datagram d;
+	struct datagram d = {.xdp = ctx, .from = &from};
 	__u32 len;
 
 	if ((void *)(udp + 1) > end || ip->version != 6 || ip->nexthdr != UDP)
@@ -283,11 +283,9 @@ static __always_inline enum way way_v6(
 	local.v6 = from.v6 = 1;
 	__builtin_memcpy(local.addr, &ip->daddr, 16);
 	__builtin_memcpy(from.addr, &ip->saddr, 16);
-	d.xdp = ctx;
-	d.skb = 0;
-	d.from = &from;
-	d.rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp) ? rtp
-											       : 0;
+	d.has_rtp = (void *)(rtp + 1) <= end && bpf_ntohs(udp->len) >= sizeof(*udp) + sizeof(*rtp);
+	if ((void *)(rtp + 1) <= end)
+		d.rtp = *rtp;
 	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
 	d.from_port = udp->source;
 	d.port = udp->dest;
@@ -391,7 +389,8 @@ static __always_inline int judge(struct datagram *d, struct xdp_local *local,
 
 	if (!is_local(d, local))
 		return TCX_NEXT;
-	d->rtp = rtp;
+	d->rtp = *rtp;
+	d->has_rtp = 1;
 	d->from_port = udp->source;
 	d->port = udp->dest;
 	r = guard_says(d, bpf_ktime_get_ns());
