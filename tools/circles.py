@@ -75,7 +75,7 @@ def main():
         if f.endswith(".c"):
             code = bare(t)
             mine = set(re.findall(r"^static [^;{}=]*?\b(\w+)\(", code, re.M))
-            for name in set(re.findall(r"\b(?:\w+(?=\()|\w+_\w+)\b", code)) - mine:
+            for name in set(re.findall(r"(?<!struct )\b(?:\w+(?=\()|\w+_\w+)\b", code)) - mine:
                 other = defined.get(name)
                 if other and other[1] != family(f) and (other[0] != "ctl") == (not f.startswith("ctl/")):
                     sources.setdefault(family(f), {}).setdefault(other[1], name)

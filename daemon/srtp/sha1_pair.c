@@ -28,6 +28,7 @@ HERE static inline __m256i load(const uint8_t *p, const uint8_t *q)
 /* Words 16 to 31. The last word of four depends on the first, so it is corrected at the end. */
 HERE static inline __m256i first_words(const __m256i *x, int i)
 {
+	/* cppcheck-suppress uninitvar ; the caller loads the first four before */
 	const __m256i a = x[i % 8], b = x[(i + 1) % 8], c = x[(i + 2) % 8], d = x[(i + 3) % 8];
 	const __m256i t = _mm256_xor_si256(_mm256_xor_si256(a, _mm256_alignr_epi8(b, a, 8)),
 		_mm256_xor_si256(c, _mm256_srli_si256(d, 4)));

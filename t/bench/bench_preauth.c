@@ -101,8 +101,8 @@ static void header_siphash(struct preauth_bench *b, uint32_t n)
 
 /* The block of a packet, as the daemon does it (media/tags.c): the tags of the next packets are
  * packed together, twice because of the half bytes, and a block is a copy. A receiver reads the one
- * tag that it does not know. Encryption is one more AES block of the payload: see sequence-aes, which
- * computes a quarter of one. */
+ * tag that it does not know. Encryption is one more AES block of the payload: see sequence-aes,
+ * which computes a quarter of one. */
 static void chain(struct preauth_bench *b, uint32_t n)
 {
 	const struct preauth_chain c = preauth_chain_of(PREAUTH_CHAIN);

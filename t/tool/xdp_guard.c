@@ -6,7 +6,7 @@
  *   xdp_guard check [COUNT] [tc]   random guards and packets: program and packet/guard.h agree
  *   xdp_guard follow [COUNT] [tc]  used tags, loss, reordering and jumps, against a model
  *   xdp_guard limit [COUNT]        one source is limited, another is not
- *   xdp_guard wipe                 no key or tag stays in the maps after a guard, or after all of them
+ *   xdp_guard wipe                 no key or tag stays in maps after a guard, or after all of them
  *   xdp_guard refuse               nor if a map refuses a guard; then its port has none
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */

@@ -2,7 +2,7 @@
 /* Guards of streams under attack, before netfilter. While there is a guard, the program xcipher_tc
  * (steer/xdp/bpf/xdp_prog.c) is attached to all interfaces of this network namespace, between
  * driver and netfilter. It drops what a guard refuses, so that a forged packet needs no queue. It
- * needs no support by the driver. Without guards nothing is attached, and packets cost nothing more.
+ * needs no support by the driver. Without guards nothing is attached, and packets cost no more.
  * Links end with their descriptors, also if the process is killed. */
 #ifndef STEER_NFQUEUE_EARLY_H
 #define STEER_NFQUEUE_EARLY_H

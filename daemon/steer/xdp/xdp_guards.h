@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Guards of streams under attack in the maps of the XDP program and of xcipher_tc, the limit per
- * source address, and counters of dropped packets. Each worker has its share of the places, so none waits for
- * another. */
+ * source address, and counters of dropped packets. Each worker has its share of the places, so none
+ * waits for another. */
 #ifndef STEER_XDP_XDP_GUARDS_H
 #define STEER_XDP_XDP_GUARDS_H
 

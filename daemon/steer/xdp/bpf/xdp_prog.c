@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher_xdp: the XDP program of "xdp" steering. The kernel runs it for every packet of an
- * interface, before its own stack. Plain UDP datagrams to a local address and port in use go to the AF_XDP socket of
- * their receive queue. Everything else passes unchanged: fragments, IP options, extension headers,
- * more than two VLAN tags, contradictory lengths. The ordinary sockets serve passed packets, so a
- * packet passes in doubt. All pointer offsets are known when the program is loaded: others would
- * need CAP_PERFMON. One instance per interface (its own "xsks"); "ports" and "locals" are shared by
- * all. The reader handles checksums: packets of this machine may not have one yet.
+ * interface, before its own stack. Plain UDP datagrams to a local address and port in use go to
+ * the AF_XDP socket of their receive queue. Everything else passes unchanged: fragments, IP
+ * options, extension headers, more than two VLAN tags, contradictory lengths. The ordinary sockets
+ * serve passed packets, so a packet passes in doubt. All pointer offsets are known when the
+ * program is loaded: others would need CAP_PERFMON. One instance per interface (its own "xsks");
+ * "ports" and "locals" are shared by all. The reader handles checksums: packets of this machine
+ * may not have one yet.
  * xcipher_tc: the guards alone, for "nfqueue" steering. The kernel runs it while streams are under
  * attack, between the driver and netfilter (tcx ingress), with any driver. */
 #include <linux/bpf.h>
