@@ -5,8 +5,8 @@
 
 #include <bpf/libbpf.h>
 
-/* For libbpf_set_print(): writes its warnings to the log, at level debug. These include the kernel's
- * reasons for refusing a program, a line each. Always 0. */
+/* For libbpf_set_print(): writes its warnings to the log, at level debug. These include the
+ * kernel's reasons for refusing a program, a line each. Always 0. */
 int xdp_log(enum libbpf_print_level level, const char *fmt, va_list args);
 
 #endif
