@@ -494,7 +494,9 @@ static int worker_make(struct path *p)
 	p->w->steer->p = p;
 	for (uint32_t i = 0; i < streams && !err; i++)
 		err = side_set(p, i);
-	(void)worker_round(p->w);
+	/* Each round executes some of them. */
+	while (!ring_empty(&p->w->cmds))
+		(void)worker_round(p->w);
 	if (!err && atomic_load(&p->w->command_errors))
 		err = -EINVAL;
 	return err;
