@@ -68,12 +68,12 @@ def moved(net, daemon):
     tap(min(got) > 450, f"both hear each other ({got} of 500)")
     before = told(daemon, "source")
     old, call.ports = call.ports, named
-    f = relayed.Flows(net, call, 300, 60)
+    f = relayed.Flows(net, call, 900, 60)
     tap(relayed.until(lambda: remote_port(daemon, call) == call.ports[0]), f"the terminal is followed from {old[0]} to {call.ports[0]}")
     tap(told(daemon, "source") > before, "as told by the kernel")
     tap(in_kernel(daemon, 2), "and the kernel goes on with the new address")
     got = [r["got"] for r in f.outcome()]
-    tap(min(got) > 270, f"both hear each other ({got} of 300)")
+    tap(min(got) > 810, f"both hear each other ({got} of 900)")
     call.delete()
 
 
