@@ -1,12 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and says how long each took. A+B: B is
-# made beside A, which waits and ends on one processor, and its output comes when both are done.
+# stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and says how long each took, and how
+# long processors worked for it. A+B: B is made beside A, which waits and ends on one processor, and its output comes when both are done.
 set -eu
 
 make=$1
 shift
 took=
+used=$(mktemp)
+trap 'rm -f "$used"' EXIT
+
+# Seconds that processors worked for all children until "times" wrote to $used. $(times) would be the times of a subshell.
+worked() {
+	tail -1 "$used" | tr 'ms' '  ' | awk '{ printf "%d\n", 60 * ($1 + $3) + $2 + $4 }'
+}
 
 beside() {
 	log=$(mktemp)
@@ -29,8 +36,11 @@ stage() {
 
 for target; do
 	start=$(date +%s)
+	times >"$used"
+	before=$(worked)
 	if stage "$target"; then
-		took="$took, $target $(($(date +%s) - start)) s"
+		times >"$used"
+		took="$took, $target $(($(date +%s) - start)) s ($(($(worked) - before)) of a processor)"
 	else
 		echo "check: $target failed after $(($(date +%s) - start)) s${took:+; before it$took}" >&2
 		exit 1
