@@ -20,7 +20,7 @@ PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-zrtp deps-ng911 deps-codecs deps-module deps-kernel deps-bench-kernel deps-kernel-debug deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-ring check-kernel-debug run bench bench-cipher bench-kernel bench-lost bench-ng911 bench-ng911-load peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean $(DEPS) demo demo-webrtc demo-ng911 check check-deps check-webrtc bench-webrtc check-kernel check-kernel-ring check-kernel-debug check-soak run bench bench-cipher bench-kernel bench-lost bench-ng911 bench-ng911-load peer-libsrtp fuzz lint module kernel-module check-ng911 module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
@@ -228,6 +228,7 @@ help:
 ##  sudo make check-kernel   only the tests of the kernel module, in a virtual machine, about two minutes
 ##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   only the random attacks, with fixed seeds
+##  sudo make check-soak   the tests of check 20 times idle, beside busy loops and on one processor: a day, in any number of calls; appends to SOAK_FILE
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server and of xcipher-border

@@ -8,6 +8,16 @@ JOBS         ?= $(shell nproc)
 check:
 	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-ng911 check-compat check-e2e check-calls check-attack check-threads check-kernel+check-ct
 
+# The test stages of check, SOAK_RUNS times in each of three conditions: idle, beside two busy loops, on one processor. Takes a day, so a call
+# goes on where the last one ended. SOAK_FILE gets one line for each run; see tools/soak.sh.
+SOAK_FILE ?= /var/tmp/xcipher-soak/runs
+SOAK_TREE ?= /var/tmp/xcipher-soak/tree
+.PHONY: check-soak
+check-soak:
+	@mkdir -p $(dir $(SOAK_FILE))
+	@SOAK_RUNS="$(SOAK_RUNS)" SOAK_SECONDS="$(SOAK_SECONDS)" SOAK_STAGES="$(SOAK_STAGES)" SOAK_CONDITIONS="$(SOAK_CONDITIONS)" SOAK_COMMIT="$(SOAK_COMMIT)" \
+		tools/soak.sh $(SOAK_FILE) $(SOAK_TREE)
+
 check-deps:
 	tools/deps.sh install deps-test
 	tools/deps.sh install deps-lint
@@ -27,6 +37,7 @@ check-unit: units bench-program
 	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
 	/usr/bin/python3 t/mikey/run.py
 	/usr/bin/python3 t/zrtp/run.py
+	t/soak/run.sh
 
 # No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
