@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the compatibility tests: run.py [--tests=FOLDER] [NAME-PART...]. NAME-PART selects tests or
+"""Runs the compatibility tests: run.py [-jN] [--tests=FOLDER] [NAME-PART...]. NAME-PART selects tests or
 categories. Prints a table by category and fails unless every test passed, or was unsteady (t/e2e/unsteady.py).
+Tests mostly wait, so -jN runs several daemons side by side, each in its own namespaces (default: three per processor, at most 12).
 BUILD names the folder of the programs, default build."""
+import contextlib
 import importlib
+import io
+import multiprocessing
 import os
 import sys
 import time
@@ -17,6 +21,8 @@ import netns  # noqa: E402
 from unsteady import unsteady  # noqa: E402
 
 LOG_END = 2000  # bytes of the daemon's log that a failure shows
+SHARE_MAX = 25  # tests that share a daemon
+SHARES = []  # [tests]: the processes that run them are forked from this one
 
 
 def collect(folder, wanted):
@@ -41,7 +47,7 @@ def attempt(case, relay):
 
 
 def run_group(net, options, cases):
-    """Runs tests that share a daemon, and yields each with its result. If the daemon does not end
+    """Runs tests that share a daemon, and returns each with its result. If the daemon does not end
     cleanly, the last test fails."""
     outcomes, relay = [], None
     for case in cases:
@@ -55,6 +61,29 @@ def run_group(net, options, cases):
         print(f"the daemon ended with {status}:\n{relay.log()[-LOG_END:]}")
         outcomes[-1] = (outcomes[-1][0], False)
     return outcomes
+
+
+def run_share(number):
+    """Runs the tests of a share, in a process of its own: (number, whether each passed, what was printed)."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), netns.Net() as net:
+        outcomes = run_group(net, SHARES[number][0].options, SHARES[number])
+    return number, [passed for _, passed in outcomes], said.getvalue()
+
+
+def run_all(cases, jobs):
+    """Runs all tests. Yields each with its result."""
+    groups = {}
+    for case in cases:
+        groups.setdefault(case.options, []).append(case)
+    for group in sorted(groups.values(), key=len, reverse=True):
+        SHARES.extend(group[i:i + SHARE_MAX] for i in range(0, len(group), SHARE_MAX))
+    with multiprocessing.get_context("fork").Pool(min(jobs, len(SHARES))) as pool:
+        for number, passed, said in pool.imap_unordered(run_share, range(len(SHARES))):
+            print(said, end="", flush=True)
+            yield from zip(SHARES[number], passed)
+        pool.close()
+        pool.join()
 
 
 def table(outcomes):
@@ -73,21 +102,21 @@ NO_TEST = 5  # the exit status if no test has such a name
 
 
 def main():
-    folder, wanted = HERE, []
+    folder, wanted, jobs = HERE, [], min(12, 3 * (os.cpu_count() or 1))
     for word in sys.argv[1:]:
         if word.startswith("--tests="):
             folder = word.removeprefix("--tests=")
+        elif word.startswith("-j"):
+            jobs = int(word[2:])
         else:
             wanted.append(word)
-    start, groups = time.monotonic(), {}
-    for case in collect(folder, wanted):
-        groups.setdefault(case.options, []).append(case)
-    if not groups:
+    start, cases = time.monotonic(), collect(folder, wanted)
+    if not cases:
         print("no test has such a name")
         sys.exit(NO_TEST)
+    outcomes = list(run_all(cases, jobs))
+    failed = [case for case, passed in outcomes if not passed]
     with netns.Net() as net:
-        outcomes = [o for options, cases in groups.items() for o in run_group(net, options, cases)]
-        failed = [case for case, passed in outcomes if not passed]
         shaky = len(unsteady(failed, lambda case: run_group(net, case.options, [case])[0][1]))
     table(outcomes)
     passed, wrong = len(outcomes) - len(failed), len(failed) - shaky
