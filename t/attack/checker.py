@@ -5,6 +5,7 @@ Input is a list of events, so that a control can be fed without a daemon:
   told_port, told_key, told_plain   a terminal was told this in SDP: a media port of the daemon, a key that the daemon sends
                                     under from that port, or that the port sends plain RTP
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
+  awaits, answered                  a terminal that offered plain RTP may hear early media, from a port that the answer will tell it
   settled                           from now on no stranger may hear what a port sends
   packet                            a packet left the gateway
 From the daemon it uses only keys and ports, as they are in the SDPs for the terminals.
@@ -77,6 +78,7 @@ class Checker:
         self.used, self.rocs = {}, defaultdict(lambda: {0})
         self.permit, self.hops = {}, defaultdict(int)
         self.strangers, self.echoed = set(), set()
+        self.awaiting = {}  # (address, port): call
         self.merged = {}
         self.count = defaultdict(int)
         self.found = []
@@ -107,6 +109,12 @@ class Checker:
 
     def owner(self, address, port, sender):
         self.ports[(address, port)].owners.add(sender)
+
+    def awaits(self, address, port, group):
+        self.awaiting[(address, port)] = group
+
+    def answered(self, group):
+        self.awaiting = {at: g for at, g in self.awaiting.items() if g != group}
 
     def settled(self, address, port, value=True):
         if (address, port) in self.ports:
@@ -147,8 +155,7 @@ class Checker:
         self.destination(p)
         port = self.ports.get((p.src, p.sport))
         if port is None:
-            if p.data:
-                self.fail("unknown", "from a port that is in no terminal's SDP", p)
+            self.early(p)
             return
         self.receiver(port, p)
         if len(p.data) < 12 or p.data[0] >> 6 != 2:
@@ -175,6 +182,14 @@ class Checker:
                 why = "a media port of the same call"
         if why:
             self.fail("forbidden", why, p)
+
+    def early(self, p):
+        """A packet from a port that is in no terminal's SDP: early media, which the callee or a stranger sends."""
+        m, group = find_mark(p.data), self.awaiting.get((p.dst, p.dport))
+        if group and m:
+            self.relayed(Port(group), m, p)
+        elif p.data:
+            self.fail("unknown", "from a port that is in no terminal's SDP", p)
 
     def receiver(self, port, p):
         if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain):

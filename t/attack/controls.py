@@ -93,6 +93,16 @@ def stranger_relayed(permitted):
     return c.leaves(c.key.protect(rtp(99, 1)), B, WEST)
 
 
+def early(permitted=True, answered=False, port=5000, data=rtp(99, 1)):
+    """A packet to a terminal that offered plain RTP, from a port that it was not told."""
+    c = Case()
+    c.checker.event("awaits", EAST, 5000, "call-1")
+    if answered:
+        c.checker.event("answered", "call-1")
+    c.checker.event("sends", 99, 1, None, permitted)
+    return c.leaves(data, 20500, EAST, port)
+
+
 def other_call():
     c = Case()
     c.checker.event("sends", 5, 1, "call-9", True)
@@ -136,6 +146,11 @@ def rows():
     yield "a stranger, who may", set(), stranger_relayed(True)
     yield "a stranger, who may not", {"source"}, stranger_relayed(False)
     yield "a mark that nobody sent", {"source"}, Case().leaves(rtp(77, 1))
+    yield "early media", set(), early()
+    yield "early media after the answer", {"unknown"}, early(answered=True)
+    yield "early media to another port", {"unknown"}, early(port=5002)
+    yield "early media that cannot be read", {"unknown"}, early(data=Case().key.protect(rtp(99, 1)))
+    yield "early media of a stranger, who may not", {"source"}, early(permitted=False)
     yield "another call's terminal", {"source"}, other_call()
     yield "a listener", {"source"}, listener()
     yield "to a stranger, once heard", {"stranger"}, settled()

@@ -18,7 +18,7 @@ class Leg:
 
     def __init__(self, at):
         self.at = at  # (address, port) of the daemon
-        self.signalled, self.plain = None, False
+        self.signalled, self.plain, self.offers_plain = None, False, False
         self.settled, self.genuine, self.contested = False, 0, False
         self.passed, self.ever = False, False
         self.since = None  # when the worker certainly knew of the last signalling
@@ -75,6 +75,13 @@ class Model:
                     self.checker.event("told_key", t.address, port, suite, key)
                 if leg.offers_plain:
                     self.checker.event("told_plain", t.address, port)
+
+    def awaits(self, call, party):
+        """The daemon took an offer. Until the answer it may send early media to lines of plain RTP."""
+        for leg, (where, port, keys) in zip(party.legs, party.written):
+            if leg is None and not keys:
+                for at in (port, port + 1):
+                    self.checker.event("awaits", where, at, call.id)
 
     def accepted(self, call, party, lines):
         """The daemon accepted this party's SDP; lines are those of the SDP that the party received."""
@@ -154,7 +161,8 @@ class Model:
             return False
         leg.ever = True
         leg.contested |= not leg.settled
-        return leg.plain and not leg.settled
+        early = leg.signalled is None and leg.offers_plain
+        return (leg.plain or early) and not leg.settled
 
     def describe(self, at):
         leg = self.legs[at]

@@ -121,6 +121,7 @@ def send_offer(w, r, call, party, text, more, flags=None):
     if reply:
         lines = sdp.parse(reply["sdp"])
         w.model.told(call, lines)
+        w.model.awaits(call, party)
         call.pending = (party, lines, more.get("via_branch"))
         for n in range(len(party.legs)):
             w.model.signal(party, n, party.written[n][:2])
@@ -199,6 +200,8 @@ def send_answer(w, r, call, party, text):
     take_keys(offerer, [t.keys[0][0] if t.keys else None for t in back])
     w.model.accepted(call, offerer, back)
     w.model.accepted(call, party, lines)
+    if not call.branched:  # else other branches may ring
+        w.checker.event("answered", call.id)
     call.ready = True
     return True
 
