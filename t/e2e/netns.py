@@ -8,13 +8,20 @@ Names contain the process id. All namespaces are removed at the end, also after 
 next run removes those of a killed one. Nothing outside them changes."""
 import atexit
 import ctypes
+import fcntl
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
+import time
 
 PREFIX = "xc"
+FOLDER = "/run/netns"
+CLONE_NEWNET, SIOCGIFFLAGS, IFF_RUNNING = 0x40000000, 0x8913, 0x40
 
 
 def sh(*args, check=True, **kw):
@@ -32,8 +39,7 @@ def alive(pid):
 
 
 def remove_left_overs():
-    for line in sh("ip", "netns", "list", check=False).stdout.splitlines():
-        name = line.split()[0]
+    for name in os.listdir(FOLDER) if os.path.isdir(FOLDER) else ():
         m = re.fullmatch(PREFIX + r"-(\d+)-\w+", name)
         if m and not alive(int(m.group(1))):
             sh("ip", "netns", "del", name, check=False)
@@ -67,6 +73,45 @@ def die_with_us(number):
     return lambda: libc.prctl(PR_SET_PDEATHSIG, number)
 
 
+def batch(ns, *lines):
+    """Runs commands of ip(8) in one process, in a namespace or in ours."""
+    sh("ip", *(["-n", ns] if ns else []), "-batch", "-", input="\n".join(lines))
+
+
+def inside(ns, function, *args):
+    """Calls a function in a thread that entered the namespace."""
+    def enter():
+        with open(f"{FOLDER}/{ns}", "rb") as f:
+            if libc.setns(f.fileno(), CLONE_NEWNET):
+                raise OSError(f"cannot enter {ns}")
+        function(*args)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+
+
+def no_dad():
+    """New links begin without duplicate detection. Until it ends (1 to 2 s), a link-local address cannot resolve neighbours, and
+    packets from other addresses over that link are lost."""
+    if HAVE_IPV6:
+        with open("/proc/sys/net/ipv6/conf/default/dad_transmits", "w", encoding="ascii") as f:
+            f.write("0")
+
+
+def wait_running(devices):
+    """The kernel lets a link send some time after it was set up, at most a second. It drops earlier packets."""
+    end = time.monotonic() + 10
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for device in devices:
+            request = struct.pack("40s", device.encode())
+            while not struct.unpack_from("16xH", fcntl.ioctl(s, SIOCGIFFLAGS, request))[0] & IFF_RUNNING and time.monotonic() < end:
+                time.sleep(0.005)
+
+
+HAVE_IPV6 = os.path.exists("/proc/net/if_inet6")
+
+
 class Net:
     """gateway, and terminals by name; use as a context manager or call close()."""
 
@@ -80,47 +125,49 @@ class Net:
         atexit.register(self.close)
         for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(sig, self._signalled)
-        self.gateway = self._add("gateway")
-        self.terminal = {}
-        for i, name in enumerate(terminals, 1):
-            self.terminal[name] = self._add(name)
-            self._link(name, i)
+        self.gateway, *terminal = self._add("gateway", *terminals)
+        self.terminal = dict(zip(terminals, terminal))
+        # A link whose ends have the same index gets its carrier up to a second later.
+        up = [line for i, ns in enumerate(terminal, 1) for line in (f"link add g{i} index {100 + i} type veth peer name t{i} netns {ns}", *self._end(f"g{i}", i, 1))]
+        if up:
+            batch(self.gateway, *up)
+        for i, ns in enumerate(terminal, 1):
+            batch(ns, *self._end(f"t{i}", i, 2), f"route add default via 10.200.{i}.1")
+            inside(ns, wait_running, [f"t{i}"])
+        inside(self.gateway, wait_running, [f"g{i}" for i in range(1, len(terminal) + 1)])
 
     def _signalled(self, number, _frame):
         print(f"\ninterrupted (signal {number}): cleaning up", file=sys.stderr)
         raise SystemExit(128 + number)  # unwinds through close() and other cleanup
 
-    def _add(self, what):
-        name = f"{self.id}-{what}"
-        sh("ip", "netns", "add", name)
-        self.names.append(name)
-        sh("ip", "-n", name, "link", "set", "lo", "up")
-        # A link-local address under duplicate detection (1 to 2 s) cannot resolve neighbours. Until
-        # then, packets from other addresses over that link are lost.
-        self.run(name, "sysctl", "-q", "-w", "net.ipv6.conf.default.dad_transmits=0", check=False)
-        return name
+    def _add(self, *parts):
+        """New namespaces; the names end with these parts."""
+        names = [f"{self.id}-{part}" for part in parts]
+        self.names += names
+        batch(None, *(f"netns add {name}" for name in names))
+        for name in names:
+            inside(name, no_dad)
+            batch(name, "link set lo up")
+        return names
 
-    def _link(self, what, i):
-        ns, inside, outside = self.terminal[what], f"t{i}", f"g{i}"
-        sh("ip", "-n", self.gateway, "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", ns)
-        for where, dev, host in ((self.gateway, outside, 1), (ns, inside, 2)):
-            sh("ip", "-n", where, "addr", "add", f"10.200.{i}.{host}/24", "dev", dev)
-            sh("ip", "-n", where, "-6", "addr", "add", f"fd00:{i}::{host}/64", "dev", dev, "nodad", check=False)
-            sh("ip", "-n", where, "link", "set", dev, "up")
-        sh("ip", "-n", ns, "route", "add", "default", "via", f"10.200.{i}.1")
+    @staticmethod
+    def _end(device, i, host):
+        """Addresses of one end of a link."""
+        yield f"addr add 10.200.{i}.{host}/24 dev {device}"
+        if HAVE_IPV6:
+            yield f"addr add fd00:{i}::{host}/64 dev {device} nodad"
+        yield f"link set {device} up"
 
     def add(self, what):
         """Adds another namespace, which is removed with the others."""
-        return self._add(what)
+        return self._add(what)[0]
 
     @staticmethod
     def link(ns, name, address, other, other_name, other_address):
         """A link between two namespaces, with addresses or without."""
-        sh("ip", "-n", ns, "link", "add", name, "type", "veth", "peer", "name", other_name, "netns", other)
+        batch(ns, f"link add {name} type veth peer name {other_name} netns {other}")
         for where, device, addr in ((ns, name, address), (other, other_name, other_address)):
-            if addr:
-                sh("ip", "-n", where, "addr", "add", addr, "dev", device)
-            sh("ip", "-n", where, "link", "set", device, "up")
+            batch(where, *([f"addr add {addr} dev {device}"] if addr else []), f"link set {device} up")
 
     def spawn(self, ns, args, death=signal.SIGTERM, **kw):
         """Starts a process in a namespace. It ends with the test, or gets the signal death if the

@@ -30,8 +30,8 @@ EVENTS = 30  # of a round
 class SecondNet(netns.Net):
     """The same addresses in namespaces of other names."""
 
-    def _add(self, what):
-        return super()._add(what + "2")
+    def _add(self, *parts):
+        return super()._add(*(part + "2" for part in parts))
 
 
 def cpus():
