@@ -4,7 +4,7 @@
 
 A test is a function test_* of a file test_*.py. It runs in its own process with fresh
 namespaces, and fails by raising. Tests wait for four fifths of their time, so -jN runs several at
-a time (default: four per processor, at most 12). Tests with the attribute alone measure something
+a time (default: six per processor, at most 12). Tests with the attribute alone measure something
 and run last, one by one. BUILD is the folder of the programs, default build. --also repeats these
 tests with another folder. Each line tells how long a test took and how much of that a processor
 worked for it. Last line: N passed, N failed, and how many were skipped or unsteady."""
@@ -139,7 +139,7 @@ def collect(wanted, build=None):
 
 def arguments(words):
     """Jobs, tests."""
-    jobs, wanted, also = min(12, 4 * (os.cpu_count() or 1)), [], []
+    jobs, wanted, also = min(12, 6 * (os.cpu_count() or 1)), [], []
     for w in words:
         if w.startswith("-j"):
             jobs = int(w[2:])
