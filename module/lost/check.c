@@ -40,7 +40,8 @@ static const char *not_binary(void)
 		int value;
 	} binary[] = {{"verify", settings.verify},
 		{"allow_http_reference", settings.allow_http_reference},
-		{"recursive", settings.recursive}, {"log_location", settings.log_location}};
+		{"recursive", settings.recursive}, {"discover", settings.discover},
+		{"log_location", settings.log_location}};
 
 	for (size_t i = 0; i < sizeof(binary) / sizeof(binary[0]); i++)
 		if (binary[i].value != 0 && binary[i].value != 1)

@@ -13,6 +13,7 @@
 #include <core/sr_module.h>
 
 #include "job.h"
+#include "names.h"
 #include "settings.h"
 
 #define WAIT_MS      100
@@ -42,6 +43,7 @@ static struct task *fetches;
 static int fetch_count;
 
 static void on_reply(void *arg, const struct http_reply *r);
+static void on_name(void *arg, const char *url);
 static void proceed(struct task *t, enum step s);
 
 static void task_free(struct task *t)
@@ -184,17 +186,47 @@ static void finish(struct task *t)
 	task_free(t);
 }
 
+/* The time for a name is that for an exchange, so that another server has its turn. */
+static int64_t name_until(const struct query *q)
+{
+	int64_t until = now_ms() + settings.timeout;
+
+	return until < q->deadline ? until : q->deadline;
+}
+
 static void proceed(struct task *t, enum step s)
 {
 	struct http_reply none = {.error = HTTP_CONNECT};
 
-	while (s == STEP_HTTP) {
+	while (s != STEP_DONE) {
+		if (s == STEP_NAME) {
+			struct names_ask a = {.name = t->query.name,
+				.http = t->http,
+				.now = now_ms(),
+				.until = name_until(&t->query),
+				.done = on_name,
+				.arg = t};
+
+			if (names_find(&a))
+				return;
+			s = query_named(&t->query, NULL, now_ms());
+			continue;
+		}
 		counter_inc(counters.exchanges);
 		if (http_start(t->http, &t->query.http, on_reply, t))
 			return;
 		s = query_reply(&t->query, &none, now_ms());
 	}
 	finish(t);
+}
+
+static void on_name(void *arg, const char *url)
+{
+	struct task *t = arg;
+
+	if (!url)
+		LM_WARN("no LoST server \"%s\" in the DNS\n", t->query.name);
+	proceed(t, query_named(&t->query, url, now_ms()));
 }
 
 /* A reference reveals a person's location to whoever may fetch it, so it is not logged. */
@@ -264,6 +296,7 @@ bool client_wait(struct job *j)
 	while (sem_trywait(&j->done)) {
 		http_wait(own_http, -1, WAIT_MS);
 		http_run(own_http);
+		names_run(own_http, now_ms());
 	}
 	return true;
 }
@@ -284,6 +317,7 @@ static void configure(void)
 		.hosts = settings.reference_hosts,
 		.redirect = (const char *const *)settings.redirect,
 		.redirects = settings.redirects,
+		.discover = settings.discover,
 		.trace = (size_t)settings.keep_exchanges,
 		.cached = job_cached};
 	http_cfg = (struct http_config){.ca_file = settings.ca_file,
@@ -303,9 +337,10 @@ static void __attribute__((noreturn)) client_loop(int fd)
 		exit(1);
 	}
 	for (;;) {
-		http_wait(http, fd, IDLE_MS);
+		http_wait(http, fd, names_busy() ? WAIT_MS : IDLE_MS);
 		read_jobs(fd);
 		http_run(http);
+		names_run(http, now_ms());
 		cfg_update();
 	}
 }

@@ -228,6 +228,11 @@ void http_wait(struct http *h, int fd, int ms)
 	curl_multi_poll(h->multi, &w, fd >= 0, ms, NULL);
 }
 
+void http_wake(struct http *h)
+{
+	curl_multi_wakeup(h->multi);
+}
+
 static enum http_error error_of(CURLcode code, const struct exchange *x)
 {
 	if (code != CURLE_OK && x->refused)

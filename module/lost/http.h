@@ -26,5 +26,7 @@ bool http_start(struct http *h, const struct http_request *r, http_done *done, v
 /* Waits for traffic, for input on fd unless that is negative, or so many ms. */
 void http_wait(struct http *h, int fd, int ms);
 void http_run(struct http *h);
+/* Ends http_wait(). The only function that other threads may call. */
+void http_wake(struct http *h);
 
 #endif

@@ -4,7 +4,7 @@
 
 LOST_SRC   := $(sort $(wildcard module/lost/*.c))
 # Files that do not use Kamailio: fuzzed and tested without it
-LOST_PURE  := $(addprefix module/lost/,answer.c ask.c buf.c cache.c geo.c message.c place.c query.c reach.c sipbody.c trace.c xml.c)
+LOST_PURE  := $(addprefix module/lost/,answer.c ask.c buf.c cache.c geo.c message.c naptr.c place.c query.c reach.c sipbody.c trace.c xml.c)
 LOST_GLUE  := $(filter-out $(LOST_PURE),$(LOST_SRC)) module/forks.c
 LOST_OUT   := $(MOD_OUT)/xcipher_lost
 LOST_LIBS  := libcurl libxml-2.0
@@ -27,12 +27,12 @@ $(call lost_obj,$(LOST_GLUE)): $(LOST_OUT)/%.o: %.c Makefile module/lost/lost.mk
 
 $(BUILD)/xcipher_lost.so: $(LOST_OBJ)
 	$(call say,LINK  $@)
-	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ $(shell pkg-config --libs $(LOST_LIBS)) -lm
+	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ $(shell pkg-config --libs $(LOST_LIBS)) -lm -lresolv -lpthread
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@
 
 # Its tests include its pure files.
 $(BUILD)/obj/t/unit/test_lost_%.o: CPPFLAGS += $(LOST_XML)
-$(BUILD)/t/test_lost_%: LDLIBS += -lxml2
+$(BUILD)/t/test_lost_%: LDLIBS += -lxml2 -lresolv
 $(BUILD)/fuzz/obj/t/fuzz/fuzz_lost.o: FUZZ_FLAGS += $(LOST_XML)
-$(BUILD)/fuzz/fuzz_lost: FUZZ_LIBS = -lxml2
+$(BUILD)/fuzz/fuzz_lost: FUZZ_LIBS = -lxml2 -lresolv

@@ -36,6 +36,7 @@ struct settings settings = {
 	.verify = 1,
 	.recursive = 1,
 	.max_redirects = 3,
+	.discover = 1,
 	.max_response = 1024 * 1024,
 	.cache_entries = 1000,
 	.cache_size = 16384,
@@ -243,8 +244,8 @@ static bool is_url(const char *s)
 static int param_server(modparam_t type, void *val)
 {
 	(void)type;
-	if (!is_url(val)) {
-		LM_ERR("server must be an http: or https: URL\n");
+	if (!is_url(val) && (strncmp(val, "lost:", 5) || !((char *)val)[5])) {
+		LM_ERR("server must be an http: or https: URL, or lost:NAME\n");
 		return -1;
 	}
 	return add_line(settings.server_url, &settings.servers, val, "server");
@@ -289,6 +290,7 @@ static param_export_t params[] = {
 	{"boundary", PARAM_STRING, &settings.boundary_name},
 	{"prefer", PARAM_STRING, &settings.prefer_name},
 	{"recursive", PARAM_INT, &settings.recursive},
+	{"discover", PARAM_INT, &settings.discover},
 	{"max_redirects", PARAM_INT, &settings.max_redirects},
 	{"max_response", PARAM_INT, &settings.max_response},
 	{"cache_entries", PARAM_INT, &settings.cache_entries},

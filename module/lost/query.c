@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define TYPE_LOST   "application/lost+xml;charset=utf-8"
+#define SCHEME_NAME "lost:" /* of a server that is known by its name */
 #define ACCEPT_LOST "application/lost+xml"
 #define TYPE_HELD   "application/held+xml;charset=utf-8"
 #define ACCEPT_HELD "application/held+xml, application/pidf+xml;q=0.5"
@@ -141,6 +142,14 @@ static char *request_body(const struct query *q, int64_t now)
 	}
 }
 
+/* The URL of a server is known by its name only. */
+static enum step look_up(struct query *q, const char *name)
+{
+	free(q->name);
+	q->name = strdup(name);
+	return q->name ? STEP_NAME : done(q, RESULT_INTERNAL);
+}
+
 /* Asks the next server, or ends: the last failure is the result. */
 static enum step ask_server(struct query *q, enum http_error last, int64_t now)
 {
@@ -154,13 +163,16 @@ static enum step ask_server(struct query *q, enum http_error last, int64_t now)
 			return done(q, RESULT_REFUSED);
 		return failed(q, RESULT_NO_ANSWER, i >= 0 ? HTTP_TIMEOUT : last);
 	}
-	body = request_body(q, now);
-	if (!body)
-		return done(q, RESULT_INTERNAL);
 	q->tried |= 1u << i;
 	q->server = i;
 	q->redirects = 0;
+	q->redirected = false;
 	s[i].asked++;
+	if (!strncmp(s[i].url, SCHEME_NAME, strlen(SCHEME_NAME)))
+		return look_up(q, s[i].url + strlen(SCHEME_NAME));
+	body = request_body(q, now);
+	if (!body)
+		return done(q, RESULT_INTERNAL);
 	return exchange(q, s[i].url, body, q->ask->op != ASK_HELD, now);
 }
 
@@ -333,14 +345,17 @@ static const char *redirect_url(const struct query *q, const char *target)
 
 static enum step redirected(struct query *q, int64_t now)
 {
-	const char *url = redirect_url(q, q->answer.text[A_server]);
+	const char *target = q->answer.text[A_server], *url = redirect_url(q, target);
 	char *body;
 
-	if (!url || q->redirects >= q->cfg->max_redirects)
+	if ((!url && !q->cfg->discover) || q->redirects >= q->cfg->max_redirects)
 		return ask_server(q, HTTP_REDIRECT, now);
 	if (now >= q->deadline)
 		return failed(q, RESULT_NO_ANSWER, HTTP_TIMEOUT);
 	q->redirects++;
+	q->redirected = !url;
+	if (!url)
+		return look_up(q, target);
 	body = request_body(q, now);
 	return body ? exchange(q, url, body, true, now) : done(q, RESULT_INTERNAL);
 }
@@ -420,6 +435,33 @@ enum step query_reply(struct query *q, const struct http_reply *r, int64_t now)
 	return done(q, RESULT_OK);
 }
 
+enum step query_named(struct query *q, const char *url, int64_t now)
+{
+	int count;
+	struct server *s = servers(q, &count) + q->server;
+	char *body;
+
+	if (!url && q->redirected)
+		return ask_server(q, HTTP_REDIRECT, now);
+	if (!url) {
+		s->failed++;
+		s->down_until = now + q->cfg->down_time;
+		return ask_server(q, HTTP_CONNECT, now);
+	}
+	if (now >= q->deadline)
+		return failed(q, RESULT_NO_ANSWER, HTTP_TIMEOUT);
+	body = request_body(q, now);
+	free(q->url);
+	q->url = strdup(url);
+	if (!body || !q->url) {
+		free(body);
+		return done(q, RESULT_INTERNAL);
+	}
+	(void)exchange(q, q->url, body, true, now);
+	q->http.stranger = q->redirected; /* a server may lie */
+	return STEP_HTTP;
+}
+
 void query_free(struct query *q)
 {
 	answer_clear(&q->answer);
@@ -427,6 +469,8 @@ void query_free(struct query *q)
 	q->extent.area = NULL;
 	ask_clear(&q->fetched);
 	free(q->body);
-	q->body = NULL;
+	free(q->url);
+	free(q->name);
+	q->body = q->url = q->name = NULL;
 	buf_free(&q->trace);
 }

@@ -32,7 +32,7 @@ const char *http_error_name(enum http_error e);
 
 /* A server as all processes see it, in shared memory; the client process alone writes. */
 struct server {
-	const char *url;
+	const char *url;    /* or "lost:NAME", a name that DNS resolves to a URL */
 	int64_t down_until; /* ms of the clock that the client passes */
 	uint64_t asked, failed;
 };
@@ -50,6 +50,7 @@ struct query_config {
 	const char *hosts; /* allowed in references: names or ".suffix", with commas; NULL: all */
 	const char *const *redirect; /* "name=url" each; targets of redirects */
 	int redirects;
+	bool discover; /* look up other targets of redirects in the DNS */
 	/* Looks up the cache. True: it had the answer, which the caller frees. */
 	bool (*cached)(void *arg, const char *service, const struct spot *s, struct answer *a);
 	void *arg;
@@ -74,7 +75,7 @@ struct http_reply {
 	int status;
 };
 
-enum step { STEP_HTTP, STEP_DONE };
+enum step { STEP_HTTP, STEP_NAME, STEP_DONE };
 
 struct query {
 	const struct query_config *cfg;
@@ -92,17 +93,20 @@ struct query {
 	unsigned tried; /* bit i: server i was asked about this location */
 	int server;     /* the one being asked; -1: none (reference or redirect) */
 	int redirects;
-	bool posted; /* the reference refused GET */
-	char *url, *body;
+	bool posted;     /* the reference refused GET */
+	bool redirected; /* the name comes from a server */
+	char *name, *url, *body;
 	int64_t began;    /* the exchange */
 	struct buf trace; /* the exchanges of all servers and references; see trace.h */
 };
 
-/* The caller keeps the ask, which must outlive the query. query_begin() and query_reply() return
- * STEP_HTTP: send q->http; or STEP_DONE: q->answer is the result. Times are ms. */
+/* The caller keeps the ask, which must outlive the query. All return STEP_HTTP: send q->http;
+ * STEP_NAME: find the URL of the LoST server q->name in the DNS, before q->deadline, and pass it
+ * to query_named() (NULL: there is none); or STEP_DONE: q->answer is the result. Times are ms. */
 enum step query_begin(struct query *q, const struct query_config *cfg, const struct ask *ask,
 	int64_t now, int64_t deadline);
 enum step query_reply(struct query *q, const struct http_reply *r, int64_t now);
+enum step query_named(struct query *q, const char *url, int64_t now);
 void query_free(struct query *q);
 
 #endif

@@ -19,7 +19,7 @@ struct settings {
 	int servers, lises, redirects;
 	int timeout, connect_timeout, deadline, down_time; /* ms */
 	char *ca_file, *cert_file, *key_file;
-	int verify, allow_http_reference, recursive, log_location;
+	int verify, allow_http_reference, recursive, discover, log_location;
 	char *reference_hosts;
 	char *boundary_name, *prefer_name;
 	int max_redirects, max_response;

@@ -4,6 +4,7 @@
 Kamailio sends datagrams. Each has a line "KIND TIME ADDRESS CALL INCIDENT SOURCE ACTOR", in which "-" stands for a missing word, and then
 
   in, out   a SIP message as it was received or is sent
+  bad       a SIP message that was refused as malformed
   route     the Call-ID, and after a line end the PSAP that LoST has named, or "-", a blank, and the PSAP that gets the call
   asked     the Call-ID, and after a line end the HTTP exchanges with LoST and location servers (module/lost/trace.h)"""
 import collections
@@ -17,6 +18,8 @@ URN = {kind: re.compile(rf"urn:emergency:uid:{kind}:[0-9A-Za-z]{{10,36}}:[-.0-9A
 EXCHANGE = re.compile(rb"(lost|held) ([0-9]{1,15}) ([0-9]{1,15}) ([-a-z]{1,16}) ([0-9]{1,3}) ([0-9]{1,5}) ([0-9]{1,5}) ([0-9]{1,5}) [0-9]{1,10}\n")
 UNSPECIFIED = 454  # of the registry of status codes (NENA-STA-010.3 10.29)
 WORD = re.compile(r"[-.@0-9A-Za-z]{1,300}")
+INFO = re.compile(r"<\s*([^<>\s]{1,1000})\s*>([^<>]*)")
+SOURCE = re.compile(r";\s*purpose\s*=\s*\"?(?:emergency|nena)-source\b", re.I)
 ADDRESS = re.compile(r"[0-9A-Fa-f.:\[\]]{3,60}")
 SHORT = {"i": "call-id", "f": "from", "t": "to", "l": "content-length", "c": "content-type"}
 
@@ -31,12 +34,14 @@ class Message:
     def __init__(self, text):
         head, _, self.body = text.partition("\r\n\r\n")
         self.first, *lines = re.sub(r"\r\n[ \t]+", " ", head).split("\r\n")
-        self.headers = {}
+        self.headers, self.infos = {}, []  # infos: URI and parameters of each Call-Info
         for line in lines:
             name, colon, value = line.partition(":")
             if colon:
                 name = name.strip().lower()
                 self.headers.setdefault(SHORT.get(name, name), value.strip())
+                if name == "call-info":
+                    self.infos += INFO.findall(value)
         found = STATUS.match(self.first)
         self.status = int(found[1]) if found else 0
         self.method = self.headers.get("cseq", "").rpartition(" ")[2]
@@ -45,6 +50,10 @@ class Message:
     def tag(self, header):
         found = re.search(r">[^>]*;\s*tag=([^;\s]+)|^[^<>]*;\s*tag=([^;\s]+)", self.headers.get(header, ""))
         return (found[1] or found[2]) if found else ""
+
+    def source(self):
+        """The identifier of its source that an earlier border has given it, as the header has it. "" if none has."""
+        return next((f"<{uri}>{more.rstrip(', ')}" for uri, more in self.infos if SOURCE.search(more)), "")
 
     def sdp(self):
         kind = self.headers.get("content-type", "").lower()
@@ -111,7 +120,7 @@ class Datagram:
     def __init__(self, data):
         line, _, content = data.partition(b"\n")
         words = line.decode("utf-8", "replace").split(" ")
-        if len(words) != 7 or words[0] not in ("in", "out", "route", "asked"):
+        if len(words) != 7 or words[0] not in ("in", "out", "bad", "route", "asked"):
             raise BadEvent("not an event of Kamailio")
         self.kind, self.incoming = words[0], words[0] == "in"
         try:
@@ -123,7 +132,7 @@ class Datagram:
         self.call = words[3] if URN["callid"].fullmatch(words[3]) else ""
         self.incident = words[4] if URN["incidentid"].fullmatch(words[4]) else ""
         self.source, self.actor = (w if w != "-" and WORD.fullmatch(w) else "" for w in words[5:])
-        if self.kind in ("in", "out"):
+        if self.kind in ("in", "out", "bad"):
             self.text = content.decode("utf-8", "replace")
             self.message = Message(self.text)
             self.call_id = self.message.call_id
@@ -162,6 +171,8 @@ class Logger:
         if d.kind in ("route", "asked"):
             call = Call(d.call, d.incident)
             return [] if not d.call or not d.incident else [self.routed(d, call)] if d.kind == "route" else self.asked(d, call)
+        if d.kind == "bad":
+            return []
         m, (call, by_caller) = d.message, self.call_of(d)
         if not call or not m.method:
             return []
@@ -208,6 +219,17 @@ class Logger:
             kind = "Lost" if x.lost else "Location"
             out += self.event(d, call, f"{kind}QueryLogEvent", **query), self.event(d, call, f"{kind}ResponseLogEvent", **reply)
         return out
+
+    def additional(self, d, x):
+        """x: the URI of additional data that was fetched for the call of this datagram, and what came of it."""
+        call, name = Call(d.call, d.incident), f"urn:emergency:uid:queryid:{secrets.token_hex(16)}:{self.element}"
+        query, reply = {"queryId": name, "direction": "outgoing", "timestamp": x["begin"]}, {"responseId": name, "direction": "incoming", "timestamp": x["end"]}
+        if not x["good"]:
+            reply["responseStatus"] = str(x["status"] if x["status"] > 299 else UNSPECIFIED)
+        events = [self.event(d, call, "AdditionalDataQueryLogEvent", uri=x["uri"], text="", **query), self.event(d, call, "AdditionalDataResponseLogEvent", text=x["text"], **reply)]
+        for e in events:
+            e.pop("ipAddressPort", None)  # it is that of the INVITE
+        return events
 
     def invite(self, d, call, out):
         m = d.message

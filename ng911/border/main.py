@@ -12,6 +12,8 @@ import sys
 from aiohttp import web
 
 from .actors import Actors, Kamailio
+from .additional import AdditionalData
+from .discrepancy import Reports
 from .door import Door, listening
 from .events import BadEvent, Datagram, Logger
 from .jws import BadKey, Signer
@@ -49,6 +51,8 @@ def arguments(args):
     p.add_argument("--kamailio", metavar="PATH", help="datagram socket of Kamailio's module jsonrpcs, to block the sources")
     p.add_argument("--block-seconds", type=int, default=3600, metavar="S", help="how long a reported source is blocked (default: %(default)s)")
     p.add_argument("--state", metavar="FILE", help="file for the blocked sources, so that they stay blocked over a restart")
+    p.add_argument("--additional-data", metavar="HOST,...", help="fetch additional data of calls (RFC 7852) from these hosts, names or .suffixes, for log events; needs --log-messages")
+    p.add_argument("--locator", metavar="URL", help="report malformed SIP messages to the service for discrepancy reports that this record of a service and agency locator names")
     options = p.parse_args(args)
     check(p, options)
     return options
@@ -68,6 +72,10 @@ def check(p, options):
         p.error("--log needs --sign-certificate and --sign-key")
     if not (options.certificate and options.key and options.ca):
         p.error("--certificate, --key and --ca are needed")
+    if options.additional_data and not (options.log and options.log_messages):
+        p.error("--additional-data needs --log and --log-messages")
+    if options.locator and not (options.listen and options.locator.startswith("https://")):
+        p.error("--locator: only https://, because reports have data of callers, and only with --listen, where resolutions of reports arrive")
     if options.listen and not options.kamailio:
         p.error("--listen needs --kamailio")
     if options.queue < 1 or options.block_seconds < 1 or options.max_connections < 1:
@@ -97,8 +105,10 @@ def tls_context(options, purpose):
 
 
 class Events(asyncio.DatagramProtocol):
-    def __init__(self, origin, logger, sender, actors):
-        self.origin, self.logger, self.sender, self.actors, self.bad = origin, logger, sender, actors, 0
+    """parts: those that get each datagram, by name, None for those that are off."""
+
+    def __init__(self, origin, logger, sender, parts):
+        self.origin, self.logger, self.sender, self.parts, self.bad = origin, logger, sender, parts, 0
 
     def datagram_received(self, data, addr):
         if addr[:2] != self.origin:
@@ -109,11 +119,17 @@ class Events(asyncio.DatagramProtocol):
         except BadEvent:
             self.bad += 1
             return
-        if self.actors:
-            self.actors.seen(d.source, d.actor)
+        if d.kind == "bad":
+            if self.parts["reports"]:
+                self.parts["reports"].bad(d)
+            return
+        if self.parts["actors"]:
+            self.parts["actors"].seen(d.source, d.actor)
         if self.sender:
             for event in self.logger.events(d):
                 self.sender.put(event)
+        if self.parts["additional"]:
+            self.parts["additional"].seen(d)
 
 
 def event_socket(where):
@@ -129,18 +145,29 @@ def event_socket(where):
 
 async def serve(options, signer, client, server):
     loop = asyncio.get_running_loop()
-    sender = actors = runner = None
+    sender = runner = None
+    parts = dict.fromkeys(("actors", "additional", "reports"))
+    logger = Logger(options.element, options.agency, options.log_messages)
     tasks = []
     if options.log:
         sender = Sender(options.log, signer.sign, client, options.queue)
         sender.start()
+    if options.additional_data:
+        parts["additional"] = AdditionalData(options.additional_data.split(","), client, logger, sender.put)
+        parts["additional"].start()
+    if options.locator:
+        parts["reports"] = Reports(options.locator, client, options.element, options.agency, f"https://{options.element}:{options.listen[1]}/Resolutions")
+        parts["reports"].start()
     if options.listen:
-        actors = Actors(Kamailio(options.kamailio), options.state, options.block_seconds)
-        runner = web.AppRunner(actors.application(), access_log=None)
+        actors = parts["actors"] = Actors(Kamailio(options.kamailio), options.state, options.block_seconds)
+        app = actors.application()
+        if parts["reports"]:
+            app.router.add_post("/Resolutions", parts["reports"].resolved)
+        runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         door = Door(runner.server, listening(*options.listen), server, options.max_connections)
         tasks = [loop.create_task(door.run()), loop.create_task(actors.repeat(10))]
-    events = Events(options.events_from, Logger(options.element, options.agency, options.log_messages), sender, actors)
+    events = Events(options.events_from, logger, sender, parts)
     transport, _ = await loop.create_datagram_endpoint(lambda: events, sock=event_socket(options.events))
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -154,6 +181,9 @@ async def serve(options, signer, client, server):
         door.close()
         await runner.server.shutdown(5)
         await runner.cleanup()
+    for part in (parts["additional"], parts["reports"]):
+        if part:
+            await part.close()
     if sender:
         await sender.close(5)
     log.info("ending; log events: %s; rejected datagrams: %d", dict(sender.counts) if sender else "off", events.bad)

@@ -12,7 +12,7 @@ import threading
 import ng
 import relay
 from baresip import wait_for
-from esinet import ESRP, openssl
+from esinet import ESRP, LOST, openssl
 
 PROGRAM = os.path.join(relay.ROOT, "ng911", "xcipher-border")
 LOGGER, REPORTS = ("10.201.0.5", 8445), (ESRP, 8446)
@@ -23,6 +23,23 @@ def signing_key(folder):
     cert, key = os.path.join(folder, "sign.crt"), os.path.join(folder, "sign.key")
     openssl("req", "-x509", "-newkey", "ed448", "-nodes", "-days", "2", "-subj", "/CN=border.esinet.example", "-keyout", key, "-out", cert)
     return cert, key
+
+
+def https_server(net, where, handler, certificate, ca):
+    """On the gateway, for clients with certificates of the network. Serves until shutdown()."""
+    server = http.server.ThreadingHTTPServer(where, handler, bind_and_activate=False)
+    server.daemon_threads = True
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
+    context.load_cert_chain(*certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket.close()
+    raw = ng.socket_in(net.gateway, kind=socket.SOCK_STREAM)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    raw.bind(where)
+    raw.listen(16)
+    server.socket = context.wrap_socket(raw, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 class LogService:
@@ -50,18 +67,7 @@ class LogService:
 
             def log_message(self, *_):
                 pass
-        self.server = http.server.ThreadingHTTPServer(LOGGER, Handler, bind_and_activate=False)
-        self.server.daemon_threads = True
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
-        context.load_cert_chain(*certificate)
-        context.verify_mode = ssl.CERT_REQUIRED
-        self.server.socket.close()
-        raw = ng.socket_in(net.gateway, kind=socket.SOCK_STREAM)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        raw.bind(LOGGER)
-        raw.listen(16)
-        self.server.socket = context.wrap_socket(raw, server_side=True)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = https_server(net, LOGGER, Handler, certificate, ca)
 
     def of(self, kind, call_id=None):
         return [e for e in self.events if e["logEventType"] == kind and call_id in (None, e["callIdSip"])]
@@ -121,8 +127,8 @@ class Border:
         return self.net.stop(self.process, 60)
 
 
-def report(net, body, certificate, ca):
-    """Status of the answer to a report of a bad actor."""
+def report(net, body, certificate, ca, path="/BadActors"):
+    """Status of the answer to a report of a bad actor, or to another request."""
     context = ssl.create_default_context(cafile=ca)
     if certificate:
         context.load_cert_chain(*certificate)
@@ -132,7 +138,45 @@ def report(net, body, certificate, ca):
     c = http.client.HTTPSConnection(*REPORTS)
     c.sock = context.wrap_socket(raw, server_hostname=REPORTS[0])
     try:
-        c.request("POST", "/BadActors", body, {"Content-Type": "application/json"})
+        c.request("POST", path, body, {"Content-Type": "application/json"})
         return c.getresponse().status
     finally:
         c.close()
+
+
+class Services:
+    """Repositories of additional data, a service and agency locator, and the service for discrepancy reports. answers: bodies by path; got: (method, path, headers, body)."""
+    where = LOST, 8447
+
+    def __init__(self, net, certificate, ca):
+        self.got, self.answers = [], {"/SAL/1": json.dumps({"serviceAgencyName": "reports", "dscRptUri": self.url("/dr")})}
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+                service.got.append((self.command, self.path, dict(self.headers), body))
+                answer = service.answers.get(self.path)
+                self.send_response(201 if self.command == "POST" else 200 if answer is not None else 404)
+                self.send_header("Content-Length", str(len(answer or "")))
+                self.end_headers()
+                self.wfile.write((answer or "").encode())
+
+            def do_POST(self):
+                self.do_GET()
+
+            def log_message(self, *_):
+                pass
+        self.server = https_server(net, self.where, Handler, certificate, ca)
+
+    def url(self, path):
+        return f"https://{self.where[0]}:{self.where[1]}{path}"
+
+    def asked(self, method, start):
+        return [g for g in self.got if g[0] == method and g[1].startswith(start)]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()

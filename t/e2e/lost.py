@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -221,7 +222,7 @@ class Ca:
 class Server:
     """answer(method, path, body) returns (status, body) or only a body; it may block. Counts requests and connections."""
 
-    def __init__(self, net, port, answer, cert=None, client_ca=None):
+    def __init__(self, net, port, answer, cert=None, client_ca=None, address="127.0.0.1"):
         outer = self
         self.answer, self.requests, self.connections, self.peers = answer, [], 0, []
         self.open = []
@@ -267,12 +268,12 @@ class Server:
             if client_ca:
                 self.context.verify_mode = ssl.CERT_REQUIRED
                 self.context.load_verify_locations(client_ca)
-        self.http = Http(("127.0.0.1", port), Handler, bind_and_activate=False)
+        self.http = Http((address, port), Handler, bind_and_activate=False)
         self.http.socket.close()
         self.http.socket = ng.socket_in(net.gateway, socket.AF_INET, socket.SOCK_STREAM)
         self.http.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.http.socket.bind(("127.0.0.1", port))
-        self.http.server_address = ("127.0.0.1", port)
+        self.http.socket.bind((address, port))
+        self.http.server_address = (address, port)
         self.http.server_activate()
         self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
         self.thread.start()
@@ -294,6 +295,51 @@ class Server:
         self.http = None
 
 
+def naptr(url="", service="LoST:https", leads_to="", order=10):
+    """The data of a NAPTR record (RFC 3403, 4848): a URL, or another name."""
+    def text(s):
+        return bytes([len(s)]) + s.encode()
+    return struct.pack("!HH", order, 1) + text("u" if url else "") + text(service) + text(f"!.*!{url}!" if url else "") + dns_name(leads_to)
+
+
+def dns_name(text):
+    return b"".join(bytes([len(label)]) + label.encode() for label in text.split(".") if label) + b"\0"
+
+
+class Dns:
+    """A DNS server at 127.0.0.1. records: data of NAPTR records by name; None: it does not reply about this name. asked: names."""
+
+    def __init__(self, net, folder, records):
+        self.records, self.asked, self.ttl = records, [], 300
+        self.conf = os.path.join(folder, "resolv.conf")
+        with open(self.conf, "w", encoding="ascii") as f:
+            f.write("nameserver 127.0.0.1\n")
+        self.socket = ng.socket_in(net.gateway)
+        self.socket.bind(("127.0.0.1", 53))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                data, peer = self.socket.recvfrom(4096)
+            except OSError:
+                return
+            labels, at = [], 12
+            while data[at]:
+                labels.append(data[at + 1:at + 1 + data[at]].decode())
+                at += 1 + data[at]
+            name, question = ".".join(labels), data[12:at + 5]
+            self.asked.append(name)
+            found = self.records.get(name, [])
+            if found is None:
+                continue
+            answers = b"".join(b"\xc0\x0c" + struct.pack("!HHIH", 35, 1, self.ttl, len(d)) + d for d in found)
+            self.socket.sendto(data[:2] + struct.pack("!HHHHH", 0x8180 if found else 0x8183, 1, len(found), 0, 0) + question + answers, peer)
+
+    def close(self):
+        self.socket.close()
+
+
 # --- Kamailio and its client -------------------------------------------------------------------
 
 # A busy machine may need more than the default second for an answer.
@@ -301,9 +347,9 @@ PATIENT = {"timeout": 20000, "connect_timeout": 20000, "deadline": 60000}
 
 
 class Kamailio:
-    def __init__(self, net, folder, params, before="", first="", port=SIP_PORT, cfg=CFG):
+    def __init__(self, net, folder, params, before="", first="", port=SIP_PORT, cfg=CFG, resolver=None):
         """params: (name, value) pairs of the module, and PATIENT for its time limits. first, before: lines before the modules, and before the parameters. With the
-        module tls in first, Kamailio also listens for TLS."""
+        module tls in first, Kamailio also listens for TLS. resolver: its /etc/resolv.conf; "ip netns exec" gives each program mounts of its own."""
         self.net, self.run_dir = net, os.path.join(folder, f"kam{port}")
         os.makedirs(self.run_dir)
         self.ctl = "unix:" + os.path.join(self.run_dir, "ctl")
@@ -315,7 +361,8 @@ class Kamailio:
             f.write(cfg % {"first": first, "tcp": tcp, "port": port, "before": before, "ctl": self.ctl, "params": lines})
         self.log = open(os.path.join(self.run_dir, "log"), "w+", encoding="utf-8", errors="replace")
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
-        self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", path, "-DD", "-E", "-w", self.run_dir, "-Y",
+        mount = ["/bin/sh", "-c", f'mount --bind {resolver} "$(readlink -f /etc/resolv.conf)" && exec "$@"', "sh"] if resolver else []
+        self.process = net.spawn(net.gateway, [*mount, "/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", path, "-DD", "-E", "-w", self.run_dir, "-Y",
                                                self.run_dir, "-P", os.path.join(self.run_dir, "pid"), "-m", "64", "-M", "8"], stdout=self.log, stderr=self.log)
         end = time.monotonic() + 60
         while True:

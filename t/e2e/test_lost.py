@@ -357,6 +357,88 @@ def test_a_server_comes_back(net):
         back.close()
 
 
+def redirect(target):
+    return f'<redirect {lost.LOST} target="{target}" source="a.test" message="ask there" xml:lang="en"/>'
+
+
+def test_redirects_and_recursion(net):
+    """A server that knows no answer asks another one if the query allows it, else it names it. The answer is that of the other server in both cases."""
+    def other(method, path, body):
+        return lost.mapping(uri="sip:other@psap.test")
+
+    def first(method, path, body):
+        if 'recursive="true"' not in body:
+            return redirect("b.test")
+        with lost.ng.socket_in(net.gateway, kind=lost.socket.SOCK_STREAM) as s:
+            s.connect(("127.0.0.1", B))
+            s.sendall(f"POST /lost HTTP/1.0\r\nContent-Length: {len(body.encode())}\r\n\r\n".encode() + body.encode())
+            text = b"".join(iter(lambda: s.recv(65536), b"")).decode()
+        return text.partition("\r\n\r\n")[2].replace("<path>", '<path><via source="b.test"/>')
+
+    for recursive, tries in ((1, "1"), (0, "2")):
+        with rig(net, first, ("redirect", f"b.test=http://127.0.0.1:{B}/lost"), ("recursive", recursive)) as (server, kam, client):
+            second = lost.Server(net, B, other)
+            got = client.ask(lost.pidf(lost.point(COLLEGE_STATION)))
+            assert got["result"] == "1" and got["uri"] == "sip:other@psap.test" and got["tries"] == tries, got
+            assert got["url"] == f"http://127.0.0.1:{A if recursive else B}/lost", got
+            assert f"<gml:pos>{COLLEGE_STATION}</gml:pos>" in server.bodies()[0] and second.bodies() == server.bodies(), second.bodies()
+            second.close()
+
+
+def test_servers_in_the_dns(net):
+    """Servers are found by names, through records that lead to others. Redirects name servers, too, but none on this host. Names without a server cost a server's turn, and a
+    DNS server that is silent delays no other query. Results are kept."""
+    lost.needs()
+    address = "10.200.1.1"
+    with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
+        ca = lost.Ca(folder)
+        aim = []
+
+        def answer(method, path, body):
+            return redirect(aim[0]) if aim and path == "/lost" else lost.mapping(uri=f"sip:x@{path.strip('/')}.test")
+        server, far = lost.Server(net, A, answer, cert=ca.leaf("near")), lost.Server(net, B, answer, cert=ca.leaf("far", address), address=address)
+        url = f"https://127.0.0.1:{A}"
+        dns = lost.Dns(net, folder, {"area.test": [lost.naptr("http://127.0.0.1:1/", "LoST:http", order=1), lost.naptr(leads_to="servers.test")],
+                                     "servers.test": [lost.naptr(f"{url}/second", order=20), lost.naptr(f"{url}/lost", order=10)], "silent.test": None,
+                                     "far.test": [lost.naptr(f"https://{address}:{B}/far")], "self.test": [lost.naptr(f"{url}/self")]})
+        params = [("server", "lost:none.test"), ("server", "lost:area.test"), ("ca_file", ca.path), ("cache_entries", 0), ("down_time", 1)]
+        kam, client = lost.Kamailio(net, folder, params, resolver=dns.conf), lost.Client(net)
+        place = lost.pidf(lost.point(COLLEGE_STATION))
+        for _ in range(3):
+            got = client.ask(place)
+            assert got["result"] == "1" and got["uri"] == "sip:x@lost.test" and got["url"] == f"{url}/lost" and got["tries"] == "1", got
+        assert dns.asked == ["none.test", "area.test", "servers.test"], dns.asked
+        for how in ("sync", "list"):
+            got = client.ask(place, headers=f"X-Do: {how}\r\n")
+            assert (got["result"], got["url"]) == (("1", f"{url}/lost") if how == "sync" else ("-1", None)), got
+        aim.append("far.test")
+        got = client.ask(place)
+        assert got["result"] == "1" and got["url"] == f"https://{address}:{B}/far" and got["tries"] == "2", got
+        aim[0] = "self.test"
+        got = client.ask(place)
+        assert got["result"] == "-1" and [r[1] for r in server.requests].count("/self") == 0, got
+        aim[0] = "unknown.test"
+        got = client.ask(place)
+        assert got["result"] == "-1" and got["error"] == "redirect", got
+        aim[0] = "silent.test"
+        waits = client.send(place)
+        wait_for("the question", lambda: "silent.test" in dns.asked)
+        aim.clear()
+        assert client.ask(place)["result"] == "1"
+        got = client.wait(waits)
+        assert got["result"] == "-1" and got["error"] == "redirect", got
+        assert "no LoST server \"unknown.test\" in the DNS" in kam.text() and kam.stop() == 0, kam.text()
+        # The DNS gives up after the deadline of the query. The second server is asked before.
+        dns.records["slow.test"] = None
+        params = [("server", "lost:slow.test"), ("server", f"{url}/lost"), ("ca_file", ca.path), ("timeout", 1500), ("deadline", 6500)]
+        kam = lost.Kamailio(net, folder, params, resolver=dns.conf, port=lost.SIP_PORT + 10)
+        got = lost.Client(net, lost.SIP_PORT + 10).ask(place)
+        assert got["result"] == "1" and got["url"] == f"{url}/lost", got
+        assert kam.stop() == 0, kam.text()
+        for s in (server, far, dns):
+            s.close()
+
+
 SCRIPT = """function ksr_request_route() {
 	if (KSR.xlost.has_location() > 0 && KSR.xlost.find_service_async("%s", "done") == 0) {
 		return;
@@ -384,7 +466,7 @@ def test_kemi(net):
 
 
 def test_wrong_parameters_are_refused_at_start(net):
-    for params, said in ((("verify", 7), "verify must be 0 or 1"), (("log_location", -1), "log_location must be 0 or 1"), (("boundary", "all"), "boundary must be"),
+    for params, said in ((("verify", 7), "verify must be 0 or 1"), (("discover", 2), "discover must be 0 or 1"), (("server", "lost:"), "or lost:NAME"), (("log_location", -1), "log_location must be 0 or 1"), (("boundary", "all"), "boundary must be"),
                          (("deadline", 1), "deadline at least timeout"), (("ca_file", "/nowhere"), "cannot read /nowhere")):
         lost.needs()
         with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:

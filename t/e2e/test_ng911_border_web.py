@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of the public conformance suite of NENA-STA-010.3 about the web services of the border function and the ESRP, with xcipher-border: TD_BCF_004 (bad
-actors), 005, 007 (log events of messages and calls), 014 (of media) and 015 (the request itself); TD_ESRP_014 (log events of LoST), 017 (of routes) and 019 (of
-locations). A logging service that is down or silent delays no call."""
+actors), 005, 007 (log events of messages and calls), 014 (of media) and 015 (the request itself); TD_ESRP_007 (discrepancy reports), 013 and 020 (additional data),
+014 (log events of LoST), 017 (of routes) and 019 (of locations). A logging service that is down or silent delays no call."""
 import contextlib
 import hashlib
+import json
 import os
 import re
 import socket
@@ -24,14 +25,14 @@ LOCAL = "127.0.0.1:5999"  # a service of the border's host
 
 
 @contextlib.contextmanager
-def border(net, **esrp):
-    """The network, xcipher-border and a logging service."""
+def border(net, *options, **esrp):
+    """The network, xcipher-border with these options, and a logging service."""
     for name in ("aiohttp", "jwcrypto"):
         if not os.path.isdir(f"/usr/lib/python3/dist-packages/{name}"):
             raise Skip(f"python3-{name} is not installed")
     with tempfile.TemporaryDirectory(prefix="xcipher-border-") as folder, network(net, esrp={**logservice.Border.values(folder), **esrp}) as n:
         log = logservice.LogService(net, n.made.make("log", logservice.LOGGER[0]), n.ca)
-        helper = logservice.Border(net, folder, n.certificates["esrp"], n.ca)
+        helper = logservice.Border(net, folder, n.certificates["esrp"], n.ca, *options)
         try:
             yield n, helper, log
         except Exception:
@@ -164,6 +165,59 @@ def test_td_bcf_005_007_014_015_and_esrp_014_017_019(net):
         server.shutdown()
 
 
+DATA = {k: f'<data xmlns="urn:x"><id>{k}</id></data>' for k in ("EmergencyCallData.DeviceInfo", "EmergencyCallData.ProviderInfo", "EmergencyCallData.ServiceInfo")}
+
+
+def test_td_esrp_007_013_020(net):
+    """Additional data by three references are fetched and logged, in variant 1 well-formed, in variant 2 not. The INVITE keeps the references. A host that is not allowed
+    gets no request. A malformed message of a server is reported once, and the resolution of the report is accepted from servers only."""
+    import esinet
+    import ng911
+    service = logservice.Services
+    with border(net, f"--additional-data={service.where[0]}", f"--locator=https://{service.where[0]}:{service.where[1]}/SAL/1") as (n, helper, log):
+        from test_ng911_states import Peer
+        services = service(net, n.certificates["lost"], n.ca)
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        n.takers[0].silent = True
+        infos = [("Call-Info", f"<{services.url('/' + k)}>;purpose={k}") for k in DATA]
+        infos.append(("Call-Info", "<https://10.201.0.9:8447/x>;purpose=EmergencyCallData.Comment"))
+        for variant in (1, 2):
+            services.answers.update({"/" + k: text if variant == 1 else text[:-3] for k, text in DATA.items()})
+            dialog = n.caller.call(*ng911.HERE, more=infos)
+            assert dialog.answered() == 200, dialog.reply.first
+            dialog.end()
+            for _, info in infos:
+                assert info in ",".join(n.takers[0].invites[-1].all("Call-Info")), n.takers[0].invites[-1].headers
+            found = pairs(log, "AdditionalData", dialog, 3)
+            assert {q["uri"] for q, _ in found} == {services.url("/" + k) for k in DATA} and {q["text"] for q, _ in found} == {""}, found
+            for query, response in found:
+                assert response["text"] == services.answers[query["uri"].partition(":8447")[2]], response
+                assert response.get("responseStatus") == (None if variant == 1 else "454"), response
+        got = services.asked("GET", "/Emergency")
+        assert len(got) == 6 and {g[2]["Accept"] for g in got} == {f"application/{k}+xml" for k in DATA}, got
+        assert "does not allow" in helper.text()
+
+        server = Peer(net, n, "vsp", esinet.VSP, 5995)
+        stream = server.connect(esinet.ESRP)
+        for call in ("bad1", "bad2"):
+            wrong = [("From", "<sip:c@vsp.example>;tag=1"), ("To", "<urn:service:sos>"), ("Call-ID", call), ("CSeq", "99999999999 INVITE"), ("Content-Type", "text/plain"),
+                     ("Call-Info", "<a7123gc42@sbc22.example.net>;purpose=emergency-source")]
+            assert server.ask(stream, "INVITE urn:service:sos SIP/2.0", wrong, "x").status() == 400
+        wait_for("the report", lambda: services.asked("POST", "/dr/Reports"))
+        ((_, _, headers, body),) = services.asked("POST", "/dr/Reports")
+        said = json.loads(body)
+        assert headers["Content-Type"] == "application/json" and said["problem"] == "BadSIP" and said["reportType"] == "BCFDiscrepancyReport", said
+        assert said["request"].startswith("INVITE urn:service:sos SIP/2.0\r\n") and "Call-ID: bad1" in said["request"] and said["request"].endswith("\r\n\r\nx"), said
+        assert said["sosSource"] == "<a7123gc42@sbc22.example.net>;purpose=emergency-source" and said["eventTimestamp"].endswith("+00:00"), said
+        assert said["resolutionUri"] == "https://border.esinet.example:8446/Resolutions" and said["reportingAgencyName"] == "esinet.example", said
+        resolution = json.dumps({"discrepancyReportId": said["discrepancyReportId"], "resolution": "Corrected"})
+        assert logservice.report(net, resolution, n.certificates["psap"], n.ca, "/Resolutions") == 201
+        assert logservice.report(net, "[]", n.certificates["psap"], n.ca, "/Resolutions") == 400
+        assert f"resolves the discrepancy report '{said['discrepancyReportId']}'" in helper.text() and len(services.asked("POST", "/dr")) == 1
+        server.close()
+        services.close()
+
+
 def test_no_call_waits_for_the_log(net):
     """Neither for a logging service that is silent or fails, nor for xcipher-border. Its events come later, those without xcipher-border never."""
     with border(net) as (n, helper, log):
@@ -267,5 +321,5 @@ def test_a_hostile_server(net):
         server.close()
 
 
-for test in (test_td_bcf_005_007_014_015_and_esrp_014_017_019, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
+for test in (test_td_bcf_005_007_014_015_and_esrp_014_017_019, test_td_esrp_007_013_020, test_no_call_waits_for_the_log, test_td_bcf_004, test_a_hostile_server):
     test.terminals = TERMINALS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Input of module/lost: the first byte chooses between a PIDF-LO, a server's reply to each kind of
- * request, a body of SIP, and a query whose exchanges all end with this input. */
+ * request, a body of SIP, a DNS reply, and a query whose exchanges all end with this input. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -82,6 +82,17 @@ static void body(const char *s, size_t len)
 			abort();
 }
 
+static void dns(const uint8_t *p, size_t len)
+{
+	struct naptr n;
+
+	if (naptr_read(p, len, &n))
+		return;
+	if (strlen(n.url) >= sizeof(n.url) || strlen(n.next) >= sizeof(n.next) ||
+		(n.url[0] && strncasecmp(n.url, "https://", 8)) || !(n.url[0] || n.next[0]))
+		abort();
+}
+
 /* However servers reply, a query ends. */
 static void query(const char *s, size_t len)
 {
@@ -94,7 +105,8 @@ static void query(const char *s, size_t len)
 		.timeout = 1000,
 		.max_redirects = 2,
 		.redirect = redirect,
-		.redirects = 1};
+		.redirects = 1,
+		.discover = true};
 	struct ask ask = {.op = ASK_FIND, .service = strdup("urn:service:sos")};
 	struct http_reply r = {.body = s, .len = len, .status = 200};
 	struct query q;
@@ -102,8 +114,9 @@ static void query(const char *s, size_t len)
 
 	ask_add_reference(&ask, uri, sizeof(uri) - 1);
 	ask_add_pidf(&ask, s, len, METHOD_cid, PROFILE_GEODETIC);
-	for (enum step step = query_begin(&q, &cfg, &ask, 0, 100000); step == STEP_HTTP;
-		step = query_reply(&q, &r, 0))
+	for (enum step step = query_begin(&q, &cfg, &ask, 0, 100000); step != STEP_DONE;
+		step = step == STEP_HTTP ? query_reply(&q, &r, 0)
+					 : query_named(&q, n & 1 ? uri : NULL, 0))
 		if (++n > 200)
 			abort();
 	check_answer(&q.answer);
@@ -137,6 +150,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		break;
 	case 'b':
 		body(s, len);
+		break;
+	case 'n':
+		dns(data + 1, len);
 		break;
 	default:
 		query(s, len);

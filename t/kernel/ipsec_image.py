@@ -6,7 +6,7 @@ import re
 import subprocess
 
 # The kernel would load these by itself, but the guest has no modprobe.
-MODULES = ["xfrm_user", "esp4", "ctr", "ghash-generic", "gcm", "sha512_generic", "jitterentropy_rng", "drbg", "seqiv"]
+MODULES = ["xfrm_user", "esp4", "ctr", "ghash-generic", "gcm", "sha512_generic", "jitterentropy_rng", "drbg", "seqiv", "aesni-intel"]
 PROGRAMS = ["/usr/sbin/charon-systemd", "/usr/sbin/swanctl", "/usr/sbin/kamailio", "/usr/bin/openssl"]
 PLUGINS = "/usr/lib/ipsec/plugins"
 

@@ -354,6 +354,100 @@ async def test_connections_are_bounded():
         await runner.cleanup()
 
 
+def test_references_to_additional_data():
+    """Only those of Call-Info, at most eight, and only to allowed hosts."""
+    _, events, _, _ = border()
+    from border import additional
+    text = ("INVITE urn:service:sos SIP/2.0\r\nCall-Info: <https://a.example/1>;purpose=EmergencyCallData.DeviceInfo,\r\n <https://a.example/2>;x=y;purpose=EmergencyCallData.Comment\r\n"
+            "Call-Info: <cid:1@x>;purpose=EmergencyCallData.ServiceInfo\r\nCALL-INFO: < https://b.example/3 > ; purpose=\"EmergencyCallData.ProviderInfo\"\r\n"
+            "Call-Info: <https://c.example/icon>;purpose=icon\r\n\r\nCall-Info: <https://d.example/>;purpose=EmergencyCallData.Comment")
+    assert additional.references(events.Message(text).infos) == [("https://a.example/1", "EmergencyCallData.DeviceInfo"), ("https://a.example/2", "EmergencyCallData.Comment"),
+                                                                 ("https://b.example/3", "EmergencyCallData.ProviderInfo")]
+    many = "x\r\n" + "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\n" * 100
+    assert len(additional.references(events.Message(many).infos)) == 8
+    hosts = ["a.example", ".net.example", "2001:db8::1"]
+    for uri, good in (("https://a.example/x", True), ("https://A.EXAMPLE:8443/x", True), ("https://b.net.example/", True), ("https://[2001:db8::1]:1/", True),
+                      ("http://a.example/", False), ("https://net.example/", False), ("https://x@a.example/", False), ("https://a.example@evil.example/", False),
+                      ("https://evila.example/", False), ("https://[::1/", False), ("https://a.example:x/", False), ("https:///x", False), ("https://127.0.0.1/", False)):
+        assert additional.is_allowed(uri, hosts) == good, uri
+
+
+async def local_server(handler):
+    """(runner, port) of an HTTP server on the loopback interface."""
+    from aiohttp import web
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return runner, runner.addresses[0][1]
+
+
+async def test_answers_of_repositories():
+    """Only XML without declarations and of bounded size is additional data. Redirects are not followed. What waits is bounded."""
+    _, events, _, _ = border()
+    from aiohttp import web
+    from border import additional
+    answers = {"good": (200, "<a/>"), "cut": (200, "<a>"), "bomb": (200, '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'), "utf16": (200, '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a><a/>'),
+               "large": (200, f"<a>{'x' * 70000}</a>"), "gone": (404, ""), "moved": (302, "")}
+    asked = []
+
+    async def answer(request):
+        asked.append(request.path)
+        status, text = answers[request.match_info["path"]]
+        return web.Response(status=status, body=text.encode("utf-16" if "UTF-16" in text else "utf-8"), headers={"Location": "/good"} if status == 302 else {})
+    runner, port = await local_server(answer)
+    a = additional.AdditionalData(["a.example"], False, events.Logger("e", "a", True), None)
+    a.start()
+    got = {name: await a.fetch(f"http://127.0.0.1:{port}/{name}", "EmergencyCallData.Comment") for name in answers}
+    assert {name for name, (_, _, good) in got.items() if good} == {"good"} and got["good"] == ("<a/>", 200, True), got
+    assert [got[n][1] for n in ("gone", "moved", "bomb")] == [404, 302, 200] and len(asked) == len(answers), (got, asked)
+    assert "<a>" == got["cut"][0] and not got["large"][0], got
+    assert (await a.fetch("http://127.0.0.1:1/", "EmergencyCallData.Comment"))[1:] == (0, False)
+    await a.close()
+    await runner.cleanup()
+    d = events.Datagram(event("in", INVITE.replace("Call-ID", "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\nCall-ID"), IDS))
+    for _ in range(300):
+        a.seen(d)
+    a.seen(events.Datagram(event("out", d.text, IDS)))
+    a.seen(events.Datagram(event("in", d.text)))
+    assert a.queue.qsize() == 256 and a.counts["lost"] == 44, a.counts
+
+
+async def test_discrepancy_reports():
+    """One report for a source in a minute, a bounded queue, and locators that answer nonsense."""
+    _, events, _, _ = border()
+    from aiohttp import web
+    from border import discrepancy
+    now, records = [1000.0], [(200, "["), (200, "[]"), (200, '{"dscRptUri": "http://x/"}'), (404, ""), (200, "x" * 70000)]
+
+    async def answer(_):
+        status, text = records.pop(0)
+        return web.Response(status=status, text=text)
+    runner, port = await local_server(answer)
+    r = discrepancy.Reports(f"http://127.0.0.1:{port}/", False, "e.example", "a.example", "https://e.example/Resolutions", clock=lambda: now[0])
+
+    def bad(address):
+        r.bad(events.Datagram(f"bad 1700000000.25 {address}:5061 - - - -\n{INVITE}".encode()))
+    for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+        bad(address)
+    assert r.queue.qsize() == 2
+    now[0] += 61
+    bad("192.0.2.1")
+    assert r.queue.qsize() == 3
+    for i in range(2000):
+        bad(f"10.0.{i // 250}.{i % 250}")
+    assert r.queue.qsize() == 64 and r.counts["lost"] == 3 + 2000 - 64 and len(r.last) == 1000, r.counts
+    while r.queue.qsize() > len(records):
+        r.queue.get_nowait()
+    r.start()
+    while r.counts["failed"] < 5:
+        await asyncio.sleep(0.01)
+    assert not records and not r.counts["sent"], (records, r.counts)
+    await r.close()
+    await runner.cleanup()
+
+
 def test_requests_to_kamailio():
     actors, _, _, _ = border()
     with tempfile.TemporaryDirectory() as folder:
@@ -392,6 +486,8 @@ def test_wrong_options_and_files():
         sign = [f"--sign-certificate={path['p256.crt']}", f"--sign-key={path['p256.key']}"]
         for args, status, says in (([], 2, "nothing to do"), (["--log=http://x/", *tls, *sign], 2, "https"), (["--log=https://x/", *tls], 2, "--sign-key"),
                                    (["--log=https://x/", *tls, *sign], 1, "Ed448"), (["--listen=127.0.0.1:1", *tls], 2, "--kamailio"),
+                                   (["--log=https://x/", *tls, *sign, "--additional-data=a.example"], 2, "--log-messages"),
+                                   (["--log=https://x/", *tls, *sign, "--locator=https://x/"], 2, "--listen"),
                                    (["--log=https://x/", "--events=192.0.2.1:1", *tls, *sign], 2, "127.0.0.0/8"),
                                    (["--log=https://x/", *tls, "--sign-certificate=/none", "--sign-key=/none"], 1, "/none")):
             p = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-border"), *args], capture_output=True, text=True, timeout=60, check=False)

@@ -10,6 +10,7 @@
 #include "../../module/lost/cache.c"
 #include "../../module/lost/geo.c"
 #include "../../module/lost/message.c"
+#include "../../module/lost/naptr.c"
 #include "../../module/lost/place.c"
 #include "../../module/lost/query.c"
 #include "../../module/lost/reach.c"

@@ -315,6 +315,66 @@ static void redirects_are_bounded(void **state)
 	expect_end(RESULT_NO_ANSWER, "redirect");
 }
 
+static void redirects_to_names(void **state)
+{
+	(void)state;
+	cfg.servers = 1;
+	cfg.discover = true;
+	add_location(PIDF("30.10"));
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(REDIRECT("c.test")), STEP_NAME);
+	assert_string_equal(q.name, "c.test");
+	assert_int_equal(query_named(&q, "https://c/lost", now), STEP_HTTP);
+	assert_string_equal(q.http.url, "https://c/lost");
+	assert_true(q.http.stranger);
+	assert_non_null(strstr(q.http.body, "<gml:pos>30.10 -96</gml:pos>"));
+	/* The table precedes the DNS. */
+	assert_int_equal(reply(REDIRECT("b.test")), STEP_HTTP);
+	assert_string_equal(q.http.url, "http://b/lost");
+	assert_false(q.http.stranger);
+	assert_int_equal(reply(REDIRECT("c.test")), STEP_DONE);
+	expect_end(RESULT_NO_ANSWER, "redirect");
+	query_free(&q);
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(REDIRECT("d.test")), STEP_NAME);
+	assert_int_equal(query_named(&q, NULL, now), STEP_DONE);
+	expect_end(RESULT_NO_ANSWER, "redirect");
+	query_free(&q);
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(REDIRECT("d.test")), STEP_NAME);
+	now = q.deadline;
+	assert_int_equal(query_named(&q, "https://d/", now), STEP_DONE);
+	expect_end(RESULT_NO_ANSWER, "timeout");
+}
+
+static void servers_known_by_name(void **state)
+{
+	(void)state;
+	lost_server[0].url = "lost:a.test";
+	add_location(PIDF("30.10"));
+	assert_int_equal(begin(), STEP_NAME);
+	assert_string_equal(q.name, "a.test");
+	assert_int_equal(q.answer.tries, 0);
+	assert_int_equal(query_named(&q, "https://a/lost", now), STEP_HTTP);
+	assert_string_equal(q.http.url, "https://a/lost");
+	assert_false(q.http.stranger);
+	assert_int_equal(reply(GOOD), STEP_DONE);
+	expect_end(RESULT_OK, NULL);
+	assert_string_equal(q.answer.text[A_server], "https://a/lost");
+	query_free(&q);
+	/* Without an address it counts as down. */
+	assert_int_equal(begin(), STEP_NAME);
+	assert_int_equal(query_named(&q, NULL, now), STEP_HTTP);
+	assert_string_equal(q.http.url, "http://1/");
+	assert_int_equal(lost_server[0].failed, 1);
+	query_free(&q);
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_string_equal(q.http.url, "http://1/");
+	assert_int_equal(failure(HTTP_CONNECT, 0), STEP_NAME);
+	assert_int_equal(query_named(&q, NULL, now), STEP_DONE);
+	expect_end(RESULT_NO_ANSWER, "connect");
+}
+
 static bool knows(void *arg, const char *service, const struct spot *s, struct answer *a)
 {
 	(void)arg;
@@ -567,6 +627,8 @@ int main(void)
 		TEST(the_deadline_ends_it),
 		TEST(errors_of_servers_and_of_locations),
 		TEST(redirects_are_bounded),
+		TEST(redirects_to_names),
+		TEST(servers_known_by_name),
 		TEST(references_are_fetched),
 		TEST(hosts_of_references),
 		TEST(a_lis_is_asked),
