@@ -63,7 +63,7 @@ units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs
 tools: $(BAD_DIR)/symbol.so # for t/e2e/test_codecs.py
 
 # The fuzzer of codecs links all plug-ins, each under a name of its own, and nothing of other rooms.
-FUZZ_CODEC_ROOM := $(patsubst %,$(BUILD)/fuzz/obj/daemon/codec/%.o,builtin g711 g722 g722_batch g722_lanes gap guard noise)
+FUZZ_CODEC_ROOM := $(patsubst %,$(BUILD)/fuzz/obj/daemon/codec/%.o,builtin g711 g722 g722_batch g722_lanes g722_lanes_avx2 g722_lanes_avx512 gap guard noise)
 FUZZ_CODECS := $(filter-out speexdsp,$(CODEC_NAMES))
 FUZZ_CODEC_OBJ := $(patsubst %,$(BUILD)/fuzz/obj/codecs/%.o,$(FUZZ_CODECS))
 $(FUZZ_CODEC_OBJ): $(BUILD)/fuzz/obj/codecs/%.o: codecs/%.c include/xcipher_codec.h codecs/codecs.mk

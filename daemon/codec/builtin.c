@@ -19,8 +19,7 @@ static int ulaw_decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, s
 	(void)dec;
 	if (len > cap)
 		return -ENOSPC;
-	for (size_t i = 0; i < len; i++)
-		pcm[i] = g711_ulaw_decode(in[i]);
+	g711_ulaw_decode_all(in, len, pcm);
 	return (int)len;
 }
 
@@ -29,8 +28,7 @@ static int alaw_decode(void *dec, const uint8_t *in, size_t len, int16_t *pcm, s
 	(void)dec;
 	if (len > cap)
 		return -ENOSPC;
-	for (size_t i = 0; i < len; i++)
-		pcm[i] = g711_alaw_decode(in[i]);
+	g711_alaw_decode_all(in, len, pcm);
 	return (int)len;
 }
 
@@ -39,8 +37,7 @@ static int ulaw_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *o
 	(void)enc;
 	if (samples > cap)
 		return -ENOSPC;
-	for (size_t i = 0; i < samples; i++)
-		out[i] = g711_ulaw_encode(pcm[i]);
+	g711_ulaw_encode_all(pcm, samples, out);
 	return (int)samples;
 }
 
@@ -49,8 +46,7 @@ static int alaw_encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *o
 	(void)enc;
 	if (samples > cap)
 		return -ENOSPC;
-	for (size_t i = 0; i < samples; i++)
-		out[i] = g711_alaw_encode(pcm[i]);
+	g711_alaw_encode_all(pcm, samples, out);
 	return (int)samples;
 }
 

@@ -14,5 +14,10 @@ uint8_t g711_alaw_encode(int16_t sample);
 /* The middle of the code's interval. */
 int16_t g711_ulaw_decode(uint8_t code);
 int16_t g711_alaw_decode(uint8_t code);
+/* The same for n samples or codes, several at once. The arrays must not overlap. */
+void g711_ulaw_encode_all(const int16_t *sample, size_t n, uint8_t *code);
+void g711_alaw_encode_all(const int16_t *sample, size_t n, uint8_t *code);
+void g711_ulaw_decode_all(const uint8_t *code, size_t n, int16_t *sample);
+void g711_alaw_decode_all(const uint8_t *code, size_t n, int16_t *sample);
 
 #endif

@@ -5,12 +5,12 @@
 
 #include <errno.h>
 
-#include "codec/g722_lanes.h"
 #include "xcipher_codec.h"
 
 struct group {
-	struct g722_lane lane[G722_LANES];
-	size_t left[G722_LANES]; /* samples */
+	const struct g722_lanes_ops *ops; /* NULL: there are no lanes */
+	struct g722_lane lane[G722_LANES_MOST];
+	size_t left[G722_LANES_MOST]; /* samples */
 	uint32_t n;
 };
 
@@ -28,12 +28,12 @@ static size_t together(const struct group *g)
 
 static void run(struct group *g, enum way way)
 {
-	size_t n = g->n >= G722_LANES_LEAST && g722_lanes_work() ? together(g) : 0;
+	size_t n = g->ops && g->n >= g->ops->least ? together(g) : 0;
 
 	if (n && way == ENCODE)
-		g722_lanes_encode(g->lane, g->n, n);
+		g->ops->encode(g->lane, g->n, n);
 	else if (n)
-		g722_lanes_decode(g->lane, g->n, n);
+		g->ops->decode(g->lane, g->n, n);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct g722_lane *l = &g->lane[i];
 
@@ -54,13 +54,14 @@ static void add(struct group *g, const struct xcipher_codec_job *j, enum way way
 {
 	g->lane[g->n] = (struct g722_lane){.g = j->state, .in = j->in, .out = j->out};
 	g->left[g->n++] = j->in_len;
-	if (g->n == G722_LANES)
+	if (g->n == (g->ops ? g->ops->lanes : 1))
 		run(g, way);
 }
 
-static void batch(struct xcipher_codec_job *job, size_t n, enum way way)
+static void batch(
+	const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n, enum way way)
 {
-	struct group g = {.n = 0};
+	struct group g = {.ops = ops};
 
 	for (size_t i = 0; i < n; i++) {
 		job[i].result = job[i].in_len <= job[i].out_cap ? (int)job[i].in_len : -ENOSPC;
@@ -70,12 +71,22 @@ static void batch(struct xcipher_codec_job *job, size_t n, enum way way)
 	run(&g, way);
 }
 
+void g722_batch_encode_by(const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n)
+{
+	batch(ops, job, n, ENCODE);
+}
+
+void g722_batch_decode_by(const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n)
+{
+	batch(ops, job, n, DECODE);
+}
+
 void g722_batch_encode(struct xcipher_codec_job *job, size_t n)
 {
-	batch(job, n, ENCODE);
+	batch(g722_lanes_here(), job, n, ENCODE);
 }
 
 void g722_batch_decode(struct xcipher_codec_job *job, size_t n)
 {
-	batch(job, n, DECODE);
+	batch(g722_lanes_here(), job, n, DECODE);
 }

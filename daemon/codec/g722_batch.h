@@ -5,10 +5,18 @@
 
 #include <stddef.h>
 
+#include "codec/g722_lanes.h"
+
 struct xcipher_codec_job;
 
 /* state: struct g722, of g722_init(). The results are those of g722_encode_low(). */
 void g722_batch_encode(struct xcipher_codec_job *job, size_t n);
 void g722_batch_decode(struct xcipher_codec_job *job, size_t n);
+/* The same by a kind of processor that works here; NULL: one stream after another. For tests and
+ * measurements. */
+void g722_batch_encode_by(
+	const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n);
+void g722_batch_decode_by(
+	const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n);
 
 #endif

@@ -10,9 +10,7 @@
 
 #include "codec/g722.h"
 
-#define G722_LANES 16u /* streams at once */
-/* From this many streams on, lanes are faster than one stream after another. */
-#define G722_LANES_LEAST 3u
+#define G722_LANES_MOST 16u /* streams at once, on any processor */
 
 struct g722_lane {
 	struct g722 *g;    /* each lane has a state of its own */
@@ -20,13 +18,24 @@ struct g722_lane {
 	uint8_t *out;      /* encode: bytes; decode: int16_t samples */
 };
 
-/* Whether this processor has the instructions: AVX-512 F, BW, DQ and VL. Otherwise the functions
- * below must not be called. */
-bool g722_lanes_work(void);
-/* The results are those of g722_encode_low() and g722_decode_low() for n samples of each lane.
- * n: a multiple of 4. lanes: up to G722_LANES. */
-void g722_lanes_encode(const struct g722_lane *lane, uint32_t lanes, size_t n);
-/* All states are of the rate 64000. */
-void g722_lanes_decode(const struct g722_lane *lane, uint32_t lanes, size_t n);
+/* A kind of processor. */
+struct g722_lanes_ops {
+	const char *name;
+	uint32_t lanes; /* streams at once */
+	uint32_t least; /* from so many on, this is faster than one stream after another */
+	/* Whether this processor has the instructions. Otherwise the others must not be called. */
+	bool (*works)(void);
+	/* The results are those of g722_encode_low() and g722_decode_low() for n samples of each
+	 * lane. n: a multiple of 4. lanes: 1 to those above. decode: all states are of the rate
+	 * 64000. */
+	void (*encode)(const struct g722_lane *lane, uint32_t lanes, size_t n);
+	void (*decode)(const struct g722_lane *lane, uint32_t lanes, size_t n);
+};
+
+/* AVX-512 F, BW, DQ and VL; AVX2. Neither works on other architectures. */
+extern const struct g722_lanes_ops g722_lanes_avx512, g722_lanes_avx2;
+
+/* The fastest that works on this processor. NULL: none. */
+const struct g722_lanes_ops *g722_lanes_here(void);
 
 #endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Codecs that codec threads transcode: SDP, and packets with a tone that must come through."""
+import itertools
 import math
 import os
 import select
@@ -218,6 +219,42 @@ def test_digits_without_events(relay, suite_a, suite_b):
             assert heard.payload[0] == 5, heard.payload
             ends += heard.payload[1] >> 7
     wait_for("two digits", lambda: relay.statistics()["totalstatistics"]["digitsheard"] == before + 2)
+
+
+def lossy(a):
+    """Packets of A's tone: each twentieth is missing, each seventh changes places with the next one."""
+    held = None
+    for n in itertools.count():
+        a.seq += 1
+        packet = struct.pack("!BBHII", 0x80, PCMU, a.seq & 0xFFFF, a.seq * PACKET & 0xFFFFFFFF, a.ssrc) + PERIOD
+        packet = a.tx.protect(packet) if a.tx else packet
+        if n % 20 == 10:
+            continue
+        if n % 7 == 3:
+            held = packet
+            continue
+        yield packet
+        if held:
+            yield held
+            held = None
+
+
+@compat_each("transcoding", DOC + ", 5 % of the packets are lost and others arrive in another order",
+             [(None,), ("AES_CM_128_HMAC_SHA1_80",)], options=PLUGINS)
+def test_loss_and_order(relay, suite):
+    """Both get numbers and timestamps without gaps, and the audio that B gets and sends back has the tone."""
+    _, a, b = meet(relay, ("9 101",), "G722", suite, suite)
+    there, back, shares = Stream(b, G722, 160, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc)), []
+    for packet in itertools.islice(lossy(a), 1000):
+        a.sock.sendto(packet, a.to)
+        while select.select([b.sock], [], [], 0.02)[0]:
+            send_back(b, G722, 160, there.next())
+        while select.select([a.sock], [], [], 0)[0]:
+            shares.append(share(back.next()))
+        if len(shares) >= 150:
+            break
+    assert len(shares) >= 150, len(shares)
+    assert sum(shares[12:]) / len(shares[12:]) > 0.95 and min(shares[12:]) > 0.5, sorted(shares[12:])[:10]
 
 
 @compat("transcoding", "RFC 3264 section 8: another codec in mid-call", options=PLUGINS)

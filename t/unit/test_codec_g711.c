@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/bytes.h"
@@ -100,12 +101,52 @@ static void all_values_are_those_of_spandsp(void **state)
 	}
 }
 
+/* Several at once: all values, and lengths around the size of a block. */
+static void many_are_as_single_ones(void **state)
+{
+	static int16_t sample[65536], value[256];
+	static uint8_t code[65536], all[256];
+
+	(void)state;
+	for (int v = 0; v < 65536; v++)
+		sample[v] = (int16_t)(v - 32768);
+	for (int c = 0; c < 256; c++)
+		all[c] = (uint8_t)c;
+	for (int ulaw_first = 0; ulaw_first < 2; ulaw_first++) {
+		void (*encode)(const int16_t *, size_t, uint8_t *) =
+			ulaw_first ? g711_ulaw_encode_all : g711_alaw_encode_all;
+		void (*decode)(const uint8_t *, size_t, int16_t *) =
+			ulaw_first ? g711_ulaw_decode_all : g711_alaw_decode_all;
+
+		encode(sample, 65536, code);
+		for (int v = 0; v < 65536; v++)
+			assert_int_equal(code[v],
+				ulaw_first ? g711_ulaw_encode(sample[v])
+					   : g711_alaw_encode(sample[v]));
+		decode(all, 256, value);
+		for (int c = 0; c < 256; c++)
+			assert_int_equal(value[c],
+				ulaw_first ? g711_ulaw_decode(all[c]) : g711_alaw_decode(all[c]));
+		for (size_t n = 0; n < 40; n++) {
+			memset(code, 0x33, 41);
+			encode(sample + 100, n, code);
+			assert_int_equal(code[n], 0x33);
+			decode(code, n, value);
+			for (size_t i = 0; i < n; i++)
+				assert_int_equal(value[i],
+					ulaw_first ? g711_ulaw_decode(code[i])
+						   : g711_alaw_decode(code[i]));
+		}
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ulaw_is_the_definition),
 		cmocka_unit_test(alaw_is_the_definition),
 		cmocka_unit_test(all_values_are_those_of_spandsp),
+		cmocka_unit_test(many_are_as_single_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,13 +177,14 @@ static void lower_band_is_bit_exact(void **state)
 
 /* --- Batches ---------------------------------------------------------------------------------- */
 
-enum { MOST = 2 * G722_LANES + 1, CALLS = 40, PACKET = 163 };
+enum { MOST = 2 * G722_LANES_MOST + 1, CALLS = 40, PACKET = 163 };
 
 struct streams {
 	struct g722 one[MOST], batch[MOST];
 	int16_t pcm[MOST][PACKET], heard[MOST][PACKET], want_heard[PACKET];
 	uint8_t code[MOST][PACKET], want[PACKET];
 	struct xcipher_codec_job job[MOST];
+	const struct g722_lanes_ops *ops; /* NULL: none */
 };
 
 /* The memory after the coefficients of the predictor is not part of the state. */
@@ -204,7 +205,7 @@ static void encode_streams(struct streams *s, const struct buffers *b, uint32_t 
 			.out = s->code[i],
 			.out_cap = PACKET};
 	}
-	g722_batch_encode(s->job, n);
+	g722_batch_encode_by(s->ops, s->job, n);
 	for (uint32_t i = 0; i < n; i++) {
 		g722_encode_low(&s->one[i], s->pcm[i], s->job[i].in_len, s->want);
 		assert_int_equal(s->job[i].result, s->job[i].in_len);
@@ -219,7 +220,7 @@ static void decode_streams(struct streams *s, uint32_t n)
 		s->job[i].in = s->code[i];
 		s->job[i].out = (uint8_t *)s->heard[i];
 	}
-	g722_batch_decode(s->job, n);
+	g722_batch_decode_by(s->ops, s->job, n);
 	for (uint32_t i = 0; i < n; i++) {
 		g722_decode_low(&s->one[i], s->code[i], s->job[i].in_len, s->want_heard);
 		assert_int_equal(s->job[i].result, s->job[i].in_len);
@@ -228,15 +229,14 @@ static void decode_streams(struct streams *s, uint32_t n)
 	}
 }
 
-/* Packets of different lengths, in batches of all sizes around the number of lanes. */
-static void batch_is_bit_exact(void **state)
+/* Packets of different lengths, in batches of all sizes around the numbers of lanes. */
+static void is_bit_exact_by(struct buffers *b, const struct g722_lanes_ops *ops)
 {
-	static const uint32_t sizes[] = {1, 2, 3, G722_LANES - 1, G722_LANES, MOST};
-	struct buffers *b = *state;
+	static const uint32_t sizes[] = {1, 2, 3, 7, 8, 9, 15, 16, MOST};
 	struct streams *s = calloc(1, sizeof(*s));
 
 	assert_non_null(s);
-	print_message("lanes: %s\n", g722_lanes_work() ? "yes" : "not on this processor");
+	s->ops = ops;
 	for (size_t k = 0; k < ARRAY_LEN(sizes) * ARRAY_LEN(signals); k++) {
 		uint32_t n = sizes[k / ARRAY_LEN(signals)];
 
@@ -256,6 +256,33 @@ static void batch_is_bit_exact(void **state)
 		}
 	}
 	free(s);
+}
+
+static void batch_is_bit_exact(void **state)
+{
+	static const struct g722_lanes_ops *const kinds[] = {&g722_lanes_avx512, &g722_lanes_avx2};
+
+	is_bit_exact_by(*state, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		print_message("%s: %s\n", kinds[i]->name,
+			kinds[i]->works() ? "works here" : "not on this processor");
+		if (kinds[i]->works())
+			is_bit_exact_by(*state, kinds[i]);
+	}
+}
+
+/* AVX-512 before AVX2. */
+static void the_fastest_is_chosen(void **state)
+{
+	const struct g722_lanes_ops *here = g722_lanes_here();
+
+	(void)state;
+	if (g722_lanes_avx512.works())
+		assert_ptr_equal(here, &g722_lanes_avx512);
+	else if (g722_lanes_avx2.works())
+		assert_ptr_equal(here, &g722_lanes_avx2);
+	else
+		assert_null(here);
 }
 
 /* A job that does not fit changes nothing, and does not disturb the others. */
@@ -374,6 +401,7 @@ int main(void)
 		cmocka_unit_test(tone_survives),
 		cmocka_unit_test(lower_band_is_bit_exact),
 		cmocka_unit_test(batch_is_bit_exact),
+		cmocka_unit_test(the_fastest_is_chosen),
 		cmocka_unit_test(batch_refuses_what_does_not_fit),
 		cmocka_unit_test(upper_band_is_silent),
 		cmocka_unit_test(lower_band_fits_the_other_variant),
