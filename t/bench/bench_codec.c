@@ -95,7 +95,7 @@ static bool encode_all(struct group *b)
 			.in_len = b->packet,
 			.out = b->payload[i],
 			.out_cap = PAYLOAD};
-	codec_streams_encode(b->stream, b->job, b->n);
+	codec_streams_encode(b->stream, b->job, b->n, NULL);
 	for (uint32_t i = 0; i < b->n; i++) {
 		b->len[i] = b->job[i].result;
 		ok = ok && b->len[i] > 0;
@@ -114,7 +114,7 @@ static bool decode_all(struct group *b)
 				.in_len = (size_t)b->len[i],
 				.out = (uint8_t *)(b->heard + i * room),
 				.out_cap = b->packet};
-		codec_streams_foresee(b->stream, b->job, b->n);
+		codec_streams_foresee(b->stream, b->job, b->n, NULL);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		ok = codec_stream_decode(b->stream[i], b->payload[i], (size_t)b->len[i], b->one,
