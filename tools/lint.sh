@@ -80,7 +80,7 @@ awk '
 declare -A may=(
 	[base]="" [host]="" [srtp]="" [packet]="srtp" [codec]=""
 	[proto]="srtp"
-	[batch]="srtp packet"
+	[batch]="srtp packet codec"
 	[media]="proto srtp packet batch"
 	[steer]="host packet"
 	[worker]="host packet batch media steer"

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "batch/engine.h"
+#include "batch/g722_device.h"
 #include "call/dtmf_trigger.h"
 
 int daemon_audio_channels_create(struct daemon *d)
@@ -78,6 +80,47 @@ static void on_ready(void *arg, uint32_t events)
 	bridge_audio_poll(d->audio.bridge);
 }
 
+static void helpers_close(struct daemon *d)
+{
+	for (uint32_t i = 0; d->audio.g722 && i < d->o.codec_threads; i++)
+		g722_device_close(d->audio.g722[i].device);
+	free(d->audio.g722);
+	d->audio.g722 = NULL;
+}
+
+/* A device of its own for each codec thread, if it is faster than this processor. Without it all
+ * calls are possible, so its errors are only logged. */
+static void helpers_open(struct daemon *d)
+{
+	const struct engine_config cfg = {
+		.device = d->o.device[0].name, .timeout_ms = d->o.opencl_timeout};
+	struct g722_helper *h;
+	bool helps = true;
+
+	/* A library that crashed or hung was only called in a child process. */
+	if (!d->engines.devices || d->engines.devices != d->o.devices ||
+		!g722_device_may_help(&cfg))
+		return;
+	h = d->audio.g722 = calloc(d->o.codec_threads, sizeof(*h));
+	for (uint32_t i = 0; h && helps && i < d->o.codec_threads; i++) {
+		struct g722_device *device;
+		char err[256] = "";
+
+		helps = g722_device_open(&device, &cfg, G722_HELPER_MOST, err, sizeof(err)) == 0;
+		if (helps) {
+			g722_device_measure(device, &h[i]);
+			log_info(
+				"G.722: %s: smallest batch it is used for (measured; 0: never): encode %u, decode %u",
+				g722_device_name(device), h[i].least_encode, h[i].least_decode);
+			helps = h[i].least_encode || h[i].least_decode;
+		} else {
+			log_warn("G.722: not on the device: %s", err);
+		}
+	}
+	if (!helps)
+		helpers_close(d);
+}
+
 int daemon_audio_create(struct daemon *d)
 {
 	struct daemon_audio *a = &d->audio;
@@ -93,6 +136,8 @@ int daemon_audio_create(struct daemon *d)
 
 	if (!cfg.threads)
 		return 0;
+	helpers_open(d);
+	cfg.g722 = a->g722;
 	a->event_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = cfg.event_fd < 0 ? -errno : bridge_audio_create(&a->bridge, &cfg);
 	return err ? daemon_fail(d, err, "codec-threads") : 0;
@@ -122,6 +167,7 @@ void daemon_audio_stop(struct daemon *d)
 
 	d->operate.audio = NULL;
 	bridge_audio_destroy(a->bridge);
+	helpers_close(d);
 	if (a->bridge && a->event_fd >= 0)
 		close(a->event_fd);
 	a->bridge = NULL;

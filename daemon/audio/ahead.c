@@ -72,7 +72,7 @@ void audio_ahead_run(struct audio_ahead *a)
 		a->n = 0;
 		return;
 	}
-	codec_streams_foresee(a->stream, a->job, a->n);
+	codec_streams_foresee(a->stream, a->job, a->n, a->session[0]->env->g722);
 	if (cpu_ns)
 		each = (cpu_ns() - from) / a->n;
 	for (uint32_t i = 0; i < a->n; i++)

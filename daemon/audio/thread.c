@@ -470,6 +470,7 @@ int audio_thread_create(struct audio_thread **out, const struct audio_thread_con
 		.placed = placed,
 		.counted = counted,
 		.batch = &t->batch,
+		.g722 = cfg->g722,
 		.arg = t,
 		.cpu_ns = clock_mono_ns};
 	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -220,7 +220,7 @@ void audio_tx_run(struct audio_env *env)
 
 	if (!b || !b->n)
 		return;
-	codec_streams_encode(b->stream, b->job, b->n);
+	codec_streams_encode(b->stream, b->job, b->n, env->g722);
 	if (from)
 		each = (env->cpu_ns() - from) / b->n;
 	for (uint32_t i = 0; i < b->n; i++) {

@@ -295,6 +295,7 @@ static int thread_create(struct bridge_audio *b, uint32_t t)
 		.max = b->cfg.max,
 		.event_fd = b->cfg.event_fd,
 		.index = t,
+		.g722 = b->cfg.g722 ? &b->cfg.g722[t] : NULL,
 		.keep_not = b->cfg.keep_not};
 	uint32_t n = b->cfg.max / b->cfg.threads;
 

@@ -90,3 +90,40 @@ void g722_batch_decode(struct xcipher_codec_job *job, size_t n)
 {
 	batch(g722_lanes_here(), job, n, DECODE);
 }
+
+/* --- On a device ------------------------------------------------------------------------------ */
+
+/* False: the batch is as it was. */
+static bool device_did(
+	const struct g722_helper *h, struct xcipher_codec_job *job, size_t n, enum way way)
+{
+	uint32_t least = !h ? 0 : way == ENCODE ? h->least_encode : h->least_decode;
+	struct g722_lane lane[G722_HELPER_MOST];
+	size_t len = n ? job[0].in_len : 0;
+
+	if (!least || n < least || n > G722_HELPER_MOST || len == 0 || len % 4 != 0 ||
+		len > G722_HELPER_SAMPLES)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (job[i].in_len != len || job[i].out_cap < len)
+			return false;
+		lane[i] = (struct g722_lane){job[i].state, job[i].in, job[i].out};
+	}
+	if ((way == ENCODE ? h->encode : h->decode)(h->device, lane, (uint32_t)n, len))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		job[i].result = (int)len;
+	return true;
+}
+
+void g722_batch_encode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n)
+{
+	if (!device_did(h, job, n, ENCODE))
+		g722_batch_encode(job, n);
+}
+
+void g722_batch_decode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n)
+{
+	if (!device_did(h, job, n, DECODE))
+		g722_batch_decode(job, n);
+}

@@ -19,4 +19,23 @@ void g722_batch_encode_by(
 void g722_batch_decode_by(
 	const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n);
 
+#define G722_HELPER_MOST 64u /* streams */
+
+/* A device that codes batches (batch/g722_device.h). */
+struct g722_helper {
+	void *device;
+	uint32_t least_encode,
+		least_decode; /* streams, from which on it is faster; 0: it never is */
+	/* As g722_lanes_ops, but also of other rates than 64000. n: up to G722_HELPER_SAMPLES. 0 or
+	 * -errno: then no state and no output has changed. */
+	int (*encode)(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n);
+	int (*decode)(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n);
+};
+#define G722_HELPER_SAMPLES 480u
+
+/* As g722_batch_encode(). The device takes batches of packets of equal length. What it does not
+ * take, or fails to do, is done without it. h NULL: there is none. */
+void g722_batch_encode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
+void g722_batch_decode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
+
 #endif

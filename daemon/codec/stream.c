@@ -135,14 +135,18 @@ static size_t alike(struct codec_stream *const *s, size_t n)
 	return i;
 }
 
-void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n)
+void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
+	const struct g722_helper *device)
 {
 	for (size_t i = 0, end; i < n; i = end) {
 		end = i + alike(s + i, n - i);
 		for (size_t k = i; k < end; k++)
 			job[k].state = s[k]->enc;
 		if (codec_stream_batches(s[i])) {
-			s[i]->c->encode_batch(job + i, end - i);
+			if (s[i]->c->encode_batch == g722_batch_encode)
+				g722_batch_encode_with(device, job + i, end - i);
+			else
+				s[i]->c->encode_batch(job + i, end - i);
 			continue;
 		}
 		for (size_t k = i; k < end; k++)
@@ -152,7 +156,8 @@ void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_jo
 	}
 }
 
-void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n)
+void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
+	const struct g722_helper *device)
 {
 	for (size_t i = 0; i < n; i++) {
 		memcpy(s[i]->ahead.dec, s[i]->dec, s[i]->c->dec_size);
@@ -160,7 +165,10 @@ void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_j
 	}
 	for (size_t i = 0, end; i < n; i = end) {
 		end = i + alike(s + i, n - i);
-		s[i]->c->decode_batch(job + i, end - i);
+		if (s[i]->c->decode_batch == g722_batch_decode)
+			g722_batch_decode_with(device, job + i, end - i);
+		else
+			s[i]->c->decode_batch(job + i, end - i);
 	}
 	for (size_t i = 0; i < n; i++) {
 		s[i]->ahead.in = job[i].in;

@@ -4,6 +4,7 @@
 #ifndef CODEC_STREAM_H
 #define CODEC_STREAM_H
 
+#include "codec/g722_batch.h"
 #include "codec/gap.h"
 #include "codec/registry.h"
 #include "codec/remote.h"
@@ -29,8 +30,10 @@ int codec_stream_decode(
 int codec_stream_encode(
 	struct codec_stream *s, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap);
 /* Encodes one packet of each stream, with the codec's encode_batch where it has one. job: all but
- * the state; its result is that of codec_stream_encode(). No stream occurs twice. */
-void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n);
+ * the state; its result is that of codec_stream_encode(). No stream occurs twice. device: of the
+ * calling thread, may be NULL, here and below. */
+void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
+	const struct g722_helper *device);
 /* Whether codec_streams_encode(), or codec_streams_foresee(), can be faster than single calls. */
 bool codec_stream_batches(const struct codec_stream *s);
 bool codec_stream_foresees(const struct codec_stream *s);
@@ -38,7 +41,8 @@ bool codec_stream_foresees(const struct codec_stream *s);
  * the next call for the stream is codec_stream_decode() with the same payload, at the same place,
  * this result is taken. job as above; in and out stay valid until then, or until
  * codec_stream_forget(). Only for streams of codec_stream_foresees(). */
-void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n);
+void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
+	const struct g722_helper *device);
 /* Call it before such a payload or its samples become invalid. */
 void codec_stream_forget(struct codec_stream *s);
 /* Never fails but by -ENOSPC: without the codec's help the host conceals. */

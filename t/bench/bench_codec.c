@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipher-bench codec: how many streams of each codec one core encodes and decodes, in batches of
- * as many streams, each with a state of its own. */
+ * as many streams, each with a state of its own; G.722 also on an OpenCL device. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "batch/engine.h"
+#include "batch/g722_device.h"
 #include "bench.h"
 #include "codec/loader.h"
 #include "codec/stream.h"
@@ -22,7 +24,8 @@ enum {
 
 struct options {
 	struct codec_loader_cfg loader;
-	const char *only; /* a codec's name, or NULL */
+	const char *only;   /* a codec's name, or NULL */
+	const char *device; /* of OpenCL; "none": only plug-ins */
 	uint32_t batch[MOST_BATCHES], batches;
 	double seconds; /* of CPU per measurement */
 	bool json;
@@ -37,6 +40,10 @@ struct group {
 	int16_t *pcm, *heard, *one; /* heard: of all streams */
 	uint32_t n, channels;
 	size_t packet; /* samples */
+	/* On a device: */
+	struct g722_device *device;
+	struct g722_lane *lane;
+	struct g722 *coder; /* n encoders, then n decoders */
 };
 
 static double cpu(clockid_t clock)
@@ -58,6 +65,8 @@ static void close_group(struct group *b)
 	free(b->pcm);
 	free(b->heard);
 	free(b->one);
+	free(b->lane);
+	free(b->coder);
 }
 
 static int open_group(struct group *b, const struct codec_entry *e, uint32_t n)
@@ -95,7 +104,7 @@ static bool encode_all(struct group *b)
 			.in_len = b->packet,
 			.out = b->payload[i],
 			.out_cap = PAYLOAD};
-	codec_streams_encode(b->stream, b->job, b->n);
+	codec_streams_encode(b->stream, b->job, b->n, NULL);
 	for (uint32_t i = 0; i < b->n; i++) {
 		b->len[i] = b->job[i].result;
 		ok = ok && b->len[i] > 0;
@@ -114,7 +123,7 @@ static bool decode_all(struct group *b)
 				.in_len = (size_t)b->len[i],
 				.out = (uint8_t *)(b->heard + i * room),
 				.out_cap = b->packet};
-		codec_streams_foresee(b->stream, b->job, b->n);
+		codec_streams_foresee(b->stream, b->job, b->n, NULL);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		ok = codec_stream_decode(b->stream[i], b->payload[i], (size_t)b->len[i], b->one,
@@ -142,11 +151,10 @@ static double measure(
 	return (end - start) / (double)packets;
 }
 
-static void print_row(
-	const struct options *o, const struct codec_entry *e, uint32_t n, const double s[2])
+static void print_row(const struct options *o, const struct codec_entry *e, const char *where,
+	uint32_t n, const double s[2])
 {
 	double ptime = e->about.ptime / 1000.0;
-	const char *where = e->home ? "isolated" : e->plugin == UINT32_MAX ? "built in" : "plug-in";
 
 	if (o->json)
 		printf("{\"codec\": \"%s\", \"clock\": %u, \"rate\": %u, \"channels\": %u, \"where\": \"%s\", \"batch\": %u, \"encode_ns\": %.0f, \"decode_ns\": %.0f}\n",
@@ -157,6 +165,11 @@ static void print_row(
 			e->about.clock, e->about.rate, e->about.channels, where, n, s[0] * 1e6,
 			s[1] * 1e6, ptime / s[0], ptime / s[1]);
 	fflush(stdout);
+}
+
+static const char *where_of(const struct codec_entry *e)
+{
+	return e->home ? "isolated" : e->plugin == UINT32_MAX ? "built in" : "plug-in";
 }
 
 static int one_codec(const struct options *o, const struct codec_entry *e)
@@ -178,9 +191,85 @@ static int one_codec(const struct options *o, const struct codec_entry *e)
 			fprintf(stderr, "%s: batch of %u fails\n", e->about.name, o->batch[i]);
 			return 1;
 		}
-		print_row(o, e, o->batch[i], s);
+		print_row(o, e, where_of(e), o->batch[i], s);
 	}
 	return 0;
+}
+
+/* --- G.722 on a device ------------------------------------------------------------------------ */
+
+static bool device_encode_all(struct group *b)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		b->lane[i] =
+			(struct g722_lane){&b->coder[i], (const uint8_t *)b->pcm, b->payload[i]};
+	return g722_device_encode(b->device, b->lane, b->n, b->packet) == 0;
+}
+
+static bool device_decode_all(struct group *b)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		b->lane[i] = (struct g722_lane){
+			&b->coder[b->n + i], b->payload[i], (uint8_t *)(b->heard + i * b->packet)};
+	return g722_device_decode(b->device, b->lane, b->n, b->packet) == 0;
+}
+
+static int open_coders(struct group *b)
+{
+	b->lane = calloc(b->n, sizeof(*b->lane));
+	b->coder = calloc(2 * (size_t)b->n, sizeof(*b->coder));
+	for (uint32_t i = 0; b->coder && i < 2 * b->n; i++)
+		(void)g722_init(&b->coder[i], 64000);
+	return b->lane && b->coder ? 0 : -1;
+}
+
+/* The rows of a codec that the device has. */
+static int on_device(const struct options *o, const struct codec_entry *e, struct g722_device *d)
+{
+	clockid_t clock = g722_device_is_cpu(d) ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < o->batches; i++) {
+		struct group b;
+		double s[2] = {-1, -1};
+
+		rc = open_group(&b, e, o->batch[i]);
+		b.device = d;
+		rc = rc ? rc : open_coders(&b);
+		if (rc == 0) {
+			s[0] = measure(&b, device_encode_all, o->seconds, clock);
+			s[1] = measure(&b, device_decode_all, o->seconds, clock);
+		}
+		close_group(&b);
+		rc = rc || s[0] < 0 || s[1] < 0;
+		if (rc == 0)
+			print_row(o, e, "device", o->batch[i], s);
+	}
+	if (rc)
+		fprintf(stderr, "%s: %s fails\n", e->about.name, g722_device_name(d));
+	return rc != 0;
+}
+
+/* NULL: without. */
+static struct g722_device *open_device(const struct options *o)
+{
+	struct engine_config cfg = {.device = o->device};
+	struct g722_device *d = NULL;
+	char err[256] = "";
+
+	if (strcmp(o->device, "none") == 0)
+		return NULL;
+	if (g722_device_open(&d, &cfg, G722_DEVICE_STREAMS, err, sizeof(err)))
+		fprintf(stderr, "%s\n", err);
+	else if (!o->json)
+		printf("device: %s\n", g722_device_name(d));
+	return d;
+}
+
+static bool is_on_device(const struct codec_entry *e)
+{
+	return e->plugin == UINT32_MAX && strcmp(e->about.name, "G722") == 0 &&
+		e->about.rate == 8000;
 }
 
 static void usage(FILE *to)
@@ -192,7 +281,8 @@ static void usage(FILE *to)
 		"  --codec-dir=DIR          folder of plug-ins (default: only built-in codecs)\n"
 		"  --codec-worker=FILE      xcipher-codec-worker (default in /usr/lib/xcipher)\n"
 		"  --codec-isolation=WHICH  none or all plug-ins run in processes of their own (default none)\n"
-		"  --batch=N,...            streams in a batch (default 1,64)\n"
+		"  --device=NAME            of OpenCL, as xcipherd's opencl-device; none: without (default cpu)\n"
+		"  --batch=N,...            streams in a batch (default 1,4,16,64,256,1024,4096)\n"
 		"  --seconds=S              per measurement (default 0.2)\n"
 		"  --json                   one object per line\n"
 		"  --help                   print this\n");
@@ -218,8 +308,9 @@ static int parse(struct options *o, int argc, char **argv)
 		{"codec-dir", required_argument, NULL, 'd'},
 		{"codec-worker", required_argument, NULL, 'w'},
 		{"codec-isolation", required_argument, NULL, 'i'},
-		{"batch", required_argument, NULL, 'b'}, {"seconds", required_argument, NULL, 's'},
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"device", required_argument, NULL, 'D'}, {"batch", required_argument, NULL, 'b'},
+		{"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	int c = 0;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -232,6 +323,8 @@ static int parse(struct options *o, int argc, char **argv)
 		else if (c == 'i' && (strcmp(optarg, "all") == 0 || strcmp(optarg, "none") == 0))
 			o->loader.isolation =
 				optarg[0] == 'a' ? CODEC_ISOLATE_ALL : CODEC_ISOLATE_NONE;
+		else if (c == 'D')
+			o->device = optarg;
 		else if (c == 'b' && parse_batches(o, optarg) == 0)
 			;
 		else if (c == 's' && atof(optarg) > 0)
@@ -254,8 +347,12 @@ static int parse(struct options *o, int argc, char **argv)
 
 int bench_codec(int argc, char **argv)
 {
-	struct options o = {.batch = {1, 64}, .batches = 2, .seconds = 0.2};
+	struct options o = {.device = "cpu",
+		.batch = {1, 4, 16, 64, 256, 1024, 4096},
+		.batches = 7,
+		.seconds = 0.2};
 	struct codec_registry *r = NULL;
+	struct g722_device *d = NULL;
 	bool any = false;
 	int rc = 0;
 
@@ -275,6 +372,7 @@ int bench_codec(int argc, char **argv)
 	if (o.loader.folder && access(o.loader.home.program, X_OK) != 0)
 		fprintf(stderr,
 			"--codec-worker=FILE names the program, in a clone build/xcipher-codec-worker\n");
+	d = open_device(&o);
 	if (!o.json)
 		printf("codec           clock    PCM ch where    batch  encode us decode us  streams per core\n");
 	rc = rc < 0;
@@ -282,12 +380,15 @@ int bench_codec(int argc, char **argv)
 		if (!o.only || strcasecmp(o.only, r->entry[i].about.name) == 0) {
 			any = true;
 			rc |= one_codec(&o, &r->entry[i]);
+			if (d && is_on_device(&r->entry[i]))
+				rc |= on_device(&o, &r->entry[i], d);
 		}
 	if (o.only && !any) {
 		fprintf(stderr, "there is no codec %s%s\n", o.only,
 			o.loader.folder ? "" : " without a folder of plug-ins (--codec-dir)");
 		rc = 1;
 	}
+	g722_device_close(d);
 	codec_registry_destroy(r);
 	return rc;
 }

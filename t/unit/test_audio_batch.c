@@ -223,7 +223,7 @@ static void round_of(struct world *w)
 	audio_tx_run(&w->env);
 }
 
-static struct world *run(bool batch, uint32_t full)
+static struct world *run(const struct g722_helper *device, bool batch, uint32_t full)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -236,7 +236,8 @@ static struct world *run(bool batch, uint32_t full)
 		.placed = placed,
 		.counted = counted,
 		.arg = w,
-		.batch = batch ? &w->batch : NULL};
+		.batch = batch ? &w->batch : NULL,
+		.g722 = device};
 	for (uint32_t i = 0; i < LEGS; i++)
 		begin(w, i);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -265,7 +266,7 @@ static void end(struct world *w)
 
 static void batches_change_nothing(void **state)
 {
-	struct world *one = run(false, 0), *many = run(true, 0);
+	struct world *one = run(NULL, false, 0), *many = run(NULL, true, 0);
 	uint32_t got = 0;
 
 	(void)state;
@@ -292,10 +293,72 @@ static void batches_change_nothing(void **state)
 	end(many);
 }
 
+/* A device that fails every fifth time. */
+struct device {
+	uint32_t encoded, decoded, failed;
+};
+
+static bool device_fails(struct device *d)
+{
+	bool fails = (d->encoded + d->decoded + d->failed) % 5 == 4;
+
+	d->failed += fails;
+	return fails;
+}
+
+static int device_encode(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n)
+{
+	struct device *d = device;
+
+	if (device_fails(d))
+		return -EIO;
+	for (uint32_t i = 0; i < lanes; i++)
+		g722_encode_low(
+			lane[i].g, (const int16_t *)(const void *)lane[i].in, n, lane[i].out);
+	d->encoded++;
+	return 0;
+}
+
+static int device_decode(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n)
+{
+	struct device *d = device;
+
+	if (device_fails(d))
+		return -EIO;
+	for (uint32_t i = 0; i < lanes; i++)
+		g722_decode_low(lane[i].g, lane[i].in, n, (int16_t *)(void *)lane[i].out);
+	d->decoded++;
+	return 0;
+}
+
+static void a_device_changes_nothing(void **state)
+{
+	struct device d = {0};
+	const struct g722_helper helper = {.device = &d,
+		.least_encode = 2,
+		.least_decode = 2,
+		.encode = device_encode,
+		.decode = device_decode};
+	struct world *one = run(NULL, false, 0), *many = run(&helper, true, 0);
+
+	(void)state;
+	for (uint32_t i = 0; i < LEGS; i++) {
+		assert_int_equal(one->leg[i].got, many->leg[i].got);
+		assert_true(one->leg[i].sum == many->leg[i].sum);
+	}
+	print_message("%u batches encoded on it, %u decoded, %u failed\n", d.encoded, d.decoded,
+		d.failed);
+	assert_true(d.encoded > 10);
+	assert_true(d.decoded > 10);
+	assert_true(d.failed > 10);
+	end(one);
+	end(many);
+}
+
 /* placed() checks the sequence numbers. */
 static void a_full_ring_uses_no_sequence_number(void **state)
 {
-	struct world *w = run(true, 30);
+	struct world *w = run(NULL, true, 30);
 	uint64_t unsent = 0;
 
 	(void)state;
@@ -308,7 +371,7 @@ static void a_full_ring_uses_no_sequence_number(void **state)
 /* Jobs of a batch have a state each, so of two equal packets one is decoded ahead. */
 static void a_doubled_packet_is_decoded_ahead_once(void **state)
 {
-	struct world *w = run(true, 0);
+	struct world *w = run(NULL, true, 0);
 	uint32_t leg = 0;
 
 	(void)state;
@@ -366,6 +429,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_change_nothing),
+		cmocka_unit_test(a_device_changes_nothing),
 		cmocka_unit_test(a_full_ring_uses_no_sequence_number),
 		cmocka_unit_test(a_doubled_packet_is_decoded_ahead_once),
 		cmocka_unit_test(stereo_is_not_decoded_ahead),
