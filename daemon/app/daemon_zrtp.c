@@ -162,6 +162,7 @@ int daemon_zrtp_create(struct daemon *d)
 {
 	const struct zrtp_store_config c = {.max = d->o.zrtp_cache_size,
 		.life_s = d->o.zrtp_cache_days * DAY_S,
+		.preshared = d->o.zrtp_preshared,
 		.real_s = clock_real_ns() / NS_PER_SEC,
 		.mono_ns = clock_mono_ns()};
 	int err;

@@ -166,6 +166,8 @@
 		"most terminals in --zrtp-cache, 1 to 1000000; replaces the least recently used")   \
 	X("zrtp-cache-days", START, UINT32, zrtp_cache_days, "365", "DAYS",                         \
 		"days without a ZRTP call after which a terminal is forgotten; 0 = never")          \
+	X("zrtp-preshared", START, BOOL, zrtp_preshared, "no", "yes|no",                            \
+		"offer ZRTP's preshared mode: no public keys, and no forward secrecy")              \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -288,7 +290,7 @@ struct options {
 	const char *dtls_cert, *dtls_key;
 	const char *codec_dir, *codec_worker;
 	enum codec_isolation codec_isolation;
-	bool dtls_sha1;
+	bool dtls_sha1, zrtp_preshared;
 	enum zrtp_policy zrtp;
 	const char *zrtp_cache, *zrtp_cache_key;
 	uint32_t zrtp_cache_size, zrtp_cache_days;

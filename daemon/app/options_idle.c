@@ -31,6 +31,7 @@
 	X("zrtp-cache-key", o->zrtp_cache[0], "--zrtp-cache")                            \
 	X("zrtp-cache-size", o->zrtp_cache[0], "--zrtp-cache")                           \
 	X("zrtp-cache-days", o->zrtp_cache[0], "--zrtp-cache")                           \
+	X("zrtp-preshared", o->zrtp_cache[0], "--zrtp-cache")                            \
 	X("redis-write", redis_server_is_set(&o->redis), "--redis")                      \
 	X("redis-password-file", redis_server_is_set(&o->redis), "--redis")              \
 	X("redis-key-file", redis_server_is_set(&o->redis), "--redis")                   \

@@ -271,6 +271,13 @@ static bool is_too_weak(const struct keying_leg *l)
 		(l->state->in_force == KEYING_DTLS && !is_of(l->rx, NENA_SUITES));
 }
 
+/* Our offer had a=crypto beside a=fingerprint, and the answer has only the former, in the profile
+ * of the offer (RFC 3264 6). */
+static bool took_sdes(const struct keying_answer *a)
+{
+	return a->answerer.state->sdes.suites && sdp_attr(a->media->lines, STR("crypto"));
+}
+
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_dtls *s = &a->answerer.state->dtls;
@@ -281,7 +288,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	if (!s->asked)
 		return KEYING_PASSES;
 	if (!read_said(&said, a->media, in)) {
-		if (!a->media->dtls && !sdp_proto_is_dtls(a->media->proto))
+		if (!a->media->dtls && (!sdp_proto_is_dtls(a->media->proto) || took_sdes(a)))
 			return s->nena ? refuse_weak(a) : KEYING_PASSES;
 		a->error = (struct keying_error){
 			NGE_FINGERPRINT, STR("the answer has none that is accepted")};

@@ -44,7 +44,8 @@ struct keying_host {
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 	bool zrtp;                     /* there are keying threads */
 	enum zrtp_policy zrtp_policy;  /* used if the request has none */
-	const uint8_t *zid; /* our ZID [KEYING_ZRTP_ZID] from the cache; NULL: no cache */
+	const uint8_t *zid;  /* our ZID [KEYING_ZRTP_ZID] from the cache; NULL: no cache */
+	bool zrtp_preshared; /* with the cache: preshared mode is offered */
 };
 
 struct keying_in { /* an exchange */

@@ -94,13 +94,16 @@ void zrtp_may_commit(struct zrtp *z, uint64_t now_ns)
 /* --- The peer's ------------------------------------------------------------------------------- */
 
 /* Both sent one: that with the greater value stays (4.2). One with public keys stays before one
- * without. */
+ * without. In preshared mode that of a man in the middle is discarded. */
 static bool ours_stays(const struct zrtp *z, const uint8_t *m, enum zrtp_agreement theirs)
 {
 	bool we = by_public_keys(agreement(z)), they = by_public_keys(theirs);
 
 	if (we != they)
 		return we;
+	if (agreement(z) == ZRTP_PRSH && theirs == ZRTP_PRSH &&
+		z->cfg.not_mitm != !zrtp_peer_is_mitm(z))
+		return z->cfg.not_mitm;
 	return memcmp(z->me.commit.b + COMMIT_HVI, m + COMMIT_HVI, we ? 32 : NONCE) > 0;
 }
 
@@ -137,6 +140,22 @@ static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
 {
 	zrtp_fail(z, why);
 	zrtp_reply_error(z, code);
+	return 0;
+}
+
+/* The peer's Commit refers to a secret that we do not have. One of ours with a public value goes
+ * before it (4.2), and the peer's Commit shows that it has our Hello. If we never commit, the peer
+ * commits again. */
+static int ask_for_value(struct zrtp *z, uint64_t now_ns)
+{
+	if (z->cfg.passive || z->multi) {
+		zrtp_reply_error(z, ERROR_NO_SECRET);
+		return 0;
+	}
+	z->needs_values = true;
+	z->hello_acked = true;
+	z->phase = PH_HELLO;
+	zrtp_may_commit(z, now_ns);
 	return 0;
 }
 
@@ -224,10 +243,9 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 	}
 	memcpy(was, z->alg, sizeof(was));
 	memcpy(z->alg, alg, sizeof(alg));
-	if (!has_secret(z, m)) { /* the peer commits again, with a public value */
+	if (!has_secret(z, m)) {
 		memcpy(z->alg, was, sizeof(was));
-		zrtp_reply_error(z, ERROR_NO_SECRET);
-		return 0;
+		return ask_for_value(z, now_ns);
 	}
 	return answer(z, m, len);
 }

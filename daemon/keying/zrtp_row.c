@@ -82,13 +82,21 @@ static bool add_hash(struct keying_lines *to, const struct sdp_zrtp *z, const st
 	return text.s;
 }
 
+/* A ZID that differs from the cache's was drawn without this cache. */
+static bool has_cache(const struct keying_zrtp *s, const struct keying_in *in)
+{
+	return in->host->zid && memcmp(in->host->zid, s->zid, sizeof(s->zid)) == 0;
+}
+
 static bool add_ours(
 	struct keying_lines *to, const struct keying_zrtp *s, const struct keying_in *in)
 {
+	const struct zrtp_self self = {.seed = s->seed,
+		.zid = s->zid,
+		.preshared = in->host->zrtp_preshared && has_cache(s, in)};
 	struct sdp_zrtp z = {.given = true};
 
-	return zrtp_self_hash(z.hash, &(struct zrtp_self){s->seed, s->zid}) == 0 &&
-		add_hash(to, &z, in);
+	return zrtp_self_hash(z.hash, &self) == 0 && add_hash(to, &z, in);
 }
 
 static bool has_party(const struct keying_zrtp *s)

@@ -30,14 +30,19 @@ static bool has_zid(const struct zrtp_self *self)
 void zrtp_self_config(
 	struct zrtp_config *out, struct zrtp_prefs *prefs, const struct zrtp_self *self)
 {
-	uint8_t n = 0, *list;
+	const uint8_t kind = ZRTP_K_AGREEMENT;
+	struct zrtp_prefs all;
+	uint8_t n = 0, *list = prefs->list[kind];
 
-	zrtp_prefs_all(prefs);
-	list = prefs->list[ZRTP_K_AGREEMENT];
-	for (uint8_t i = 0; i < prefs->n[ZRTP_K_AGREEMENT]; i++)
-		if (list[i] != ZRTP_PRSH && (list[i] != ZRTP_MULT || has_zid(self)))
-			list[n++] = list[i];
-	prefs->n[ZRTP_K_AGREEMENT] = n;
+	zrtp_prefs_all(&all);
+	*prefs = all;
+	if (self->preshared)
+		list[n++] = ZRTP_PRSH; /* preferred */
+	for (uint8_t i = 0; i < all.n[kind]; i++)
+		if (all.list[kind][i] != ZRTP_PRSH &&
+			(all.list[kind][i] != ZRTP_MULT || has_zid(self)))
+			list[n++] = all.list[kind][i];
+	prefs->n[kind] = n;
 	*out = (struct zrtp_config){.ssrc = ssrc_of(self->seed),
 		.zid = has_zid(self) ? self->zid : NULL,
 		.prefs = prefs};

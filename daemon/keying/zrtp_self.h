@@ -12,11 +12,13 @@ struct zrtp_self {
 	/* [ZRTP_ZID], the same for all m-lines of a terminal. All zero: an older version saved the
 	 * call. Then the ZID is computed from the seed, and Multistream mode is not offered. */
 	const uint8_t *zid;
+	/* Offer preshared mode, as the first agreement. It has no forward secrecy: a stolen cache
+	 * of retained secrets reveals later calls. */
+	bool preshared;
 };
 
-/* The SSRC of our packets is computed from the seed. Preshared mode is not offered, because a
- * stolen cache of retained secrets would reveal later calls. The configuration points to prefs and
- * self, which must outlive it. */
+/* The SSRC of our packets is computed from the seed. The configuration points to prefs and self,
+ * which must outlive it. */
 void zrtp_self_config(
 	struct zrtp_config *out, struct zrtp_prefs *prefs, const struct zrtp_self *self);
 /* The value of our a=zrtp-hash. 0 or -EINVAL. */

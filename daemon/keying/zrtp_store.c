@@ -90,6 +90,11 @@ const uint8_t *zrtp_store_zid(const struct zrtp_store *s)
 	return s->zid;
 }
 
+bool zrtp_store_preshared(const struct zrtp_store *s)
+{
+	return s && s->cfg.preshared;
+}
+
 static uint64_t real_s(const struct zrtp_store *s, uint64_t mono_ns)
 {
 	return s->cfg.real_s + (mono_ns - s->cfg.mono_ns) / NS_PER_SEC;

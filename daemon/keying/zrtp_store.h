@@ -15,6 +15,7 @@ struct zrtp_store_config {
 	/* The same moment by both clocks. Entries expire by the real one, and sessions pass the
 	 * monotonic one. */
 	uint64_t real_s, mono_ns;
+	bool preshared; /* exchanges may use preshared mode */
 };
 
 struct zrtp_store;
@@ -24,6 +25,7 @@ int zrtp_store_create(struct zrtp_store **out, const struct zrtp_store_config *c
 void zrtp_store_destroy(struct zrtp_store *s); /* wipes it; NULL is fine */
 /* Our ZID [ZRTP_ZID]. Only zrtp_store_read() changes it. */
 const uint8_t *zrtp_store_zid(const struct zrtp_store *s);
+bool zrtp_store_preshared(const struct zrtp_store *s); /* as configured; NULL: false */
 
 /* Writes the secrets shared with this terminal to *out, which the caller wipes. False: none. */
 bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,

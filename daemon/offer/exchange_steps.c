@@ -90,6 +90,7 @@ static void look_at_host(struct exchange *x)
 	in->host.mikey = x->c->policy.mikey;
 	in->host.zrtp_policy = x->c->policy.zrtp;
 	in->host.zid = x->c->policy.zrtp_store ? zrtp_store_zid(x->c->policy.zrtp_store) : NULL;
+	in->host.zrtp_preshared = zrtp_store_preshared(x->c->policy.zrtp_store);
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
 		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
 			hash = (enum dtls_hash)h;

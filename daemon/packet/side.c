@@ -138,7 +138,8 @@ int side_give(struct side_channel *c, const struct side_packet *p)
 
 void side_give_end(struct side_channel *c)
 {
-	if (c->given)
+	/* The order is that of worker_wake(). */
+	if (c->given && !(c->worker_awake && atomic_fetch_or(c->worker_awake, 0)))
 		wake(c->worker_fd);
 	c->given = 0;
 }

@@ -67,7 +67,8 @@ struct side_channel {
 	struct ring out; /* keying thread -> worker */
 	/* eventfds, owned by the creator; -1 = nobody is woken (tests) */
 	int thread_fd, worker_fd;
-	_Atomic bool asleep; /* the keying thread waits for thread_fd, or is about to */
+	_Atomic uint8_t *worker_awake; /* 1: the worker looks here soon; NULL: wake it always */
+	_Atomic bool asleep;           /* the keying thread waits for thread_fd, or is about to */
 	/* Written by the worker, read by any thread. */
 	_Atomic uint64_t sent;    /* packets of the keying thread that were sent */
 	_Atomic uint64_t stale;   /* packets not sent: the stream is gone, or belongs to another
@@ -106,7 +107,7 @@ bool side_read(struct side_channel *c, struct side_packet *out);
 bool side_sleep(struct side_channel *c);
 /* Keying thread. Queues a packet to send with the worker's next burst. 0, -ENOSPC or -EMSGSIZE. */
 int side_give(struct side_channel *c, const struct side_packet *p);
-/* Keying thread, after any number of side_give(): wakes the worker. */
+/* Keying thread, after any number of side_give(): wakes the worker if it sleeps. */
 void side_give_end(struct side_channel *c);
 
 #endif

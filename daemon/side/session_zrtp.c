@@ -32,14 +32,17 @@ static bool has_cache(const struct session *s)
 static int make(struct session *s)
 {
 	const struct session_zrtp *cfg = &s->cfg.zrtp;
-	const struct zrtp_self self = {.seed = cfg->seed, .zid = cfg->zid};
+	const bool cache = has_cache(s);
+	const struct zrtp_self self = {.seed = cfg->seed,
+		.zid = cfg->zid,
+		.preshared = cache && zrtp_store_preshared(s->env->store)};
 	struct zrtp_prefs prefs;
 	struct zrtp_config c;
 	int err;
 
 	zrtp_self_config(&c, &prefs, &self);
 	c.counts = &s->env->zrtp_counts;
-	c.cache = has_cache(s);
+	c.cache = cache;
 	c.enrol = cfg->enrol;
 	c.may_clear = cfg->goclear;
 	c.bound = cfg->bound;

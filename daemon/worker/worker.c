@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/caps.h"
@@ -21,8 +22,9 @@
 #include "media/ahead.h"
 #include "packet/arena.h"
 
-#define COMMANDS_TURN 32u /* commands in one round, and the rest of their group */
-#define SIDE_TURN     16u /* packets of the keying thread in one round */
+#define COMMANDS_TURN 32u     /* commands in one round, and the rest of their group */
+#define SIDE_TURN     16u     /* packets of the keying thread in one round */
+#define NAP_MOST_NS   500000u /* longer naps end when a command comes */
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
@@ -266,8 +268,11 @@ uint32_t worker_round(struct worker *w)
 {
 	uint32_t n;
 
-	bursts_end(w);
-	commands_turn(w);
+	if (!w->napped) {
+		bursts_end(w);
+		commands_turn(w);
+	}
+	w->napped = false;
 	/* Bursts in flight may take all slots. */
 	if (w->depth > 1)
 		side_out(w);
@@ -286,11 +291,19 @@ uint32_t worker_round(struct worker *w)
 
 /* --- Wait for the next burst ------------------------------------------------------------------ */
 
+/* Whether nothing waits; from then on others wake the worker. */
+static bool may_sleep(struct worker *w)
+{
+	(void)atomic_exchange(&w->awake, 0);
+	return ring_empty(&w->cmds) && !(w->cfg.side && side_waits(w->cfg.side));
+}
+
 static void wait_for_packet(struct worker *w)
 {
 	struct epoll_event ev[4];
-	int n = epoll_wait(w->poll_fd, ev, 4, -1);
+	int n = may_sleep(w) ? epoll_wait(w->poll_fd, ev, 4, -1) : 0;
 
+	atomic_store(&w->awake, 1);
 	for (int i = 0; i < n; i++) {
 		uint64_t count;
 
@@ -305,25 +318,50 @@ static bool stops(const struct worker *w)
 	return atomic_load_explicit(&w->stop, memory_order_acquire);
 }
 
-/* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
- * keying thread as they come, so that they take no time from the next burst. Packets of codec
- * threads are a burst of their own: they do not wake it. Not while a burst is in flight. */
-static void nap(struct worker *w, uint64_t until_ns)
+/* Commands and packets of the keying thread that wait, for as long as there is time. */
+static void work_until(struct worker *w, uint64_t until_ns)
+{
+	do {
+		commands_turn(w);
+		side_out(w);
+	} while (w->left && !stops(w) && clock_mono_ns() < until_ns);
+}
+
+/* A long nap, from which others wake the worker. */
+static void doze(struct worker *w, uint64_t until_ns)
 {
 	struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
 	uint64_t now = clock_mono_ns(), count;
 
 	for (; now < until_ns && !stops(w); now = clock_mono_ns()) {
-		uint64_t left = w->left ? 0 : until_ns - now;
+		uint64_t left = may_sleep(w) ? until_ns - now : 0;
 		struct timespec ts = {(time_t)(left / NS_PER_SEC), (long)(left % NS_PER_SEC)};
 
 		if (ppoll(&wake, 1, &ts, NULL) > 0)
 			(void)!read(w->wake_fd, &count, sizeof(count));
-		else if (!w->left)
-			return;
-		commands_turn(w);
-		side_out(w);
+		work_until(w, until_ns);
 	}
+	atomic_store(&w->awake, 1);
+}
+
+/* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
+ * keying thread before, so that they take no time from the next burst. Those that come meanwhile
+ * wait for the end of that burst, unless the nap is long. Packets of codec threads are a burst of
+ * their own: they do not wake it. Not while a burst is in flight. */
+static void nap(struct worker *w, uint64_t until_ns)
+{
+	struct timespec until = {(time_t)(until_ns / NS_PER_SEC), (long)(until_ns % NS_PER_SEC)};
+	uint64_t now;
+
+	work_until(w, until_ns);
+	now = clock_mono_ns();
+	if (now >= until_ns || stops(w))
+		return;
+	if (until_ns - now > NAP_MOST_NS)
+		doze(w, until_ns);
+	else
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	w->napped = true;
 }
 
 /* Waits for a batch to fill, at most this long, while nothing waits to be sent. */
@@ -362,6 +400,7 @@ void *worker_loop(void *arg)
 	(void)caps_limit(~w->cfg.keep_not);
 	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	atomic_store(&w->awake, 1);
 	while (!stops(w)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->coalesce) : 0;
 
@@ -380,5 +419,6 @@ void *worker_loop(void *arg)
 	while (w->flying)
 		burst_end(w);
 	worker_commands(w, UINT32_MAX);
+	atomic_store(&w->awake, 0);
 	return NULL;
 }

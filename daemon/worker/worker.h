@@ -119,6 +119,7 @@ struct worker {
 	/* eventfds by which others wake it: for commands and side packets, and for packets of codec
 	 * threads */
 	int wake_fd, audio_fd;
+	_Atomic uint8_t awake; /* 1: it looks for commands and side packets soon, without wake_fd */
 	int poll_fd, tick_fd;
 	pthread_t thread;
 	bool running;
@@ -135,7 +136,8 @@ struct worker {
 	bool acked;        /* since the control thread was woken */
 	uint32_t executed; /* commands since then, or since none was left */
 	bool left;         /* commands, or packets of the keying thread, wait for the next round */
-	bool audio_last;   /* the last burst came from audio sessions: steering is next */
+	bool napped;     /* since the last round. New commands wait until the burst has been sent */
+	bool audio_last; /* the last burst came from audio sessions: steering is next */
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce coalesce;
 	struct overload overload;
@@ -168,7 +170,7 @@ void worker_stop(struct worker *w);
 void worker_destroy(struct worker *w);
 /* Control thread: CPU time of the worker's thread, 0 if none runs. */
 uint64_t worker_cpu_ns(const struct worker *w);
-/* Control thread: wake it up after pushing commands. */
+/* Control thread: wake it up after pushing commands, unless it is awake. */
 void worker_wake(struct worker *w);
 
 #endif

@@ -147,8 +147,10 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	if (!res && cfg->steer_ops->memory)
 		res = cfg->steer_ops->memory(w->steer, batch_runner_arena(w->runner), err, err_len);
 	res = res ? res : poll_create(w);
-	if (!res && cfg->side)
+	if (!res && cfg->side) {
 		cfg->side->worker_fd = w->wake_fd;
+		cfg->side->worker_awake = &w->awake;
+	}
 	for (uint32_t i = 0; !res && i < cfg->audio_threads; i++)
 		cfg->audio[i]->worker_fd = w->audio_fd;
 	if (res) {
@@ -182,11 +184,19 @@ int worker_start(struct worker *w)
 	return err;
 }
 
-void worker_wake(struct worker *w)
+static void wake(struct worker *w)
 {
 	uint64_t one = 1;
 
 	(void)!write(w->wake_fd, &one, sizeof(one));
+}
+
+/* Writes to w->awake here and in may_sleep() have one order: either this one reads 0, or the worker
+ * sees the commands. */
+void worker_wake(struct worker *w)
+{
+	if (!atomic_fetch_or(&w->awake, 0))
+		wake(w);
 }
 
 uint64_t worker_cpu_ns(const struct worker *w)
@@ -204,7 +214,7 @@ void worker_stop(struct worker *w)
 	if (!w->running)
 		return;
 	atomic_store_explicit(&w->stop, true, memory_order_release);
-	worker_wake(w);
+	wake(w);
 	pthread_join(w->thread, NULL);
 	w->running = false;
 }

@@ -312,6 +312,9 @@ def test_ice_is_removed_without_keying_threads(relay):
     assert not offers_ice(reply.sdp.audio) and "ICE is not available" in reply.warning
 
 
+SHA1 = "a=fingerprint:sha-1 " + ":".join(["AB"] * 20)
+
+
 def dtls_call(relay, answer=(), setup="actpass", **offer):
     """The SDP for the offerer, after an answer in RTP."""
     call = relay.call()
@@ -340,6 +343,16 @@ def test_mikey_without_identities(relay, keys):
     assert said.sdp.audio.crypto and not said.sdp.audio.has("key-mgmt") and "unknown" not in said.warning, said.warning
 
 
+@compat("DTLS-SRTP", "xcipher-ng(7), DTLS: NENA, and SDES; neither of both keyings, or not the one that was offered")
+def test_an_answer_without_what_was_offered(relay):
+    secure, suites = "UDP/TLS/RTP/SAVP", {"suites": ["80"]}
+    for keys, answer in (({}, sdp(audio(profile=secure), ip=B)), ({"SDES": ["off"]}, sdp(audio(profile=secure, **suites), ip=B)),
+                         ({"DTLS": "NENA"}, sdp(audio(profile=secure, **suites), ip=B)), ({}, sdp(audio(SHA1, profile=secure, **suites), ip=B))):
+        call = relay.call()
+        call.offer(sdp(audio()), transport_protocol=secure, **keys)
+        call.answer(answer, fails=True)
+
+
 @compat("DTLS-SRTP", "xcipher-ng(7), no-tls-id; RFC 8842 section 4")
 def test_tls_id(relay):
     assert dtls_call(relay).has("tls-id") and not dtls_call(relay, {"flags": ["no-tls-id"]}).has("tls-id")
@@ -349,6 +362,28 @@ def test_tls_id(relay):
 def test_no_dtls_for_the_callee(relay, word):
     told = offered(relay, audio(*DTLS, profile="UDP/TLS/RTP/SAVPF", suites=["80"]), DTLS=word).audio
     assert told.crypto and not told.has("fingerprint") and not told.has("setup")
+
+
+@compat_each("DTLS-SRTP", "xcipher-ng(7), transport-protocol, SDES: both keyings in one offer, and the answer decides", [
+    ("UDP/TLS/RTP/SAVP", (DTLS[0], "a=setup:active"), (), "DTLS-SRTP"), ("UDP/TLS/RTP/SAVP", (), ("80",), "SDES"),
+    ("UDP/TLS/RTP/SAVP", (DTLS[0], "a=setup:active"), ("80",), "DTLS-SRTP")])
+def test_sdes_beside_dtls(relay, profile, lines, suites, keying):
+    call = relay.call()
+    told = call.offer(sdp(audio()), transport_protocol=profile, SDES=["only-AES_CM_128_HMAC_SHA1_80"]).sdp.audio
+    assert told.profile == profile and told.has("fingerprint") and told.crypto, told.lines
+    call.answer(sdp(audio(*lines, profile=profile, suites=list(suites)), ip=B))
+    said = call.query()["tags"]["b"]["medias"][0]
+    assert said["keying"].startswith(keying), said
+
+
+@compat_each("DTLS-SRTP", "RFC 8643 section 3.1: a=fingerprint in RTP/AVP", ["RTP/AVP", "RTP/AVPF"])
+def test_fingerprint_in_an_opportunistic_offer(relay, profile):
+    """The answer keeps the profile, and has our fingerprint."""
+    call = relay.call()
+    call.offer(sdp(audio(*DTLS, profile=profile)), transport_protocol="RTP/AVP")
+    told = call.answer(sdp(audio(), ip=B)).sdp.audio
+    assert told.profile == profile and told.attr("setup") == "active" and DTLS[0] not in told.lines and told.has("fingerprint"), told.lines
+    assert call.query()["tags"]["a"]["medias"][0]["keying"].startswith("DTLS-SRTP")
 
 
 # --- RTCP on one port ---------------------------------------------------------------------------------------------
@@ -371,6 +406,16 @@ def test_rtcp_mux(relay):
     call = relay.call()
     call.offer(sdp(audio("a=rtcp-mux")), rtcp_mux=["accept"])
     assert call.answer(sdp(audio(), ip=B)).sdp.audio.has("rtcp-mux")
+
+
+@compat_each("rtcp-mux", "RFC 8858 section 4.3: the answer has a=rtcp-mux, and never a=rtcp-mux-only", [
+    (["demux"], False), ([], True), (["require"], True)])
+def test_an_offerer_that_has_only_one_port(relay, words, muxed):
+    call = relay.call()
+    there = call.offer(sdp(audio("a=rtcp-mux", "a=rtcp-mux-only")), rtcp_mux=words).sdp.audio
+    assert there.has("rtcp-mux") == muxed and there.has("rtcp-mux-only") == ("require" in words), there.lines
+    back = call.answer(sdp(audio("a=rtcp-mux") if muxed else audio(), ip=B)).sdp.audio
+    assert back.has("rtcp-mux") and not back.has("rtcp-mux-only"), back.lines
 
 
 # --- Words --------------------------------------------------------------------------------------------------------

@@ -93,24 +93,29 @@ def test_answerer(net):
                 end.close()
 
 
+def meet(a, wins):
+    """The terminal commits when the relay's Commit is on its way, with a value that is greater or smaller. Returns a list of the relay's Commits."""
+    late = []
+
+    def arrives(packet):
+        if peer_wire.kind_of(packet) == b"Commit  " and not late:
+            late.append(packet)
+            theirs = peer_wire.Commit.read(peer_wire.unpack(packet)[1]).weight()
+            a.peer.draw = lambda commit: (commit.weight() > theirs) == wins
+            a.peer.commit()
+        return [packet]
+    a.spoil_in = arrives
+    return late
+
+
 def test_two_commits_meet(net):
     """The terminal has sent its Commit when that of the relay arrives. The larger one counts."""
     with daemon_of(net) as daemon:
         for wins in (True, False):
             with calling(net, daemon, Settings(role="responder")) as call:
-                a, late = call.a, []
-
-                def arrives(packet, a=a, late=late, wins=wins):
-                    """The relay's Commit is on its way for as long as the terminal draws its own."""
-                    if peer_wire.kind_of(packet) == b"Commit  " and not late:
-                        late.append(packet)
-                        theirs = peer_wire.Commit.read(peer_wire.unpack(packet)[1]).weight()
-                        a.peer.draw = lambda commit: (commit.weight() > theirs) == wins
-                        a.peer.commit()
-                    return [packet]
-                a.spoil_in = arrives
+                late = meet(call.a, wins)
                 secure(call)
-                assert late and a.peer.role == ("i" if wins else "r"), a.peer.role
+                assert late and call.a.peer.role == ("i" if wins else "r"), call.a.peer.role
 
 
 def test_second_line(net):
@@ -176,6 +181,37 @@ def test_preshared_mode_is_not_offered(net):
             call.a.begin()
             wait_for("an Error", lambda: p.errors)
             assert p.errors[0] == 0x53 and not p.keys, p.errors
+
+
+def test_preshared_mode(net):
+    """With --zrtp-preshared=yes each end commits by a retained secret, and each exchange changes it. A terminal without one uses public keys."""
+    cache = Cache()
+    with cache_files() as options, daemon_of(net, *options, "--zrtp-preshared=yes") as daemon:
+        def one_call(role, preshared=True):
+            with calling(net, daemon, Settings(role=role, preshared=preshared), cache=cache) as call:
+                m = secure(call)
+                call.end()
+                p = call.a.peer
+                assert b"Prsh" in p.theirs.lists["agreement"] and p.is_dh() == (b"DHPart2 " in p.messages), p.messages.keys()
+                return p, m["ZRTP"].get("retained secrets")
+        assert one_call("initiator")[0].is_dh()  # there is no secret yet
+        for role in ROLES * 2:
+            before = dict(cache.found[one_call(role, preshared=False)[0].theirs.zid])
+            p, said = one_call(role)
+            assert p.role == role[0] and p.chosen["agreement"] == b"Prsh", (p.role, p.chosen)
+            assert p.matched == {"rs1": before["rs1"]} and said is None, said
+            assert cache.found[p.theirs.zid]["rs1"] == p.keys.rs1 != before["rs1"]
+        for wins in (True, False):  # both commit by it: that of the gateway is discarded (4.2), whichever nonce is greater
+            with calling(net, daemon, Settings(role="responder", preshared=True), cache=cache) as call:
+                late = meet(call.a, wins)
+                secure(call)
+                p = call.a.peer
+                assert late and p.role == "i" and p.chosen["agreement"] == b"Prsh", (p.role, p.chosen)
+                call.end()
+        for role in ("initiator", "either"):  # the terminal's secret is another one: public keys, and a warning
+            cache.found[p.theirs.zid] = {"rs1": os.urandom(32), "rs2": os.urandom(32)}
+            p, said = one_call(role)
+            assert p.is_dh() and said == "mismatch", (p.chosen, said)
 
 
 def enrol(net, daemon, cache):

@@ -42,8 +42,8 @@ static void hear_hash(int who)
 
 	z->bound = true;
 	assert_int_equal(zrtp_self_hash(z->hash,
-				 &(struct zrtp_self){rig.e[!who].order.cfg.zrtp.seed,
-					 rig.e[!who].order.cfg.zrtp.zid}),
+				 &(struct zrtp_self){.seed = rig.e[!who].order.cfg.zrtp.seed,
+					 .zid = rig.e[!who].order.cfg.zrtp.zid}),
 		0);
 }
 

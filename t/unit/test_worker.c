@@ -783,6 +783,54 @@ static void commands_do_not_wait_until_packets_have_gathered(void **state)
 	worker_stop(r->w);
 }
 
+static uint64_t woken(struct rig *r)
+{
+	uint64_t n = 0;
+
+	return read(r->w->wake_fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+/* A worker that looks for commands soon anyway costs nobody a system call. */
+static void a_worker_that_is_awake_is_not_woken(void **state)
+{
+	struct rig *r = *state;
+	struct side_packet p = {.kind = SIDE_DTLS, .len = 20};
+
+	worker_stop(r->w);
+	(void)woken(r);
+	for (uint8_t awake = 0; awake < 2; awake++) {
+		atomic_store(&r->w->awake, awake);
+		worker_wake(r->w);
+		assert_int_equal(woken(r), !awake);
+		assert_int_equal(side_give(&r->side, &p), 0);
+		side_give_end(&r->side);
+		assert_int_equal(woken(r), !awake);
+	}
+}
+
+/* After a nap packets wait, so they go before the commands that came meanwhile. */
+static void commands_of_a_nap_wait_for_its_packets(void **state)
+{
+	struct rig *r = *state;
+	struct wire w = {.local = {.port = NO_PORT}, .len = 172};
+
+	for (int napped = 0; napped < 2; napped++) {
+		uint64_t commands;
+		uint32_t passed = mem.passed;
+
+		worker_stop(r->w);
+		commands = atomic_load(&r->w->commands);
+		watch(r, 1, false);
+		put(&w);
+		r->w->napped = napped;
+		assert_int_equal(worker_round(r->w), 1);
+		assert_int_equal(mem.passed, passed + 1);
+		assert_int_equal(atomic_load(&r->w->commands), commands + !napped);
+		assert_int_equal(worker_round(r->w), 0);
+		assert_int_equal(atomic_load(&r->w->commands), commands + 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -820,6 +868,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			packets_of_the_keying_thread_come_and_go, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(media_come_between_commands, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_worker_that_is_awake_is_not_woken, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			commands_of_a_nap_wait_for_its_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			media_leave_before_packets_of_the_keying_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(
