@@ -15,6 +15,7 @@ const struct nla_policy nfx_ring_policy[NFX_A_COUNT] = {
 	[NFX_A_RING_SENDS] = {.type = NLA_U32},
 	[NFX_A_RING_EVENT_FD] = {.type = NLA_U32},
 	[NFX_A_RING_BELL_FD] = {.type = NLA_U32},
+	[NFX_A_RING_POLL_FD] = {.type = NLA_U32},
 };
 
 static u32 get_u32(const struct nlattr *a)
@@ -71,6 +72,8 @@ int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info)
 		.sends = get_u32(a[NFX_A_RING_SENDS]),
 		.event_fd = get_u32(a[NFX_A_RING_EVENT_FD]),
 		.bell_fd = get_u32(a[NFX_A_RING_BELL_FD]),
+		.poll_fd = get_u32(a[NFX_A_RING_POLL_FD]),
+		.with_poll = a[NFX_A_RING_POLL_FD],
 	};
 	struct nfx_ring *r;
 	int err;

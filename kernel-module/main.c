@@ -4,6 +4,7 @@
  * hooks. */
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 #include <net/netns/generic.h>
 
 #include "nf_xcipher.h"
@@ -165,6 +166,9 @@ static void __exit nfx_exit(void)
 	/* RCU callbacks queue work, and the workqueue is emptied before it is destroyed. */
 	rcu_barrier();
 	destroy_workqueue(nfx_wq);
+	/* All rings are freed, so callers that waited in their bells have left the rings. Now they
+	 * also return from the module. */
+	synchronize_rcu_tasks();
 }
 
 module_init(nfx_init);

@@ -28,7 +28,8 @@
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED |     \
-	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING | NFX_FEATURE_GUARD)
+	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING | NFX_FEATURE_GUARD |     \
+	 NFX_FEATURE_RING_WAIT)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {
@@ -281,7 +282,8 @@ void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family);
 struct nfx_ring_wish {
 	u64 control, memory, length;
 	u32 slots, first, stride, room, sends;
-	u32 event_fd, bell_fd;
+	u32 event_fd, bell_fd, poll_fd;
+	bool with_poll;
 };
 
 /* Pins memory of the calling process. Call it without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,

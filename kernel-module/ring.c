@@ -137,6 +137,14 @@ static int wake_hold(struct nfx_ring *r, u32 fd, struct netlink_ext_ack *extack)
 	return 0;
 }
 
+static int poll_hold(struct nfx_ring *r, const struct nfx_ring_wish *w,
+		     struct netlink_ext_ack *extack)
+{
+	if (w->with_poll && nfx_ring_wait_open(r, w->poll_fd))
+		return REFUSE(extack, EBADF, "a ring's poll descriptor is not an epoll");
+	return 0;
+}
+
 static int memory_hold(struct nfx_ring *r, const struct nfx_ring_wish *w,
 		       struct netlink_ext_ack *extack)
 {
@@ -184,8 +192,10 @@ int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx
 	spin_lock_init(&r->lock);
 	mutex_init(&r->bells);
 	nfx_ring_wake_init(r);
+	nfx_ring_wait_init(r);
 	err = bell_hold(r, wish->bell_fd, extack);
 	err = err ? err : wake_hold(r, wish->event_fd, extack);
+	err = err ? err : poll_hold(r, wish, extack);
 	err = err ? err : memory_hold(r, wish, extack);
 	if (err) {
 		nfx_ring_free(r);
@@ -219,6 +229,7 @@ u32 nfx_ring_number(const struct nfx_ring *r)
 void nfx_ring_free(struct nfx_ring *r)
 {
 	hrtimer_cancel(&r->timer);
+	nfx_ring_wait_close(r);
 	area_free(&r->control_area);
 	area_free(&r->memory_area);
 	uncharge(r);
@@ -245,6 +256,7 @@ static void free_work(struct work_struct *work)
 	struct nfx_ring *r = container_of(to_rcu_work(work), struct nfx_ring, free);
 
 	nfx_bell_synchronize();
+	nfx_ring_wait_synchronize(r);
 	last_counts(r);
 	nfx_ring_free(r);
 }

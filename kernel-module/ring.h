@@ -6,6 +6,8 @@
 #include <linux/eventfd.h>
 #include <linux/hrtimer.h>
 #include <linux/mutex.h>
+#include <linux/rcuwait.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "nf_xcipher.h"
@@ -44,6 +46,14 @@ struct nfx_ring {
 	struct mutex bells; /* held while a bell is processed, so that only one is at a time */
 	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early */
 
+	/* A worker that waits in its bell. */
+	struct rcuwait sleeper;
+	bool waits;  /* set under bells, cleared without: a caller is about to wait, or waits */
+	bool polled; /* the worker's epoll had events */
+	struct file *poll; /* a reference to that epoll; NULL: bells cannot wait */
+	wait_queue_head_t *poll_head;
+	wait_queue_entry_t poll_entry;
+
 	/* Opening and closing only. */
 	struct nfx_area control_area, memory_area;
 	struct mm_struct *charged; /* NULL: nobody */
@@ -55,6 +65,18 @@ struct nfx_ring {
 /* --- ring_tx.c --- */
 /* Copies the counters to shared memory. */
 void nfx_ring_tell(struct nfx_ring *r);
+
+/* --- ring_wait.c --- */
+void nfx_ring_wait_init(struct nfx_ring *r);
+/* The epoll whose events end a wait. 0, -EBADF, or -EINVAL: it is no epoll. */
+int nfx_ring_wait_open(struct nfx_ring *r, u32 fd);
+/* Nobody waits any more. */
+void nfx_ring_wait_close(struct nfx_ring *r);
+/* Waits until the ring is not armed any more. The caller has set waits under bells, and holds
+ * nothing. The ring may be freed afterwards. */
+void nfx_ring_wait(struct nfx_ring *r);
+/* After a ring was closed: until no caller is in nfx_ring_wait(). */
+void nfx_ring_wait_synchronize(const struct nfx_ring *r);
 
 /* --- ring_wake.c --- */
 void nfx_ring_wake_init(struct nfx_ring *r);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The doorbell: sends what a worker described in shared memory, then returns slots and arms the
- * ring. Everything is copied out of shared memory before it is checked. The doorbell is a socket
- * option, because an open file would keep the module loaded. nfx_bell_exit() waits for calls in
- * progress. */
+/* The doorbell: sends what a worker described in shared memory, then returns slots, arms the ring,
+ * and waits if it is to (ring_wait.c). Everything is copied out of shared memory before it is
+ * checked. The doorbell is a socket option, because an open file would keep the module loaded.
+ * nfx_bell_exit() waits for calls in progress. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/nospec.h>
@@ -227,8 +227,11 @@ static u16 send_one(struct nfx_ring *r, const struct nfx_send *d)
 	return 0;
 }
 
-static void send_some(struct nfx_ring *r, u32 i, u32 end)
+/* Returns whether all were sent. */
+static bool send_some(struct nfx_ring *r, u32 i, u32 end)
 {
+	bool good = true;
+
 	rcu_read_lock();
 	local_bh_disable();
 	for (; i < end; i++) {
@@ -242,10 +245,12 @@ static void send_some(struct nfx_ring *r, u32 i, u32 end)
 			r->stat[NFX_R_BAD_SENDS]++;
 		else if (result)
 			r->stat[NFX_R_FAILED_SENDS]++;
+		good &= !result;
 		WRITE_ONCE(r->send[i].result, result);
 	}
 	local_bh_enable();
 	rcu_read_unlock();
+	return good;
 }
 
 /* --- Doorbell --------------------------------------------------------------------------------- */
@@ -259,6 +264,7 @@ static bool bell_sound(struct nfx_ring *r, const struct nfx_bell *b)
 	       head - b->released <= most && head - b->taken <= head - b->released &&
 	       b->window_ns <= NFX_RING_MAX_WINDOW_NS &&
 	       (!(b->flags & NFX_BELL_ARM) || (b->wake_packets && b->wake_packets <= r->slots)) &&
+	       (!(b->flags & NFX_BELL_WAIT) || (b->flags & NFX_BELL_ARM && r->poll)) &&
 	       !b->reserved[0] && !b->reserved[1];
 }
 
@@ -268,25 +274,38 @@ void nfx_ring_tell(struct nfx_ring *r)
 		WRITE_ONCE(r->control->stats[i], READ_ONCE(r->stat[i]));
 }
 
-static int bell(struct nfx_ring *r)
+/* *waits: the caller is to wait. It has set nfx_ring.waits then. */
+static int bell(struct nfx_ring *r, bool *waits)
 {
+	bool good = true;
 	struct nfx_bell b;
 
 	memcpy(&b, &r->control->bell, sizeof(b));
 	barrier(); /* from here on the copy only */
 	if (!bell_sound(r, &b))
 		return -EINVAL;
+	if (b.flags & NFX_BELL_WAIT && READ_ONCE(r->waits))
+		return -EBUSY;
 	for (u32 i = 0; i < b.sends; i += CHUNK) {
 		if (READ_ONCE(r->closed))
 			return -ENOENT;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		send_some(r, i, min(i + CHUNK, b.sends));
+		good &= send_some(r, i, min(i + CHUNK, b.sends));
 		cond_resched();
+	}
+	if (b.flags & NFX_BELL_WAIT) {
+		WRITE_ONCE(r->control->sent_real_ns, ktime_get_real_ns());
+		WRITE_ONCE(r->control->sent_ns, ktime_get_ns());
 	}
 	nfx_ring_arm(r, &b);
 	r->stat[NFX_R_BELLS]++;
 	nfx_ring_tell(r);
+	if (b.flags & NFX_BELL_WAIT) {
+		WRITE_ONCE(r->control->woken, 0);
+		*waits = good && atomic_read(&r->armed);
+		WRITE_ONCE(r->waits, *waits);
+	}
 	return 0;
 }
 
@@ -294,6 +313,7 @@ static int bell_option(struct sock *sk, int option, sockptr_t arg, unsigned int 
 {
 	int running = srcu_read_lock(&bells_running), err = -ENOENT;
 	struct nfx_net *nn = nfx_net(sock_net(sk));
+	bool waits = false;
 	struct nfx_ring *r =
 		srcu_dereference(nn->rings[array_index_nospec(option - NFX_SO_BELL, NFX_RING_MAX)],
 				 &bells_running);
@@ -304,10 +324,12 @@ static int bell_option(struct sock *sk, int option, sockptr_t arg, unsigned int 
 		err = -EINTR;
 	else if (r) {
 		if (!READ_ONCE(r->closed))
-			err = bell(r);
+			err = bell(r, &waits);
 		mutex_unlock(&r->bells);
 	}
 	srcu_read_unlock(&bells_running, running);
+	if (waits) /* the ring stays until it has returned */
+		nfx_ring_wait(r);
 	return err;
 }
 
@@ -331,7 +353,7 @@ int nfx_bell_init(void)
 
 /* A task does not sleep between the kernel's look-up of the option and bell_option(), nor after its
  * last line. So after the first wait all calls in progress are known to SRCU, and after the last
- * one all have returned. */
+ * one all have returned, except those in nfx_ring_wait(): their rings wait for them. */
 void nfx_bell_exit(void)
 {
 	nf_unregister_sockopt(&bell_ops);

@@ -7,10 +7,15 @@
 #include "compat.h"
 #include "ring.h"
 
+/* A worker that waits in its bell needs no eventfd. If it leaves the bell meanwhile, it sees that
+ * the ring is not armed any more. */
 void nfx_ring_signal(struct nfx_ring *r)
 {
 	WRITE_ONCE(r->control->armed, 0);
-	nfx_eventfd_signal(r->wake);
+	if (rcuwait_active(&r->sleeper))
+		rcuwait_wake_up(&r->sleeper);
+	else
+		nfx_eventfd_signal(r->wake);
 }
 
 /* Runs on the processor where the first packet arrived. It takes no lock, because it may interrupt

@@ -158,6 +158,16 @@ enum steer_gather {
 	STEER_GATHER_NOW,  /* recv() is worth its while already */
 };
 
+struct steer_wait {
+	uint64_t wait_ns; /* as of gather() */
+	/* Written by send_and_wait(): when the packets had been sent, CLOCK_REALTIME and
+	 * CLOCK_MONOTONIC. */
+	uint64_t sent_real_ns, sent_ns;
+	/* Written: descriptors of the worker's epoll may be ready. Until the epoll reports none,
+	 * the worker waits there. */
+	bool polled;
+};
+
 struct steer_ops {
 	const char *name;
 	/* Fallback when open() fails. NULL: none. */
@@ -202,6 +212,12 @@ struct steer_ops {
 	 * gather for this time, from the arrival of the first one, or until many have; 0: they
 	 * shall not. */
 	enum steer_gather (*gather)(struct steer *s, uint64_t wait_ns);
+	/* Optional, in addition to gather(). Worker thread, with the results of the oldest burst
+	 * (n may be 0), while no other burst is in flight: send() and wait in one system call.
+	 * Returns when it is time for recv(), or when a descriptor of the worker's epoll is
+	 * ready. False: nothing was done, so use send() and gather(). */
+	bool (*send_and_wait)(struct steer *s, const struct arena *a, struct packet_out *out,
+		uint32_t n, struct steer_wait *w);
 	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the
 	 * steering afterwards. */
 	int (*port_add)(struct steer *s, struct local_port local, int fd);

@@ -28,14 +28,18 @@
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* Reads the clock, and adds the time since the last reading to this stage. */
-static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
+/* Adds the time since the last reading to this stage. */
+static uint64_t stage_at(struct worker *w, enum worker_stage which, uint64_t since, uint64_t now)
 {
-	uint64_t now = clock_mono_ns();
-
-	hist_add(&w->stage[which], now - since);
+	hist_add(&w->stage[which], now > since ? now - since : 0);
 	w->clock_ns = now;
 	return now;
+}
+
+/* The same, after reading the clock. */
+static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
+{
+	return stage_at(w, which, since, clock_mono_ns());
 }
 
 /* Records how long the burst was queued. If too long, media drops packets that are too old. */
@@ -81,9 +85,9 @@ static void record_bytes(struct worker *w, const struct worker_burst *b)
 	count_bytes(&w->bytes_relayed, relayed);
 }
 
-static void record_delay(struct worker *w, const struct packet_in *in, uint32_t n)
+/* now: when they had been sent. */
+static void record_delay(struct worker *w, const struct packet_in *in, uint32_t n, uint64_t now)
 {
-	uint64_t now = clock_real_ns();
 	struct hist_run delay = {.h = &w->delay};
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -118,15 +122,6 @@ static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max
 	atomic_fetch_add_explicit(&c->stale, stale, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->refused, taken - stale - sent, memory_order_relaxed);
 	return taken;
-}
-
-/* The keying thread wakes the worker for packets that come later. */
-static void side_out(struct worker *w)
-{
-	struct side_channel *c = w->cfg.side;
-
-	if (c && side_waits(c))
-		w->left |= side_some(w, c, min_u32(SIDE_TURN, w->cfg.batch_max)) && side_waits(c);
 }
 
 static struct batch batch_of(const struct worker *w, const struct worker_burst *b)
@@ -197,7 +192,35 @@ static void steer_out(struct worker *w, const struct worker_burst *b, uint32_t o
 		w->out[i].in -= none;
 }
 
-/* Completes the oldest burst, and sends its packets. */
+/* The oldest burst was sent, at this time by CLOCK_REALTIME. */
+static void burst_sent(struct worker *w, uint32_t outs, uint64_t real_ns)
+{
+	struct worker_burst *b = &w->burst[w->oldest];
+
+	if (outs) {
+		media_sent(w->media, b->in, w->out, outs);
+		record_delay(w, b->in, outs, real_ns);
+	}
+	record_bytes(w, b);
+	if (b->source == OF_STEERING)
+		w->steer_ops->verdict(w->steer, b->in, b->n);
+	hist_add(&w->batch, b->n);
+	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);
+	w->oldest = (w->oldest + 1) % w->depth;
+	w->flying--;
+}
+
+static void burst_send(struct worker *w, uint32_t outs, uint64_t complete_ns)
+{
+	const struct worker_burst *b = &w->burst[w->oldest];
+
+	if (outs)
+		steer_out(w, b, outs);
+	burst_sent(w, outs, outs ? clock_real_ns() : 0);
+	stage(w, WORKER_STAGE_SEND, complete_ns);
+}
+
+/* Completes the oldest burst, and sends its packets, or holds them. */
 static void burst_end(struct worker *w)
 {
 	struct arena *a = batch_runner_arena(w->runner);
@@ -212,19 +235,50 @@ static void burst_end(struct worker *w)
 	at = stage(w, WORKER_STAGE_COMPLETE, at);
 	if (w->cfg.audio_threads)
 		media_audio_flush(w->media);
-	if (outs) {
-		steer_out(w, b, outs);
-		media_sent(w->media, b->in, w->out, outs);
-		record_delay(w, b->in, outs);
+	if (w->may_hold && b->source == OF_STEERING) {
+		w->held = true;
+		w->held_outs = outs;
+	} else {
+		burst_send(w, outs, at);
 	}
-	record_bytes(w, b);
-	if (b->source == OF_STEERING)
-		w->steer_ops->verdict(w->steer, b->in, b->n);
-	stage(w, WORKER_STAGE_SEND, at);
-	hist_add(&w->batch, b->n);
-	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);
-	w->oldest = (w->oldest + 1) % w->depth;
-	w->flying--;
+}
+
+/* Sends what is held. Nothing else may be sent before, and no burst may begin. */
+static void held_send(struct worker *w)
+{
+	if (!w->held)
+		return;
+	w->held = false;
+	burst_send(w, w->held_outs, w->clock_ns);
+}
+
+/* The same, and waits for the next burst. False: it did nothing. */
+static bool held_send_and_wait(struct worker *w, uint64_t wait_ns)
+{
+	struct steer_wait how = {.wait_ns = wait_ns};
+	uint32_t outs = w->held ? w->held_outs : 0;
+
+	if (!w->steer_ops->send_and_wait(
+		    w->steer, batch_runner_arena(w->runner), w->out, outs, &how))
+		return false;
+	w->polled = how.polled;
+	if (!w->held)
+		return true;
+	w->held = false;
+	(void)stage_at(w, WORKER_STAGE_SEND, w->clock_ns, how.sent_ns);
+	burst_sent(w, outs, how.sent_real_ns);
+	return true;
+}
+
+/* The keying thread wakes the worker for packets that come later. */
+static void side_out(struct worker *w)
+{
+	struct side_channel *c = w->cfg.side;
+
+	if (!c || !side_waits(c))
+		return;
+	held_send(w);
+	w->left |= side_some(w, c, min_u32(SIDE_TURN, w->cfg.batch_max)) && side_waits(c);
 }
 
 /* Completes bursts in order of arrival: those that are finished; all of them if commands wait,
@@ -298,10 +352,11 @@ static bool may_sleep(struct worker *w)
 	return ring_empty(&w->cmds) && !(w->cfg.side && side_waits(w->cfg.side));
 }
 
-static void wait_for_packet(struct worker *w)
+/* Returns the number of ready descriptors. */
+static int wait_for_packet(struct worker *w, int timeout_ms)
 {
 	struct epoll_event ev[4];
-	int n = may_sleep(w) ? epoll_wait(w->poll_fd, ev, 4, -1) : 0;
+	int n = timeout_ms == 0 || may_sleep(w) ? epoll_wait(w->poll_fd, ev, 4, timeout_ms) : 0;
 
 	atomic_store(&w->awake, 1);
 	for (int i = 0; i < n; i++) {
@@ -311,6 +366,7 @@ static void wait_for_packet(struct worker *w)
 			ev[i].data.fd == w->tick_fd)
 			(void)!read(ev[i].data.fd, &count, sizeof(count));
 	}
+	return n;
 }
 
 static bool stops(const struct worker *w)
@@ -376,19 +432,51 @@ static void gather(struct worker *w, uint64_t until_ns)
 		nap(w, until_ns);
 }
 
+/* Sends the held burst, and waits in the same system call, if steering can. A look at the epoll
+ * comes first after it had events. */
+static bool rest_held(struct worker *w, uint64_t wait_ns)
+{
+	bool done;
+
+	if (!w->may_hold || (w->flying && !w->held))
+		return false;
+	if (w->polled && wait_for_packet(w, 0) > 0)
+		return true;
+	w->polled = false;
+	done = may_sleep(w) && held_send_and_wait(w, wait_ns);
+	atomic_store(&w->awake, 1);
+	return done;
+}
+
+/* The same without a burst that is held: steering waits itself, or says who is to wait. While
+ * packets gather it does not wait. */
+static enum steer_gather rest_by_steering(struct worker *w, uint64_t wait_ns)
+{
+	enum steer_gather how = STEER_GATHER_NOW;
+
+	if (w->flying || !w->steer_ops->gather)
+		return STEER_GATHER_NOT;
+	if (wait_ns || may_sleep(w))
+		how = w->steer_ops->gather(w->steer, wait_ns);
+	atomic_store(&w->awake, 1);
+	return how;
+}
+
 /* Waits for the next burst. */
 static void rest(struct worker *w, uint64_t wait_ns)
 {
-	enum steer_gather by_kernel = w->flying == 0 && w->steer_ops->gather
-		? w->steer_ops->gather(w->steer, wait_ns)
-		: STEER_GATHER_NOT;
+	enum steer_gather by_kernel;
 
+	if (rest_held(w, wait_ns))
+		return;
+	held_send(w);
+	by_kernel = rest_by_steering(w, wait_ns);
 	if (by_kernel == STEER_GATHER_NOW)
 		return;
 	if (wait_ns && by_kernel == STEER_GATHER_NOT)
 		gather(w, w->looked_ns + wait_ns);
 	else if (w->flying == 0)
-		wait_for_packet(w);
+		(void)wait_for_packet(w, -1);
 }
 
 void *worker_loop(void *arg)
@@ -401,6 +489,8 @@ void *worker_loop(void *arg)
 	/* The default slack of 50 us is as long as our waits. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	atomic_store(&w->awake, 1);
+	w->may_hold = w->steer_ops->send_and_wait && w->depth == 1 && !w->cfg.busy_poll;
+	w->polled = true;
 	while (!stops(w)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->coalesce) : 0;
 
@@ -410,12 +500,15 @@ void *worker_loop(void *arg)
 		if (n < media_burst_max(w->media) && !w->cfg.busy_poll && !w->left &&
 			!media_audio_waits(w->media))
 			rest(w, wait);
+		held_send(w);
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
 		/* Packets of codec threads come together anyway. */
 		coalesce_count(
 			&w->coalesce, w->audio_last ? 0 : n, n ? w->clock_ns : clock_mono_ns());
 	}
+	w->may_hold = false;
+	held_send(w);
 	while (w->flying)
 		burst_end(w);
 	worker_commands(w, UINT32_MAX);

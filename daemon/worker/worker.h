@@ -136,8 +136,14 @@ struct worker {
 	bool acked;        /* since the control thread was woken */
 	uint32_t executed; /* commands since then, or since none was left */
 	bool left;         /* commands, or packets of the keying thread, wait for the next round */
-	bool napped;     /* since the last round. New commands wait until the burst has been sent */
-	bool audio_last; /* the last burst came from audio sessions: steering is next */
+	bool napped; /* since the last round. New commands wait until the burst has been sent */
+	/* The oldest burst is complete, but its packets are not sent: out[0 .. held_outs). They
+	 * leave with the system call that waits for the next burst. */
+	bool held;
+	bool may_hold; /* worker_loop() runs, so somebody sends them */
+	bool polled;   /* poll_fd may have ready descriptors, so the worker waits there */
+	uint32_t held_outs;
+	bool audio_last;        /* the last burst came from audio sessions: steering is next */
 	struct packet_out *out; /* [batch_max] */
 	struct coalesce coalesce;
 	struct overload overload;

@@ -30,6 +30,7 @@ enum nfx_feature {
 	NFX_FEATURE_RING = 1 << 10,   /* RING_OPEN, RING_CLOSE, NFX_FLAG_EMERGENCY:
 	                               * nf_xcipher_ring.h */
 	NFX_FEATURE_GUARD = 1 << 11,  /* GUARD_SET */
+	NFX_FEATURE_RING_WAIT = 1 << 12, /* NFX_A_RING_POLL_FD, NFX_BELL_WAIT */
 };
 
 enum nfx_cmd {
@@ -123,6 +124,7 @@ enum nfx_attr {
 	 * daemon/packet/guard.h. Times are of CLOCK_MONOTONIC. A module that does not know
 	 * GUARD_MACS ignores it. */
 	NFX_A_GUARD,
+	NFX_A_RING_POLL_FD, /* u32: optional: epoll that also ends a wait in the doorbell */
 	NFX_A_COUNT
 };
 

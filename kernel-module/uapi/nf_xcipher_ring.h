@@ -44,6 +44,13 @@
  *     already, it does not arm. control.armed tells the result: 0 means that packets wait and the
  *     worker must not sleep.
  *
+ *  4. With NFX_BELL_WAIT it waits for that wake-up, instead of signalling the eventfd. It does not
+ *     wait if the ring was not armed, or if the result of a packet is not 0. The ring needs
+ *     NFX_A_RING_POLL_FD: events of that epoll end the wait, too. control.woken then has
+ *     NFX_WOKEN_POLL, and the worker must wait in that epoll until it reports nothing. Signals
+ *     also end the wait. If neither packets nor the ring's end did, the ring stays armed, and a
+ *     later wake-up signals the eventfd. One caller at a time can wait.
+ *
  * Waking. The kernel signals the eventfd. Watched with EPOLLIN | EPOLLET, it need not be read. A
  * wake-up may be spurious. The worker may wait for other descriptors at the same time. If it takes
  * no packet meanwhile, the ring stays armed.
@@ -113,11 +120,17 @@ enum nfx_ring_state {
 
 enum nfx_bell_flag {
 	NFX_BELL_ARM = 1 << 0,
-	NFX_BELL_FLAGS_ALL = NFX_BELL_ARM
+	NFX_BELL_WAIT = 1 << 1, /* only with NFX_BELL_ARM; needs NFX_FEATURE_RING_WAIT */
+	NFX_BELL_FLAGS_ALL = NFX_BELL_ARM | NFX_BELL_WAIT
+};
+
+enum nfx_woken {
+	NFX_WOKEN_POLL = 1 << 0, /* the epoll had events since the last wait */
 };
 
 /* Errors of the doorbell: EINVAL: a field is out of range (nothing was done); ENOENT: no such ring;
- * EPERM: another socket is its doorbell; ENOPROTOOPT: no module; EINTR: killed. 32 bytes. */
+ * EPERM: another socket is its doorbell; EBUSY: another caller waits in it (nothing was done);
+ * ENOPROTOOPT: no module; EINTR: killed. 32 bytes. */
 struct nfx_bell {
 	__u32 flags;        /* enum nfx_bell_flag */
 	__u32 sends;        /* number of send descriptors, from the first on */
@@ -134,7 +147,11 @@ struct nfx_ring_control {
 	__u32 pad0[15];
 	__u32 armed; /* 1: the kernel will wake the worker */
 	__u32 state; /* enum nfx_ring_state */
-	__u32 pad1[14];
+	__u32 woken; /* enum nfx_woken: by the last bell with NFX_BELL_WAIT */
+	__u32 pad1;
+	__u64 sent_real_ns; /* CLOCK_REALTIME when that bell had sent its packets */
+	__u64 sent_ns;      /* CLOCK_MONOTONIC then */
+	__u64 pad3[4];
 	struct nfx_bell bell; /* written by the worker before it rings */
 	__u32 pad2[8];
 	__u64 stats[16]; /* NFX_R_COUNT of them are used */

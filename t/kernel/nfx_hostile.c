@@ -129,6 +129,7 @@ int nfx_ring_hostile(struct nfx_worker *w, char *rest)
 	struct nfx_send ends;
 	pthread_t thread[3];
 	bool ended = false;
+	uint64_t one;
 
 	if (!nfx_ring_ends(&ends, rest))
 		return -EINVAL;
@@ -136,7 +137,8 @@ int nfx_ring_hostile(struct nfx_worker *w, char *rest)
 		if (pthread_create(&thread[i], NULL, parts[i], &h))
 			return -EAGAIN;
 	while (now_ms() < end || (!ended && (good < 20 || bad < 20))) {
-		struct nfx_bell b = {.flags = NFX_BELL_ARM,
+		struct nfx_bell b = {
+			.flags = NFX_BELL_ARM | (rand_r(&seed) % 4 ? 0 : NFX_BELL_WAIT),
 			.sends = (uint32_t)rand_r(&seed) % (w->sends + 1),
 			.released = w->taken,
 			.taken = rand_r(&seed) % 2 ? nfx_published(w) : w->taken,
@@ -158,8 +160,14 @@ int nfx_ring_hostile(struct nfx_worker *w, char *rest)
 		w->taken = err ? nfx_published(w) : b.taken;
 	}
 	atomic_store(&h.over, true);
-	for (int i = 0; i < 3; i++)
-		pthread_join(thread[i], NULL);
+	pthread_join(thread[0], NULL);
+	pthread_join(thread[2], NULL);
+	/* ring_too() may wait in a bell. */
+	if (read(w->wake, &one, sizeof(one)) < 0)
+		one = 1;
+	one = 1;
+	(void)!write(w->wake, &one, sizeof(one));
+	pthread_join(thread[1], NULL);
 	printf("good=%u bad=%u rung=%u\n", good, bad, h.rung);
 	return 0;
 }

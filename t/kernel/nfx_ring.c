@@ -5,7 +5,8 @@
  *                                  shared, file, unmapped, readonly: wrong memory; memlock: the
  *                                  limit
  *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
- *                                  wake, window (ns), max (packets per bell); lose: one wake-up of
+ *                                  wake, window (ns), max (packets per bell); wait: its bells wait;
+ *                                  lose: one wake-up of
  *                                  N is lost, and a timer of up to "again" ms replaces it
  *   wait N [MS]                    waits until N packets are published in all
  *   bell NAME=N                    one bell: flags, sends, released, taken, wake, window, reserved
@@ -65,6 +66,7 @@ static const struct {
 	{"sends", NFX_A_RING_SENDS, false},
 	{"event", NFX_A_RING_EVENT_FD, false},
 	{"bell", NFX_A_RING_BELL_FD, false},
+	{"poll", NFX_A_RING_POLL_FD, false},
 };
 #define ATTR_COUNT (sizeof(ATTRS) / sizeof(ATTRS[0]))
 
@@ -132,7 +134,8 @@ static int ask(struct nfx *x, struct nfx_worker *w, const char *rest, const char
 {
 	struct nlmsghdr *h = nfx_request(x, NFX_CMD_RING_OPEN, NLM_F_ACK);
 	uint64_t v[ATTR_COUNT] = {(uintptr_t)w->control, (uintptr_t)w->memory, w->memory_len,
-		w->slots, FIRST, STRIDE, ROOM, w->sends, (uint32_t)w->wake, (uint32_t)w->bell};
+		w->slots, FIRST, STRIDE, ROOM, w->sends, (uint32_t)w->wake, (uint32_t)w->bell,
+		(uint32_t)w->epoll};
 
 	for (size_t i = 0; i < ATTR_COUNT; i++) {
 		uint64_t n = value(rest, ATTRS[i].name, v[i]);
@@ -238,6 +241,7 @@ static uint32_t slot_off(const struct nfx_worker *w, uint32_t n)
 struct run {
 	struct nfx_send ends;
 	uint32_t max, wakes, bells, got, failed, largest, lose, lost, again;
+	bool waits;
 	unsigned seed;
 	struct nfx_bell bell;
 };
@@ -262,7 +266,7 @@ static int run_once(struct nfx_worker *w, struct run *r)
 	r->got += n;
 	r->largest = n > r->largest ? n : r->largest;
 	r->bells++;
-	r->bell.flags = NFX_BELL_ARM;
+	r->bell.flags = NFX_BELL_ARM | (r->waits ? NFX_BELL_WAIT : 0);
 	r->bell.sends = n;
 	r->bell.released = r->bell.taken = w->taken;
 	err = nfx_ring_bell(w, &r->bell);
@@ -286,6 +290,17 @@ static bool run_deaf(struct nfx_worker *w, struct run *r)
 	return epoll_wait(w->epoll, &ev, 1, ms) == 1 && ev.data.u32;
 }
 
+/* An event of the epoll ended the wait. Returns whether standard input ends it. */
+static bool run_polled(struct nfx_worker *w)
+{
+	struct epoll_event ev;
+
+	while (epoll_wait(w->epoll, &ev, 1, 0) == 1)
+		if (ev.data.u32)
+			return true;
+	return false;
+}
+
 /* A worker that moves to another processor may overtake its own packets, which wait at the former
  * one on virtual links. */
 static void stay(bool on)
@@ -306,6 +321,7 @@ static int do_run(struct nfx *x, char *rest)
 	struct run r = {.max = (uint32_t)value(rest, "max", w->sends),
 		.lose = (uint32_t)value(rest, "lose", 0),
 		.again = (uint32_t)value(rest, "again", 20),
+		.waits = value(rest, "wait", 0) != 0,
 		.seed = (unsigned)value(rest, "seed", 1),
 		.bell = {.wake_packets = (uint32_t)value(rest, "wake", 1),
 			.window_ns = (uint32_t)value(rest, "window", 0)}};
@@ -319,14 +335,17 @@ static int do_run(struct nfx *x, char *rest)
 	epoll_ctl(w->epoll, EPOLL_CTL_ADD, 0, &ev); /* the next line ends it */
 	stay(true);
 	while ((sleeps = run_once(w, &r)) >= 0 && !w->control->state) {
-		if (epoll_wait(w->epoll, &ev, 1, sleeps ? -1 : 0) != 1)
+		if (r.waits && w->control->woken & NFX_WOKEN_POLL && run_polled(w))
+			break;
+		if (!r.waits && epoll_wait(w->epoll, &ev, 1, sleeps ? -1 : 0) != 1)
 			continue;
-		if (ev.data.u32)
+		if (!r.waits && ev.data.u32)
 			break;
 		r.wakes++;
 		if (r.lose && (unsigned)rand_r(&r.seed) % r.lose == 0 && run_deaf(w, &r))
 			break;
 	}
+	r.waits = false;
 	while (sleeps >= 0 && w->taken != nfx_published(w) && !w->control->state)
 		sleeps = run_once(w, &r); /* what a lost wake-up left */
 	stay(false);

@@ -6,7 +6,7 @@
  *
  *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]
  *        ends on SIGTERM at the latest
- *   pktx bulk NS,ADDR,PORT ADDR,PORT NS,ADDR,PORT STREAMS STEP COUNT SEED
+ *   pktx bulk NS,ADDR,PORT ADDR,PORT NS,ADDR,PORT NS,ADDR,PORT STREAMS STEP COUNT SEED
  *        from, to and receivers of the first stream; the ports of the next are STEP higher
  *   pktx raw  --dev NS,IFACE,MAC --from ADDR,PORT --to ADDR,PORT --kind KIND|fuzz [--count N]
  *        [--ms N] [--seed N] */

@@ -67,7 +67,7 @@ def module_build(kernel, headers):
     subprocess.run(["cp", "-ruT", source, work], check=True)
     for header in ("packet/guard.h", "srtp/preauth_window.h", "srtp/preauth_header.h"):  # shared with the daemon
         os.makedirs(os.path.dirname(f"{work}/{header}"), exist_ok=True)
-        shutil.copy(f"{TOP}/daemon/{header}", f"{work}/{header}")
+        subprocess.run(["cp", "-u", f"{TOP}/daemon/{header}", f"{work}/{header}"], check=True)  # else all is built again
     built = subprocess.run(["make", "-s", "-C", headers, f"M={work}", "W=1", "modules"], text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = "\n".join(x for x in built.stdout.splitlines() if "Skipping BTF" not in x)

@@ -252,6 +252,39 @@ static void the_kernel_is_armed_by_the_burst_that_was_sent(void **state)
 	end(&f);
 }
 
+static void one_bell_sends_and_waits(void **state)
+{
+	struct fake f;
+	bool polled = false;
+
+	(void)state;
+	begin(&f, 0);
+	assert_int_equal(kring_rest(&f.r, 1, 0), KRING_ARMED);
+	publish(&f, 1);
+	assert_int_equal(kring_take(&f.r, 9, &(uint32_t){0}), 1);
+	f.r.control->woken = NFX_WOKEN_POLL;
+	assert_int_equal(kring_wait(&f.r, 1, 4, 250000, &polled), 0);
+	assert_true(polled);
+	assert_int_equal(f.bells, 2);
+	assert_int_equal(f.bell.flags, NFX_BELL_ARM | NFX_BELL_WAIT);
+	assert_int_equal(f.bell.sends, 1);
+	assert_int_equal(f.bell.taken, 1);
+	assert_int_equal(f.bell.wake_packets, 4);
+	assert_int_equal(f.bell.window_ns, 250000);
+	/* Of the packets before, none arms: the wait does. */
+	assert_int_equal(kring_bell(&f.r, 1), 0);
+	assert_int_equal(f.bell.flags, 0);
+	f.r.control->woken = 0;
+	assert_int_equal(kring_wait(&f.r, 0, 1, 0, &polled), 0);
+	assert_false(polled);
+	f.refuses = -ENOENT;
+	f.r.control->woken = NFX_WOKEN_POLL; /* of an earlier bell */
+	assert_int_equal(kring_wait(&f.r, 0, 1, 0, &polled), -ENOENT);
+	assert_false(polled);
+	assert_true(f.r.ended);
+	end(&f);
+}
+
 static void packets_that_come_while_it_rings_are_not_slept_over(void **state)
 {
 	struct fake f;
@@ -320,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_bell_that_fails_halfway_tells_what_was_sent),
 		cmocka_unit_test(slots_return_without_sends),
 		cmocka_unit_test(the_kernel_is_armed_by_the_burst_that_was_sent),
+		cmocka_unit_test(one_bell_sends_and_waits),
 		cmocka_unit_test(packets_that_come_while_it_rings_are_not_slept_over),
 		cmocka_unit_test(a_ring_ends_after_its_last_packet),
 	};

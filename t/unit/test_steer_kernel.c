@@ -371,7 +371,7 @@ static void a_ring_is_described_and_numbered(void **state)
 {
 	struct peer *p = *state;
 	static char control, memory;
-	const struct knl_ring r = {.control = &control,
+	struct knl_ring r = {.control = &control,
 		.memory = &memory,
 		.length = 1ull << 25,
 		.slots = 1024,
@@ -380,7 +380,8 @@ static void a_ring_is_described_and_numbered(void **state)
 		.stride = 3008,
 		.room = 2048,
 		.event_fd = 7,
-		.bell_fd = 8};
+		.bell_fd = 8,
+		.poll_fd = -1};
 	uint32_t number;
 	struct knl *k;
 
@@ -399,6 +400,10 @@ static void a_ring_is_described_and_numbered(void **state)
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_ROOM)), 2048);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_EVENT_FD)), 7);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_BELL_FD)), 8);
+	assert_null(attr(p, NFX_A_RING_POLL_FD)); /* an older module may not know it */
+	r.poll_fd = 9;
+	assert_int_equal(knl_ring_open(k, &r, &number), 0);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_POLL_FD)), 9);
 	p->ring = NFX_RING_MAX; /* no doorbell has this number */
 	assert_int_equal(knl_ring_open(k, &r, &number), -EPROTO);
 	p->error = -ENOMEM;

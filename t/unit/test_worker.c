@@ -35,6 +35,8 @@ struct steer { /* of the test: one instance, two rings */
 	struct steer_counters counters;
 	_Atomic uint32_t ports, passed, carries;
 	_Atomic uint32_t gathers; /* times that the worker let it gather */
+	uint32_t waits;           /* times that it let it send and wait */
+	_Atomic uint32_t held;    /* packets sent so */
 };
 
 static struct steer mem;
@@ -142,6 +144,24 @@ static enum steer_gather mem_gather(struct steer *s, uint64_t wait_ns)
 	return ring_empty(&s->in) ? STEER_GATHER_WAIT : STEER_GATHER_NOW;
 }
 
+/* Waits for a packet, a millisecond at most. Leaves every fourth time to send() and gather(). */
+static bool mem_send_and_wait(struct steer *s, const struct arena *a, struct packet_out *out,
+	uint32_t n, struct steer_wait *w)
+{
+	struct pollfd p = {.fd = s->event_fd, .events = POLLIN};
+
+	assert_true(w->wait_ns <= 250000);
+	if (++s->waits % 4 == 0)
+		return false;
+	mem_send(s, a, out, n);
+	s->held += n;
+	w->sent_real_ns = clock_real_ns();
+	w->sent_ns = clock_mono_ns();
+	poll(&p, 1, 1);
+	w->polled = true;
+	return true;
+}
+
 static int mem_wakes(struct steer *s, int epoll)
 {
 	(void)s, (void)epoll;
@@ -219,7 +239,9 @@ static void stream_set(
 	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
 }
 
-static int setup_with(void **state, uint32_t depth, bool gathers)
+enum by_kernel { NOTHING, GATHERS, WAITS };
+
+static int setup_with(void **state, uint32_t depth, enum by_kernel does)
 {
 	static struct steer_ops ops;
 	struct rig *r = calloc(1, sizeof(*r));
@@ -246,8 +268,9 @@ static int setup_with(void **state, uint32_t depth, bool gathers)
 
 	assert_non_null(r);
 	ops = steer_mem;
-	ops.gather = gathers ? mem_gather : NULL;
-	ops.wakes = gathers ? mem_wakes : NULL;
+	ops.gather = does ? mem_gather : NULL;
+	ops.wakes = does ? mem_wakes : NULL;
+	ops.send_and_wait = does == WAITS ? mem_send_and_wait : NULL;
 	assert_int_equal(
 		engine_serial.open(&r->serial, &(struct engine_config){0}, err, sizeof(err)), 0);
 	batch.serial = r->serial;
@@ -290,22 +313,27 @@ static int setup_with(void **state, uint32_t depth, bool gathers)
 
 static int setup(void **state)
 {
-	return setup_with(state, 1, false);
+	return setup_with(state, 1, NOTHING);
 }
 
 static int setup_two(void **state)
 {
-	return setup_with(state, 2, false);
+	return setup_with(state, 2, NOTHING);
 }
 
 static int setup_gathers(void **state)
 {
-	return setup_with(state, 1, true);
+	return setup_with(state, 1, GATHERS);
+}
+
+static int setup_waits(void **state)
+{
+	return setup_with(state, 1, WAITS);
 }
 
 static int setup_two_gathers(void **state)
 {
-	return setup_with(state, 2, true);
+	return setup_with(state, 2, GATHERS);
 }
 
 static int teardown(void **state)
@@ -640,6 +668,17 @@ static void the_worker_waits_for_a_kernel_that_gathers(void **state)
 	assert_true(rounds < 20 * ms); /* it sleeps */
 }
 
+static void results_leave_with_the_call_that_waits(void **state)
+{
+	struct rig *r = *state;
+
+	a_stream_is_re_encrypted_in_order_over_the_wrap(state);
+	assert_true(atomic_load(&mem.held) > 0);
+	worker_stop(r->w);
+	assert_false(r->w->held);
+	assert_int_equal(r->w->flying, 0);
+}
+
 /* --- Turns: a worker without its thread ------------------------------------------------------- */
 
 enum { TURN_COMMANDS = 32, TURN_SIDE = 16 };
@@ -855,6 +894,14 @@ int main(void)
 			setup_two_gathers, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_worker_waits_for_a_kernel_that_gathers, setup_gathers, teardown),
+		cmocka_unit_test_setup_teardown(
+			results_leave_with_the_call_that_waits, setup_waits, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_forged_packet_is_counted_and_goes_nowhere, setup_waits, teardown),
+		cmocka_unit_test_setup_teardown(
+			deletions_are_acknowledged_and_keys_wiped, setup_waits, teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_of_the_keying_thread_come_and_go, setup_waits, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_gathers_is_taken_in_batches_of_batch_max, setup, teardown),
 		cmocka_unit_test_setup_teardown(

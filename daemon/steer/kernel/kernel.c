@@ -120,7 +120,7 @@ static uint32_t slots(const struct steer_config *cfg)
 /* Once, and after the module was loaded again. */
 static void ring_open(struct steer *s)
 {
-	int res = kring_open(s->ring, s->knl);
+	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT);
 
 	s->ring_due = false;
 	if (res) {
@@ -149,8 +149,6 @@ static int memory(struct steer *s, const struct arena *a, char *err, size_t err_
 	}
 	kring_home_memory(s->ring, a, steer_first_slots(&s->cfg));
 	s->ring_due = true;
-	if (!s->purge_ns)
-		ring_open(s);
 	return 0;
 }
 
@@ -161,7 +159,12 @@ static int wakes(struct steer *s, int epoll)
 	if (!s->ring)
 		return 0;
 	ev.data.fd = s->ring->event_fd;
-	return epoll_ctl(epoll, EPOLL_CTL_ADD, ev.data.fd, &ev) ? -errno : 0;
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, ev.data.fd, &ev))
+		return -errno;
+	s->ring->poll_fd = epoll;
+	if (!s->purge_ns)
+		ring_open(s);
+	return 0;
 }
 
 /* --- Ports ------------------------------------------------------------------------------------ */
@@ -378,6 +381,7 @@ const struct steer_ops steer_kernel = {
 	.fd = fd,
 	.wakes = wakes,
 	.gather = kernel_gather,
+	.send_and_wait = kernel_send_and_wait,
 	.port_add = port_add,
 	.port_del = port_del,
 	.carries = carries,

@@ -82,6 +82,8 @@ uint32_t kernel_recv(struct steer *s, const struct arena *a, uint32_t first_slot
 void kernel_send(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n);
 void kernel_verdict(struct steer *s, const struct packet_in *in, uint32_t n);
 enum steer_gather kernel_gather(struct steer *s, uint64_t wait_ns);
+bool kernel_send_and_wait(struct steer *s, const struct arena *a, struct packet_out *out,
+	uint32_t n, struct steer_wait *w);
 /* The ring was opened: packets that wait in the queue are older. */
 void kernel_ring_opened(struct steer *s);
 

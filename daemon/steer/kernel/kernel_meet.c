@@ -14,7 +14,7 @@
 #define FEATURES                                                                                 \
 	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ |            \
 		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI | NFX_FEATURE_UNREAD | \
-		NFX_FEATURE_RING | NFX_FEATURE_GUARD)
+		NFX_FEATURE_RING | NFX_FEATURE_GUARD | NFX_FEATURE_RING_WAIT)
 
 uint32_t kernel_owner(const struct steer_config *cfg, uint32_t worker)
 {
@@ -156,8 +156,8 @@ int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 	if (res)
 		return res;
 	knl_close(k);
-	if (((peer.features | NFX_FEATURE_RING | NFX_FEATURE_GUARD) & cfg->knl_features) !=
-			cfg->knl_features ||
+	if (((peer.features | NFX_FEATURE_RING | NFX_FEATURE_GUARD | NFX_FEATURE_RING_WAIT) &
+		    cfg->knl_features) != cfg->knl_features ||
 		(cfg->relays_copies && peer.max_dests < KNL_DESTS)) {
 		snprintf(err, err_len,
 			"kernel steering: nf_xcipher %s has fewer features (%#x) than the one before (%#x): restart xcipherd to use it",

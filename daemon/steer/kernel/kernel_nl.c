@@ -400,6 +400,8 @@ int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number)
 	mnl_attr_put_u32(h, NFX_A_RING_SENDS, r->sends);
 	mnl_attr_put_u32(h, NFX_A_RING_EVENT_FD, (uint32_t)r->event_fd);
 	mnl_attr_put_u32(h, NFX_A_RING_BELL_FD, (uint32_t)r->bell_fd);
+	if (r->poll_fd >= 0)
+		mnl_attr_put_u32(h, NFX_A_RING_POLL_FD, (uint32_t)r->poll_fd);
 	*number = UINT32_MAX;
 	err = ask(k, h, read_ring, number);
 	return err || *number < NFX_RING_MAX ? err : -EPROTO;

@@ -71,6 +71,7 @@ struct knl_ring {
 	uint32_t slots, sends;
 	uint32_t first, stride, room; /* bytes */
 	int event_fd, bell_fd;
+	int poll_fd; /* an epoll whose events also end a wait in the doorbell; -1: none */
 };
 
 /* Opens a socket, and finds the family's number. -ENOENT: the module is not loaded. */

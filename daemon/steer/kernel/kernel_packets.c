@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "steer/nfqueue/nfqueue.h"
 #include "steer/sockets.h"
 
@@ -154,19 +155,27 @@ void kernel_verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 		kernel_pending_relay(s);
 }
 
+/* So many packets end the wait before the window does. */
+static uint32_t many(const struct steer *s, uint64_t wait_ns)
+{
+	return wait_ns && s->sends > 1 ? s->sends / 2 : 1;
+}
+
+static uint32_t window(uint64_t wait_ns)
+{
+	return (uint32_t)(wait_ns < NFX_RING_MAX_WINDOW_NS ? wait_ns : NFX_RING_MAX_WINDOW_NS);
+}
+
 enum steer_gather kernel_gather(struct steer *s, uint64_t wait_ns)
 {
 	struct kring *r = ring_of(s);
-	uint32_t many = s->sends > 1 ? s->sends / 2 : 1;
 
 	if (!r)
 		return STEER_GATHER_NOT;
 	/* A ring without doorbell, which is about to end, wakes nobody. */
 	if (s->older || r->ended)
 		return STEER_GATHER_NOW;
-	if (wait_ns > NFX_RING_MAX_WINDOW_NS)
-		wait_ns = NFX_RING_MAX_WINDOW_NS;
-	switch (kring_rest(r, wait_ns ? many : 1, (uint32_t)wait_ns)) {
+	switch (kring_rest(r, many(s, wait_ns), window(wait_ns))) {
 	case KRING_ARMED:
 		return STEER_GATHER_WAIT;
 	case KRING_READY:
@@ -221,12 +230,14 @@ static uint32_t results(
 	return rest;
 }
 
-/* At most s->sends packets. */
-static void ring_send(
-	struct steer *s, struct kring *r, const struct arena *a, struct packet_out *out, uint32_t n)
+/* Writes descriptors of at most s->sends packets. Returns their number. *rest: packets in s->rest[],
+ * which the ring cannot send. */
+static uint32_t put(
+	struct steer *s, struct kring *r, const struct packet_out *out, uint32_t n, uint32_t *rest)
 {
-	uint32_t puts = 0, rest = 0;
+	uint32_t puts = 0;
 
+	*rest = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct packet_out *o = &out[i];
 		struct endpoint src;
@@ -234,19 +245,55 @@ static void ring_send(
 		/* The ring sends no empty packets. */
 		if (o->len == 0 || o->local.addr >= s->cfg.locals ||
 			s->cfg.local[o->local.addr].family != o->dst.family) {
-			s->rest[rest++] = i;
+			s->rest[(*rest)++] = i;
 			continue;
 		}
 		src = kernel_endpoint(s, o->local);
 		kring_put(r, puts, &src, o);
 		s->sent[puts++] = i;
 	}
+	return puts;
+}
+
+/* At most s->sends packets. */
+static void ring_send(
+	struct steer *s, struct kring *r, const struct arena *a, struct packet_out *out, uint32_t n)
+{
+	uint32_t rest, puts = put(s, r, out, n, &rest);
+
 	if (puts) {
 		(void)kring_bell(r, puts);
 		rest = results(s, r, out, puts, rest);
 	}
 	if (rest)
 		send_rest(s, a, out, rest);
+}
+
+bool kernel_send_and_wait(struct steer *s, const struct arena *a, struct packet_out *out,
+	uint32_t n, struct steer_wait *w)
+{
+	struct kring *r = ring_of(s);
+	uint32_t rest, puts;
+
+	/* Queue and sockets go first if they are older. A stream that shall be relayed waits for
+	 * the verdicts of this burst. */
+	if (!r || !r->waits || !kring_lives(r) || s->older || s->pendings || n > s->sends)
+		return false;
+	puts = put(s, r, out, n, &rest);
+	if (rest) /* must not wait for the next packet */
+		return false;
+	if (kring_wait(r, puts, many(s, w->wait_ns), window(w->wait_ns), &w->polled) == 0) {
+		w->sent_real_ns = r->control->sent_real_ns;
+		w->sent_ns = r->control->sent_ns;
+	} else {
+		w->sent_real_ns = clock_real_ns();
+		w->sent_ns = clock_mono_ns();
+	}
+	if (puts)
+		rest = results(s, r, out, puts, 0);
+	if (rest)
+		send_rest(s, a, out, rest);
+	return true;
 }
 
 void kernel_send(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)

@@ -31,6 +31,7 @@ int kring_home_create(struct kring_home **out, uint32_t sends)
 	if (!h)
 		return -ENOMEM;
 	h->sends = sends;
+	h->poll_fd = -1;
 	h->control_len = (nfx_ring_control_len(KRING_SLOTS, sends) + PAGE - 1) / PAGE * PAGE;
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->bell_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -67,7 +68,7 @@ void kring_home_memory(struct kring_home *h, const struct arena *a, uint32_t fir
 	(void)madvise(a->in, arena_packets_len(a), MADV_DONTFORK);
 }
 
-int kring_open(struct kring_home *h, struct knl *k)
+int kring_open(struct kring_home *h, struct knl *k, bool waits)
 {
 	const struct arena *a = h->arena;
 	const struct knl_ring ring = {
@@ -81,6 +82,7 @@ int kring_open(struct kring_home *h, struct knl *k)
 		.room = ARENA_MAX_PACKET,
 		.event_fd = h->event_fd,
 		.bell_fd = h->bell_fd,
+		.poll_fd = waits ? h->poll_fd : -1,
 	};
 	int err;
 
@@ -91,6 +93,7 @@ int kring_open(struct kring_home *h, struct knl *k)
 	kring_init(&h->ring, h->control, KRING_SLOTS, h->sends, a, h->first);
 	h->ring.ring = ring_bell;
 	h->ring.arg = h;
+	h->ring.waits = ring.poll_fd >= 0;
 	h->open = true;
 	return 0;
 }

@@ -112,14 +112,15 @@ void kring_put(
 	memcpy(d->to, out->dst.addr, sizeof(d->to));
 }
 
-static int bell(struct kring *r, uint32_t n, bool arm)
+/* flags: enum nfx_bell_flag. */
+static int bell(struct kring *r, uint32_t n, uint32_t flags)
 {
 	int err;
 
 	if (r->ended)
 		return -ENOENT;
 	r->control->bell = (struct nfx_bell){
-		.flags = arm ? NFX_BELL_ARM : 0,
+		.flags = flags,
 		.sends = n,
 		.released = r->released,
 		.taken = r->taken,
@@ -132,14 +133,26 @@ static int bell(struct kring *r, uint32_t n, bool arm)
 		return err;
 	}
 	r->told = r->released;
-	if (arm)
+	if (flags & NFX_BELL_ARM)
 		r->armed_at = r->taken;
 	return 0;
 }
 
 int kring_bell(struct kring *r, uint32_t n)
 {
-	return bell(r, n, r->sleeps);
+	return bell(r, n, r->sleeps ? NFX_BELL_ARM : 0);
+}
+
+int kring_wait(struct kring *r, uint32_t n, uint32_t wake_packets, uint32_t window_ns, bool *polled)
+{
+	int err;
+
+	r->sleeps = false; /* other bells need not arm */
+	r->wake_packets = wake_packets;
+	r->window_ns = window_ns;
+	err = bell(r, n, NFX_BELL_ARM | NFX_BELL_WAIT);
+	*polled = !err && load(&r->control->woken, memory_order_relaxed) & NFX_WOKEN_POLL;
+	return err;
 }
 
 /* --- Between bursts --------------------------------------------------------------------------- */
@@ -148,7 +161,7 @@ void kring_release(struct kring *r, uint32_t n)
 {
 	r->released += n;
 	if (r->released - r->told > r->slots / 4)
-		(void)bell(r, 0, false);
+		(void)bell(r, 0, 0);
 }
 
 static bool armed(const struct kring *r)
@@ -164,7 +177,7 @@ enum kring_rest kring_rest(struct kring *r, uint32_t wake_packets, uint32_t wind
 	r->ended = !kring_lives(r);
 	if (kring_waiting(r) >= wake_packets)
 		return KRING_READY;
-	if (!r->ended && (armed(r) || (bell(r, 0, true) == 0 && armed(r))))
+	if (!r->ended && (armed(r) || (bell(r, 0, NFX_BELL_ARM) == 0 && armed(r))))
 		return KRING_ARMED;
 	return r->ended && !kring_waiting(r) ? KRING_ENDED : KRING_READY;
 }

@@ -33,6 +33,7 @@ struct kring {
 	uint32_t armed_at; /* taken at the last bell that armed */
 	uint32_t wake_packets, window_ns;
 	bool sleeps; /* the worker sleeps between bursts, so bells arm */
+	bool waits;  /* set after kring_init(): bells can wait */
 	bool ended;  /* the ring sends nothing any more */
 	/* Rings: 0 or -errno. arg: the ring's number and socket, or a test. */
 	int (*ring)(void *arg);
@@ -62,6 +63,12 @@ void kring_put(
 /* Rings for the first n descriptors, and arms if the worker sleeps between bursts. Their results
  * are in send[], also after an error: a ring that ended meanwhile has sent some. 0 or -errno. */
 int kring_bell(struct kring *r, uint32_t n);
+
+/* Rings for the first n descriptors, and waits until it is time to take packets: kring_rest()
+ * explains when. Returns earlier if descriptors of the worker's epoll are ready (*polled). Does not
+ * wait if a packet was not sent. 0 or -errno: as of kring_bell(). */
+int kring_wait(
+	struct kring *r, uint32_t n, uint32_t wake_packets, uint32_t window_ns, bool *polled);
 
 /* The oldest n packets that were taken are no longer used. Rings if many slots are free that the
  * kernel does not know of. */

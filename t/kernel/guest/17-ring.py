@@ -53,20 +53,21 @@ def forwards(nfx, w):
     equal(f"{w.name}: that is all", nfx.ring_stop()[0]["got"], 55)
 
 
-def wakes(nfx, w):
+def wakes(nfx, w, wait):
+    how = "in its bell" if wait else "in epoll"
     nfx.ok("ring open 64 64")
     targets(nfx, w)
-    run(nfx, w, "wake=8 window=1000000000")
+    run(nfx, w, f"wake=8 window=1000000000 wait={wait}")
     r = w.flow("--count", 64, "--rate", 2000)[0]
     ran, state = nfx.ring_stop()
-    equal(f"{w.name}: woken at eight packets", (brief(r), state["WAKES_PACKETS"], state["WAKES_WINDOW"], ran["largest"]), ((64, 0, 0, 0), 8, 0, 8))
+    equal(f"{w.name}, {how}: woken at eight packets", (brief(r), state["WAKES_PACKETS"], state["WAKES_WINDOW"], ran["largest"]), ((64, 0, 0, 0), 8, 0, 8))
     nfx.ok("ring close")
     nfx.ok("ring open 64 64")
-    run(nfx, w, "wake=64 window=10000000")
+    run(nfx, w, f"wake=64 window=10000000 wait={wait}")
     r = w.flow("--count", 50, "--rate", 1000)[0]
     ran, state = nfx.ring_stop()
-    equal(f"{w.name}: a window loses nothing", brief(r), (50, 0, 0, 0))
-    tap(state["WAKES_PACKETS"] == 0 and 0 < state["WAKES_WINDOW"] <= 10, f"{w.name}: woken once a window ({state['WAKES_WINDOW']} for 50 ms)")
+    equal(f"{w.name}, {how}: a window loses nothing", brief(r), (50, 0, 0, 0))
+    tap(state["WAKES_PACKETS"] == 0 and 0 < state["WAKES_WINDOW"] <= 10, f"{w.name}, {how}: woken once a window ({state['WAKES_WINDOW']} for 50 ms)")
     nfx.ok("ring close")
 
 
@@ -143,7 +144,7 @@ def coalesced(nfx, w):
 
 def refused(nfx, w):
     for said in ("slots=48", "slots=8", "slots=131072", "first=32", "stride=96", "stride=0", "room=0", "room=4096", "length=4096", "length=0", "length=999999999",
-                 "memory=4097", "control=4097", "sends=0", "sends=99999999", "event=0", "bell=0", "shared=1", "unmapped=1", "readonly=1",
+                 "memory=4097", "control=4097", "sends=0", "sends=99999999", "event=0", "bell=0", "poll=0", "poll=3", "poll=99", "shared=1", "unmapped=1", "readonly=1",
                  "memory=0xffff800000000000", "control=0x7ffffffff000", "slots=65536 stride=65472"):
         code, text, _ = nfx(f"ring open 16 16 {said}")
         tap(code < 0 and text, f"{w.name}: a ring with {said} is refused ({code} {text})")
@@ -196,7 +197,8 @@ with netns.Net(("caller", "callee")) as net:
         nfx("ring close")
         rig.test(lambda: full(nfx, w))
         nfx("ring close")
-        rig.test(lambda: wakes(nfx, w))
+        for wait in (0, 1):
+            rig.test(lambda: wakes(nfx, w, wait))
         nfx("ring close")
         rig.test(lambda: sends(nfx, w, other))
         nfx("ring close")

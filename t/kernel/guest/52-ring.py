@@ -32,8 +32,23 @@ def outcome(got):
     return {k: got[k] for k in ("sent", "lost", "duplicates", "reordered", "wrong", "bad_auth")}
 
 
-def sleeps(daemon, name):
+SETSOCKOPT, EPOLL_WAIT = "54", "232"
+
+
+def call_of(daemon, thread):
+    """Number of the system call in which a thread sleeps."""
+    for task in os.listdir(f"/proc/{daemon.pid()}/task"):
+        with open(f"/proc/{daemon.pid()}/task/{task}/comm", encoding="ascii") as f:
+            if f.read().strip() != thread:
+                continue
+        with open(f"/proc/{daemon.pid()}/task/{task}/syscall", encoding="ascii") as f:
+            return f.read().split()[0]
+    return None
+
+
+def sleeps(daemon, name, call):
     """A worker that did not sleep would take all of the time."""
+    tap(rig.until(lambda: call_of(daemon, "worker-0") == call), f"{name}: the worker sleeps in system call {call}")
     before = daemon.cpu_seconds()
     time.sleep(1)
     took = daemon.cpu_seconds() - before
@@ -45,7 +60,7 @@ def reloaded(net):
     got = []
     try:
         some = [calls.Call(daemon.client, n, "80", "32").setup() for n in range(4)]
-        sleeps(daemon, "with a ring")
+        sleeps(daemon, "with a ring", SETSOCKOPT)
         load = threading.Thread(target=lambda: got.append(calls.load(net, "/build", some, 50, 12)))
         load.start()
         tap(rig.until(lambda: statistic(daemon, "received by ring") > 200), "media use the ring")
@@ -62,10 +77,10 @@ def reloaded(net):
         equal("none twice, none out of order, none changed", [o[k] for k in ("duplicates", "reordered", "wrong", "bad_auth")], [0] * 4)
         rig.note(o)
         equal("none is lost", o["lost"], 0)
-        sleeps(daemon, "with the new ring")
+        sleeps(daemon, "with the new ring", SETSOCKOPT)
         rig.run(["rmmod", "nf_xcipher"])
         tap(rig.until(lambda: daemon.text().count("was unloaded") == 2), "the module is gone again")
-        sleeps(daemon, "without the module")
+        sleeps(daemon, "without the module", EPOLL_WAIT)
     finally:
         rig.note(daemon.text())
         daemon.stop()
