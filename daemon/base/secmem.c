@@ -68,22 +68,36 @@ void secmem_wipe(void *p, size_t len)
 		explicit_bzero(p, len);
 }
 
+/* The bits in which n bytes differ. */
+static inline uint64_t difference(const uint8_t *x, const uint8_t *y, size_t n)
+{
+	uint64_t u = 0, v = 0;
+
+	memcpy(&u, x, n);
+	memcpy(&v, y, n);
+	return u ^ v;
+}
+
 bool secmem_equal(const void *a, const void *b, size_t len)
 {
 	const uint8_t *x = a, *y = b;
-	uint64_t diff = 0, u, v;
+	uint64_t diff = 0;
 
-	/* The compiler does not know the difference, so it cannot end a loop early. */
-	for (; len >= 8; len -= 8, x += 8, y += 8) {
-		memcpy(&u, x, 8);
-		memcpy(&v, y, 8);
-		diff |= u ^ v;
-		__asm__("" : "+r"(diff));
+	/* The last word of 8 or 4 bytes may overlap the one before. The compiler does not know the
+	 * difference, so it cannot end a loop early. */
+	if (len >= 8) {
+		for (size_t i = 0; i + 8 < len; i += 8) {
+			diff |= difference(x + i, y + i, 8);
+			__asm__("" : "+r"(diff));
+		}
+		diff |= difference(x + len - 8, y + len - 8, 8);
+	} else if (len >= 4) {
+		diff = difference(x, y, 4) | difference(x + len - 4, y + len - 4, 4);
+	} else {
+		for (size_t i = 0; i < len; i++)
+			diff |= difference(x + i, y + i, 1);
 	}
-	for (size_t i = 0; i < len; i++) {
-		diff |= (uint64_t)(x[i] ^ y[i]);
-		__asm__("" : "+r"(diff));
-	}
+	__asm__("" : "+r"(diff));
 	return diff == 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <openssl/sha.h>
+#include <stddef.h>
 
 #include "srtp/sha1_pair.h"
 
@@ -22,7 +23,7 @@ struct lane {
 	uint32_t left;        /* blocks left in this stage */
 	uint32_t tail;        /* blocks of that one, which are made in advance */
 	enum stage stage;
-	uint8_t block[192];
+	uint8_t block[128];
 };
 
 struct lanes {
@@ -41,7 +42,9 @@ static uint32_t tail_make(uint8_t *block, const struct hmac_job *j)
 	uint32_t rest = j->len % 64, n = rest + 4 + 1 + 8 > 64 ? 2 : 1;
 
 	memcpy(block, j->msg + j->len - rest, 64); /* may read into the slack */
-	memset(block + rest, 0, 128);
+	memset(block + rest, 0, 64);
+	if (n == 2)
+		memset(block + 64, 0, 64);
 	memcpy(block + rest, j->word, 4);
 	block[rest + 4] = 0x80;
 	put_be32(block + 64 * n - 4, 8 * (64 + j->len + 4));
@@ -196,37 +199,24 @@ static bool all_equal(const struct hmac_job *job)
 	return !differ;
 }
 
+_Static_assert(
+	offsetof(struct xc_key, outer) == offsetof(struct xc_key, inner) + 20, "sha1_hmacs.state");
+_Static_assert(sizeof(((struct hmac_job *)0)->mac) >= 32, "sha1_hmacs.mac");
+
 static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 {
-	_Alignas(64) uint32_t h[5][SHA1_LANES];
-	uint8_t block[SHA1_LANES][192];
-	const uint8_t *p[SHA1_LANES], *last[SHA1_LANES];
-	uint32_t tail = 0;
+	uint8_t block[SHA1_LANES][128];
+	struct sha1_hmacs e; /* all is set below */
 
+	e.whole = job[0].len / 64;
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-#pragma GCC unroll 5
-		for (int i = 0; i < 5; i++)
-			h[i][l] = job[l].key->inner[i];
-		tail = tail_make(block[l], &job[l]);
-		p[l] = job[l].msg;
-		last[l] = block[l];
+		e.tails = tail_make(block[l], &job[l]);
+		e.state[l] = job[l].key->inner;
+		e.msg[l] = job[l].msg;
+		e.tail[l] = block[l];
+		e.mac[l] = job[l].mac;
 	}
-	way->lanes(h, p, job[0].len / 64);
-	way->lanes(h, last, tail);
-	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-		const uint32_t digest[5] = {h[0][l], h[1][l], h[2][l], h[3][l], h[4][l]};
-
-		outer_make(block[l], digest);
-#pragma GCC unroll 5
-		for (int i = 0; i < 5; i++)
-			h[i][l] = job[l].key->outer[i];
-	}
-	way->lanes(h, last, 1);
-	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-		const uint32_t digest[5] = {h[0][l], h[1][l], h[2][l], h[3][l], h[4][l]};
-
-		digest_put(job[l].mac, digest);
-	}
+	way->hmacs(&e);
 }
 
 /* --- Two at a time ---------------------------------------------------------------------------- */
@@ -238,7 +228,7 @@ typedef void (*two_messages)(
 static void hmac_two(two_messages two, struct hmac_job *a, struct hmac_job *b)
 {
 	uint32_t x[5], y[5], n;
-	uint8_t s[192], t[192];
+	uint8_t s[128], t[128];
 
 	memcpy(x, a->key->inner, sizeof(x));
 	memcpy(y, b->key->inner, sizeof(y));

@@ -16,7 +16,7 @@ struct hmac_job {
 	const uint8_t *msg;
 	uint32_t len;
 	uint8_t word[4];
-	uint8_t mac[20]; /* the result */
+	uint8_t mac[32]; /* the result: 20 bytes. More may be written */
 };
 
 /* many: for messages that fill all lanes; few: for fewer messages. NULL: libcrypto. pair: two

@@ -25,18 +25,11 @@ typedef uint32_t lanes __attribute__((vector_size(32)));
 	w[to] = AS_LANES(_mm256_permute2x128_si256(AS_M256(r[i]), AS_M256(r[(i) + 4]), 0x20)); \
 	w[(to) + 4] = AS_LANES(_mm256_permute2x128_si256(AS_M256(r[i]), AS_M256(r[(i) + 4]), 0x31));
 
-/* Loads 32 bytes of each message, as eight words of all lanes in host order. */
-__attribute__((target("avx2"))) static inline void gather(
-	lanes *w, const uint8_t *const *p, size_t at)
+/* Makes eight words of all lanes from eight words of each lane, and the reverse. Changes r. */
+__attribute__((target("avx2"))) static inline void transpose(lanes *w, lanes *r)
 {
-	const __m256i swap = _mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,
-		12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-	lanes r[8], t[8];
+	lanes t[8];
 
-#pragma GCC unroll 8
-	for (int i = 0; i < 8; i++)
-		r[i] = AS_LANES(_mm256_shuffle_epi8(
-			_mm256_loadu_si256((const __m256i *)(const void *)(p[i] + at)), swap));
 	PAIR32(0, 1)
 	PAIR32(2, 3)
 	PAIR32(4, 5)
@@ -49,6 +42,53 @@ __attribute__((target("avx2"))) static inline void gather(
 	HALVES(1, 1)
 	HALVES(2, 2)
 	HALVES(3, 3)
+}
+
+/* Reverses the bytes of each word. */
+__attribute__((target("avx2"))) static inline lanes swapped(__m256i x)
+{
+	return AS_LANES(_mm256_shuffle_epi8(x,
+		_mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14,
+			15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3)));
+}
+
+/* Loads 32 bytes of each message, as eight words of all lanes in host order. */
+__attribute__((target("avx2"))) static inline void gather(
+	lanes *w, const uint8_t *const *p, size_t at)
+{
+	lanes r[8];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++)
+		r[i] = swapped(_mm256_loadu_si256((const __m256i *)(const void *)(p[i] + at)));
+	transpose(w, r);
+}
+
+/* Loads the states that begin at word "at" of each lane. Only five of the eight results are words
+ * of a state. */
+__attribute__((target("avx2"))) static inline void states(
+	lanes *s, const uint32_t *const *state, size_t at)
+{
+	lanes r[8];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++)
+		r[i] = AS_LANES(_mm256_loadu_si256((const __m256i *)(const void *)(state[i] + at)));
+	transpose(s, r);
+}
+
+/* Stores the digest of each lane, with 12 bytes of no meaning after it. */
+__attribute__((target("avx2"))) static inline void digests(uint8_t *const *to, const lanes *s)
+{
+	lanes r[8], out[8];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++)
+		r[i] = s[i < 5 ? i : 0];
+	transpose(out, r);
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++)
+		_mm256_storeu_si256((__m256i *)(void *)to[i], AS_M256(swapped(AS_M256(out[i]))));
 }
 
 #define W(i) w[(i)&15]
@@ -82,26 +122,55 @@ __attribute__((target("avx2"))) static inline void gather(
 	TWENTY(60, PARITY, 0xca62c1d6u)
 /* clang-format on */
 
-#define UNROLL_5 _Pragma("GCC unroll 5")
-/* The body of both functions below: they differ in their instructions. */
-#define BLOCKS                                         \
-	lanes s[5], o[5], w[16];                       \
+#define UNROLL_5        _Pragma("GCC unroll 5")
+#define LENGTH_OF_OUTER (8 * (64 + 20)) /* bits: HMAC's key block and the digest */
+/* The bodies of the functions below, once for each set of instructions. The first compresses one
+ * block. */
+#define COMPRESS(from, state)       \
+	lanes s[5];                 \
+                                    \
+	UNROLL_5                    \
+	for (int i = 0; i < 5; i++) \
+		s[i] = (from)[i];   \
+	ROUNDS                      \
+	UNROLL_5                    \
+	for (int i = 0; i < 5; i++) \
+		(state)[i] = s[i] + (from)[i];
+#define BLOCKS(compress)                               \
+	lanes s[5], w[16];                             \
                                                        \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(&s[i], h[i], sizeof(s[i]));     \
 	for (uint32_t b = 0; b < n; b++) {             \
-		UNROLL_5                               \
-		for (int i = 0; i < 5; i++)            \
-			o[i] = s[i];                   \
 		gather(w, p, 64 * (size_t)b);          \
 		gather(w + 8, p, 64 * (size_t)b + 32); \
-		ROUNDS                                 \
-		UNROLL_5                               \
-		for (int i = 0; i < 5; i++)            \
-			s[i] += o[i];                  \
+		compress(s, s, w);                     \
 	}                                              \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
+#define HMACS(compress)                                             \
+	lanes s[8], o[8], w[16];                                    \
+                                                                    \
+	states(s, e->state, 0);                                     \
+	for (uint32_t b = 0; b < e->whole + e->tails; b++) {        \
+		bool tail = b >= e->whole;                          \
+		const uint8_t *const *p = tail ? e->tail : e->msg;  \
+		size_t at = 64 * (size_t)(tail ? b - e->whole : b); \
+                                                                    \
+		gather(w, p, at);                                   \
+		gather(w + 8, p, at + 32);                          \
+		compress(s, s, w);                                  \
+	}                                                           \
+	states(o, e->state, 5);                                     \
+	UNROLL_5                                                    \
+	for (int i = 0; i < 5; i++)                                 \
+		w[i] = s[i];                                        \
+	w[5] = AS_LANES(_mm256_set1_epi32(INT32_MIN));              \
+	for (int i = 6; i < 15; i++)                                \
+		w[i] = AS_LANES(_mm256_setzero_si256());            \
+	w[15] = AS_LANES(_mm256_set1_epi32(LENGTH_OF_OUTER));       \
+	compress(s, o, w);                                          \
+	digests(e->mac, s);
 
 #define IN_ORDER(x)     __asm__("" : "+x"(x));
 #define ROL(x, c)       ((x) << (c) | (x) >> (32 - (c)))
@@ -109,10 +178,22 @@ __attribute__((target("avx2"))) static inline void gather(
 #define PARITY(b, c, d) ((b) ^ (c) ^ (d))
 #define MAJ(b, c, d)    (((b) & (c)) | ((d) & ((b) | (c))))
 
+/* Not inlined: the rounds are 9 KiB of code. */
+__attribute__((target("avx2"), noinline)) static void compress_avx2(
+	lanes *to, const lanes *from, lanes *w)
+{
+	COMPRESS(from, to)
+}
+
 __attribute__((target("avx2"))) static void lanes_avx2(
 	uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n)
 {
-	BLOCKS
+	BLOCKS(compress_avx2)
+}
+
+__attribute__((target("avx2"))) static void hmacs_avx2(const struct sha1_hmacs *e)
+{
+	HMACS(compress_avx2)
 }
 
 #undef IN_ORDER
@@ -128,10 +209,23 @@ __attribute__((target("avx2"))) static void lanes_avx2(
 #define PARITY(b, c, d) OF_THREE(b, c, d, 0x96)
 #define MAJ(b, c, d)    OF_THREE(b, c, d, 0xe8)
 
-__attribute__((target("avx2,avx512f,avx512vl"))) static void lanes_vl(
+#define TARGET_VL "avx2,avx512f,avx512vl"
+
+__attribute__((target(TARGET_VL), noinline)) static void compress_vl(
+	lanes *to, const lanes *from, lanes *w)
+{
+	COMPRESS(from, to)
+}
+
+__attribute__((target(TARGET_VL))) static void lanes_vl(
 	uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n)
 {
-	BLOCKS
+	BLOCKS(compress_vl)
+}
+
+__attribute__((target(TARGET_VL))) static void hmacs_vl(const struct sha1_hmacs *e)
+{
+	HMACS(compress_vl)
 }
 
 /* --- The SHA extensions ----------------------------------------------------------------------- */
@@ -221,8 +315,8 @@ __attribute__((target("sha,sse4.1"))) static void two_ni(
 
 static const struct sha1_way ways[SHA1_WAYS] = {
 	{.name = "SHA-NI", .least = 1, .two = two_ni},
-	{.name = "AVX-512VL", .least = 3, .over_two = true, .lanes = lanes_vl},
-	{.name = "AVX2", .least = 3, .lanes = lanes_avx2},
+	{.name = "AVX-512VL", .least = 3, .over_two = true, .lanes = lanes_vl, .hmacs = hmacs_vl},
+	{.name = "AVX2", .least = 3, .lanes = lanes_avx2, .hmacs = hmacs_avx2},
 };
 
 /* GCC 12 and clang 14 do not know "sha": leaf 7, EBX bit 29. */

@@ -8,6 +8,17 @@
 
 #define SHA1_LANES 8u
 
+/* HMACs of SHA1_LANES messages (RFC 2104). Lane l reads "whole" blocks at msg[l], and then "tails"
+ * padded blocks at tail[l]. state[l] has the two states that HMAC starts from, five words each; 12
+ * bytes after them are read, too. The result, with 12 bytes of no meaning after it, goes to mac[l].
+ */
+struct sha1_hmacs {
+	const uint32_t *state[SHA1_LANES];
+	const uint8_t *msg[SHA1_LANES], *tail[SHA1_LANES];
+	uint8_t *mac[SHA1_LANES];
+	uint32_t whole, tails;
+};
+
 /* A way to compute SHA-1: a set of instructions. */
 struct sha1_way {
 	const char *name;
@@ -15,6 +26,8 @@ struct sha1_way {
 	bool over_two;  /* with all lanes full, faster than SHA-NI with two messages */
 	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
 	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
+	/* Set if lanes() is. */
+	void (*hmacs)(const struct sha1_hmacs *e);
 	/* n blocks of two messages; NULL: lanes() is used. */
 	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
 };

@@ -13,6 +13,38 @@
 
 /* --- Checksum --------------------------------------------------------------------------------- */
 
+/* Adds the 64 bytes at p with their carries. */
+static inline uint64_t sum_64(uint64_t sum, const uint8_t *p)
+{
+#if defined(__x86_64__)
+	const uint64_t(*words)[8] = (const void *)p;
+
+	/* Compilers do not keep the carry in its flag over eight words. */
+	__asm__("addq 0(%1), %0\n\t"
+		"adcq 8(%1), %0\n\t"
+		"adcq 16(%1), %0\n\t"
+		"adcq 24(%1), %0\n\t"
+		"adcq 32(%1), %0\n\t"
+		"adcq 40(%1), %0\n\t"
+		"adcq 48(%1), %0\n\t"
+		"adcq 56(%1), %0\n\t"
+		"adcq $0, %0"
+		: "+&r"(sum)
+		: "r"(p), "m"(*words)
+		: "cc");
+#else
+	uint64_t word, carry = 0;
+
+	for (int i = 0; i < 8; i++) {
+		memcpy(&word, p + 8 * i, 8);
+		carry += __builtin_add_overflow(sum, word, &sum);
+	}
+	carry = __builtin_add_overflow(sum, carry, &sum);
+	sum += carry;
+#endif
+	return sum;
+}
+
 /* Adds words in memory order, which works for any byte order (RFC 1071 2 (B)). Adds 64-bit words
  * with their carries, because larger words fold to the same sum (2 (C)). Inline, because most
  * lengths are constants. */
@@ -23,6 +55,8 @@ static inline __attribute__((always_inline)) uint64_t sum_add(
 	uint32_t word;
 	uint16_t half = 0;
 
+	for (; len >= 64; p += 64, len -= 64)
+		sum = sum_64(sum, p);
 	for (; len >= 16; p += 16, len -= 16) {
 		memcpy(w, p, 16);
 		carry += __builtin_add_overflow(sum, w[0], &sum);

@@ -153,7 +153,7 @@ enum steer_port {
 };
 
 enum steer_gather {
-	STEER_GATHER_NOT,  /* the worker waits by itself */
+	STEER_GATHER_NOT,  /* the worker waits by itself, for the epoll */
 	STEER_GATHER_WAIT, /* a descriptor becomes readable when it is time for recv() */
 	STEER_GATHER_NOW,  /* recv() is worth its while already */
 };
@@ -204,13 +204,14 @@ struct steer_ops {
 	void (*carries)(struct steer *s, struct local_port local, unsigned what);
 	/* Readable when packets may wait (an epoll fd). */
 	int (*fd)(const struct steer *s);
-	/* These two are optional, both or none: the kernel gathers packets for a burst. wakes():
-	 * once, after create() and memory(): adds a further descriptor to this epoll, which wakes
-	 * the worker. The worker does not read it. 0 or -errno. */
+	/* These two are optional, both or none: the steering waits for packets, or the kernel
+	 * gathers them for a burst. wakes(): once, after create() and memory(): may add a further
+	 * descriptor to this epoll, which wakes the worker. The worker does not read it. 0 or
+	 * -errno. */
 	int (*wakes)(struct steer *s, int epoll);
 	/* Worker thread, before it waits for packets, while no burst is in flight: packets shall
 	 * gather for this time, from the arrival of the first one, or until many have; 0: they
-	 * shall not. */
+	 * shall not. May wait until that epoll is readable. */
 	enum steer_gather (*gather)(struct steer *s, uint64_t wait_ns);
 	/* Optional, in addition to gather(). Worker thread, with the results of the oldest burst
 	 * (n may be 0), while no other burst is in flight: send() and wait in one system call.

@@ -35,7 +35,7 @@ enum { PORT = 30000, FROM = 4000, LEN = 182, HEAD_MAX = 14 + 40 + 8 };
 enum { TC_DROP = 2 }; /* TCX_DROP of linux/bpf.h, which older headers lack */
 
 static bool tc;
-static int prog, ports, locals, guarded, guards, limits, dropped;
+static int prog, ports, locals, addresses, guarded, guards, limits, dropped;
 static const uint8_t us[4] = {10, 0, 0, 1}, them[4] = {10, 0, 0, 2};
 static const uint8_t us6[16] = {0xfd, [15] = 1}, them6[16] = {0xfd, [15] = 2};
 static uint64_t seed = 1;
@@ -74,6 +74,7 @@ static struct bpf_object *load(void)
 		bpf_object__find_program_by_name(o, tc ? "xcipher_tc" : "xcipher_xdp"));
 	ports = bpf_map__fd(bpf_object__find_map_by_name(o, "ports"));
 	locals = bpf_map__fd(bpf_object__find_map_by_name(o, "locals"));
+	addresses = bpf_map__fd(bpf_object__find_map_by_name(o, "addresses"));
 	guarded = bpf_map__fd(bpf_object__find_map_by_name(o, "guarded"));
 	guards = bpf_map__fd(bpf_object__find_map_by_name(o, "guards"));
 	limits = bpf_map__fd(bpf_object__find_map_by_name(o, "limits"));
@@ -96,6 +97,8 @@ static void open_port(const struct guard *guard)
 
 	memcpy(local.addr, us, 4);
 	put(locals, &local, &zero);
+	/* IPv6 is found by the hash. */
+	put(addresses, &zero, &local);
 	local.v6 = 1;
 	memcpy(local.addr, us6, 16);
 	put(locals, &local, &zero);

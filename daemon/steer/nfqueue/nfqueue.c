@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -88,6 +89,7 @@ struct steer {
 	uint32_t replaced;
 	uint16_t ip_id;
 	struct limit limit;
+	struct pollfd poll[2]; /* the worker's epoll and the queue, to wait for */
 	struct mmsghdr msg[QUEUE_RECV_MAX];
 	struct iovec iov[QUEUE_RECV_MAX];
 };
@@ -195,6 +197,24 @@ fail:
 static int fd(const struct steer *s)
 {
 	return sockets_epoll(s->sockets);
+}
+
+/* An epoll is called back for each packet, also while the worker runs or packets gather. So the
+ * queue is watched while the worker waits only. */
+static int wakes(struct steer *s, int epoll)
+{
+	s->poll[0] = (struct pollfd){.fd = epoll, .events = POLLIN};
+	s->poll[1] = (struct pollfd){.fd = s->queue, .events = POLLIN};
+	return epoll_ctl(sockets_epoll(s->sockets), EPOLL_CTL_DEL, s->queue, NULL) ? -errno : 0;
+}
+
+static enum steer_gather wait_for_packet(struct steer *s, uint64_t wait_ns)
+{
+	if (wait_ns)
+		return STEER_GATHER_NOT;
+	s->poll[0].revents = 0;
+	(void)poll(s->poll, ARRAY_LEN(s->poll), -1);
+	return s->poll[0].revents ? STEER_GATHER_NOT : STEER_GATHER_NOW;
 }
 
 void nfqueue_takes_over(struct steer *s)
@@ -634,6 +654,8 @@ const struct steer_ops steer_nfqueue = {
 	.create = create,
 	.destroy = destroy,
 	.fd = fd,
+	.wakes = wakes,
+	.gather = wait_for_packet,
 	.port_add = port_add,
 	.port_del = port_del,
 	.recv = receive,

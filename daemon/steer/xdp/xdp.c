@@ -12,6 +12,7 @@
 #include "steer/steer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -67,6 +68,8 @@ struct steer {
 	uint32_t *slow_of, *left; /* index of the packet_out; packets that the raw socket did not
 				   * send */
 	struct umem_sock *way[HUB_DEVS_MAX]; /* by interface: the socket to send on */
+	/* The worker's epoll and our sockets, to wait for; NULL: the sockets are in that epoll. */
+	struct pollfd *poll;
 };
 
 /* --- Set-up ----------------------------------------------------------------------------------- */
@@ -118,6 +121,7 @@ static void destroy(struct steer *s)
 	free(s->slow);
 	free(s->slow_of);
 	free(s->left);
+	free(s->poll);
 	free(s);
 }
 
@@ -127,6 +131,11 @@ static int watch(struct steer *s, int fd)
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = SOCKETS_FOREIGN};
 
 	return epoll_ctl(sockets_epoll(s->sockets), EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void unwatch(struct steer *s, int fd)
+{
+	(void)epoll_ctl(sockets_epoll(s->sockets), EPOLL_CTL_DEL, fd, NULL);
 }
 
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
@@ -200,6 +209,41 @@ static int fd(const struct steer *s)
 {
 	return sockets_epoll(s->sockets);
 }
+
+/* --- Wait ------------------------------------------------------------------------------------- */
+
+static void poll_list(struct steer *s)
+{
+	for (uint32_t i = 0; i < s->umem->socks; i++)
+		s->poll[1 + i] = (struct pollfd){.fd = s->umem->sock[i]->fd, .events = POLLIN};
+}
+
+/* An epoll is called back for each packet that a socket receives and for each that it has sent,
+ * also while the worker runs or packets gather. So the sockets are watched while it waits only. */
+static int wakes(struct steer *s, int epoll)
+{
+	if (!s->umem)
+		return 0;
+	s->poll = calloc(1 + (size_t)HUB_DEVS_MAX * XDP_ABI_QUEUES, sizeof(*s->poll));
+	if (!s->poll)
+		return -ENOMEM;
+	s->poll[0] = (struct pollfd){.fd = epoll, .events = POLLIN};
+	poll_list(s);
+	for (uint32_t i = 0; i < s->umem->socks; i++)
+		unwatch(s, s->umem->sock[i]->fd);
+	return 0;
+}
+
+static enum steer_gather wait_for_packet(struct steer *s, uint64_t wait_ns)
+{
+	if (wait_ns || !s->poll)
+		return STEER_GATHER_NOT;
+	s->poll[0].revents = 0;
+	(void)poll(s->poll, 1 + s->umem->socks, -1);
+	return s->poll[0].revents ? STEER_GATHER_NOT : STEER_GATHER_NOW;
+}
+
+/* --- Ports ------------------------------------------------------------------------------------ */
 
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
@@ -405,11 +449,12 @@ static void take_back(struct steer *s)
 
 	while ((fresh = back_take(s->cfg.hub->back, s->worker))) {
 		dead = umem_replace(s->umem, fresh);
-		for (uint32_t i = 0; i < fresh->socks; i++)
+		for (uint32_t i = 0; i < fresh->socks && !s->poll; i++)
 			(void)watch(s, fresh->sock[i].fd);
-		for (uint32_t i = 0; dead && i < dead->socks; i++)
-			(void)epoll_ctl(
-				sockets_epoll(s->sockets), EPOLL_CTL_DEL, dead->sock[i].fd, NULL);
+		for (uint32_t i = 0; dead && i < dead->socks && !s->poll; i++)
+			unwatch(s, dead->sock[i].fd);
+		if (s->poll)
+			poll_list(s);
 		if (dead)
 			back_give(s->cfg.hub->back, s->worker, dead);
 		choose_ways(s);
@@ -595,6 +640,8 @@ const struct steer_ops steer_xdp = {
 	.create = create,
 	.destroy = destroy,
 	.fd = fd,
+	.wakes = wakes,
+	.gather = wait_for_packet,
 	.port_add = port_add,
 	.port_del = port_del,
 	.recv = receive,

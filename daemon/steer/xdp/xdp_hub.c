@@ -213,6 +213,9 @@ static int load(struct steer_hub *h, struct hub_dev *d)
 		res = res ? res
 			  : bpf_map__reuse_fd(
 				    bpf_object__find_map_by_name(d->obj, "locals"), h->locals);
+		res = res ? res
+			  : bpf_map__reuse_fd(bpf_object__find_map_by_name(d->obj, "addresses"),
+				    h->addresses);
 		res = res ? res : xdp_guards_share(h->guards, d->obj);
 	}
 	res = res ? res
@@ -225,6 +228,7 @@ static int load(struct steer_hub *h, struct hub_dev *d)
 	if (h->ports < 0) {
 		h->ports = map_fd(d->obj, "ports");
 		h->locals = map_fd(d->obj, "locals");
+		h->addresses = map_fd(d->obj, "addresses");
 		res = xdp_guards_create(&h->guards, d->obj, h->workers);
 	}
 	return res;
@@ -241,7 +245,8 @@ static int put_locals(struct steer_hub *h, const struct steer_config *cfg)
 		h->first[i] = (uint8_t)first;
 		h->doubled = h->doubled || first != i;
 		memcpy(key.addr, cfg->local[i].addr, sizeof(key.addr));
-		if (bpf_map_update_elem(h->locals, &key, &first, BPF_ANY))
+		if (bpf_map_update_elem(h->locals, &key, &first, BPF_ANY) ||
+			bpf_map_update_elem(h->addresses, &first, &key, BPF_ANY))
 			return -errno;
 	}
 	return 0;
@@ -270,7 +275,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	h->ports = h->locals = -1;
+	h->ports = h->locals = h->addresses = -1;
 	h->mode = cfg->xdp_mode;
 	/* Packet memory is pinned, and older kernels count maps as locked memory. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
@@ -438,12 +443,12 @@ bool hub_dev_attached(const struct hub_dev *d)
 
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 {
-	uint32_t key = local.port, used = 0, bit = 1u << h->first[local.addr];
+	uint32_t key = local.port, used = 0, bit = 1u << h->first[local.addr], on;
 
 	/* Only the port's worker writes this entry. */
 	if (bpf_map_lookup_elem(h->ports, &key, &used))
 		return -errno;
-	used = in_use ? used | bit : used & ~bit;
-	used = used & (XDP_PORT_GUARDED - 1) ? used : 0;
+	on = (in_use ? used | bit : used & ~bit) & XDP_PORT_LOCALS;
+	used = on ? on | XDP_PORT_NUMBER(__builtin_ctz(on)) | (used & XDP_PORT_GUARDED) : 0;
 	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }

@@ -36,7 +36,7 @@ struct steer_hub {
 	uint32_t devs;
 	uint32_t workers;
 	enum steer_xdp_mode mode;
-	int ports, locals; /* maps that all programs share */
+	int ports, locals, addresses; /* maps that all programs share */
 	struct xdp_guards *guards;
 	/* An address may be configured more than once (with different advertised addresses). The
 	 * program knows only the first, because two sockets cannot share a port of it. */

@@ -31,8 +31,12 @@ struct xdp_stamp {
  * that packets do not use, then changes to it by map "guarded". */
 #define XDP_ABI_GUARDS 256u
 
-/* Value of map "ports": some local address has a guard for this port. */
-#define XDP_PORT_GUARDED (1u << 31)
+/* Value of map "ports": bits of local addresses, the number of the first of these, and whether some
+ * local address has a guard for this port. */
+#define XDP_PORT_LOCALS    0xffffu
+#define XDP_PORT_FIRST(v)  ((v) >> 16 & 15)
+#define XDP_PORT_NUMBER(n) ((__u32)(n) << 16) /* which XDP_PORT_FIRST() returns */
+#define XDP_PORT_GUARDED   (1u << 31)
 
 /* Key of map "guarded": number of the local address and port. */
 static inline __u32 xdp_guard_key(__u32 local, __u32 port)

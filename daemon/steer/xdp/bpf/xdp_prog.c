@@ -36,7 +36,7 @@ struct {
 	__type(value, __u32);
 } xsks SEC(".maps");
 
-struct { /* by port: bit n is set if it is used on local address n */
+struct { /* by port: bit n is set if it is used on local address n; XDP_PORT_* */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 65536);
 	__type(key, __u32);
@@ -49,6 +49,13 @@ struct {
 	__type(key, struct xdp_local);
 	__type(value, __u32);
 } locals SEC(".maps");
+
+struct { /* "locals" by number */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, XDP_ABI_LOCALS);
+	__type(key, __u32);
+	__type(value, struct xdp_local);
+} addresses SEC(".maps");
 
 struct { /* by xdp_guard_key(): index into "guards" */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -202,25 +209,49 @@ static __always_inline enum guard_result guard_says(const struct datagram *d, __
 	return guard_check(g, &p, now);
 }
 
-static __always_inline enum way way_of(struct datagram *d, const struct xdp_local *local)
+static __always_inline int same(const struct xdp_local *a, const struct xdp_local *b)
+{
+	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->v6 == b->v6;
+}
+
+/* The port is used on this address. Usually that is the first one that uses it, whose number is
+ * beside the bits, so that no packet needs a hash. */
+static __always_inline int is_used(__u32 used, const struct xdp_local *local, __u32 *number)
+{
+	__u32 first __attribute__((aligned(8))) = XDP_PORT_FIRST(used); /* as struct xdp_local */
+	const struct xdp_local *address = bpf_map_lookup_elem(&addresses, &first);
+	const __u32 *n;
+
+	if (address && same(address, local)) {
+		*number = first;
+		return 1;
+	}
+	n = bpf_map_lookup_elem(&locals, local);
+	if (!n || !(used >> (*n & 15) & 1))
+		return 0;
+	*number = *n;
+	return 1;
+}
+
+static __always_inline enum way way_of(
+	struct datagram *d, const struct xdp_local *local, __u64 *now)
 {
 	__u32 key __attribute__((aligned(8))) = bpf_ntohs(d->port); /* as struct xdp_local */
-	const __u32 *number = bpf_map_lookup_elem(&locals, local);
-	const __u32 *used = number ? bpf_map_lookup_elem(&ports, &key) : 0;
+	const __u32 *entry = bpf_map_lookup_elem(&ports, &key);
+	__u32 used = entry ? *entry : 0, number;
 	enum guard_result r;
-	__u64 now;
 
-	if (!used || !(*used >> (*number & 15) & 1))
+	if (!used || !is_used(used, local, &number))
 		return NOT_OURS;
-	now = bpf_ktime_get_ns();
-	if (over_limit(d->from, now)) {
+	*now = bpf_ktime_get_ns();
+	if (over_limit(d->from, *now)) {
 		count_drop(0);
 		return REFUSED;
 	}
-	if (!(*used & XDP_PORT_GUARDED))
+	if (!(used & XDP_PORT_GUARDED))
 		return OURS;
-	d->number = *number;
-	r = guard_says(d, now);
+	d->number = number;
+	r = guard_says(d, *now);
 	if (r == GUARD_PASS)
 		return OURS;
 	count_drop(r);
@@ -236,9 +267,10 @@ static __always_inline __u64 word_of_v4(__be32 addr)
 #endif
 }
 
-/* p: a complete IPv4 packet of at most room bytes, at this offset of the frame. */
+/* p: a complete IPv4 packet of at most room bytes, at this offset of the frame. *now is
+ * set if it is ours. */
 static __always_inline enum way way_v4(
-	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off)
+	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off, __u64 *now)
 {
 	struct xdp_local local = {}, from = {};
 	struct iphdr *ip = p;
@@ -262,11 +294,11 @@ static __always_inline enum way way_v4(
 	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
 	d.from_port = udp->source;
 	d.port = udp->dest;
-	return way_of(&d, &local);
+	return way_of(&d, &local, now);
 }
 
 static __always_inline enum way way_v6(
-	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off)
+	struct xdp_md *ctx, void *p, void *end, __u64 room, __u32 off, __u64 *now)
 {
 	struct xdp_local local = {}, from = {};
 	struct ipv6hdr *ip = p;
@@ -290,10 +322,10 @@ static __always_inline enum way way_v6(
 	d.end = off + sizeof(*ip) + bpf_ntohs(udp->len);
 	d.from_port = udp->source;
 	d.port = udp->dest;
-	return way_of(&d, &local);
+	return way_of(&d, &local, now);
 }
 
-static __always_inline void put_stamp(struct xdp_md *ctx)
+static __always_inline void put_stamp(struct xdp_md *ctx, __u64 now)
 {
 	struct xdp_stamp *stamp;
 
@@ -303,7 +335,7 @@ static __always_inline void put_stamp(struct xdp_md *ctx)
 	stamp = (void *)(long)ctx->data_meta;
 	if ((void *)(stamp + 1) > (void *)(long)ctx->data)
 		return;
-	stamp->mono_ns = bpf_ktime_get_ns();
+	stamp->mono_ns = now;
 	stamp->magic = XDP_STAMP_MAGIC;
 }
 
@@ -316,6 +348,7 @@ int xcipher_xdp(struct xdp_md *ctx)
 	__be16 proto;
 	__u64 len = bpf_xdp_get_buff_len(ctx),
 	      room = len - sizeof(*eth); /* used only after the check of p > end */
+	__u64 now = 0;
 	enum way way;
 
 	if (p > end || len > XDP_ABI_FRAME_MAX || (eth->h_dest[0] & 1))
@@ -334,14 +367,14 @@ int xcipher_xdp(struct xdp_md *ctx)
 		room -= sizeof(*tag);
 	}
 	if (proto == bpf_htons(ETH_P_IP))
-		way = way_v4(ctx, p, end, room, len - room);
+		way = way_v4(ctx, p, end, room, len - room, &now);
 	else if (proto == bpf_htons(ETH_P_IPV6))
-		way = way_v6(ctx, p, end, room, len - room);
+		way = way_v6(ctx, p, end, room, len - room, &now);
 	else
 		return XDP_PASS;
 	if (way != OURS)
 		return way == REFUSED ? XDP_DROP : XDP_PASS;
-	put_stamp(ctx);
+	put_stamp(ctx, now);
 	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
 }
 
