@@ -50,12 +50,15 @@ void background_ready(int handle)
 int pidfile_write(const char *path)
 {
 	FILE *f = fopen(path, "we");
+	struct stat st;
 	int err = 0;
 
 	if (!f)
 		return -errno;
-	/* Others may read the pidfile; the daemon's umask would forbid it. */
-	(void)fchmod(fileno(f), 0644);
+	/* Others may read the pidfile; the daemon's umask would forbid it. A device such as
+	 * /dev/null keeps its mode. */
+	if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode))
+		(void)fchmod(fileno(f), 0644);
 	if (fprintf(f, "%d\n", getpid()) < 0)
 		err = -EIO;
 	if (fclose(f) && !err)
