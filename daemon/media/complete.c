@@ -188,8 +188,10 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	uint8_t v;
 
 	if (status != XC_OK) {
-		if (!rtcp)
+		if (!rtcp) {
+			media_tag_wake(n->rx);
 			media_attack_forged(m, n->stream, in);
+		}
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
 			? PACKET_DROP_SHORT_TAG
 			: PACKET_DROP_BAD_TAG;
@@ -211,8 +213,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (v != PACKET_SENT)
 		return v;
 	n->received = true;
-	if (n->rx->rx.tagged && !rtcp)
-		media_tag_take(m, a, n->rx, j);
+	if (n->rx->rx.wary && !rtcp)
+		media_tag_take(m, a, n->rx, j, m->stream[n->stream].guarded);
 	if (!n->passed)
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
@@ -435,8 +437,8 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 {
 	if (!fast_path(m, a, n, in, j, out))
 		return false;
-	if (n->rx->rx.tagged)
-		media_tag_take(m, a, n->rx, j);
+	if (n->rx->rx.wary)
+		media_tag_take(m, a, n->rx, j, false);
 	if (n->block)
 		media_rewrite_later(m, a, n, j, out);
 	else if (n->tx->tx.tagged)
