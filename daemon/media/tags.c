@@ -328,7 +328,8 @@ static __attribute__((noinline)) uint32_t header_tag(
 	}
 	at = preauth_heads_find(&t->heads, t->ssrc, p);
 	tag = at >= 0 ? t->head[at] : preauth_header(k, p);
-	preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
+	if (at < 0 || at + 1 == t->heads.n)
+		preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
 	return tag;
 }
 

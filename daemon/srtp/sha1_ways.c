@@ -82,7 +82,8 @@ __attribute__((target("avx2"))) static inline void gather(
 	TWENTY(60, PARITY, 0xca62c1d6u)
 /* clang-format on */
 
-#define UNROLL_5 _Pragma("GCC unroll 5")
+#define UNROLL_5  _Pragma("GCC unroll 5")
+#define UNROLL_16 _Pragma("GCC unroll 16")
 /* The body of both functions below: they differ in their instructions. */
 #define BLOCKS                                         \
 	lanes s[5], o[5], w[16];                       \
@@ -103,6 +104,24 @@ __attribute__((target("avx2"))) static inline void gather(
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
 
+/* The same for one block that is in words of all lanes already. */
+#define BLOCK_OF_WORDS                                 \
+	lanes s[5], w[16];                             \
+                                                       \
+	for (int i = 0; i < 5; i++)                    \
+		memcpy(&s[i], h[i], sizeof(s[i]));     \
+	UNROLL_16                                      \
+	for (int i = 0; i < 16; i++)                   \
+		memcpy(&w[i], m[i], sizeof(w[i]));     \
+	ROUNDS                                         \
+	for (int i = 0; i < 5; i++) {                  \
+		lanes before;                          \
+                                                       \
+		memcpy(&before, h[i], sizeof(before)); \
+		s[i] += before;                        \
+		memcpy(h[i], &s[i], sizeof(s[i]));     \
+	}
+
 #define IN_ORDER(x)     __asm__("" : "+x"(x));
 #define ROL(x, c)       ((x) << (c) | (x) >> (32 - (c)))
 #define CH(b, c, d)     ((d) ^ ((b) & ((c) ^ (d))))
@@ -113,6 +132,12 @@ __attribute__((target("avx2"))) static void lanes_avx2(
 	uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n)
 {
 	BLOCKS
+}
+
+__attribute__((target("avx2"))) static void words_avx2(
+	uint32_t (*h)[SHA1_LANES], const uint32_t (*m)[SHA1_LANES])
+{
+	BLOCK_OF_WORDS
 }
 
 #undef IN_ORDER
@@ -132,6 +157,12 @@ __attribute__((target("avx2,avx512f,avx512vl"))) static void lanes_vl(
 	uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n)
 {
 	BLOCKS
+}
+
+__attribute__((target("avx2,avx512f,avx512vl"))) static void words_vl(
+	uint32_t (*h)[SHA1_LANES], const uint32_t (*m)[SHA1_LANES])
+{
+	BLOCK_OF_WORDS
 }
 
 /* --- The SHA extensions ----------------------------------------------------------------------- */
@@ -221,8 +252,8 @@ __attribute__((target("sha,sse4.1"))) static void two_ni(
 
 static const struct sha1_way ways[SHA1_WAYS] = {
 	{.name = "SHA-NI", .least = 1, .two = two_ni},
-	{.name = "AVX-512VL", .least = 3, .over_two = true, .lanes = lanes_vl},
-	{.name = "AVX2", .least = 3, .lanes = lanes_avx2},
+	{.name = "AVX-512VL", .least = 3, .over_two = true, .lanes = lanes_vl, .words = words_vl},
+	{.name = "AVX2", .least = 3, .lanes = lanes_avx2, .words = words_avx2},
 };
 
 /* GCC 12 and clang 14 do not know "sha": leaf 7, EBX bit 29. */

@@ -15,6 +15,8 @@ struct sha1_way {
 	bool over_two;  /* with all lanes full, faster than SHA-NI with two messages */
 	/* n blocks of SHA1_LANES messages. Lane l has state h[0][l] to h[4][l], and reads p[l]. */
 	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
+	/* One block of each message; w[i][l]: word i of lane l, in host order. */
+	void (*words)(uint32_t (*h)[SHA1_LANES], const uint32_t (*w)[SHA1_LANES]);
 	/* n blocks of two messages; NULL: lanes() is used. */
 	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
 };
