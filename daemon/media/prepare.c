@@ -353,7 +353,8 @@ static uint8_t prepare(struct draft *d)
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
-		.flags = d->rtcp ? XC_JOB_RTCP : 0,
+		.flags = (d->rtcp ? XC_JOB_RTCP : 0) |
+			(d->m->stream[d->note->stream].guarded ? XC_JOB_DOUBT : 0),
 	};
 	if (d->rx->rx.pass) {
 		v = pass_through(d);
