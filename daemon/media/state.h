@@ -132,7 +132,8 @@ struct media_way {
 	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
 	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
 	bool rename : 1; /* media_ctx_cfg.rename is set, and this is not passed through */
-	/* Written by complete.c: authentic packets until tags are no longer checked (tags.h). */
+	/* Also written in prepare, of forged packets: authentic packets until tags are no longer
+	 * checked (tags.h). */
 	uint8_t wary;
 	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };

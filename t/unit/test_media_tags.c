@@ -511,6 +511,56 @@ static void tags_are_checked_while_there_are_forged_packets(void **state)
 	}
 }
 
+static enum guard_result judged(
+	const struct talk *t, const struct guard *g, uint64_t index, uint32_t spoil)
+{
+	struct guard_packet p = {.port = g->window.port,
+		.first = 0x80,
+		.second = 8,
+		.v6 = g->window.flags & GUARD_IS_V6,
+		.seq = (uint16_t)index,
+		.ssrc = SSRC};
+
+	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
+
+	put_be16(hdr + 2, p.seq);
+	put_be32(hdr + 8, p.ssrc);
+	memcpy(p.addr, g->window.addr, sizeof(p.addr));
+	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
+	return guard_check(g, &p, g->window.at_ns);
+}
+
+/* The flood begins while tags are not checked: no window has any. The first authentic packet fills
+ * one, and steering gets it at once. */
+static void steering_gets_tags_with_the_first_true_packet(void **state)
+{
+	static const enum preauth_scheme T[] = {
+		PREAUTH_SEQUENCE_AES, PREAUTH_SEQUENCE_FIPS, PREAUTH_HEADER_SIPHASH, PREAUTH_CHAIN};
+	static struct media_guard g;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(T); k++) {
+		struct talk t = talk_of(of(T[k]), NONE, suites[0], 0);
+		uint64_t i = 100;
+
+		for (uint32_t n = 0; n < TAGS_WARY; n++)
+			relayed(&t, SSRC, i++);
+		for (uint32_t n = 0; n < 2 * TAGS_WARY; n++) { /* more than true ones */
+			speak(&t, SSRC, i + 1, 1)[20] ^= 1;
+			rig_run(t.r);
+			assert_int_equal(t.r->outs, 0);
+		}
+		assert_true(media_guard_next(t.r->m, &g));
+		assert_false(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS));
+		relayed(&t, SSRC, i++);
+		assert_true(media_guard_next(t.r->m, &g));
+		assert_true(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS));
+		assert_int_equal(judged(&t, &g.guard, i, 0), GUARD_PASS);
+		assert_int_equal(judged(&t, &g.guard, i, 1), GUARD_TAG);
+		end(&t);
+	}
+}
+
 /* Steering needs the tags for as long as the stream has a guard. */
 static void an_attacked_stream_keeps_its_tags(void **state)
 {
@@ -733,25 +783,6 @@ static void no_true_packet_is_refused(void **state)
 	}
 }
 
-static enum guard_result judged(
-	const struct talk *t, const struct guard *g, uint64_t index, uint32_t spoil)
-{
-	struct guard_packet p = {.port = g->window.port,
-		.first = 0x80,
-		.second = 8,
-		.v6 = g->window.flags & GUARD_IS_V6,
-		.seq = (uint16_t)index,
-		.ssrc = SSRC};
-
-	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
-
-	put_be16(hdr + 2, p.seq);
-	put_be32(hdr + 8, p.ssrc);
-	memcpy(p.addr, g->window.addr, sizeof(p.addr));
-	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
-	return guard_check(g, &p, g->window.at_ns);
-}
-
 /* Chains of all parameters relay in both directions, with loss and packets that come late. A wrong
  * tag is dropped as often as its width says. */
 static void chains_of_all_parameters_relay(void **state)
@@ -954,6 +985,7 @@ int main(void)
 		cmocka_unit_test(malformed_packets_are_refused),
 		cmocka_unit_test(tags_are_checked_while_there_are_forged_packets),
 		cmocka_unit_test(an_attacked_stream_keeps_its_tags),
+		cmocka_unit_test(steering_gets_tags_with_the_first_true_packet),
 		cmocka_unit_test(jumps_and_restarts_cost_no_true_packet),
 		cmocka_unit_test(several_ssrcs_have_windows),
 		cmocka_unit_test(tags_end_with_their_key),
