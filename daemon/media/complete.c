@@ -446,18 +446,6 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 	return true;
 }
 
-/* Completes a packet by a path other than fast_path(). Returns its verdict. */
-static uint8_t complete_other_way(struct media *m, const struct arena *a, struct note *n,
-	struct packet_in *in, struct result r, struct packet_out *out)
-{
-	bool unchanged = m->changed < m->done;
-
-	if (n->fast_tagged && r.status == XC_OK && unchanged &&
-		fast_path_tagged(m, a, n, in, r.job, out))
-		return PACKET_SENT;
-	return complete(m, a, n, in, r, out);
-}
-
 /* In two steps, because the second reads the line of the first. */
 static inline void prefetch_tags(
 	const struct media *m, const struct arena *a, const struct batch *b, uint32_t k)
@@ -492,9 +480,12 @@ static inline __attribute__((always_inline)) uint32_t complete_burst(struct medi
 		if (note->fast && b->status[k] == XC_OK && unchanged &&
 			fast_path(m, a, note, p, &b->job[k], &out[outs]))
 			v = PACKET_SENT;
+		else if (tagged && note->fast_tagged && b->status[k] == XC_OK && unchanged &&
+			fast_path_tagged(m, a, note, p, &b->job[k], &out[outs]))
+			v = PACKET_SENT;
 		else
-			v = complete_other_way(m, a, note, p,
-				(struct result){&b->job[k], b->status[k]}, &out[outs]);
+			v = complete(m, a, note, p, (struct result){&b->job[k], b->status[k]},
+				&out[outs]);
 		m->out_stream[outs] = note->to;
 		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)

@@ -173,6 +173,13 @@ ASK ask_store(const struct media *m, uint32_t ctx, const struct xc_job *j)
 	ask(s->packed + sizeof(s->packed) / 2);
 }
 
+/* header-hmac-sha1: the tag of this header and of the next one are probably known. */
+static inline bool is_expected(const struct tags_sent *t, const struct xc_job *j)
+{
+	return t->scheme == PREAUTH_HEADER_HMAC &&
+		(uint16_t)((uint16_t)j->tx_index - t->heads.seq) < t->heads.n;
+}
+
 void media_prefetch_tags_more(
 	const struct media *m, const struct arena *a, const struct note *n, const struct xc_job *j)
 {
@@ -192,6 +199,6 @@ void media_prefetch_tags_more(
 	if (!n->tx->tx.tagged || n->tx->tx.chains)
 		return;
 	t = media_line_sent(m, tx, media_sent_ssrc(j));
-	if (!media_tag_is_ready(t, j))
+	if (!media_tag_is_ready(t, j) && !is_expected(t, j))
 		ask_key(a, t->slot, t->scheme);
 }
