@@ -24,5 +24,16 @@ bool quick_can(const struct xc_key *k);
 /* Processes the jobs, whose keys and packets the caller has checked, and writes their statuses. It
  * deciphers before it authenticates, so the output of a packet with XC_BAD_TAG is undefined. */
 void quick_run(struct quick *g);
+/* Adds a job, and runs all when the list is full. */
+static inline void quick_add(struct quick *g, const struct xc_job *j, uint32_t *status)
+{
+	g->job[g->n] = j;
+	g->status[g->n++] = status;
+	if (g->n == QUICK_JOBS)
+		quick_run(g);
+}
+/* Authenticates the jobs of d, which are probably forged, and adds the authentic ones to g, which
+ * authenticates them once more. The keys of all authenticate. */
+void quick_doubt(struct quick *d, struct quick *g);
 
 #endif

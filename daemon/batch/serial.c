@@ -274,14 +274,24 @@ static inline void key_ahead(const struct xc_key *key)
 	__builtin_prefetch(k + 192, 0, 2);
 }
 
+/* Out of line: rare, and the loop of serial_run() stays short. */
+static __attribute__((noinline)) void doubt(
+	struct quick *d, struct quick *g, const struct xc_job *j, uint32_t *status)
+{
+	d->job[d->n] = j;
+	d->status[d->n++] = status;
+	if (d->n == QUICK_JOBS)
+		quick_doubt(d, g);
+}
+
 static int serial_run(struct engine_queue *q, struct batch *b)
 {
 	struct arena a = *q->arena;
-	struct quick g; /* its lists are filled as needed */
+	struct quick g, doubted; /* their lists are filled as needed */
 
-	g.arena = &a;
-	g.ways = &q->e->ways;
-	g.n = 0;
+	g.arena = doubted.arena = &a;
+	g.ways = doubted.ways = &q->e->ways;
+	g.n = doubted.n = 0;
 	if (b->in_place)
 		a.in = a.out;
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -292,14 +302,16 @@ static int serial_run(struct engine_queue *q, struct batch *b)
 		} else if (q->key[j->rx_key].quick && q->key[j->tx_key].quick) {
 			key_ahead(&a.key[j->rx_key]);
 			key_ahead(&a.key[j->tx_key]);
-			g.job[g.n] = j;
-			g.status[g.n++] = &b->status[i];
-			if (g.n == QUICK_JOBS)
-				quick_run(&g);
+			if (j->flags & XC_JOB_DOUBT && a.key[j->rx_key].auth)
+				doubt(&doubted, &g, j, &b->status[i]);
+			else
+				quick_add(&g, j, &b->status[i]);
 		} else {
 			b->status[i] = serial_job_run(&a, q->key, j) ? XC_OK : XC_BAD_TAG;
 		}
 	}
+	if (doubted.n)
+		quick_doubt(&doubted, &g);
 	if (g.n)
 		quick_run(&g);
 	return 0;

@@ -84,6 +84,8 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&all->begun, 1, memory_order_relaxed);
 	tell(m, &all->of[i]);
+	/* The first authentic packet gives timestamps and SRTP+ tags, which steering lacks now. */
+	all->of[i].untold = ATTACK_TELL - 1;
 }
 
 /* The place becomes free when steering has received the end of the guard. */

@@ -188,8 +188,10 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	uint8_t v;
 
 	if (status != XC_OK) {
-		if (!rtcp)
+		if (!rtcp) {
+			media_tag_wake(n->rx);
 			media_attack_forged(m, n->stream, in);
+		}
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
 			? PACKET_DROP_SHORT_TAG
 			: PACKET_DROP_BAD_TAG;
@@ -211,8 +213,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (v != PACKET_SENT)
 		return v;
 	n->received = true;
-	if (n->rx->rx.tagged && !rtcp)
-		media_tag_take(m, a, n->rx, j);
+	if (n->rx->rx.wary && !rtcp)
+		media_tag_take(m, a, n->rx, j, m->stream[n->stream].guarded);
 	if (!n->passed)
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
@@ -435,25 +437,13 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 {
 	if (!fast_path(m, a, n, in, j, out))
 		return false;
-	if (n->rx->rx.tagged)
-		media_tag_take(m, a, n->rx, j);
+	if (n->rx->rx.wary)
+		media_tag_take(m, a, n->rx, j, false);
 	if (n->block)
 		media_rewrite_later(m, a, n, j, out);
 	else if (n->tx->tx.tagged)
 		media_tag_write(m, a, n->tx, j, out->len);
 	return true;
-}
-
-/* Completes a packet by a path other than fast_path(). Returns its verdict. */
-static uint8_t complete_other_way(struct media *m, const struct arena *a, struct note *n,
-	struct packet_in *in, struct result r, struct packet_out *out)
-{
-	bool unchanged = m->changed < m->done;
-
-	if (n->fast_tagged && r.status == XC_OK && unchanged &&
-		fast_path_tagged(m, a, n, in, r.job, out))
-		return PACKET_SENT;
-	return complete(m, a, n, in, r, out);
 }
 
 /* In two steps, because the second reads the line of the first. */
@@ -490,9 +480,12 @@ static inline __attribute__((always_inline)) uint32_t complete_burst(struct medi
 		if (note->fast && b->status[k] == XC_OK && unchanged &&
 			fast_path(m, a, note, p, &b->job[k], &out[outs]))
 			v = PACKET_SENT;
+		else if (tagged && note->fast_tagged && b->status[k] == XC_OK && unchanged &&
+			fast_path_tagged(m, a, note, p, &b->job[k], &out[outs]))
+			v = PACKET_SENT;
 		else
-			v = complete_other_way(m, a, note, p,
-				(struct result){&b->job[k], b->status[k]}, &out[outs]);
+			v = complete(m, a, note, p, (struct result){&b->job[k], b->status[k]},
+				&out[outs]);
 		m->out_stream[outs] = note->to;
 		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)

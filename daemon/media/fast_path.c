@@ -116,7 +116,7 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	if (!target->set || !rx->rx.set || !(kind == TAGGED ? rx->rx.fast_tagged : rx->rx.fast) ||
 		!tx->tx.set || !(kind == TAGGED ? tx->tx.fast_tagged : tx->tx.fast))
 		return MEDIA_FAST_NO;
-	if (kind == TAGGED && rx->rx.tagged && media_tag_check(m, a, rx, p, len) == PREAUTH_FORGED)
+	if (kind == TAGGED && rx->rx.wary && media_tag_check(m, a, rx, p, len) == PREAUTH_FORGED)
 		return MEDIA_FAST_FORGED;
 	body_end = len - rx->rx.tail.len;
 	out_end = body_end + tx->tx.tail.len;

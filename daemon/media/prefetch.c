@@ -114,7 +114,7 @@ void media_prefetch_tags(const struct media *m, uint32_t n, uint32_t at)
 	if (i >= n || (stream = m->in_stream[i]) == MEDIA_NONE)
 		return;
 	c = ctx_of(m, stream);
-	if (c->rx.tagged)
+	if (c->rx.wary)
 		ask_write(media_line_tags(m, (uint32_t)(c - m->ctx)));
 }
 
@@ -122,7 +122,7 @@ void media_prefetch_tags_job(const struct media *m, const struct note *n, const 
 {
 	if (!n->fast_tagged)
 		return;
-	if (n->rx->rx.tagged)
+	if (n->rx->rx.wary)
 		ask_write(media_line_tags(m, (uint32_t)(n->rx - m->ctx)));
 	if (n->tx->tx.tagged)
 		ask_write(media_line_sent(m, (uint32_t)(n->tx - m->ctx), media_sent_ssrc(j)));
@@ -173,6 +173,13 @@ ASK ask_store(const struct media *m, uint32_t ctx, const struct xc_job *j)
 	ask(s->packed + sizeof(s->packed) / 2);
 }
 
+/* header-hmac-sha1: the tag of this header and of the next one are probably known. */
+static inline bool is_expected(const struct tags_sent *t, const struct xc_job *j)
+{
+	return t->scheme == PREAUTH_HEADER_HMAC &&
+		(uint16_t)((uint16_t)j->tx_index - t->heads.seq) < t->heads.n;
+}
+
 void media_prefetch_tags_more(
 	const struct media *m, const struct arena *a, const struct note *n, const struct xc_job *j)
 {
@@ -183,15 +190,15 @@ void media_prefetch_tags_more(
 		return;
 	rx = (uint32_t)(n->rx - m->ctx);
 	tx = (uint32_t)(n->tx - m->ctx);
-	if (n->rx->rx.chains)
+	if (n->rx->rx.wary && n->rx->rx.chains)
 		ask_announced(m, rx, j);
-	else if (n->rx->rx.tagged && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
+	else if (n->rx->rx.wary && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
 		ask_window(m, a, rx, j);
 	if (n->tx->tx.chains)
 		ask_store(m, tx, j);
 	if (!n->tx->tx.tagged || n->tx->tx.chains)
 		return;
 	t = media_line_sent(m, tx, media_sent_ssrc(j));
-	if (!media_tag_is_ready(t, j))
+	if (!media_tag_is_ready(t, j) && !is_expected(t, j))
 		ask_key(a, t->slot, t->scheme);
 }

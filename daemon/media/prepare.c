@@ -238,7 +238,9 @@ static uint8_t received(struct draft *d)
 	bool tagged = d->rx->rx.tagged && !d->rtcp;
 	uint8_t v;
 
-	if (tagged && media_tag_check(d->m, d->a, d->rx, d->p, d->len) == PREAUTH_FORGED) {
+	if (tagged && d->rx->rx.wary &&
+		media_tag_check(d->m, d->a, d->rx, d->p, d->len) == PREAUTH_FORGED) {
+		media_tag_wake(d->note->rx);
 		media_attack_forged(d->m, d->note->stream, &d->in[d->at]);
 		return draft_drop(d, PACKET_DROP_FORGED);
 	}
@@ -351,7 +353,8 @@ static uint8_t prepare(struct draft *d)
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
-		.flags = d->rtcp ? XC_JOB_RTCP : 0,
+		.flags = (d->rtcp ? XC_JOB_RTCP : 0) |
+			(d->m->stream[d->note->stream].guarded ? XC_JOB_DOUBT : 0),
 	};
 	if (d->rx->rx.pass) {
 		v = pass_through(d);
@@ -440,6 +443,7 @@ static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
 		b->jobs++;
 		break;
 	case MEDIA_FAST_FORGED:
+		media_tag_wake(&b->m->ctx[b->m->stream[b->m->in_stream[i]].cfg.ctx]);
 		media_attack_forged(b->m, b->m->in_stream[i], &b->in[i]);
 		b->in[i].verdict = media_drop(b->m, b->m->in_stream[i], PACKET_DROP_FORGED);
 		break;

@@ -131,8 +131,11 @@ struct media_way {
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
 	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
 	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
-	bool rename;     /* media_ctx_cfg.rename is set, and this is not passed through */
-	uint8_t clear;   /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
+	bool rename : 1; /* media_ctx_cfg.rename is set, and this is not passed through */
+	/* Also written in prepare, of forged packets: authentic packets until tags are no longer
+	 * checked (tags.h). */
+	uint8_t wary;
+	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
 

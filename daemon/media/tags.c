@@ -43,6 +43,7 @@ void media_tags_forget(struct media *m, uint32_t ctx, const struct media_ctx_cfg
 	t->rx = (struct tags_next){.slot = rx->preauth_slot,
 		.scheme = rx->preauth ? (uint8_t)media_tag_scheme(rx) : 0,
 		.len = (uint8_t)media_tag_len(rx)};
+	m->ctx[ctx].rx.wary = rx->preauth ? TAGS_WARY : 0;
 	for (uint32_t i = 0; i < TAGS_SSRCS; i++)
 		t->tx[i] = (struct tags_sent){.slot = tx->preauth_slot,
 			.scheme = tx->preauth ? (uint8_t)media_tag_scheme(tx) : 0};
@@ -251,11 +252,27 @@ static __attribute__((noinline)) void take_other(
 	advance(t, w, j->rx_index);
 }
 
-void media_tag_take(
-	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j)
+/* While tags are not checked, windows do not move. An old one would refuse true packets when their
+ * sequence numbers come again. */
+static __attribute__((noinline)) void rest(struct media *m, const struct media_ctx *rx)
+{
+	struct tags_next *t = &tags_of(m, rx)->rx;
+	struct tags_windows *all = windows_of(m, rx);
+
+	secmem_wipe(all->of, sizeof(all->of));
+	secmem_wipe(t->tag, sizeof(t->tag));
+	*t = (struct tags_next){.slot = t->slot, .scheme = t->scheme, .len = t->len};
+}
+
+void media_tag_take(struct media *m, const struct arena *a, struct media_ctx *rx,
+	const struct xc_job *j, bool attacked)
 {
 	struct tags_next *t = &tags_of(m, rx)->rx;
 
+	if (!attacked && --rx->rx.wary == 0) {
+		rest(m, rx);
+		return;
+	}
 	if (t->keyed)
 		return;
 	if (media_tag_is_marked(t, j))
@@ -311,7 +328,8 @@ static __attribute__((noinline)) uint32_t header_tag(
 	}
 	at = preauth_heads_find(&t->heads, t->ssrc, p);
 	tag = at >= 0 ? t->head[at] : preauth_header(k, p);
-	preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
+	if (at < 0 || at + 1 == t->heads.n)
+		preauth_heads_learn(&t->heads, &t->ssrc, t->head, k, p);
 	return tag;
 }
 

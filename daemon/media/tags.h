@@ -5,6 +5,9 @@
  * Receiving: prepare compares the tag with the window of the packet's SSRC, before any hash.
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
+ * All this costs something, and saves only the authentication of forged packets. So it is done for
+ * the first TAGS_WARY authentic packets of a key, and for as many after each forged one. Then the
+ * windows are wiped, and SRTP alone decides, until it finds the next forged packet.
  * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time, or the
  * tags of struct tags_store. header-hmac-sha1 computes the tags of the headers that it expects.
  *
@@ -24,6 +27,7 @@
 #define TAGS_SENT    12u
 #define TAGS_AT_ONCE 160u
 #define TAGS_STORE   320u /* bytes of struct tags_store */
+#define TAGS_WARY    128u /* authentic packets: about two seconds of audio */
 
 /* Received: the tags of the packets [first, first + n) of one SSRC. */
 struct tags_next {
@@ -152,10 +156,16 @@ uint8_t media_preauth_sip(uint64_t key[2], const struct media *m, const struct m
 enum preauth_result media_tag_check(const struct media *m, const struct arena *a,
 	const struct media_ctx *rx, const uint8_t *p, uint32_t len);
 
-/* complete: SRTP authenticated the packet of this job. Call it only if rx is tagged. With chain,
- * arena.out has the decrypted packet. */
-void media_tag_take(
-	struct media *m, const struct arena *a, const struct media_ctx *rx, const struct xc_job *j);
+/* complete: SRTP authenticated the packet of this job. Call it only if rx is wary. With chain,
+ * arena.out has the decrypted packet. attacked: the stream has a guard, which needs the tags. */
+void media_tag_take(struct media *m, const struct arena *a, struct media_ctx *rx,
+	const struct xc_job *j, bool attacked);
+
+/* A packet of this context was forged: tags are checked from now on. */
+static inline void media_tag_wake(struct media_ctx *rx)
+{
+	rx->rx.wary = rx->rx.tagged ? TAGS_WARY : 0;
+}
 
 /* complete: writes the tag after the SRTP packet p, whose length with tag is len. */
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,

@@ -35,32 +35,26 @@ static void load(uint32_t h[5][SHA1_LANES], const uint32_t state[5])
 static void compute(const struct sha1_way *way, const struct preauth_heads *h, uint32_t ssrc,
 	const struct preauth_key *k, uint32_t *tag)
 {
-	_Alignas(64) uint32_t state[5][SHA1_LANES];
-	uint8_t block[SHA1_LANES][64] = {0};
-	const uint8_t *p[SHA1_LANES];
+	_Alignas(64) uint32_t state[5][SHA1_LANES], w[16][SHA1_LANES] = {0};
 
+	_Static_assert(PREAUTH_HEADER_LEN == 12, "three words, then padding");
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-		uint8_t *b = block[l];
-
-		b[0] = h->first;
-		b[1] = h->second;
-		put_be16(b + 2, (uint16_t)(h->seq + 1 + l));
-		put_be32(b + 4, h->time + (l + 1) * h->step);
-		put_be32(b + 8, ssrc);
-		b[PREAUTH_HEADER_LEN] = 0x80;
-		put_be32(b + 60, 8 * (64 + PREAUTH_HEADER_LEN));
-		p[l] = b;
+		w[0][l] = (uint32_t)h->first << 24 | (uint32_t)h->second << 16 |
+			(uint16_t)(h->seq + 1 + l);
+		w[1][l] = h->time + (l + 1) * h->step;
+		w[2][l] = ssrc;
+		w[3][l] = 0x80000000;
+		w[15][l] = 8 * (64 + PREAUTH_HEADER_LEN);
 	}
 	load(state, k->inner);
-	way->lanes(state, p, 1);
+	way->words(state, w);
+	memcpy(w, state, sizeof(state));
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-		for (uint32_t i = 0; i < 5; i++)
-			put_be32(block[l] + 4 * i, state[i][l]);
-		block[l][20] = 0x80; /* the rest is zero, up to the length */
-		put_be32(block[l] + 60, 8 * (64 + 20));
+		w[5][l] = 0x80000000;
+		w[15][l] = 8 * (64 + 20);
 	}
 	load(state, k->outer);
-	way->lanes(state, p, 1);
+	way->words(state, w);
 	memcpy(tag, state[0], sizeof(state[0]));
 }
 

@@ -172,6 +172,15 @@ __attribute__((target("avx2"))) static inline void digests(uint8_t *const *to, c
 	compress(s, o, w);                                          \
 	digests(e->mac, s);
 
+/* One block of each message that is in words of all lanes already. */
+#define BLOCK_OF_WORDS(compress) \
+	lanes s[5], w[16];       \
+                                 \
+	memcpy(s, h, sizeof(s)); \
+	memcpy(w, m, sizeof(w)); \
+	compress(s, s, w);       \
+	memcpy(h, s, sizeof(s));
+
 #define IN_ORDER(x)     __asm__("" : "+x"(x));
 #define ROL(x, c)       ((x) << (c) | (x) >> (32 - (c)))
 #define CH(b, c, d)     ((d) ^ ((b) & ((c) ^ (d))))
@@ -194,6 +203,12 @@ __attribute__((target("avx2"))) static void lanes_avx2(
 __attribute__((target("avx2"))) static void hmacs_avx2(const struct sha1_hmacs *e)
 {
 	HMACS(compress_avx2)
+}
+
+__attribute__((target("avx2"))) static void words_avx2(
+	uint32_t (*h)[SHA1_LANES], const uint32_t (*m)[SHA1_LANES])
+{
+	BLOCK_OF_WORDS(compress_avx2)
 }
 
 #undef IN_ORDER
@@ -226,6 +241,12 @@ __attribute__((target(TARGET_VL))) static void lanes_vl(
 __attribute__((target(TARGET_VL))) static void hmacs_vl(const struct sha1_hmacs *e)
 {
 	HMACS(compress_vl)
+}
+
+__attribute__((target(TARGET_VL))) static void words_vl(
+	uint32_t (*h)[SHA1_LANES], const uint32_t (*m)[SHA1_LANES])
+{
+	BLOCK_OF_WORDS(compress_vl)
 }
 
 /* --- The SHA extensions ----------------------------------------------------------------------- */
@@ -315,8 +336,13 @@ __attribute__((target("sha,sse4.1"))) static void two_ni(
 
 static const struct sha1_way ways[SHA1_WAYS] = {
 	{.name = "SHA-NI", .least = 1, .two = two_ni},
-	{.name = "AVX-512VL", .least = 3, .over_two = true, .lanes = lanes_vl, .hmacs = hmacs_vl},
-	{.name = "AVX2", .least = 3, .lanes = lanes_avx2, .hmacs = hmacs_avx2},
+	{.name = "AVX-512VL",
+		.least = 3,
+		.over_two = true,
+		.lanes = lanes_vl,
+		.hmacs = hmacs_vl,
+		.words = words_vl},
+	{.name = "AVX2", .least = 3, .lanes = lanes_avx2, .hmacs = hmacs_avx2, .words = words_avx2},
 };
 
 /* GCC 12 and clang 14 do not know "sha": leaf 7, EBX bit 29. */

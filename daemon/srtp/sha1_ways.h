@@ -28,6 +28,8 @@ struct sha1_way {
 	void (*lanes)(uint32_t (*h)[SHA1_LANES], const uint8_t *const *p, uint32_t n);
 	/* Set if lanes() is. */
 	void (*hmacs)(const struct sha1_hmacs *e);
+	/* One block of each message; w[i][l]: word i of lane l, in host order. */
+	void (*words)(uint32_t (*h)[SHA1_LANES], const uint32_t (*w)[SHA1_LANES]);
 	/* n blocks of two messages; NULL: lanes() is used. */
 	void (*two)(uint32_t *a, uint32_t *b, const uint8_t *p, const uint8_t *q, uint32_t n);
 };

@@ -206,7 +206,7 @@ static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 		.hdr_len = rtcp ? 8 : 12 + 4 * (uint32_t)(r >> 8) % 4,
 		.body_len = body[(r >> 16) % ARRAY_LEN(body)],
 		.flags = (rtcp ? XC_JOB_RTCP : 0) | ((r >> 24) % 4 ? 0 : XC_JOB_RX_CLEAR) |
-			((r >> 32) % 4 ? 0 : XC_JOB_TX_CLEAR),
+			((r >> 32) % 4 ? 0 : XC_JOB_TX_CLEAR) | ((r >> 36) % 4 ? 0 : XC_JOB_DOUBT),
 		.rx_index = r >> 40,
 		.tx_index = r >> 40,
 		.seed = r,

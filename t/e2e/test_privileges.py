@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The reach of a local user, or of code injected into the daemon: capabilities of all threads after
 the start, the user, and file modes."""
+import ctypes
 import os
 import re
 import stat
+import struct
 import tempfile
 
 import calls
 import relay
 from redisrig import Load
-from run import cases
+from run import Skip, cases
 from test_redis import BAD, until
 
 NET_ADMIN, NET_RAW, IPC_LOCK, BPF = 1 << 12, 1 << 13, 1 << 14, 1 << 39
+SYS_BPF, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 321, 13, 15  # bpf(2), x86-64
 FULL = "FULL" in os.environ
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 NEEDED = {"udp": 0, "nfqueue": NET_ADMIN | NET_RAW, "xdp": NET_ADMIN | NET_RAW | BPF}
@@ -77,6 +80,43 @@ def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, 
         assert daemon.stop() == 0, daemon.text()
         assert "warning" not in daemon.text(), daemon.text()
         assert "220" not in rules(net) if steering == "nfqueue" else True
+
+
+def programs(daemon):
+    """{name: bytes of machine code} of the BPF programs that the daemon has loaded."""
+    libc, found = ctypes.CDLL(None, use_errno=True), {}
+    folder = f"/proc/{daemon.pid()}/fdinfo"
+
+    def bpf(command, attr):
+        fd = libc.syscall(SYS_BPF, command, ctypes.c_char_p(attr), len(attr))
+        assert fd >= 0, os.strerror(ctypes.get_errno())
+        return fd
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="ascii") as f:
+            number = re.search(r"^prog_id:\s*(\d+)$", f.read(), re.M)
+        if not number:
+            continue
+        fd = bpf(BPF_PROG_GET_FD_BY_ID, struct.pack("=III", int(number[1]), 0, 0))
+        info = ctypes.create_string_buffer(80)
+        bpf(BPF_OBJ_GET_INFO_BY_FD, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)))
+        os.close(fd)
+        found[info.raw[64:80].rstrip(b"\0").decode()] = struct.unpack_from("=I", info.raw, 16)[0]
+    return found
+
+
+@cases(("xdp", "xcipher_xdp"), ("nfqueue", "xcipher_tc"))
+def test_programs_have_no_barriers_against_speculation(net, steering, name):
+    """CAP_PERFMON at the start, and only then: without it the kernel adds barriers, which make the program three times as slow."""
+    size = []
+    for wrap in ([], ["setpriv", "--bounding-set=-perfmon"]):
+        daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", wrap=wrap).wait_ready()
+        has_only(daemon, NEEDED[steering])
+        size.append(programs(daemon).get(name))
+        media_flow(net, daemon, 1)
+        assert daemon.stop() == 0
+    if not all(size):
+        raise Skip(f"the kernel did not translate {name}, or has no tcx")
+    assert size[0] < size[1], size
 
 
 def test_recordings_and_links_after_the_drop(net):

@@ -18,7 +18,7 @@ import redisrig  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
 UNIT, WEB = "xcipherd", "xcipher-web"
-CAPABILITIES = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39  # CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_BPF
+CAPABILITIES = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 38 | 1 << 39  # CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_PERFMON, CAP_BPF
 BAD = ("lost", "reordered", "duplicates", "wrong", "bad_auth")
 
 

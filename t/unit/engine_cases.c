@@ -211,7 +211,7 @@ static bool pair_job(struct engine_fixture *f, uint32_t n, int rx, int tx, uint6
 		.rx_mki_len = (uint8_t)((r >> 32) % 3 ? 0 : (r >> 36) % 17),
 		.tx_mki_len = (uint8_t)((r >> 42) % 3 ? 0 : (r >> 46) % 17),
 		.flags = (rtcp ? XC_JOB_RTCP : 0) | ((r >> 52) % 5 ? 0 : XC_JOB_RX_CLEAR) |
-			((r >> 56) % 5 ? 0 : XC_JOB_TX_CLEAR),
+			((r >> 56) % 5 ? 0 : XC_JOB_TX_CLEAR) | ((r >> 60) % 3 ? 0 : XC_JOB_DOUBT),
 		.seed = sample_random(rnd),
 	};
 
@@ -373,8 +373,9 @@ void engine_case_every_bit_flip_is_rejected(void **state)
 
 	suites_set(f, 2);
 	for (int suite = SUITE_PLAIN + 1; suite < SUITE_COUNT; suite++)
-		for (uint32_t shape = 0; shape < 4; shape++) {
-			struct sample s = small(suite, shape & 1, shape & 2 ? XC_JOB_RX_CLEAR : 0);
+		for (uint32_t shape = 0; shape < 8; shape++) {
+			struct sample s = small(suite, shape & 1,
+				(shape & 2 ? XC_JOB_RX_CLEAR : 0) | (shape & 4 ? XC_JOB_DOUBT : 0));
 
 			if (can(f, s.rx_key, s.tx_key))
 				flip_every_bit(f, &s);

@@ -639,11 +639,47 @@ static void a_wiped_key_is_gone_everywhere(void **state)
 	runner_close(&t);
 }
 
+/* Of a packet that is probably forged nothing is deciphered or encrypted before it is authentic. */
+static void serial_authenticates_doubted_packets_first(void **state)
+{
+	enum { N = 45 };
+	struct engine_fixture *f = *state;
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = N};
+	struct srtp_master m;
+
+	sample_master(&m, SUITE_AES_CM_128_80, 5);
+	assert_int_equal(srtp_key_fill(&f->a.key[2], &m), 0);
+	assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		struct sample s = {.rx_key = 2,
+			.tx_key = 2,
+			.hdr_len = 12,
+			.body_len = 160,
+			.flags = XC_JOB_DOUBT,
+			.rx_index = i,
+			.tx_index = i,
+			.seed = i};
+
+		sample_make(&b.job[i], &f->a, i, &s);
+		if (i % 3)
+			f->a.in[b.job[i].in_off + 20] ^= 1;
+		b.status[i] = XC_NOT_DONE;
+	}
+	memset(f->a.out, 0x5c, (size_t)N * ARENA_SLOT_LEN);
+	assert_int_equal(f->ops->run(f->q, &b), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(b.status[i], i % 3 ? XC_BAD_TAG : XC_OK);
+		for (uint32_t k = 0; i % 3 && k < ARENA_SLOT_LEN; k++)
+			assert_int_equal(f->a.out[i * ARENA_SLOT_LEN + k], 0x5c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest serial[] = {ENGINE_CASES,
 		cmocka_unit_test(serial_refuses_jobs_that_point_elsewhere),
-		cmocka_unit_test(serial_encrypts_in_place)};
+		cmocka_unit_test(serial_encrypts_in_place),
+		cmocka_unit_test(serial_authenticates_doubted_packets_first)};
 	const struct CMUnitTest reference[] = {ENGINE_CASES};
 	const struct CMUnitTest runner[] = {
 		cmocka_unit_test(an_engine_that_fails_or_lies_does_not_pass_its_selftest),

@@ -187,6 +187,12 @@ static void refused(struct talk *t, enum packet_verdict why)
 	assert_int_equal(rig_dropped(t->r, A, why), before + 1);
 }
 
+/* Tags are checked, as after a forged packet of A's terminal. */
+static void stay_wary(const struct talk *t)
+{
+	media_tag_wake(&t->r->m->ctx[0]);
+}
+
 static const enum srtp_suite_id suites[] = {
 	SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, SUITE_AEAD_AES_128_GCM, SUITE_AES_256_CM_80};
 
@@ -446,6 +452,132 @@ static void malformed_packets_are_refused(void **state)
 	}
 }
 
+static bool is_blank(const void *p, size_t len)
+{
+	const uint8_t *at = p;
+
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
+/* The stream is under attack, and steering has its guard. */
+static uint64_t attacked(struct talk *t, struct media_guard *g)
+{
+	uint64_t index = 100;
+
+	for (; index < 110; index++)
+		relayed(t, SSRC, index);
+	for (int i = 0; i < 64; i++) {
+		speak(t, SSRC, index + 1, 1);
+		refused(t, PACKET_DROP_FORGED);
+	}
+	assert_true(media_guard_next(t->r->m, g));
+	assert_true(g->on);
+	return index;
+}
+
+/* Without forged packets, SRTP alone decides after a while, and no window is kept. The first forged
+ * packet has to be authenticated, and tags are checked again. */
+static void tags_are_checked_while_there_are_forged_packets(void **state)
+{
+	(void)state;
+	for (uint8_t s = NONE + 1; s <= PREAUTH_SCHEMES_COUNT; s++) {
+		struct talk t = talk_of(s, s, suites[0], 0);
+		const struct media *m = t.r->m;
+		uint64_t i = 40000;
+
+		for (; i < 40000 + TAGS_WARY - 1; i++)
+			relayed(&t, SSRC, i);
+		speak(&t, SSRC, i, 1); /* one forged packet: it begins again */
+		refused(&t, PACKET_DROP_FORGED);
+		for (uint32_t n = 0; n < TAGS_WARY; n++)
+			relayed(&t, SSRC, i++);
+		assert_true(is_blank(m->tags_windows[0].of, sizeof(m->tags_windows[0].of)));
+		assert_true(is_blank(m->tags[0].rx.tag, sizeof(m->tags[0].rx.tag)));
+		speak(&t, SSRC, i, 1); /* not forged: SRTP takes it */
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, 1);
+		/* The same sequence numbers come again a cycle later. */
+		for (int n = 0; n < 4; n++, i += 16384)
+			relayed(&t, SSRC, i + 1);
+		speak(&t, SSRC, i + 1, 0)[20] ^= 1;
+		refused(&t, PACKET_DROP_BAD_TAG);
+		relayed(&t, SSRC, i + 1);
+		speak(&t, SSRC, i + 2, 1);
+		refused(&t, PACKET_DROP_FORGED);
+		for (uint32_t n = 0; n < 2 * TAGS_WARY; n++)
+			relayed(&t, SSRC, i + 2 + n);
+		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), 2);
+		end(&t);
+	}
+}
+
+static enum guard_result judged(
+	const struct talk *t, const struct guard *g, uint64_t index, uint32_t spoil)
+{
+	struct guard_packet p = {.port = g->window.port,
+		.first = 0x80,
+		.second = 8,
+		.v6 = g->window.flags & GUARD_IS_V6,
+		.seq = (uint16_t)index,
+		.ssrc = SSRC};
+
+	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
+
+	put_be16(hdr + 2, p.seq);
+	put_be32(hdr + 8, p.ssrc);
+	memcpy(p.addr, g->window.addr, sizeof(p.addr));
+	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
+	return guard_check(g, &p, g->window.at_ns);
+}
+
+/* The flood begins while tags are not checked: no window has any. The first authentic packet fills
+ * one, and steering gets it at once. */
+static void steering_gets_tags_with_the_first_true_packet(void **state)
+{
+	static const enum preauth_scheme T[] = {
+		PREAUTH_SEQUENCE_AES, PREAUTH_SEQUENCE_FIPS, PREAUTH_HEADER_SIPHASH, PREAUTH_CHAIN};
+	static struct media_guard g;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(T); k++) {
+		struct talk t = talk_of(of(T[k]), NONE, suites[0], 0);
+		uint64_t i = 100;
+
+		for (uint32_t n = 0; n < TAGS_WARY; n++)
+			relayed(&t, SSRC, i++);
+		for (uint32_t n = 0; n < 2 * TAGS_WARY; n++) { /* more than true ones */
+			speak(&t, SSRC, i + 1, 1)[20] ^= 1;
+			rig_run(t.r);
+			assert_int_equal(t.r->outs, 0);
+		}
+		assert_true(media_guard_next(t.r->m, &g));
+		assert_false(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS));
+		relayed(&t, SSRC, i++);
+		assert_true(media_guard_next(t.r->m, &g));
+		assert_true(g.guard.window.flags & (GUARD_TAGS | GUARD_MACS));
+		assert_int_equal(judged(&t, &g.guard, i, 0), GUARD_PASS);
+		assert_int_equal(judged(&t, &g.guard, i, 1), GUARD_TAG);
+		end(&t);
+	}
+}
+
+/* Steering needs the tags for as long as the stream has a guard. */
+static void an_attacked_stream_keeps_its_tags(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, SUITE_AES_CM_128_80, 0);
+	uint64_t index = attacked(&t, &g);
+
+	(void)state;
+	for (uint32_t n = 0; n < 3 * TAGS_WARY; n++)
+		relayed(&t, SSRC, index++);
+	while (media_guard_next(t.r->m, &g))
+		;
+	assert_true(g.on);
+	assert_true(g.guard.window.flags & GUARD_TAGS);
+	end(&t);
+}
+
 /* --- Indexes ---------------------------------------------------------------------------------- */
 
 static void jumps_and_restarts_cost_no_true_packet(void **state)
@@ -458,6 +590,7 @@ static void jumps_and_restarts_cost_no_true_packet(void **state)
 		for (uint32_t i = 0; i < 300; i++) {
 			at += i % 10 ? 1 : 1 + draw(&t, 30000); /* SRTP estimates up to 2^15 */
 			relayed(&t, SSRC, at);
+			stay_wary(&t);
 		}
 		set_ctx(&t, false); /* a re-INVITE keeps the tags */
 		speak(&t, SSRC, at + 1, 1);
@@ -480,8 +613,10 @@ static void several_ssrcs_have_windows(void **state)
 
 		/* More than there are windows; all are relayed. */
 		for (uint64_t i = 10; i < 40; i++)
-			for (uint32_t k = 0; k < TAGS_SSRCS + 2; k++)
+			for (uint32_t k = 0; k < TAGS_SSRCS + 2; k++) {
 				relayed(&t, SSRC + k, i);
+				stay_wary(&t);
+			}
 		for (uint64_t i = 40; i < 60; i++)
 			for (uint32_t k = 0; k < TAGS_SSRCS; k++) {
 				relayed(&t, SSRC + k, i);
@@ -511,13 +646,6 @@ static void tags_end_with_their_key(void **state)
 	assert_int_equal(media_command(t.r->m, &del), 0);
 	assert_int_equal(t.r->m->taggers, 0);
 	end(&t);
-}
-
-static bool is_blank(const void *p, size_t len)
-{
-	const uint8_t *at = p;
-
-	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
 }
 
 static void no_tag_and_no_key_stays_behind(void **state)
@@ -641,6 +769,7 @@ static void no_true_packet_is_refused(void **state)
 				}
 			if (t.r->n < SLOTS - 9)
 				continue;
+			stay_wary(&t);
 			sent += t.r->n;
 			out += run_bare(&t);
 		}
@@ -652,25 +781,6 @@ static void no_true_packet_is_refused(void **state)
 				(unsigned long long)packets);
 		end(&t);
 	}
-}
-
-static enum guard_result judged(
-	const struct talk *t, const struct guard *g, uint64_t index, uint32_t spoil)
-{
-	struct guard_packet p = {.port = g->window.port,
-		.first = 0x80,
-		.second = 8,
-		.v6 = g->window.flags & GUARD_IS_V6,
-		.seq = (uint16_t)index,
-		.ssrc = SSRC};
-
-	uint8_t hdr[PREAUTH_HEADER_LEN] = {p.first, p.second};
-
-	put_be16(hdr + 2, p.seq);
-	put_be32(hdr + 8, p.ssrc);
-	memcpy(p.addr, g->window.addr, sizeof(p.addr));
-	p.tag = tag_of(&t->a, SSRC, index, hdr) ^ spoil;
-	return guard_check(g, &p, g->window.at_ns);
 }
 
 /* Chains of all parameters relay in both directions, with loss and packets that come late. A wrong
@@ -726,8 +836,10 @@ static void a_chain_keeps_tags_of_its_window(void **state)
 		assert_true(preauth_find(&s, str_from(T[i].name)));
 		t = talk_of(of(s), NONE, suites[0], 0);
 		for (uint64_t at = 9000; at < last; at++)
-			if (at != last - 1 - T[i].behind && at != last - 2 - T[i].behind)
+			if (at != last - 1 - T[i].behind && at != last - 2 - T[i].behind) {
 				relayed(&t, SSRC, at);
+				stay_wary(&t);
+			}
 		speak(&t, SSRC, last - 1 - T[i].behind, 1);
 		refused(&t, PACKET_DROP_FORGED);
 		speak(&t, SSRC, last - 2 - T[i].behind, 1); /* its tag is not looked at */
@@ -735,22 +847,6 @@ static void a_chain_keeps_tags_of_its_window(void **state)
 		assert_int_equal(t.r->outs, T[i].behind < 120); /* else too late for SRTP as well */
 		end(&t);
 	}
-}
-
-/* The stream is under attack, and steering has its guard. */
-static uint64_t attacked(struct talk *t, struct media_guard *g)
-{
-	uint64_t index = 100;
-
-	for (; index < 110; index++)
-		relayed(t, SSRC, index);
-	for (int i = 0; i < 64; i++) {
-		speak(t, SSRC, index + 1, 1);
-		refused(t, PACKET_DROP_FORGED);
-	}
-	assert_true(media_guard_next(t->r->m, g));
-	assert_true(g->on);
-	return index;
 }
 
 /* Wrong tags count as forged packets. The guard has the tags of the next packets, so steering drops
@@ -887,6 +983,9 @@ int main(void)
 		cmocka_unit_test(
 			random_tags_pass_as_often_as_their_width_says_and_srtp_refuses_them),
 		cmocka_unit_test(malformed_packets_are_refused),
+		cmocka_unit_test(tags_are_checked_while_there_are_forged_packets),
+		cmocka_unit_test(an_attacked_stream_keeps_its_tags),
+		cmocka_unit_test(steering_gets_tags_with_the_first_true_packet),
 		cmocka_unit_test(jumps_and_restarts_cost_no_true_packet),
 		cmocka_unit_test(several_ssrcs_have_windows),
 		cmocka_unit_test(tags_end_with_their_key),

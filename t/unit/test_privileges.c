@@ -61,6 +61,11 @@ static void each_steering_has_its_own(void **state)
 	assert_true(privileges_of(&steer_nfqueue) == (CAPS_NETFILTER | lock));
 	assert_true(privileges_of(&steer_kernel) == (CAPS_NETFILTER | lock));
 	assert_true(privileges_of(&steer_xdp) == caps_here(CAPS_XDP));
+	/* Only while it starts */
+	assert_true(privileges_to_start(&steer_udp) == lock);
+	assert_true(privileges_to_start(&steer_nfqueue) & CAPS_BIT(CAP_PERFMON));
+	assert_true(privileges_to_start(&steer_kernel) & CAPS_BIT(CAP_PERFMON));
+	assert_true(privileges_to_start(&steer_xdp) & CAPS_BIT(CAP_PERFMON));
 }
 
 /* Must run last: this process has no capabilities afterwards. */
