@@ -230,8 +230,8 @@ static uint32_t results(
 	return rest;
 }
 
-/* Writes descriptors of at most s->sends packets. Returns their number. *rest: packets in s->rest[],
- * which the ring cannot send. */
+/* Writes descriptors of at most s->sends packets. Returns their number. *rest: packets in
+ * s->rest[], which the ring cannot send. */
 static uint32_t put(
 	struct steer *s, struct kring *r, const struct packet_out *out, uint32_t n, uint32_t *rest)
 {
