@@ -201,6 +201,7 @@ static void proceed(struct task *t, enum step s)
 	while (s != STEP_DONE) {
 		if (s == STEP_NAME) {
 			struct names_ask a = {.name = t->query.name,
+				.configured = !t->query.redirected,
 				.http = t->http,
 				.now = now_ms(),
 				.until = name_until(&t->query),

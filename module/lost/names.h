@@ -14,6 +14,7 @@ typedef void names_done(void *arg, const char *url);
 
 struct names_ask {
 	const char *name;
+	bool configured;    /* by the operator; else a server has named it */
 	struct http *http;  /* whose wait ends when the result is there */
 	int64_t now, until; /* ms; done() is called by then */
 	names_done *done;
