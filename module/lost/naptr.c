@@ -62,7 +62,8 @@ static bool record_read(ns_msg *m, const ns_rr *rr, struct naptr *out)
 	if (is_text(&text[0], "u"))
 		return url_of(&text[2], out->url);
 	return !text[0].len && !text[2].len &&
-		dn_expand(ns_msg_base(*m), ns_msg_end(*m), p, out->next, sizeof(out->next)) > 0 &&
+		dn_expand(ns_msg_base(*m), ns_msg_end(*m), p, out->next, sizeof(out->next)) ==
+		end - p &&
 		out->next[0];
 }
 
