@@ -42,7 +42,7 @@ class Rule:
 
     def __init__(self, text):
         found = RULE.fullmatch(text.strip().lower())
-        if not found:
+        if not found or int(found[3] or 443) > 65535:
             raise ValueError(f"{text}: not a host, .suffix, or HOST:PORT")
         self.host, self.port = found[1] or found[2] or found[4], int(found[3] or 443)
 
@@ -101,10 +101,10 @@ class Source:
 
 
 class AdditionalData:
-    """rules: texts. logger: makes the events. put: takes them."""
+    """logger: makes the events. put: takes them."""
 
     def __init__(self, rules, tls, logger, put):
-        self.sources, self.logger, self.put = [Source(Rule(r), tls) for r in rules], logger, put
+        self.sources, self.logger, self.put = [Source(r, tls) for r in rules], logger, put
         self.counts = {"fetched": 0, "failed": 0, "refused": 0, "lost": 0}
         self.tasks, self.trouble = [], Trouble()
 
@@ -121,7 +121,7 @@ class AdditionalData:
             source = next((s for s in self.sources if s.rule.allows(uri)), None)
             if not source:
                 self.counts["refused"] += 1
-                self.trouble.say("refused", "a caller's reference to %s is not one that --additional-data allows", kind)
+                self.trouble.say("refused", "a caller's reference to %s names a host or port that --additional-data does not allow", kind)
             elif source.queue.full() or len(d.call_id) > CALL_ID:
                 self.counts["lost"] += 1
             else:
