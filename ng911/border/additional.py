@@ -148,7 +148,8 @@ class AdditionalData:
                 check_xml(data)
                 return text, status, True
         except Exception as why:  # whatever libraries raise for what others have written: the next one is fetched
-            self.trouble.say("failed", "additional data %s: %s", kind, str(why) or "no answer in time")
+            # Not all of their texts: some have the URI, by which others can fetch the data.
+            self.trouble.say("failed", "additional data %s: %s", kind, why if isinstance(why, (Refused, aiohttp.ClientConnectorError)) else type(why).__name__)
         return text, status, False
 
     @staticmethod

@@ -383,6 +383,14 @@ def test_references_to_additional_data():
         raise AssertionError(text)
 
 
+def logged():
+    """The lines of the log from now on."""
+    lines, handler = [], logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("xcipher-border").addHandler(handler)
+    return lines
+
+
 async def local_server(handler):
     """(runner, port) of an HTTP server on the loopback interface."""
     from aiohttp import web
@@ -416,6 +424,17 @@ async def test_answers_of_repositories():
     assert [got[n][1] for n in ("gone", "moved", "bomb")] == [404, 302, 200] and len(asked) == len(answers), (got, asked)
     assert "<a>" == got["cut"][0] and not got["large"][0], got
     assert (await a.fetch(a.sources[0], "http://127.0.0.1:1/", "EmergencyCallData.Comment"))[1:] == (0, False)
+    # URIs are not logged: whoever has one can fetch the data.
+    lines = logged()
+    for reply in (b"SIP/2.0 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\n:\r\n\r\n", b""):
+        async def garbage(_, writer, reply=reply):
+            writer.write(reply)
+            writer.close()
+        server = await asyncio.start_server(garbage, "127.0.0.1", 0)
+        a.trouble.said.clear()
+        assert not (await a.fetch(a.sources[0], f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret", "EmergencyCallData.Comment"))[2]
+        server.close()
+    assert len(lines) == 3 and "secret" not in str(lines), lines
     await a.close()
     await runner.cleanup()
     d = events.Datagram(event("in", INVITE.replace("Call-ID", "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\nCall-ID") + "\U0001f600" * 15000, IDS))
@@ -497,13 +516,10 @@ async def test_discrepancy_reports():
     assert r.queue.qsize() == 64 and r.counts["lost"] == 3 + 2000 - 64 and len(r.last) == 1000, r.counts
     while r.queue.qsize() > len(records):
         r.queue.get_nowait()
-    lines, handler = [], logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())
-    discrepancy.log.addHandler(handler)
+    lines = logged()
     r.start()
     while r.counts["failed"] < 7:
         await asyncio.sleep(0.01)
-    discrepancy.log.removeHandler(handler)
     assert len(lines) == 7 and all(line.isprintable() for line in lines), lines
     assert not records and not r.counts["sent"], (records, r.counts)
     await r.close()
