@@ -170,12 +170,20 @@ static bool lookup_start(const struct names_ask *a)
 	return false;
 }
 
+/* The grammar of RFC 5222 for targets of redirects, and "_". Names are written to the log. */
+static bool is_name(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._");
+
+	return n && n < NAPTR_NAME_MAX && !s[n];
+}
+
 bool names_find(const struct names_ask *a)
 {
 	const struct known *k;
 	struct waiter *w;
 
-	if (strlen(a->name) >= NAPTR_NAME_MAX || !a->name[0] || waiting >= WAITERS_MAX)
+	if (!is_name(a->name) || waiting >= WAITERS_MAX)
 		return false;
 	w = calloc(1, sizeof(*w));
 	if (!w)

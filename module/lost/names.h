@@ -21,7 +21,8 @@ struct names_ask {
 	void *arg;
 };
 
-/* done() is called by names_run(). False: too many lookups, or out of memory; it is not called. */
+/* done() is called by names_run(). False: not a name, too many lookups, or out of memory; it is not
+ * called. */
 bool names_find(const struct names_ask *a);
 /* Calls done() for the lookups of this http that have ended. */
 void names_run(const struct http *http, int64_t now);

@@ -138,6 +138,24 @@ static void a_result_is_kept_until_it_expires(void **state)
 	assert_string_equal(find("none.test", true, 30000, 1), "");
 }
 
+static void what_is_no_name(void **state)
+{
+	static const char *const names[] = {"", "a b.test",
+		"\xc2\x9b"
+		"2J.test",
+		"a\x1b.test", "a/b", "a\\.test", "a%", "a@b"};
+	char name[NAPTR_NAME_MAX + 1];
+	struct got g;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_false(ask(names[i], false, 0, &g));
+	memset(name, 'a', sizeof(name));
+	name[NAPTR_NAME_MAX] = '\0';
+	assert_false(ask(name, false, 0, &g));
+	assert_false(names_busy());
+}
+
 /* Routes of other calls run between the question and the answer. */
 static void a_result_that_expires_meanwhile_counts(void **state)
 {
@@ -238,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_result_is_kept_until_it_expires, begin_test),
+		cmocka_unit_test_setup(what_is_no_name, begin_test),
 		cmocka_unit_test_setup(a_result_that_expires_meanwhile_counts, begin_test),
 		cmocka_unit_test_setup(
 			names_of_redirects_take_no_place_of_configured_ones, begin_test),
