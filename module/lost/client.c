@@ -318,7 +318,8 @@ static void configure(void)
 		.hosts = settings.reference_hosts,
 		.redirect = (const char *const *)settings.redirect,
 		.redirects = settings.redirects,
-		.discover = settings.discover,
+		/* As in settings_check(). */
+		.discover = settings.discover && settings.ca_file,
 		.trace = (size_t)settings.keep_exchanges,
 		.cached = job_cached};
 	http_cfg = (struct http_config){.ca_file = settings.ca_file,
