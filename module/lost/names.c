@@ -13,9 +13,9 @@
 #include <strings.h>
 #include <time.h>
 
-#define KINDS       2  /* names of servers' redirects, and names of the configuration */
-#define LOOKUPS_MAX 8  /* of each kind: at least the most servers of a configuration */
-#define KNOWN       16 /* names of each kind */
+#define KINDS       2           /* names of servers' redirects, and names of the configuration */
+#define LOOKUPS_MAX SERVERS_MAX /* of each kind: all names of a configuration at once */
+#define KNOWN       16          /* names of each kind */
 #define WAITERS_MAX 1024
 #define HOPS_MAX    4    /* records that lead to other records */
 #define REPLY_MAX   4096 /* octets */

@@ -315,8 +315,7 @@ static void redirects_are_bounded(void **state)
 	expect_end(RESULT_NO_ANSWER, "redirect");
 }
 
-/* Callers choose the area, and with it where redirects lead: a server that is down there must not take
- * the turn of the others' server. */
+/* Callers choose the area, and with it where redirects lead. Servers of others keep their turn. */
 static void a_redirect_to_nowhere_is_not_the_servers_fault(void **state)
 {
 	(void)state;
