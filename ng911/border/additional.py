@@ -23,7 +23,7 @@ CALL_ID = 1000  # the longest one; what waits is bounded
 PURPOSE = re.compile(r";\s*purpose\s*=\s*\"?(EmergencyCallData\.[-.A-Za-z0-9]{1,60})", re.I)
 # All libraries read such a URI in the same way: no user names, escapes or other alphabets before the path.
 URI = re.compile(r"https://(?:([-.0-9A-Za-z]{1,253})|\[([0-9A-Fa-f:.]{2,45})\])(?::([0-9]{1,5}))?(?:[/?#][!-~]*)?", re.I)
-RULE = re.compile(r"(?:([-.0-9a-z]{1,253})|\[([0-9a-f:.]{2,45})\])(?::([0-9]{1,5}))?|([0-9a-f:]{2,45})")
+RULE = re.compile(r"(?:(\.?[0-9a-z][-.0-9a-z]{0,251})|\[([0-9a-f:.]{2,45})\])(?::([0-9]{1,5}))?|([0-9a-f:]{2,45})")
 About = collections.namedtuple("About", "call incident call_id when address")  # what events need of the datagram of a call
 
 

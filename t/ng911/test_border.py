@@ -375,7 +375,7 @@ def test_references_to_additional_data():
                       ("https://x\x1bc.net.example/", False), ("https://x%2f.net.example/", False), ("https://\u2100.net.example/", False), ("https://a.example/\x1b", False),
                       ("https://evila.example/", False), ("https://[::1/", False), ("https://a.example:x/", False), ("https:///x", False), ("https://127.0.0.1/", False)):
         assert any(r.allows(uri) for r in rules) == good, uri
-    for text in ("", "a.example:x", "a.example:70000", "https://a.example", "a example", "[::1"):
+    for text in ("", ".", "..", "a.example:x", "a.example:70000", "https://a.example", "a example", "[::1"):
         try:
             additional.Rule(text)
         except ValueError:
