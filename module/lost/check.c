@@ -60,6 +60,14 @@ static const char *unreadable(void)
 	return NULL;
 }
 
+static bool has_names(void)
+{
+	for (int i = 0; i < settings.servers; i++)
+		if (!strncmp(settings.server_url[i], "lost:", 5))
+			return true;
+	return false;
+}
+
 int settings_check(void)
 {
 	const struct settings *s = &settings;
@@ -94,6 +102,11 @@ int settings_check(void)
 	}
 	if (unreadable()) {
 		LM_ERR("cannot read %s: %s\n", unreadable(), strerror(errno));
+		return -1;
+	}
+	/* With the system's authorities, whoever forges DNS replies would route the calls. */
+	if (has_names() && !s->ca_file) {
+		LM_ERR("lost:NAME needs ca_file, with the authorities of the network only\n");
 		return -1;
 	}
 	if (!s->servers)

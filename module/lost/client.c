@@ -201,6 +201,7 @@ static void proceed(struct task *t, enum step s)
 	while (s != STEP_DONE) {
 		if (s == STEP_NAME) {
 			struct names_ask a = {.name = t->query.name,
+				.configured = !t->query.redirected,
 				.http = t->http,
 				.now = now_ms(),
 				.until = name_until(&t->query),
@@ -317,7 +318,8 @@ static void configure(void)
 		.hosts = settings.reference_hosts,
 		.redirect = (const char *const *)settings.redirect,
 		.redirects = settings.redirects,
-		.discover = settings.discover,
+		/* As in settings_check(). */
+		.discover = settings.discover && settings.ca_file,
 		.trace = (size_t)settings.keep_exchanges,
 		.cached = job_cached};
 	http_cfg = (struct http_config){.ca_file = settings.ca_file,

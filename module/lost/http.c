@@ -111,6 +111,9 @@ static void set_common(struct exchange *x)
 	CURL *e = x->easy;
 
 	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	/* At a timeout libcurl would wait for its thread that looks up the name, and all other
+	 * exchanges with it, as long as a name server likes. The thread ends on its own instead. */
+	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(e, CURLOPT_PRIVATE, x);
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, x);
@@ -181,6 +184,8 @@ static bool prepare(struct exchange *x, const struct http_request *r)
 	x->stranger = r->stranger;
 	/* An open connection to one of our servers would not be judged. */
 	curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, r->stranger ? 1L : 0L);
+	/* It would take the place of one to our servers, and nothing but these would use it. */
+	curl_easy_setopt(e, CURLOPT_FORBID_REUSE, r->stranger ? 1L : 0L);
 	if (r->body) {
 		ok = ok && add_header(x, "Content-Type: ", r->type);
 		curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body);

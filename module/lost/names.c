@@ -4,28 +4,35 @@
 #include "naptr.h"
 
 #include <arpa/nameser.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <resolv.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
-#define LOOKUPS_MAX 8
+#define KINDS       2           /* names of servers' redirects, and names of the configuration */
+#define LOOKUPS_MAX SERVERS_MAX /* of each kind: all names of a configuration at once */
+#define KNOWN       16          /* names of each kind */
 #define WAITERS_MAX 1024
-#define KNOWN       16   /* names */
 #define HOPS_MAX    4    /* records that lead to other records */
 #define REPLY_MAX   4096 /* octets */
 #define TTL_MIN     30   /* s; also that of names without a server */
 #define TTL_MAX     86400
 #define RETRY_S     1 /* then twice as long, and so on */
 #define TRIES       3
+#define LOOKUP_S    10 /* then no further record is followed */
 
-/* One name. The thread writes found and sets done; then it belongs to the process again. */
+/* One name. The thread writes found and silent and sets done; then it belongs to the process again.
+ */
 struct lookup {
 	char name[NAPTR_NAME_MAX];
 	struct http *http;
 	struct naptr found;
-	bool done; /* atomic */
+	bool silent; /* no name server answered */
+	bool done;   /* atomic */
 	bool used;
 };
 
@@ -36,39 +43,57 @@ struct known {
 
 struct waiter {
 	struct waiter *next;
-	char name[NAPTR_NAME_MAX];
+	char name[NAPTR_NAME_MAX], url[NAPTR_NAME_MAX];
+	bool configured, ended; /* ended: url is the result */
 	const struct http *http;
 	int64_t until;
 	names_done *done;
 	void *arg;
 };
 
-static struct lookup lookups[LOOKUPS_MAX];
-static struct known known[KNOWN];
+/* Nobody can fill those of configured names: a server that lies chooses the names of redirects, and
+ * perhaps has their DNS. */
+static struct lookup lookups[KINDS][LOOKUPS_MAX];
+static struct known known[KINDS][KNOWN];
 static struct waiter *waiters;
 static int waiting;
 
 /* --- The thread ------------------------------------------------------------------------------- */
 
-/* Follows records to the URL of the server. */
-static void resolve(const char *name, struct naptr *out)
+static int64_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* Follows records to the URL of the server. False: no name server answered. */
+static bool resolve(const char *name, struct naptr *out)
 {
 	unsigned char reply[REPLY_MAX];
+	int64_t end = seconds() + LOOKUP_S;
 	struct naptr found = {0};
 	struct __res_state state;
 	char at[NAPTR_NAME_MAX];
 	uint32_t ttl = TTL_MAX;
+	bool answered = true;
 	int n;
 
 	*out = (struct naptr){.ttl = TTL_MIN};
 	memset(&state, 0, sizeof(state));
 	if (res_ninit(&state))
-		return;
+		return false;
 	state.retrans = RETRY_S;
 	state.retry = TRIES;
+	/* Over TCP, libc waits for a name server without a limit. So longer replies by UDP. */
+	state.options &= ~(unsigned long)RES_USEVC;
+	state.options |= RES_IGNTC | RES_USE_EDNS0;
 	strcpy(at, name);
-	for (int hop = 0; hop < HOPS_MAX; hop++) {
+	for (int hop = 0; hop < HOPS_MAX && seconds() < end; hop++) {
 		n = res_nquery(&state, at, ns_c_in, ns_t_naptr, reply, sizeof(reply));
+		answered = n > 0 || state.res_h_errno == HOST_NOT_FOUND ||
+			state.res_h_errno == NO_DATA;
 		if (n <= 0 || n > (int)sizeof(reply) || naptr_read(reply, (size_t)n, &found))
 			break;
 		ttl = found.ttl < ttl ? found.ttl : ttl;
@@ -80,6 +105,7 @@ static void resolve(const char *name, struct naptr *out)
 		strcpy(at, found.next);
 	}
 	res_nclose(&state);
+	return answered;
 }
 
 static void *work(void *arg)
@@ -87,7 +113,7 @@ static void *work(void *arg)
 	struct lookup *l = arg;
 	struct http *http = l->http;
 
-	resolve(l->name, &l->found);
+	l->silent = !resolve(l->name, &l->found);
 	__atomic_store_n(&l->done, true, __ATOMIC_RELEASE);
 	http_wake(http);
 	return NULL;
@@ -111,26 +137,28 @@ static bool start(struct lookup *l)
 
 /* --- The process ------------------------------------------------------------------------------ */
 
-static struct known *known_find(const char *name, int64_t now)
+static struct known *known_find(const char *name, bool configured)
 {
 	for (int i = 0; i < KNOWN; i++)
-		if (known[i].until > now && !strcasecmp(known[i].name, name))
-			return &known[i];
+		if (!strcasecmp(known[configured][i].name, name))
+			return &known[configured][i];
 	return NULL;
 }
 
-static struct lookup *lookup_find(const char *name)
+static bool is_on_its_way(const char *name, bool configured)
 {
+	const struct lookup *l = lookups[configured];
+
 	for (int i = 0; i < LOOKUPS_MAX; i++)
-		if (lookups[i].used && !strcasecmp(lookups[i].name, name))
-			return &lookups[i];
-	return NULL;
+		if (l[i].used && !strcasecmp(l[i].name, name))
+			return true;
+	return false;
 }
 
 static bool lookup_start(const struct names_ask *a)
 {
 	for (int i = 0; i < LOOKUPS_MAX; i++) {
-		struct lookup *l = &lookups[i];
+		struct lookup *l = &lookups[a->configured][i];
 
 		if (l->used)
 			continue;
@@ -142,20 +170,34 @@ static bool lookup_start(const struct names_ask *a)
 	return false;
 }
 
+/* The grammar of RFC 5222 for targets of redirects, and "_". Names are written to the log. */
+static bool is_name(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._");
+
+	return n && n < NAPTR_NAME_MAX && !s[n];
+}
+
 bool names_find(const struct names_ask *a)
 {
+	const struct known *k;
 	struct waiter *w;
 
-	if (strlen(a->name) >= NAPTR_NAME_MAX || !a->name[0] || waiting >= WAITERS_MAX)
+	if (!is_name(a->name) || waiting >= WAITERS_MAX)
 		return false;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return false;
-	if (!known_find(a->name, a->now) && !lookup_find(a->name) && !lookup_start(a)) {
+	k = known_find(a->name, a->configured);
+	if (k && k->until > a->now) {
+		strcpy(w->url, k->url);
+		w->ended = true;
+	} else if (!is_on_its_way(a->name, a->configured) && !lookup_start(a)) {
 		free(w);
 		return false;
 	}
 	strcpy(w->name, a->name);
+	w->configured = a->configured;
 	w->http = a->http;
 	w->until = a->until;
 	w->done = a->done;
@@ -166,28 +208,48 @@ bool names_find(const struct names_ask *a)
 	return true;
 }
 
-/* What ended lookups have found is kept, in place of what expires first. */
-static void collect(int64_t now)
+/* The place of what expires first. */
+static struct known *oldest(struct known *k)
 {
-	for (int i = 0; i < LOOKUPS_MAX; i++) {
-		struct lookup *l = &lookups[i];
-		struct known *k = &known[0];
+	struct known *found = k;
 
-		if (!l->used || !__atomic_load_n(&l->done, __ATOMIC_ACQUIRE))
-			continue;
-		for (int j = 1; j < KNOWN; j++)
-			if (known[j].until < k->until)
-				k = &known[j];
+	for (int i = 1; i < KNOWN; i++)
+		if (k[i].until < found->until)
+			found = &k[i];
+	return found;
+}
+
+/* The result of a lookup. While no name server answers, the last one counts. */
+static void keep(const struct lookup *l, bool configured, int64_t now)
+{
+	struct known *k = known_find(l->name, configured);
+
+	if (!k || !l->silent) {
+		k = k ? k : oldest(known[configured]);
 		strcpy(k->name, l->name);
 		strcpy(k->url, l->found.url);
-		k->until = now + (int64_t)l->found.ttl * 1000;
-		l->used = false;
+	}
+	k->until = now + (int64_t)l->found.ttl * 1000;
+	for (struct waiter *w = waiters; w; w = w->next) {
+		if (w->ended || w->configured != configured || strcasecmp(w->name, l->name))
+			continue;
+		strcpy(w->url, k->url);
+		w->ended = true;
 	}
 }
 
-static bool is_waiting(const struct waiter *w, int64_t now)
+static void collect(int64_t now)
 {
-	return w->until > now && !known_find(w->name, now) && lookup_find(w->name);
+	for (int configured = 0; configured < KINDS; configured++) {
+		for (int i = 0; i < LOOKUPS_MAX; i++) {
+			struct lookup *l = &lookups[configured][i];
+
+			if (!l->used || !__atomic_load_n(&l->done, __ATOMIC_ACQUIRE))
+				continue;
+			keep(l, configured, now);
+			l->used = false;
+		}
+	}
 }
 
 /* The first waiter of this http that has a result, or waits no longer, taken from the list. */
@@ -196,7 +258,7 @@ static struct waiter *next_ended(const struct http *http, int64_t now)
 	for (struct waiter **at = &waiters; *at; at = &(*at)->next) {
 		struct waiter *w = *at;
 
-		if (w->http != http || is_waiting(w, now))
+		if (w->http != http || (!w->ended && w->until > now))
 			continue;
 		*at = w->next;
 		waiting--;
@@ -207,16 +269,12 @@ static struct waiter *next_ended(const struct http *http, int64_t now)
 
 void names_run(const struct http *http, int64_t now)
 {
-	char url[NAPTR_NAME_MAX];
 	struct waiter *w;
 
 	collect(now);
 	/* done() may ask for further names. */
 	while ((w = next_ended(http, now))) {
-		const struct known *k = known_find(w->name, now);
-
-		strcpy(url, k ? k->url : "");
-		w->done(w->arg, url[0] ? url : NULL);
+		w->done(w->arg, w->url[0] ? w->url : NULL);
 		free(w);
 	}
 }

@@ -14,13 +14,15 @@ typedef void names_done(void *arg, const char *url);
 
 struct names_ask {
 	const char *name;
+	bool configured;    /* by the operator; else a server has named it */
 	struct http *http;  /* whose wait ends when the result is there */
 	int64_t now, until; /* ms; done() is called by then */
 	names_done *done;
 	void *arg;
 };
 
-/* done() is called by names_run(). False: too many lookups, or out of memory; it is not called. */
+/* done() is called by names_run(). False: not a name, too many lookups, or out of memory; it is not
+ * called. */
 bool names_find(const struct names_ask *a);
 /* Calls done() for the lookups of this http that have ended. */
 void names_run(const struct http *http, int64_t now);

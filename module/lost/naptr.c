@@ -47,6 +47,7 @@ static bool record_read(ns_msg *m, const ns_rr *rr, struct naptr *out)
 {
 	const uint8_t *p = ns_rr_rdata(*rr) + FIXED, *end = ns_rr_rdata(*rr) + ns_rr_rdlen(*rr);
 	struct text text[3]; /* flags, service, regexp */
+	int n;
 
 	if (ns_rr_rdlen(*rr) < FIXED)
 		return false;
@@ -61,9 +62,10 @@ static bool record_read(ns_msg *m, const ns_rr *rr, struct naptr *out)
 	*out = (struct naptr){.ttl = ns_rr_ttl(*rr)};
 	if (is_text(&text[0], "u"))
 		return url_of(&text[2], out->url);
-	return !text[0].len && !text[2].len &&
-		dn_expand(ns_msg_base(*m), ns_msg_end(*m), p, out->next, sizeof(out->next)) > 0 &&
-		out->next[0];
+	if (text[0].len || text[2].len)
+		return false;
+	n = dn_expand(ns_msg_base(*m), ns_msg_end(*m), p, out->next, sizeof(out->next));
+	return n == end - p && out->next[0];
 }
 
 int naptr_read(const uint8_t *reply, size_t len, struct naptr *out)

@@ -417,6 +417,8 @@ enum step query_reply(struct query *q, const struct http_reply *r, int64_t now)
 		e = HTTP_GARBAGE;
 	}
 	note(q, r, e, now);
+	if (e && q->redirects)
+		return ask_server(q, e, now); /* another server has failed */
 	if (e) {
 		s->failed++;
 		s->down_until = now + q->cfg->down_time;

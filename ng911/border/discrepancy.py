@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import web
 
 from .events import rfc3339
+from .trouble import plain
 
 log = logging.getLogger("xcipher-border")
 REPEAT = 60.0
@@ -69,10 +70,10 @@ class Reports:
             try:
                 await self.send(report)
                 self.counts["sent"] += 1
-            except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, NoService) as why:
+            except Exception as why:  # whatever libraries raise for what the locator has written: the next one is sent
                 self.counts["failed"] += 1
                 self.service = None  # it may be elsewhere by the next report
-                log.warning("a discrepancy report was not sent: %s", str(why) or "no answer in time")
+                log.warning("a discrepancy report was not sent: %s", plain(why) or "no answer in time")
 
     async def send(self, report):
         url = await self.where() + "/Reports"

@@ -12,7 +12,7 @@ import sys
 from aiohttp import web
 
 from .actors import Actors, Kamailio
-from .additional import AdditionalData
+from .additional import AdditionalData, Rule
 from .discrepancy import Reports
 from .door import Door, listening
 from .events import BadEvent, Datagram, Logger
@@ -51,7 +51,7 @@ def arguments(args):
     p.add_argument("--kamailio", metavar="PATH", help="datagram socket of Kamailio's module jsonrpcs, to block the sources")
     p.add_argument("--block-seconds", type=int, default=3600, metavar="S", help="how long a reported source is blocked (default: %(default)s)")
     p.add_argument("--state", metavar="FILE", help="file for the blocked sources, so that they stay blocked over a restart")
-    p.add_argument("--additional-data", metavar="HOST,...", help="fetch additional data of calls (RFC 7852) from these hosts, names or .suffixes, for log events; needs --log-messages")
+    p.add_argument("--additional-data", metavar="HOST[:PORT],...", help="fetch additional data of calls (RFC 7852) from these hosts, names or .suffixes, for log events; needs --log-messages")
     p.add_argument("--locator", metavar="URL", help="report malformed SIP messages to the service for discrepancy reports that this record of a service and agency locator names")
     options = p.parse_args(args)
     check(p, options)
@@ -74,6 +74,10 @@ def check(p, options):
         p.error("--certificate, --key and --ca are needed")
     if options.additional_data and not (options.log and options.log_messages):
         p.error("--additional-data needs --log and --log-messages")
+    try:
+        options.additional_data = [Rule(r) for r in options.additional_data.split(",")] if options.additional_data else None
+    except ValueError as why:
+        p.error(f"--additional-data: {why}")
     if options.locator and not (options.listen and options.locator.startswith("https://")):
         p.error("--locator: only https://, because reports have data of callers, and only with --listen, where resolutions of reports arrive")
     if options.listen and not options.kamailio:
@@ -153,7 +157,7 @@ async def serve(options, signer, client, server):
         sender = Sender(options.log, signer.sign, client, options.queue)
         sender.start()
     if options.additional_data:
-        parts["additional"] = AdditionalData(options.additional_data.split(","), client, logger, sender.put)
+        parts["additional"] = AdditionalData(options.additional_data, client, logger, sender.put)
         parts["additional"].start()
     if options.locator:
         parts["reports"] = Reports(options.locator, client, options.element, options.agency, f"https://{options.element}:{options.listen[1]}/Resolutions")

@@ -3,14 +3,13 @@
 for it. An event is sent again until the service accepts or refuses it."""
 import asyncio
 import collections
-import logging
 import time
 
 import aiohttp
 
-log = logging.getLogger("xcipher-border")
+from .trouble import Trouble
+
 LONGEST = 30.0  # seconds between two tries
-SAY = 10.0  # seconds between two lines about the same trouble
 
 
 def octets_of(text):
@@ -24,24 +23,18 @@ class Sender:
         self.most, self.most_octets, self.octets = events, octets, 0
         self.queue, self.more = collections.deque(), asyncio.Event()
         self.counts = collections.Counter(sent=0, lost=0, refused=0, failures=0)
-        self.said, self.tasks, self.working = {}, [], 0
+        self.trouble, self.tasks, self.working = Trouble(), [], 0
 
     def put(self, event):
         """Never waits."""
         size = 300 + sum(octets_of(t) for v in event.values() for t in (v if isinstance(v, list) else [v]) if isinstance(t, str))
         if len(self.queue) >= self.most or self.octets + size > self.most_octets:
             self.counts["lost"] += 1
-            self.say("lost", "the queue is full: %d events lost so far. Is the logging service %s down or too slow?", self.counts["lost"], self.url)
+            self.trouble.say("lost", "the queue is full: %d events lost so far. Is the logging service %s down or too slow?", self.counts["lost"], self.url)
             return
         self.octets += size
         self.queue.append((event, size))
         self.more.set()
-
-    def say(self, kind, text, *values):
-        now = time.monotonic()
-        if now - self.said.get(kind, -SAY) >= SAY:
-            self.said[kind] = now
-            log.warning(text, *values)
 
     def start(self):
         # Nothing of an answer is kept or unpacked: only its status counts.
@@ -77,17 +70,17 @@ class Sender:
                 status = reply.status
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as why:
             self.counts["failures"] += 1
-            self.say("failed", "%s: %s. %d events wait", self.url, str(why) or "no answer in time", len(self.queue) + self.working)
+            self.trouble.say("failed", "%s: %s. %d events wait", self.url, str(why) or "no answer in time", len(self.queue) + self.working)
             return False
         if 200 <= status < 300:
             self.counts["sent"] += 1
             return True
         if status >= 500 or status in (408, 429):
             self.counts["failures"] += 1
-            self.say("failed", "%s answers %d. %d events wait", self.url, status, len(self.queue) + self.working)
+            self.trouble.say("failed", "%s answers %d. %d events wait", self.url, status, len(self.queue) + self.working)
             return False
         self.counts["refused"] += 1
-        self.say("refused", "%s refuses an event of type %s: %d", self.url, event["logEventType"], status)
+        self.trouble.say("refused", "%s refuses an event of type %s: %d", self.url, event["logEventType"], status)
         return True
 
     async def close(self, seconds):

@@ -466,7 +466,7 @@ def test_kemi(net):
 
 
 def test_wrong_parameters_are_refused_at_start(net):
-    for params, said in ((("verify", 7), "verify must be 0 or 1"), (("discover", 2), "discover must be 0 or 1"), (("server", "lost:"), "or lost:NAME"), (("log_location", -1), "log_location must be 0 or 1"), (("boundary", "all"), "boundary must be"),
+    for params, said in ((("verify", 7), "verify must be 0 or 1"), (("discover", 2), "discover must be 0 or 1"), (("server", "lost:"), "or lost:NAME"), (("server", "lost:a.test"), "needs ca_file"), (("log_location", -1), "log_location must be 0 or 1"), (("boundary", "all"), "boundary must be"),
                          (("deadline", 1), "deadline at least timeout"), (("ca_file", "/nowhere"), "cannot read /nowhere")):
         lost.needs()
         with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:

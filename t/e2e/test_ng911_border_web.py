@@ -174,7 +174,7 @@ def test_td_esrp_007_013_020(net):
     import esinet
     import ng911
     service = logservice.Services
-    with border(net, f"--additional-data={service.where[0]}", f"--locator=https://{service.where[0]}:{service.where[1]}/SAL/1") as (n, helper, log):
+    with border(net, f"--additional-data={service.where[0]}:{service.where[1]}", f"--locator=https://{service.where[0]}:{service.where[1]}/SAL/1") as (n, helper, log):
         from test_ng911_states import Peer
         services = service(net, n.certificates["lost"], n.ca)
         n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of xcipher-border without a network: events of messages, the bounds of its queue, blocked sources. The whole is in t/e2e/test_ng911_border_web.py."""
 import asyncio
+import concurrent.futures
 import json
+import logging
 import os
 import random
 import shutil
@@ -365,11 +367,28 @@ def test_references_to_additional_data():
                                                                  ("https://b.example/3", "EmergencyCallData.ProviderInfo")]
     many = "x\r\n" + "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\n" * 100
     assert len(additional.references(events.Message(many).infos)) == 8
-    hosts = ["a.example", ".net.example", "2001:db8::1"]
-    for uri, good in (("https://a.example/x", True), ("https://A.EXAMPLE:8443/x", True), ("https://b.net.example/", True), ("https://[2001:db8::1]:1/", True),
-                      ("http://a.example/", False), ("https://net.example/", False), ("https://x@a.example/", False), ("https://a.example@evil.example/", False),
+    rules = [additional.Rule(r) for r in ("a.example", ".NET.example", "2001:db8::1", "b.example:8443", "[2001:db8::2]:8443")]
+    for uri, good in (("https://a.example/x", True), ("https://A.EXAMPLE:443?x", True), ("https://b.net.example/", True), ("https://[2001:db8::1]/", True), ("https://b.example:8443", True),
+                      ("https://[2001:db8::2]:8443#x", True), ("https://a.example:8443/", False), ("https://b.example/", False), ("https://[2001:db8::1]:1/", False),
+                      ("http://a.example/", False), ("https://net.example/", False), ("https://x@a.example/", False), ("https://:x@a.example/", False), ("https://a.example@evil.example/", False),
+                      ("https://a.example\\@evil.example/", False), ("https://evil.example\\.net.example/", False), ("https://evil.example#.net.example/", False),
+                      ("https://x\x1bc.net.example/", False), ("https://x%2f.net.example/", False), ("https://\u2100.net.example/", False), ("https://a.example/\x1b", False),
                       ("https://evila.example/", False), ("https://[::1/", False), ("https://a.example:x/", False), ("https:///x", False), ("https://127.0.0.1/", False)):
-        assert additional.is_allowed(uri, hosts) == good, uri
+        assert any(r.allows(uri) for r in rules) == good, uri
+    for text in ("", ".", "..", "a.example:x", "a.example:70000", "https://a.example", "a example", "[::1"):
+        try:
+            additional.Rule(text)
+        except ValueError:
+            continue
+        raise AssertionError(text)
+
+
+def logged():
+    """The lines of the log from now on."""
+    lines, handler = [], logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("xcipher-border").addHandler(handler)
+    return lines
 
 
 async def local_server(handler):
@@ -389,6 +408,7 @@ async def test_answers_of_repositories():
     from aiohttp import web
     from border import additional
     answers = {"good": (200, "<a/>"), "cut": (200, "<a>"), "bomb": (200, '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'), "utf16": (200, '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a><a/>'),
+               "coded": (200, '<?xml version="1.0" encoding="nonsense"?><a/>'), "packed": (200, '<?xml version="1.0" encoding="zip"?><a/>'), "wide": (200, '<?xml version="1.0" encoding="big5"?><a/>'),
                "large": (200, f"<a>{'x' * 70000}</a>"), "gone": (404, ""), "moved": (302, "")}
     asked = []
 
@@ -397,21 +417,76 @@ async def test_answers_of_repositories():
         status, text = answers[request.match_info["path"]]
         return web.Response(status=status, body=text.encode("utf-16" if "UTF-16" in text else "utf-8"), headers={"Location": "/good"} if status == 302 else {})
     runner, port = await local_server(answer)
-    a = additional.AdditionalData(["a.example"], False, events.Logger("e", "a", True), None)
+    a = additional.AdditionalData([additional.Rule("a.example")], False, events.Logger("e", "a", True), None)
     a.start()
-    got = {name: await a.fetch(f"http://127.0.0.1:{port}/{name}", "EmergencyCallData.Comment") for name in answers}
+    got = {name: await a.fetch(a.sources[0], f"http://127.0.0.1:{port}/{name}", "EmergencyCallData.Comment") for name in answers}
     assert {name for name, (_, _, good) in got.items() if good} == {"good"} and got["good"] == ("<a/>", 200, True), got
     assert [got[n][1] for n in ("gone", "moved", "bomb")] == [404, 302, 200] and len(asked) == len(answers), (got, asked)
     assert "<a>" == got["cut"][0] and not got["large"][0], got
-    assert (await a.fetch("http://127.0.0.1:1/", "EmergencyCallData.Comment"))[1:] == (0, False)
+    assert (await a.fetch(a.sources[0], "http://127.0.0.1:1/", "EmergencyCallData.Comment"))[1:] == (0, False)
+    # URIs are not logged: whoever has one can fetch the data.
+    lines = logged()
+    for reply in (b"SIP/2.0 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\n:\r\n\r\n", b""):
+        async def garbage(_, writer, reply=reply):
+            writer.write(reply)
+            writer.close()
+        server = await asyncio.start_server(garbage, "127.0.0.1", 0)
+        a.trouble.said.clear()
+        assert not (await a.fetch(a.sources[0], f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret", "EmergencyCallData.Comment"))[2]
+        server.close()
+    assert len(lines) == 3 and "secret" not in str(lines), lines
     await a.close()
     await runner.cleanup()
-    d = events.Datagram(event("in", INVITE.replace("Call-ID", "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\nCall-ID"), IDS))
-    for _ in range(300):
+    d = events.Datagram(event("in", INVITE.replace("Call-ID", "Call-Info: <https://a.example/>;purpose=EmergencyCallData.Comment\r\nCall-ID") + "\U0001f600" * 15000, IDS))
+    for _ in range(100):
         a.seen(d)
     a.seen(events.Datagram(event("out", d.text, IDS)))
     a.seen(events.Datagram(event("in", d.text)))
-    assert a.queue.qsize() == 256 and a.counts["lost"] == 44, a.counts
+    waiting = a.sources[0].queue
+    assert waiting.qsize() == 64 and a.counts["lost"] == 36, a.counts
+    # Not the messages: a caller chooses their size.
+    assert max(len(str(waiting.get_nowait())) for _ in range(64)) < 1000
+    a.seen(events.Datagram(event("in", d.text.replace("1@x", "x" * 60000), IDS)))
+    assert waiting.empty()
+
+
+async def test_slow_names_delay_nothing_else():
+    """Names that callers choose, and whose DNS is silent: neither the hosts of another entry wait, nor what other parts of the program do in threads."""
+    _, events, _, _ = border()
+    from aiohttp import web
+    from border import additional
+    release, look_up, begun = threading.Event(), socket.getaddrinfo, []
+    asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(additional.AT_ONCE))
+
+    def slow(host, *args, **more):
+        if str(host).endswith(".slow.test"):
+            begun.append(host)
+            release.wait()
+            raise OSError("released")
+        return look_up(host, *args, **more)
+
+    async def answer(_):
+        return web.Response(text="<a/>")
+    runner, port = await local_server(answer)
+    events_put = asyncio.Queue()
+    a = additional.AdditionalData([additional.Rule(".slow.test"), additional.Rule("quick.test")], False, events.Logger("e", "a", True), events_put.put_nowait)
+    a.start()
+    socket.getaddrinfo = slow
+    about = additional.About("c", "i", "1@x", "2026-01-01T00:00:00.000+00:00", "")
+    try:
+        for i in range(50):
+            a.sources[0].queue.put_nowait((about, f"http://x{i}.slow.test/", "EmergencyCallData.Comment"))
+        while len(begun) < additional.AT_ONCE:
+            await asyncio.sleep(0.01)
+        assert await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(None, lambda: 1), 60) == 1
+        a.sources[1].queue.put_nowait((about, f"http://127.0.0.1:{port}/", "EmergencyCallData.Comment"))
+        await asyncio.wait_for(events_put.get(), 60)
+        assert (await asyncio.wait_for(events_put.get(), 60))["text"] == "<a/>" and a.counts["fetched"] == 1, a.counts
+    finally:
+        socket.getaddrinfo = look_up
+        release.set()
+    await a.close()
+    await runner.cleanup()
 
 
 async def test_discrepancy_reports():
@@ -419,7 +494,8 @@ async def test_discrepancy_reports():
     _, events, _, _ = border()
     from aiohttp import web
     from border import discrepancy
-    now, records = [1000.0], [(200, "["), (200, "[]"), (200, '{"dscRptUri": "http://x/"}'), (404, ""), (200, "x" * 70000)]
+    now, records = [1000.0], [(200, "["), (200, "[]"), (200, '{"dscRptUri": "http://x/"}'), (404, ""), (200, "x" * 70000),
+                               (200, json.dumps({"dscRptUri": "https://127.0.0.1:1/\nxcipher-border: forged\x1b[2J"})), (200, json.dumps({"dscRptUri": "https://[x\nxcipher-border: forged"}))]
 
     async def answer(_):
         status, text = records.pop(0)
@@ -440,9 +516,11 @@ async def test_discrepancy_reports():
     assert r.queue.qsize() == 64 and r.counts["lost"] == 3 + 2000 - 64 and len(r.last) == 1000, r.counts
     while r.queue.qsize() > len(records):
         r.queue.get_nowait()
+    lines = logged()
     r.start()
-    while r.counts["failed"] < 5:
+    while r.counts["failed"] < 7:
         await asyncio.sleep(0.01)
+    assert len(lines) == 7 and all(line.isprintable() for line in lines), lines
     assert not records and not r.counts["sent"], (records, r.counts)
     await r.close()
     await runner.cleanup()
@@ -487,6 +565,7 @@ def test_wrong_options_and_files():
         for args, status, says in (([], 2, "nothing to do"), (["--log=http://x/", *tls, *sign], 2, "https"), (["--log=https://x/", *tls], 2, "--sign-key"),
                                    (["--log=https://x/", *tls, *sign], 1, "Ed448"), (["--listen=127.0.0.1:1", *tls], 2, "--kamailio"),
                                    (["--log=https://x/", *tls, *sign, "--additional-data=a.example"], 2, "--log-messages"),
+                                   (["--log=https://x/", "--log-messages", *tls, *sign, "--additional-data=https://a.example"], 2, "HOST:PORT"),
                                    (["--log=https://x/", *tls, *sign, "--locator=https://x/"], 2, "--listen"),
                                    (["--log=https://x/", "--events=192.0.2.1:1", *tls, *sign], 2, "127.0.0.0/8"),
                                    (["--log=https://x/", *tls, "--sign-certificate=/none", "--sign-key=/none"], 1, "/none")):

@@ -125,6 +125,10 @@ static void records_that_are_refused(void **state)
 	add(1, 1, (const char *const[]){"s", "LoST:https", "!.*!https://a/!"}, NULL);
 	add(1, 1, (const char *const[]){"", "LoST:https", ""}, NULL);
 	assert_int_equal(read_it(), -1);
+	/* Its name is that of the next record. */
+	add(1, 1, (const char *const[]){"", "LoST:https", ""}, NULL);
+	size--;
+	message[size - FIXED - sizeof("\0\12LoST:https\0")]--;
 	add_url(9, 9, "!.*!https://good/!");
 	assert_int_equal(read_it(), 0);
 	assert_string_equal(found.url, "https://good/");

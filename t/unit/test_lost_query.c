@@ -315,6 +315,20 @@ static void redirects_are_bounded(void **state)
 	expect_end(RESULT_NO_ANSWER, "redirect");
 }
 
+/* Callers choose the area, and with it where redirects lead. Servers of others keep their turn. */
+static void a_redirect_to_nowhere_is_not_the_servers_fault(void **state)
+{
+	(void)state;
+	cfg.servers = 2;
+	add_location(PIDF("30.10"));
+	assert_int_equal(begin(), STEP_HTTP);
+	assert_int_equal(reply(REDIRECT("b.test")), STEP_HTTP);
+	assert_int_equal(failure(HTTP_CONNECT, 0), STEP_HTTP);
+	assert_string_equal(q.http.url, "http://1/");
+	assert_int_equal(lost_server[0].down_until, 0);
+	assert_int_equal(lost_server[0].failed, 0);
+}
+
 static void redirects_to_names(void **state)
 {
 	(void)state;
@@ -628,6 +642,7 @@ int main(void)
 		TEST(errors_of_servers_and_of_locations),
 		TEST(redirects_are_bounded),
 		TEST(redirects_to_names),
+		TEST(a_redirect_to_nowhere_is_not_the_servers_fault),
 		TEST(servers_known_by_name),
 		TEST(references_are_fetched),
 		TEST(hosts_of_references),
