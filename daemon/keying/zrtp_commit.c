@@ -143,12 +143,12 @@ static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
 	return 0;
 }
 
-/* The peer's Commit refers to a secret that we do not have. One of ours with a public value goes
- * before it (4.2), and the peer's Commit shows that it has our Hello. If we never commit, the peer
- * commits again. */
+/* The Commit refers to a secret that we do not have. One of ours with a public value goes before it
+ * (4.2), and the Commit shows that its sender has our Hello. If we never commit, the sender commits
+ * again. In PH_DHPART1 the Commit that was answered may be the peer's, and this one a stranger's. */
 static int ask_for_value(struct zrtp *z, uint64_t now_ns)
 {
-	if (z->cfg.passive || z->multi) {
+	if (z->cfg.passive || z->multi || z->phase == PH_DHPART1) {
 		zrtp_reply_error(z, ERROR_NO_SECRET);
 		return 0;
 	}

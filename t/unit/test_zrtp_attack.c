@@ -343,6 +343,61 @@ static void forged_commits_do_not_displace_the_peers(void **state)
 	}
 }
 
+/* A stranger's Commit that refers to a secret, which we do not have. It needs only a Hello. We are
+ * the responder, because no HelloACK arrives. */
+static bool refers_to_a_secret(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	static const char *const name[] = {"Mult", "Prsh"};
+	static const uint32_t more[] = {16, 24};
+	uint8_t packet[ZRTP_PACKET_MAX];
+	struct zrtp *us = r->z[US];
+	struct zrtp_msg m;
+
+	if (to != US || r->b || memcmp(p + ZRTP_HEADER + 4, "Commit  ", 8) != 0)
+		return to != US || memcmp(p + ZRTP_HEADER + 4, "HelloACK", 8) != 0;
+	r->b = 1;
+	(void)zrtp_take(us, p, (size_t)*len, r->now_ns);
+	(void)zrtp_take(us, packet, zrtp_wrap(packet, &stranger[0]->me.hello, 1, 99), r->now_ns);
+	zrtp_msg_begin(&m, ZRTP_M_COMMIT);
+	zrtp_msg_add(&m, stranger[0]->image[2], ZRTP_IMAGE);
+	zrtp_msg_add(&m, stranger[0]->me.zid, ZRTP_ZID);
+	zrtp_msg_add(&m, p + ZRTP_HEADER + COMMIT_ALGS, 20);
+	memcpy(m.b + COMMIT_ALGS + 4 * ZRTP_K_AGREEMENT, name[r->a], 4);
+	zrtp_msg_add(&m, NULL, more[r->a] + ZRTP_MAC);
+	memset(m.b + COMMIT_HVI, 0xff, more[r->a]);
+	zrtp_msg_end(&m, 0);
+	for (int turn = 0; turn < 2; turn++) {
+		(void)zrtp_take(us, packet, zrtp_wrap(packet, &m, 2, 99), r->now_ns);
+		if (zrtp_state(us) == ZRTP_WANTS_SECRETS)
+			zrtp_secrets(us, NULL, r->now_ns);
+	}
+	return true;
+}
+
+/* Neither does it make us forget the Commit that we answered. */
+static void a_commit_by_an_unknown_secret_ends_no_exchange(void **state)
+{
+	const struct zrtp_config c = {.seed = {92}};
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		zrtp_rig_init(&r);
+		r.wire = refers_to_a_secret;
+		r.a = how & 1;
+		r.cfg[US].cache = r.cfg[THEM].cache = how & 2;
+		assert_int_equal(zrtp_create(&stranger[0], &c), 0);
+		zrtp_start(stranger[0], 0);
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 20000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(r.b, 1);
+		assert_memory_equal(zrtp_peer_zid(r.z[US]), r.z[THEM]->me.zid, ZRTP_ZID);
+		zrtp_destroy(stranger[0]);
+		zrtp_rig_end(&r);
+	}
+}
+
 /* The peer is ourselves: nothing is agreed on with our own packets. */
 static void our_own_packets_come_back(void **state)
 {
@@ -549,6 +604,7 @@ int main(void)
 		cmocka_unit_test(after_a_strangers_hello_the_peers_secrets_count),
 		cmocka_unit_test(forged_hellos_do_not_displace_the_peers),
 		cmocka_unit_test(forged_commits_do_not_displace_the_peers),
+		cmocka_unit_test(a_commit_by_an_unknown_secret_ends_no_exchange),
 		cmocka_unit_test(our_own_packets_come_back),
 		cmocka_unit_test(a_flood_of_different_hellos_costs_few_key_pairs),
 		cmocka_unit_test(bad_public_values_are_refused),
