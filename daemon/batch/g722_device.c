@@ -37,6 +37,7 @@ struct g722_device {
 	size_t bytes;  /* of rows, from and to */
 	uint64_t timeout_ns;
 	bool lost; /* it failed: its commands may still run */
+	uint32_t batches;
 };
 
 /* One batch on its way. */
@@ -59,6 +60,8 @@ static struct trip trip(const struct g722_lane *lane, uint32_t lanes, size_t in,
 		.in_rows = (uint32_t)in / 4,
 		.out_rows = (uint32_t)out / 4};
 }
+
+static int selftest(struct g722_device *d, uint32_t streams);
 
 /* --- Life ------------------------------------------------------------------------------------- */
 
@@ -129,6 +132,11 @@ int g722_device_open(struct g722_device **out, const struct engine_config *cfg, 
 			snprintf(err, err_len, "opencl: G.722: %s (%d)", opencl_strerror(res), res);
 			rc = -EIO;
 		}
+	}
+	if (!rc) {
+		rc = selftest(d, streams);
+		if (rc)
+			snprintf(err, err_len, "opencl: G.722: the self-test fails");
 	}
 	if (rc) {
 		g722_device_close(d);
@@ -253,6 +261,41 @@ static int send(struct g722_device *d, const struct trip *t, enum way way, cl_ev
 	return err ? -EIO : 0;
 }
 
+/* Whether the rows have the results for lane i. */
+static bool is_right(const struct g722_device *d, const struct trip *t, enum way way, uint32_t i)
+{
+	const struct g722_lane *l = &t->lane[i];
+	int16_t pcm[G722_HELPER_SAMPLES];
+	uint8_t code[G722_HELPER_SAMPLES];
+	struct g722 g = *l->g, got = g;
+	const struct g722_lane to = {.g = &got, .out = way == ENCODE ? code : (uint8_t *)pcm};
+	const struct trip one = {
+		.lane = &to, .lanes = 1, .stride = t->stride, .out_rows = t->out_rows};
+	int16_t want_pcm[G722_HELPER_SAMPLES];
+	uint8_t want[G722_HELPER_SAMPLES];
+	bool right;
+
+	unpack(d->rows + i, &one);
+	if (way == ENCODE) {
+		g722_encode_low(
+			&g, (const int16_t *)(const void *)l->in, 4 * (size_t)t->out_rows, want);
+		right = memcmp(want, code, 4 * (size_t)t->out_rows) == 0;
+	} else {
+		g722_decode_low(&g, l->in, 4 * (size_t)t->in_rows, want_pcm);
+		right = memcmp(want_pcm, pcm, 4 * (size_t)t->out_rows) == 0;
+	}
+	/* The memory after these coefficients is not part of the state. */
+	memcpy(got.low.zero + 6, g.low.zero + 6, 2 * sizeof(*g.low.zero));
+	return right && memcmp(&g.low, &got.low, sizeof(g.low)) == 0;
+}
+
+/* Each batch has one stream that is coded here, too, in turn. A device that computes garbage must
+ * not be heard, and its states would stay wrong. */
+static int check(struct g722_device *d, const struct trip *t, enum way way)
+{
+	return is_right(d, t, way, d->batches++ % t->lanes) ? 0 : -EBADMSG;
+}
+
 static int run(struct g722_device *d, const struct trip *t, enum way way)
 {
 	cl_event done = NULL;
@@ -264,10 +307,14 @@ static int run(struct g722_device *d, const struct trip *t, enum way way)
 	rc = send(d, t, way, &done);
 	if (!rc)
 		rc = wait_for(d, done);
+	if (!rc)
+		rc = check(d, t, way);
 	if (rc) {
 		d->lost = true;
 		log_warn("G.722: %s %s: not used any more", d->dev.name,
-			rc == -ETIMEDOUT ? "hangs" : "fails");
+			rc == -ETIMEDOUT         ? "hangs"
+				: rc == -EBADMSG ? "computes wrong results"
+						 : "fails");
 		return rc;
 	}
 	clReleaseEvent(done);
@@ -299,6 +346,58 @@ static int encode_for(void *device, const struct g722_lane *lane, uint32_t lanes
 static int decode_for(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n)
 {
 	return g722_device_decode(device, lane, lanes, n);
+}
+
+/* --- Self-test -------------------------------------------------------------------------------- */
+
+enum { TEST_LANES = 20 /* more than a group */, TEST_SAMPLES = 160 };
+
+struct test {
+	struct g722 g[TEST_LANES];
+	struct g722_lane lane[TEST_LANES];
+	int16_t pcm[TEST_LANES][TEST_SAMPLES];
+	uint8_t code[TEST_LANES][TEST_SAMPLES];
+};
+
+/* Noise of all bit rates. */
+static void test_set(struct test *t, enum way way)
+{
+	static const uint32_t rate[] = {64000, 56000, 48000};
+
+	for (uint32_t i = 0; i < TEST_LANES; i++) {
+		uint8_t *pcm = (uint8_t *)t->pcm[i];
+
+		(void)g722_init(&t->g[i], rate[i % ARRAY_LEN(rate)]);
+		t->lane[i] = (struct g722_lane){.g = &t->g[i],
+			.in = way == ENCODE ? pcm : t->code[i],
+			.out = way == ENCODE ? t->code[i] : pcm};
+		for (uint32_t k = 0; k < TEST_SAMPLES; k++) {
+			uint32_t noise = (k * TEST_LANES + i + 1) * 2654435761u;
+
+			noise = (noise ^ noise >> 15) * 2246822519u;
+			t->pcm[i][k] = (int16_t)(noise >> 16);
+			t->code[i][k] = (uint8_t)(noise >> 8);
+		}
+	}
+}
+
+/* Every stream is right, in a batch and the next. */
+static int selftest(struct g722_device *d, uint32_t streams)
+{
+	struct test *t = calloc(1, sizeof(*t));
+	uint32_t lanes = streams < TEST_LANES ? streams : TEST_LANES;
+	int rc = t ? 0 : -ENOMEM;
+
+	for (int way = ENCODE; !rc && way <= DECODE; way++) {
+		test_set(t, (enum way)way);
+		for (uint32_t i = 0; !rc && i < 2 * lanes; i++) {
+			d->batches = i;
+			rc = way == ENCODE ? g722_device_encode(d, t->lane, lanes, TEST_SAMPLES)
+					   : g722_device_decode(d, t->lane, lanes, TEST_SAMPLES);
+		}
+	}
+	free(t);
+	return rc;
 }
 
 /* --- Measuring -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* G.722 on an OpenCL device (PoCL's basic) gives the bits of spandsp and of codec/g722.c, in vector
- * lanes as on a CPU, and with one stream per work-item as on a GPU. A device that fails or hangs
- * changes nothing. This program replaces two OpenCL functions for that. */
+ * lanes as on a CPU, and with one stream per work-item as on a GPU. A device that fails, hangs or
+ * lies changes nothing. This program replaces OpenCL functions for that. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -30,7 +30,8 @@ const char *__lsan_default_suppressions(void)
 	return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\nleak:g722_device_open\n";
 }
 
-static enum { WORKS, FAILS, HANGS } fault;
+static enum { WORKS, FAILS, HANGS, LIES } fault;
+static size_t lie; /* the row that a lie is in */
 static uint32_t dispatched;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -50,6 +51,18 @@ cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t len, void *out, siz
 
 	if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && fault == HANGS)
 		*(cl_int *)out = CL_RUNNING;
+	return err;
+}
+
+cl_int clEnqueueReadBuffer(cl_command_queue q, cl_mem from, cl_bool waits, size_t off, size_t len,
+	void *to, cl_uint n, const cl_event *wait, cl_event *e)
+{
+	cl_int err = REAL(clEnqueueReadBuffer)(
+		q, from, waits || fault == LIES, off, len, to, n, wait, e);
+	size_t row = LANES * 7 * sizeof(int32_t); /* of MOST streams */
+
+	for (size_t i = 0; fault == LIES && i < row && lie * row + i < len; i += 4)
+		((int32_t *)to)[(lie * row + i) / 4] ^= 0x10000;
 	return err;
 }
 
@@ -249,9 +262,11 @@ static struct streams *noisy(void)
 
 static void a_broken_device_changes_nothing(void **state)
 {
+	/* A state's first and last row, and the results' */
+	static const size_t ROW[] = {0, 17, 18, 18 + PACKET / 4 - 1};
 	struct streams *s = noisy();
 
-	for (int how = FAILS; how <= HANGS; how++) {
+	for (int how = FAILS; how <= LIES + 3; how++) {
 		struct engine_config cfg = {.device = "cpu",
 			.flags = *(const uint32_t *)*state,
 			.timeout_ms = TIMEOUT_MS};
@@ -262,12 +277,28 @@ static void a_broken_device_changes_nothing(void **state)
 		for (uint32_t i = 0; i < MOST; i++)
 			s->lane[i] = (struct g722_lane){
 				&s->many[i], (const uint8_t *)s->pcm[i], s->code[i]};
-		fault = how;
-		refused(d, s, how == FAILS ? -EIO : -ETIMEDOUT);
+		fault = how < LIES ? how : LIES;
+		lie = how < LIES ? 0 : ROW[how - LIES];
+		refused(d, s, how == FAILS ? -EIO : how == HANGS ? -ETIMEDOUT : -EBADMSG);
 		fault = WORKS;
 		g722_device_close(d);
 	}
 	free(s);
+}
+
+/* Such a device is not used at all. */
+static void a_self_test_finds_wrong_results(void **state)
+{
+	struct engine_config cfg = {.device = "cpu", .flags = *(const uint32_t *)*state};
+	struct g722_device *d;
+	char err[256] = "";
+
+	fault = LIES;
+	for (lie = 0; lie < 24; lie += 8) {
+		assert_int_equal(g722_device_open(&d, &cfg, MOST, err, sizeof(err)), -EBADMSG);
+		assert_string_equal(err, "opencl: G.722: the self-test fails");
+	}
+	fault = WORKS;
 }
 
 /* As codec threads use it. Returns how many dispatches a batch took. */
@@ -343,6 +374,8 @@ int main(void)
 		cmocka_unit_test_prestate(batches_equal_single_streams, &vectors),
 		cmocka_unit_test_prestate(batches_equal_single_streams, &scalar),
 		cmocka_unit_test_prestate(a_broken_device_changes_nothing, &vectors),
+		cmocka_unit_test_prestate(a_self_test_finds_wrong_results, &vectors),
+		cmocka_unit_test_prestate(a_self_test_finds_wrong_results, &scalar),
 		cmocka_unit_test_prestate(what_the_device_does_not_do_is_done_without_it, &vectors),
 		cmocka_unit_test(a_device_is_used_where_it_never_loses),
 	};
