@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/clock.h"
 #include "batch/engine.h"
 #include "batch/g722_device.h"
@@ -90,8 +91,9 @@ static void helpers_close(struct daemon *d)
 
 /* A device of its own for each codec thread, if it is faster than this processor. Without it all
  * calls are possible, so its errors are only logged. */
-static void helpers_open(struct daemon *d)
+static int helpers_open(void *arg)
 {
+	struct daemon *d = arg;
 	const struct engine_config cfg = {
 		.device = d->o.device[0].name, .timeout_ms = d->o.opencl_timeout};
 	struct g722_helper *h;
@@ -100,7 +102,7 @@ static void helpers_open(struct daemon *d)
 	/* A library that crashed or hung was only called in a child process. */
 	if (!d->engines.devices || d->engines.devices != d->o.devices ||
 		!g722_device_may_help(&cfg))
-		return;
+		return 0;
 	h = d->audio.g722 = calloc(d->o.codec_threads, sizeof(*h));
 	for (uint32_t i = 0; h && helps && i < d->o.codec_threads; i++) {
 		struct g722_device *device;
@@ -119,6 +121,7 @@ static void helpers_open(struct daemon *d)
 	}
 	if (!helps)
 		helpers_close(d);
+	return 0;
 }
 
 int daemon_audio_create(struct daemon *d)
@@ -136,7 +139,8 @@ int daemon_audio_create(struct daemon *d)
 
 	if (!cfg.threads)
 		return 0;
-	helpers_open(d);
+	/* Threads of its driver keep the capabilities of their creator. */
+	(void)caps_run(caps_here(0), helpers_open, d);
 	cfg.g722 = a->g722;
 	a->event_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = cfg.event_fd < 0 ? -errno : bridge_audio_create(&a->bridge, &cfg);

@@ -18,6 +18,7 @@
 #include "app/preflight.h"
 #include "app/privileges.h"
 #include "audio/files.h"
+#include "base/caps.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/call.h"
@@ -239,14 +240,14 @@ static int start(struct daemon *d)
 	if (!err)
 		preflight_config(&d->o);
 	if (!err) {
-		err = privileges_run(0, start_engines, d);
+		err = caps_run(0, start_engines, d);
 		err = err ? daemon_fail(d, err, "engines") : 0;
 	}
 	if (!err) {
-		err = privileges_run(0, start_codecs, d);
+		err = caps_run(0, start_codecs, d);
 		err = err ? daemon_fail(d, err, "codecs") : 0;
 	}
-	err = err ? err : privileges_run(privileges_to_start(d->o.steering), start_steering, d);
+	err = err ? err : caps_run(privileges_to_start(d->o.steering), start_steering, d);
 	daemon_reach_init(d);
 	err = err ? err : daemon_workers_create(d);
 	if (!err)

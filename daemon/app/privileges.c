@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/securebits.h>
-#include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,39 +49,6 @@ uint64_t privileges_to_start(const struct steer_ops *ops)
 		caps_here(CAPS_BIT(CAP_BPF)) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SETPCAP);
 
 	return privileges_of(ops) | (ops == &steer_udp ? 0 : more);
-}
-
-struct task {
-	uint64_t keep;
-	int (*fn)(void *arg);
-	void *arg;
-	int res;
-};
-
-static void *run(void *arg)
-{
-	struct task *t = arg;
-	stack_t before;
-
-	(void)caps_limit(t->keep);
-	/* LLVM, in PoCL, replaces the signal stack of the thread; sanitizers unmap theirs when it
-	 * ends. */
-	(void)sigaltstack(NULL, &before);
-	t->res = t->fn(t->arg);
-	(void)sigaltstack(&before, NULL);
-	return NULL;
-}
-
-int privileges_run(uint64_t keep, int (*fn)(void *arg), void *arg)
-{
-	struct task t = {.keep = keep, .fn = fn, .arg = arg};
-	pthread_t thread;
-	int err = pthread_create(&thread, NULL, run, &t);
-
-	if (err)
-		return -err;
-	pthread_join(thread, NULL);
-	return t.res;
 }
 
 /* --- Another user ----------------------------------------------------------------------------- */

@@ -25,9 +25,6 @@ int privileges_prepare(
 	uint64_t keep, const char *user, const char *group, char *err, size_t err_len);
 /* The group of this name or number: 0, or -ENOENT with err, which names the option. */
 int privileges_group(const char *option, const char *group, gid_t *out, char *err, size_t err_len);
-/* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries
- * create in fn inherit them. Returns fn's result or -errno. */
-int privileges_run(uint64_t keep, int (*fn)(void *arg), void *arg);
 /* At the end of the start. Limits this thread to keep, and warns if another thread has more. 0 or
  * -errno. */
 int privileges_drop(uint64_t keep);

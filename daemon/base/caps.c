@@ -3,6 +3,8 @@
 #include "base/caps.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -60,4 +62,37 @@ int caps_limit(uint64_t keep)
 	limit_bounding(keep);
 	/* The kernel removes capabilities that leave these sets from the ambient set, too. */
 	return err ? err : caps_set(permitted & keep, inheritable & keep);
+}
+
+struct task {
+	uint64_t keep;
+	int (*fn)(void *arg);
+	void *arg;
+	int res;
+};
+
+static void *run(void *arg)
+{
+	struct task *t = arg;
+	stack_t before;
+
+	(void)caps_limit(t->keep);
+	/* LLVM, in PoCL, replaces the signal stack of the thread; sanitizers unmap theirs when it
+	 * ends. */
+	(void)sigaltstack(NULL, &before);
+	t->res = t->fn(t->arg);
+	(void)sigaltstack(&before, NULL);
+	return NULL;
+}
+
+int caps_run(uint64_t keep, int (*fn)(void *arg), void *arg)
+{
+	struct task t = {.keep = keep, .fn = fn, .arg = arg};
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, run, &t);
+
+	if (err)
+		return -err;
+	pthread_join(thread, NULL);
+	return t.res;
 }

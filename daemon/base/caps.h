@@ -25,5 +25,8 @@ int caps_set(uint64_t permitted, uint64_t inheritable);
 /* Removes all capabilities but keep from every set of this thread; threads that it creates later
  * inherit this. Needs CAP_SETPCAP to reduce the bounding set. 0 or -errno. */
 int caps_limit(uint64_t keep);
+/* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries
+ * create in fn inherit them. Returns fn's result or -errno. */
+int caps_run(uint64_t keep, int (*fn)(void *arg), void *arg);
 
 #endif

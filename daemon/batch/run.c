@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/caps.h"
 #include "base/clock.h"
 #include "base/lines.h"
 #include "base/log.h"
@@ -528,6 +529,12 @@ static int scratch_create(struct batch_runner *r)
 		: -ENOMEM;
 }
 
+static int calibrate(void *arg)
+{
+	batch_calibrate(arg);
+	return 0;
+}
+
 /* Measures a device, or takes fixed sizes. Only the first runner does. */
 static void device_measure(struct batch_runner *r, struct device *d)
 {
@@ -541,11 +548,25 @@ static void device_measure(struct batch_runner *r, struct device *d)
 		return;
 	d->shared->measured = true;
 	if (!d->shared->fixed_min)
-		batch_calibrate(&c);
+		(void)caps_run(caps_here(0), calibrate, &c);
 	for (int kind = 0; kind < BATCH_CLASSES && d->shared->fixed_min; kind++)
 		d->shared->min[kind] = d->shared->fixed_min;
 }
 
+struct opening {
+	struct device *d;
+	struct arena *arena;
+};
+
+static int device_queue(void *arg)
+{
+	const struct opening *o = arg;
+
+	return o->d->shared->ops->queue_create(&o->d->q, o->d->shared->engine, o->arena);
+}
+
+/* Drivers create threads with a queue, and with its first batches. These keep the capabilities of
+ * their creator. */
 static int devices_create(struct batch_runner *r, const struct batch_runner_config *cfg)
 {
 	int err = cfg->devices > BATCH_DEVICES_MAX ? -EINVAL : 0;
@@ -554,7 +575,7 @@ static int devices_create(struct batch_runner *r, const struct batch_runner_conf
 		struct device *d = &r->device[i];
 
 		d->shared = &cfg->device[i];
-		err = d->shared->ops->queue_create(&d->q, d->shared->engine, &r->arena);
+		err = caps_run(caps_here(0), device_queue, &(struct opening){d, &r->arena});
 		if (err)
 			break;
 		r->devices++;

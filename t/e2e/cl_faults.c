@@ -2,13 +2,16 @@
 /* Preloaded in front of the OpenCL loader by test_devices.py: as soon as the file $XC_FAULTS/N
  * exists, the Nth device of the first platform takes no more kernels, as one whose driver has reset
  * it; with $XC_FAULTS/hangN nothing there is ever complete. With $XC_SLOW_US a thread sees one
- * command complete in so many microseconds, as on a device that works beside it. */
+ * command complete in so many microseconds, as on a device that works beside it. With $XC_GPU all
+ * devices are GPUs, and $XC_FAULTS/caps gets a line for each context: the capabilities that threads
+ * of a driver would inherit. */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +46,42 @@ static long long now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t len, void *out, size_t *out_len)
+{
+	__typeof__(&clGetDeviceInfo) real = (__typeof__(real))dlsym(RTLD_NEXT, "clGetDeviceInfo");
+	cl_int err = real(d, what, len, out, out_len);
+
+	if (getenv("XC_GPU") && what == CL_DEVICE_TYPE && !err && out)
+		*(cl_device_type *)out = CL_DEVICE_TYPE_GPU;
+	return err;
+}
+
+static void note_capabilities(void)
+{
+	FILE *in = fopen("/proc/thread-self/status", "r"), *out;
+	char path[512], line[256];
+
+	snprintf(path, sizeof(path), "%s/caps", getenv("XC_FAULTS"));
+	out = fopen(path, "a");
+	while (in && out && fgets(line, sizeof(line), in))
+		if (strncmp(line, "CapPrm:", 7) == 0)
+			fputs(line + 8, out);
+	if (in)
+		fclose(in);
+	if (out)
+		fclose(out);
+}
+
+cl_context clCreateContext(const cl_context_properties *p, cl_uint n, const cl_device_id *d,
+	void(CL_CALLBACK *told)(const char *, const void *, size_t, void *), void *arg, cl_int *err)
+{
+	__typeof__(&clCreateContext) real = (__typeof__(real))dlsym(RTLD_NEXT, "clCreateContext");
+
+	if (getenv("XC_GPU"))
+		note_capabilities();
+	return real(p, n, d, told, arg, err);
 }
 
 cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t len, void *out, size_t *out_len)

@@ -13,6 +13,7 @@ import calls
 import relay
 from test_relay import clean, finish
 
+IPC_LOCK = 1 << 14  # kept if locked memory is limited
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -87,6 +88,24 @@ def talk_until(net, daemon, faults, many, seconds):
 def engine(net, *options):
     return subprocess.run(["ip", "netns", "exec", net.gateway, os.path.join(relay.BUILD, "xcipherctl"), *options, "engine"],
                           capture_output=True, check=True, text=True).stdout
+
+
+class Gpu(Faulty):
+    """PoCL's devices say that they are GPUs."""
+
+    def environment(self):
+        return {**super().environment(), "XC_GPU": "1"}
+
+
+def test_drivers_begin_without_capabilities(net):
+    """A driver creates threads with a context, and these keep the capabilities of its caller: of the engine, and of the device that
+    helps codec threads."""
+    daemon = Gpu(net, "--engine=opencl", "--codec-threads=2").wait_ready()
+    with open(os.path.join(daemon.dir.name, "caps"), encoding="ascii") as f:
+        caps = [int(line, 16) for line in f]
+    assert len(caps) >= 2 and "G.722: " in daemon.text(), (caps, daemon.text())
+    assert not any(c & ~IPC_LOCK for c in caps), [hex(c) for c in caps]
+    assert daemon.stop() == 0, daemon.text()
 
 
 def test_devices_lost_in_mid_run(net):

@@ -45,9 +45,9 @@ static void threads_of_a_library_have_none(void **state)
 	uint64_t keep = CAPS_BIT(CAP_NET_ADMIN);
 
 	(void)state;
-	assert_int_equal(privileges_run(0, look_twice, seen), 7);
+	assert_int_equal(caps_run(0, look_twice, seen), 7);
 	assert_true(seen[0] == 0 && seen[1] == 0);
-	assert_int_equal(privileges_run(keep, look_twice, seen), 7);
+	assert_int_equal(caps_run(keep, look_twice, seen), 7);
 	assert_true(seen[0] == (before & keep) && seen[1] == (before & keep));
 	assert_true(permitted() == before);
 }
@@ -76,7 +76,7 @@ static void what_is_dropped_does_not_come_back(void **state)
 	(void)state;
 	assert_int_equal(privileges_drop(0), 0);
 	assert_true(permitted() == 0);
-	assert_int_equal(privileges_run(UINT64_MAX, look_twice, seen), 7);
+	assert_int_equal(caps_run(UINT64_MAX, look_twice, seen), 7);
 	assert_true(seen[0] == 0 && seen[1] == 0);
 	assert_true(caps_set(CAPS_BIT(CAP_NET_RAW), 0) < 0);
 }
