@@ -368,6 +368,8 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 		.features = nla_get_u32(a[NFX_A_FEATURES]) & NFX_KNOWN_FEATURES,
 		.grace_ms = get_u32(a[NFX_A_GRACE_MS]),
 	};
+	if (!nfx_may_name_epoll(skb))
+		hello.features &= ~NFX_FEATURE_RING_WAIT;
 	mutex_lock(&nn->lock);
 	err = namespace_ready(nn, info->extack);
 	err = err ? err : nfx_owner_hello(nn, &hello, &o, info->extack);

@@ -28,6 +28,11 @@ static u64 get_u64(const struct nlattr *a)
 	return a ? nla_get_u64(a) : 0;
 }
 
+bool nfx_may_name_epoll(struct sk_buff *skb)
+{
+	return netlink_capable(skb, CAP_NET_ADMIN);
+}
+
 static int ring_reply(struct genl_info *info, const struct nfx_ring *r)
 {
 	struct sk_buff *reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -80,6 +85,8 @@ int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info)
 
 	if (!a[NFX_A_RING_EVENT_FD] || !a[NFX_A_RING_BELL_FD])
 		return REFUSE(info->extack, EINVAL, "a ring needs an eventfd and a doorbell");
+	if (wish.with_poll && !nfx_may_name_epoll(skb))
+		return REFUSE(info->extack, EPERM, "in a user namespace a ring cannot name an epoll");
 	err = nfx_ring_prepare(&r, nn, &wish, info->extack);
 	if (err)
 		return err;

@@ -332,6 +332,9 @@ void nfx_hooks_unregister(struct nfx_net *nn);
 
 /* --- genl_ring.c: commands, and the policy of the first --- */
 extern const struct nla_policy nfx_ring_policy[NFX_A_COUNT];
+/* Whether the sender is an administrator of the host. The kernel polls the epoll, so a file in it
+ * could make generic netlink wait (FUSE). */
+bool nfx_may_name_epoll(struct sk_buff *skb);
 int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info);
 int nfx_do_ring_close(struct sk_buff *skb, struct genl_info *info);
 

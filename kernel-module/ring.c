@@ -270,6 +270,7 @@ void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 	RCU_INIT_POINTER(o->ring, NULL);
 	RCU_INIT_POINTER(nn->rings[r->number], NULL);
 	WRITE_ONCE(r->closed, true);
+	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_signal() sees the bell */
 	/* A bell in progress ends, because it uses the owner. Later ones see that it is closed. */
 	mutex_lock(&r->bells);
 	mutex_unlock(&r->bells);

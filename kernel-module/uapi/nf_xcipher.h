@@ -30,7 +30,8 @@ enum nfx_feature {
 	NFX_FEATURE_RING = 1 << 10,   /* RING_OPEN, RING_CLOSE, NFX_FLAG_EMERGENCY:
 	                               * nf_xcipher_ring.h */
 	NFX_FEATURE_GUARD = 1 << 11,  /* GUARD_SET */
-	NFX_FEATURE_RING_WAIT = 1 << 12, /* NFX_A_RING_POLL_FD, NFX_BELL_WAIT */
+	NFX_FEATURE_RING_WAIT = 1 << 12, /* NFX_A_RING_POLL_FD, NFX_BELL_WAIT: needs CAP_NET_ADMIN
+	                                  * outside of user namespaces */
 };
 
 enum nfx_cmd {

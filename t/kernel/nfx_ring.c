@@ -142,7 +142,7 @@ static int ask(struct nfx *x, struct nfx_worker *w, const char *rest, const char
 
 		if (ATTRS[i].wide)
 			mnl_attr_put_u64(h, ATTRS[i].attr, n);
-		else
+		else if (n != UINT32_MAX) /* without it */
 			mnl_attr_put_u32(h, ATTRS[i].attr, (uint32_t)n);
 	}
 	x->ring_number = UINT32_MAX;

@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -160,12 +161,38 @@ def ufo(nfx, w):
     nfx.ok("ring close")
 
 
+class Stranger(rig.Nfx):
+    """Anybody may create a user namespace, and is the administrator of the networks in it."""
+
+    def __init__(self):
+        unshare = ctypes.CDLL(None, use_errno=True).unshare
+
+        def leave():
+            unshare(0x50000000)  # CLONE_NEWUSER, CLONE_NEWNET
+            rig.write("/proc/self/uid_map", "0 0 1")
+
+        self.p = subprocess.Popen(["/build/t/nfx"], text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=leave)
+
+
+def strangers(_, __):
+    """Polling an epoll asks the files in it. One of FUSE answers when its owner likes, and generic
+    netlink would wait, for the whole host."""
+    nfx = Stranger()
+    agreed = nfx.ok("hello version=1 features=0x1fff owner=1 grace=1000")[0]["features"]
+    equal("a user namespace: bells that wait are not offered", agreed & 0x1400, 0x400)
+    code, text, _ = nfx("ring open 16 16")
+    tap(code == -1 and "epoll" in text, f"a user namespace: a ring cannot name an epoll ({code} {text})")
+    equal("a user namespace: a ring without", nfx("ring open 16 16 poll=0xffffffff")[0], 0)
+    equal("a user namespace: its bells do not wait", nfx("ring bell flags=3 wake=1")[0], -22)
+    nfx.close()
+
+
 with netns.Net(("caller", "callee")) as net:
     rig.one_processor()
     nfx = rig.Nfx(net.gateway)
     nfx.hello(owner=1)
     four, six = rig.Way(net, False), rig.Way(net, True)
-    parts = [(memory, four), (gathers, four), (interfaces, four), (interfaces, six), (killed, four)]
+    parts = [(memory, four), (gathers, four), (interfaces, four), (interfaces, six), (killed, four), (strangers, four)]
     if os.path.exists("/dev/net/tun"):
         parts.append((ufo, four))
     for part, w in parts:
