@@ -17,7 +17,8 @@
 static inline uint64_t sum_64(uint64_t sum, const uint8_t *p)
 {
 #if defined(__x86_64__)
-	const uint64_t(*words)[8] = (const void *)p;
+	/* Bytes: the compiler must not think that other types are not read. */
+	const uint8_t(*bytes)[64] = (const void *)p;
 
 	/* Compilers do not keep the carry in its flag over eight words. */
 	__asm__("addq 0(%1), %0\n\t"
@@ -30,7 +31,7 @@ static inline uint64_t sum_64(uint64_t sum, const uint8_t *p)
 		"adcq 56(%1), %0\n\t"
 		"adcq $0, %0"
 		: "+&r"(sum)
-		: "r"(p), "m"(*words)
+		: "r"(p), "m"(*bytes)
 		: "cc");
 #else
 	uint64_t word, carry = 0;
