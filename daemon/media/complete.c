@@ -189,7 +189,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 
 	if (status != XC_OK) {
 		if (!rtcp) {
-			media_tag_wake(n->rx);
+			media_tag_wake(m, a, n->rx);
 			media_attack_forged(m, n->stream, in);
 		}
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)

@@ -240,7 +240,7 @@ static uint8_t received(struct draft *d)
 
 	if (tagged && d->rx->rx.wary &&
 		media_tag_check(d->m, d->a, d->rx, d->p, d->len) == PREAUTH_FORGED) {
-		media_tag_wake(d->note->rx);
+		media_tag_wake(d->m, d->a, d->note->rx);
 		media_attack_forged(d->m, d->note->stream, &d->in[d->at]);
 		return draft_drop(d, PACKET_DROP_FORGED);
 	}
@@ -443,7 +443,7 @@ static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
 		b->jobs++;
 		break;
 	case MEDIA_FAST_FORGED:
-		media_tag_wake(&b->m->ctx[b->m->stream[b->m->in_stream[i]].cfg.ctx]);
+		media_tag_wake(b->m, b->a, &b->m->ctx[b->m->stream[b->m->in_stream[i]].cfg.ctx]);
 		media_attack_forged(b->m, b->m->in_stream[i], &b->in[i]);
 		b->in[i].verdict = media_drop(b->m, b->m->in_stream[i], PACKET_DROP_FORGED);
 		break;

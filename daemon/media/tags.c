@@ -264,6 +264,29 @@ static __attribute__((noinline)) void rest(struct media *m, const struct media_c
 	*t = (struct tags_next){.slot = t->slot, .scheme = t->scheme, .len = t->len};
 }
 
+/* The tags after the last authentic packet. Those of a chain come with the next one. The headers
+ * that header-hmac-sha1 expects are learned then, too; until then each tag is computed. */
+static __attribute__((noinline)) void wake(
+	struct media *m, const struct arena *a, const struct media_ctx *rx)
+{
+	const struct ssrc_state *s = &rx->rx.first;
+	const struct xc_job last = {.ssrc = s->ssrc, .rx_index = s->seen.last};
+	enum preauth_scheme scheme = (enum preauth_scheme)tags_of(m, rx)->rx.scheme;
+
+	if (s->used && s->seen.started && !preauth_is_chain(scheme) &&
+		scheme != PREAUTH_HEADER_HMAC)
+		take_other(m, a, rx, &last);
+}
+
+void media_tag_wake(struct media *m, const struct arena *a, struct media_ctx *rx)
+{
+	bool rested = rx->rx.tagged && !rx->rx.wary;
+
+	rx->rx.wary = rx->rx.tagged ? TAGS_WARY : 0;
+	if (rested)
+		wake(m, a, rx);
+}
+
 void media_tag_take(struct media *m, const struct arena *a, struct media_ctx *rx,
 	const struct xc_job *j, bool attacked)
 {

@@ -7,7 +7,8 @@
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
  * All this costs something, and saves only the authentication of forged packets. So it is done for
  * the first TAGS_WARY authentic packets of a key, and for as many after each forged one. Then the
- * windows are wiped, and SRTP alone decides, until it finds the next forged packet.
+ * windows are wiped, and SRTP alone decides, until it finds the next forged packet. Then the window
+ * of the first SSRC is computed again, because the terminal may be silent. That of chain cannot be.
  * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time, or the
  * tags of struct tags_store. header-hmac-sha1 computes the tags of the headers that it expects.
  *
@@ -162,10 +163,7 @@ void media_tag_take(struct media *m, const struct arena *a, struct media_ctx *rx
 	const struct xc_job *j, bool attacked);
 
 /* A packet of this context was forged: tags are checked from now on. */
-static inline void media_tag_wake(struct media_ctx *rx)
-{
-	rx->rx.wary = rx->rx.tagged ? TAGS_WARY : 0;
-}
+void media_tag_wake(struct media *m, const struct arena *a, struct media_ctx *rx);
 
 /* complete: writes the tag after the SRTP packet p, whose length with tag is len. */
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,

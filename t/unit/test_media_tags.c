@@ -190,7 +190,7 @@ static void refused(struct talk *t, enum packet_verdict why)
 /* Tags are checked, as after a forged packet of A's terminal. */
 static void stay_wary(const struct talk *t)
 {
-	media_tag_wake(&t->r->m->ctx[0]);
+	media_tag_wake(t->r->m, &t->r->a, &t->r->m->ctx[0]);
 }
 
 static const enum srtp_suite_id suites[] = {
@@ -501,12 +501,19 @@ static void tags_are_checked_while_there_are_forged_packets(void **state)
 			relayed(&t, SSRC, i + 1);
 		speak(&t, SSRC, i + 1, 0)[20] ^= 1;
 		refused(&t, PACKET_DROP_BAD_TAG);
+		/* The next forged one does not reach SRTP, even if the terminal is silent. Tags of
+		 * a chain are not known yet. */
+		if (s < of(PREAUTH_CHAIN)) {
+			speak(&t, SSRC, i - 16384 + 2, 1);
+			refused(&t, PACKET_DROP_FORGED);
+		}
 		relayed(&t, SSRC, i + 1);
 		speak(&t, SSRC, i + 2, 1);
 		refused(&t, PACKET_DROP_FORGED);
 		for (uint32_t n = 0; n < 2 * TAGS_WARY; n++)
 			relayed(&t, SSRC, i + 2 + n);
-		assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), 2);
+		assert_int_equal(
+			rig_dropped(t.r, A, PACKET_DROP_FORGED), s < of(PREAUTH_CHAIN) ? 3 : 2);
 		end(&t);
 	}
 }
@@ -769,7 +776,8 @@ static void no_true_packet_is_refused(void **state)
 				}
 			if (t.r->n < SLOTS - 9)
 				continue;
-			stay_wary(&t);
+			if (2 * i < packets || draw(&t, 16) == 0) /* later, tags also rest */
+				stay_wary(&t);
 			sent += t.r->n;
 			out += run_bare(&t);
 		}
