@@ -134,6 +134,7 @@ static void zrtp_of(struct session_zrtp *out, const struct call *c, const struct
 	out->exchange = x.number;
 	memcpy(out->seed, x.seed, sizeof(out->seed));
 	memcpy(out->zid, x.zid, sizeof(out->zid));
+	out->preshared = x.preshared;
 	memcpy(out->party, x.party, sizeof(out->party));
 	out->bound = x.theirs->given;
 	if (out->bound)

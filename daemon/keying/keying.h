@@ -127,11 +127,13 @@ struct keying_answer {
 
 struct keying_exchange { /* of ZRTP, see session_zrtp */
 	uint32_t number;
-	uint32_t flags;      /* NG_ZRTP_* */
-	uint32_t suites;     /* bit per suite: what may be agreed on */
-	uint8_t preauth;     /* as keying_association.preauth */
-	const uint8_t *seed; /* [KEYING_ZRTP_SEED]; our Hello is computed from seed and zid */
+	uint32_t flags;  /* NG_ZRTP_* */
+	uint32_t suites; /* bit per suite: what may be agreed on */
+	uint8_t preauth; /* as keying_association.preauth */
+	/* Our Hello is computed from seed, zid and preshared. */
+	const uint8_t *seed;              /* [KEYING_ZRTP_SEED] */
 	const uint8_t *zid, *party;       /* [KEYING_ZRTP_ZID] */
+	bool preshared;                   /* it offers preshared mode */
 	const struct sdp_zrtp *theirs;    /* of the terminal's Hello */
 	bool keyed;                       /* its keys are in force */
 	bool cleared;                     /* GoClear ended them */

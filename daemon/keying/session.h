@@ -74,8 +74,9 @@ struct session_said {              /* results of a ZRTP exchange; no secrets */
 struct session_zrtp { /* an exchange for RTP; its keys serve RTCP, too (RFC 6189 4.5.3) */
 	bool on;
 	uint32_t exchange;               /* another number is another exchange */
-	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello is computed from seed and zid (zrtp_self.h) */
+	uint8_t seed[SESSION_ZRTP_SEED]; /* our Hello is computed from these (zrtp_self.h) */
 	uint8_t zid[SESSION_ZRTP_ZID];
+	bool preshared; /* it offers preshared mode */
 	/* The same for all sessions of one terminal in a call. The first exchange agrees on a
 	 * secret, and the others use it (RFC 6189 4.4.3). Zero: not shared. */
 	uint8_t party[SESSION_ZRTP_ZID];

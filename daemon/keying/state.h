@@ -135,6 +135,7 @@ struct keying_zrtp {
 	 * secret. Zero: not drawn yet. */
 	uint8_t party[KEYING_ZRTP_ZID];
 	uint8_t zid[KEYING_ZRTP_ZID]; /* ours towards the terminal: that of the cache, else party */
+	bool preshared;               /* our Hello offers preshared mode: as the option was then */
 	/* What came of the exchange: the SAS as people read it, what both terminals compare by
 	 * SASrelay, and what is known of it. */
 	char sas[KEYING_SAS_MAX];

@@ -82,18 +82,10 @@ static bool add_hash(struct keying_lines *to, const struct sdp_zrtp *z, const st
 	return text.s;
 }
 
-/* A ZID that differs from the cache's was drawn without this cache. */
-static bool has_cache(const struct keying_zrtp *s, const struct keying_in *in)
-{
-	return in->host->zid && memcmp(in->host->zid, s->zid, sizeof(s->zid)) == 0;
-}
-
 static bool add_ours(
 	struct keying_lines *to, const struct keying_zrtp *s, const struct keying_in *in)
 {
-	const struct zrtp_self self = {.seed = s->seed,
-		.zid = s->zid,
-		.preshared = in->host->zrtp_preshared && has_cache(s, in)};
+	const struct zrtp_self self = {.seed = s->seed, .zid = s->zid, .preshared = s->preshared};
 	struct sdp_zrtp z = {.given = true};
 
 	return zrtp_self_hash(z.hash, &self) == 0 && add_hash(to, &z, in);
@@ -112,6 +104,7 @@ static bool draw_seed(struct keying_zrtp *s, const struct keying_in *in)
 		(!has_party(s) && !keying_draw(in->random, s->party, sizeof(s->party))))
 		return false;
 	memcpy(s->zid, in->host->zid ? in->host->zid : s->party, sizeof(s->zid));
+	s->preshared = in->host->zid && in->host->zrtp_preshared;
 	s->unused = true;
 	return true;
 }
@@ -453,6 +446,7 @@ static bool exchange(struct keying_exchange *out, const struct keying_state *sta
 		.preauth = s->preauth.agreed,
 		.seed = s->seed,
 		.zid = s->zid,
+		.preshared = s->preshared,
 		.party = s->party,
 		.keyed = s->keyed && s->keyed == s->exchange,
 		.cleared = s->cleared,

@@ -168,6 +168,7 @@ static const struct field keying_zrtp_fields[] = {
 	FLAG("u", keying_zrtp, unused),
 	BYTES_ROW("pa", keying_zrtp, party),
 	BYTES_ROW("z", keying_zrtp, zid),
+	FLAG("ps", keying_zrtp, preshared),
 	BYTES_ROW("sas", keying_zrtp, sas),
 	FLAG("v", keying_zrtp, verified),
 	FLAG("mm", keying_zrtp, mismatched),

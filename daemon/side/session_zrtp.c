@@ -32,17 +32,15 @@ static bool has_cache(const struct session *s)
 static int make(struct session *s)
 {
 	const struct session_zrtp *cfg = &s->cfg.zrtp;
-	const bool cache = has_cache(s);
-	const struct zrtp_self self = {.seed = cfg->seed,
-		.zid = cfg->zid,
-		.preshared = cache && zrtp_store_preshared(s->env->store)};
+	const struct zrtp_self self = {
+		.seed = cfg->seed, .zid = cfg->zid, .preshared = cfg->preshared};
 	struct zrtp_prefs prefs;
 	struct zrtp_config c;
 	int err;
 
 	zrtp_self_config(&c, &prefs, &self);
 	c.counts = &s->env->zrtp_counts;
-	c.cache = cache;
+	c.cache = has_cache(s);
 	c.enrol = cfg->enrol;
 	c.may_clear = cfg->goclear;
 	c.bound = cfg->bound;

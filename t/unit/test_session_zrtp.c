@@ -43,7 +43,8 @@ static void hear_hash(int who)
 	z->bound = true;
 	assert_int_equal(zrtp_self_hash(z->hash,
 				 &(struct zrtp_self){.seed = rig.e[!who].order.cfg.zrtp.seed,
-					 .zid = rig.e[!who].order.cfg.zrtp.zid}),
+					 .zid = rig.e[!who].order.cfg.zrtp.zid,
+					 .preshared = rig.e[!who].order.cfg.zrtp.preshared}),
 		0);
 }
 
@@ -201,6 +202,30 @@ static void another_exchange_brings_other_keys(void **state)
 	have_fitting_keys(2);
 	assert_memory_not_equal(got(0, SESSION_KEYS)->rx.key, first, sizeof(first));
 	end();
+}
+
+/* The announced Hello tells whether preshared mode is offered. The daemon before, or another node,
+ * may have announced it with another option. */
+static void an_option_changes_no_announced_hello(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		const struct zrtp_store_config c = {.max = 8, .preshared = how & 1};
+		struct session_zrtp *z;
+
+		start();
+		assert_int_equal(zrtp_store_create(&rig.e[0].env.store, &c), 0);
+		z = &rig.e[0].order.cfg.zrtp;
+		memcpy(z->zid, zrtp_store_zid(rig.e[0].env.store), sizeof(z->zid));
+		z->preshared = how & 2;
+		hear_hash(1);
+		set(0);
+		set(1);
+		run(3000);
+		have_fitting_keys(1);
+		end();
+		zrtp_store_destroy(rig.e[0].env.store);
+	}
 }
 
 /* A terminal behind address translation: its Hello is the announced one, and says where it is. */
@@ -1014,6 +1039,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_sessions_agree),
 		cmocka_unit_test(another_exchange_brings_other_keys),
+		cmocka_unit_test(an_option_changes_no_announced_hello),
 		cmocka_unit_test(an_announced_hello_shows_where_the_terminal_is),
 		cmocka_unit_test(a_believed_source_may_take_part),
 		cmocka_unit_test(another_hello_than_announced_begins_nothing),
