@@ -233,7 +233,7 @@ help:
 ##  sudo make check-kernel   only the tests of the kernel module, in a virtual machine, about two minutes
 ##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   only the random attacks, with fixed seeds
-##  sudo make check-soak   the tests of check 20 times idle, beside busy loops and on one processor: a day, in any number of calls; appends to SOAK_FILE
+##  sudo make check-soak   the tests of the last commit 20 times each idle, beside busy loops, and on one processor; over a day, Ctrl-C and again resumes (t/README.md)
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server and of xcipher-border
