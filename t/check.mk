@@ -28,7 +28,7 @@ check-build:
 	$(MAKE) -j$(JOBS) all units tools bench-program
 	tools/docs.sh $(BUILD)
 
-# Every source compiles with clang without a warning, and the programs link. Nobody runs them, so they have no -g.
+# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g.
 check-clang:
 	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O1 all unit-objects tools bench-program
 

@@ -88,8 +88,8 @@ static void helpers_close(struct daemon *d)
 	d->audio.g722 = NULL;
 }
 
-/* A device of its own for each codec thread, if it is faster than this processor. Without it all
- * calls are possible, so its errors are only logged. */
+/* Opens a device for each codec thread, if it is faster than this processor. It is optional, so
+ * its errors are only logged. */
 static void helpers_open(struct daemon *d)
 {
 	const struct engine_config cfg = {
@@ -114,7 +114,9 @@ static void helpers_open(struct daemon *d)
 				g722_device_name(device), h[i].least_encode, h[i].least_decode);
 			helps = h[i].least_encode || h[i].least_decode;
 		} else {
-			log_warn("G.722: not on the device: %s", err);
+			log_warn(
+				"G.722: coded on the processor, because the OpenCL device failed: %s",
+				err);
 		}
 	}
 	if (!helps)
