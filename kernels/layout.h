@@ -74,7 +74,7 @@ XC_ASSERT_SIZE(xc_key, 576);
 #define XC_JOB_RTCP     0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
 #define XC_JOB_RX_CLEAR 0x2 /* the body arrives unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
 #define XC_JOB_TX_CLEAR 0x4 /* the body is sent unencrypted, but is authenticated */
-/* The packet is probably forged: an engine may authenticate it before all else. No engine has to. */
+/* The packet is probably forged: an engine may authenticate it first. No engine has to. */
 #define XC_JOB_DOUBT 0x8
 
 /* xc_job.convert: a law, and from bit 8 on the bits of byte 1 to flip, for another payload type. Of

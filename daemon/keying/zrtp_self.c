@@ -32,10 +32,11 @@ void zrtp_self_config(
 {
 	const uint8_t kind = ZRTP_K_AGREEMENT;
 	struct zrtp_prefs all;
-	uint8_t n = 0, *list = prefs->list[kind];
+	uint8_t n = 0, *list;
 
 	zrtp_prefs_all(&all);
 	*prefs = all;
+	list = prefs->list[kind];
 	if (self->preshared)
 		list[n++] = ZRTP_PRSH; /* preferred */
 	for (uint8_t i = 0; i < all.n[kind]; i++)
