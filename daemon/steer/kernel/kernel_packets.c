@@ -275,8 +275,8 @@ bool kernel_send_and_wait(struct steer *s, const struct arena *a, struct packet_
 	struct kring *r = ring_of(s);
 	uint32_t rest, puts;
 
-	/* Older packets of queue and sockets are received first. A stream that the kernel shall relay
-	 * waits for the verdicts of this burst. */
+	/* Older packets of queue and sockets are received first. A stream that the kernel shall
+	 * relay waits for the verdicts of this burst. */
 	if (!r || !r->waits || !kring_lives(r) || s->older || s->pendings || n > s->sends)
 		return false;
 	puts = put(s, r, out, n, &rest);
