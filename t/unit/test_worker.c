@@ -829,7 +829,7 @@ static uint64_t woken(struct rig *r)
 	return read(r->w->wake_fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-/* A worker that looks for commands soon anyway costs nobody a system call. */
+/* Nobody makes a system call to wake a worker that looks for commands soon anyway. */
 static void a_worker_that_is_awake_is_not_woken(void **state)
 {
 	struct rig *r = *state;
