@@ -88,8 +88,8 @@ static void helpers_close(struct daemon *d)
 	d->audio.g722 = NULL;
 }
 
-/* Opens a device for each codec thread, if it is faster than this processor. It is optional, so
- * its errors are only logged. */
+/* A device of its own for each codec thread, if it is faster than this processor. Without it all
+ * calls are possible, so its errors are only logged. */
 static void helpers_open(struct daemon *d)
 {
 	const struct engine_config cfg = {

@@ -143,9 +143,9 @@ static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
 	return 0;
 }
 
-/* The peer's Commit refers to a secret that we do not have. Our Commit with a public value takes
- * precedence over it (4.2). The peer's Commit proves that it received our Hello. If we never
- * commit, an Error makes the peer commit again. */
+/* The peer's Commit refers to a secret that we do not have. One of ours with a public value goes
+ * before it (4.2), and the peer's Commit shows that it has our Hello. If we never commit, the peer
+ * commits again. */
 static int ask_for_value(struct zrtp *z, uint64_t now_ns)
 {
 	if (z->cfg.passive || z->multi) {

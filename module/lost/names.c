@@ -166,7 +166,7 @@ bool names_find(const struct names_ask *a)
 	return true;
 }
 
-/* Keeps results of ended lookups, each in place of the entry that expires first. */
+/* What ended lookups have found is kept, in place of what expires first. */
 static void collect(int64_t now)
 {
 	for (int i = 0; i < LOOKUPS_MAX; i++) {
@@ -211,7 +211,7 @@ void names_run(const struct http *http, int64_t now)
 	struct waiter *w;
 
 	collect(now);
-	/* done() can ask for further names. */
+	/* done() may ask for further names. */
 	while ((w = next_ended(http, now))) {
 		const struct known *k = known_find(w->name, now);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Additional data of calls (RFC 7852), fetched from the references in Call-Info, for log events (NENA-STA-010.3 4.12). No call waits for them. References come from
-callers, so only hosts that the operator names are asked, and only over HTTPS. The queue, the requests at a time, and the answers are bounded."""
+callers, so only hosts that the operator names are asked, and only over HTTPS. Everything is bounded: what waits, what is fetched at once, and answers."""
 import asyncio
 import logging
 import re
@@ -41,7 +41,7 @@ def is_allowed(uri, hosts):
 
 
 def check_xml(data):
-    """Raises Refused. Declarations are refused, so entities cannot expand, and nothing is loaded."""
+    """Raises Refused. No declarations: so entities cannot grow, and nothing is loaded."""
     def refuse(*_):
         raise Refused("a document type")
     parser = xml.parsers.expat.ParserCreate()
