@@ -29,7 +29,7 @@ endif
 
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
-# With sanitizers nobody measures. They find as much at -O1, and compile in half the time.
+# Sanitizer builds need no speed, and compile in half the time with -O1.
 OPT      ?= $(if $(SAN),-O1 -g1,-O2 -g)
 CPPFLAGS := -D_GNU_SOURCE -Iinclude -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
 CFLAGS   := -std=gnu17 $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(EXTRA_CFLAGS)
@@ -233,7 +233,7 @@ help:
 ##  sudo make check-kernel   only the tests of the kernel module, in a virtual machine, about two minutes
 ##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   only the random attacks, with fixed seeds
-##  sudo make check-soak   the tests of check 20 times idle, beside busy loops and on one processor: a day, in any number of calls; appends to SOAK_FILE
+##  sudo make check-soak   the tests of the last commit 20 times each idle, beside busy loops, and on one processor; over a day, Ctrl-C and again resumes (t/README.md)
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
 ##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server and of xcipher-border

@@ -70,7 +70,7 @@ void nfx_ring_tell(struct nfx_ring *r);
 void nfx_ring_wait_init(struct nfx_ring *r);
 /* The epoll whose events end a wait. 0, -EBADF, or -EINVAL: it is no epoll. */
 int nfx_ring_wait_open(struct nfx_ring *r, u32 fd);
-/* Nobody waits any more. */
+/* After the ring ended: its epoll is released. */
 void nfx_ring_wait_close(struct nfx_ring *r);
 /* Waits until the ring is not armed any more. The caller has set waits under bells, and holds
  * nothing. The ring may be freed afterwards. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A bell that also waits. One system call sends a burst and sleeps until the next one, and packets
- * wake the worker without an eventfd and epoll. All else that the worker waits for is in its epoll:
- * a standing entry in that file's wait queue ends the wait. A caller that waits holds neither SRCU
- * nor bells, so that other rings and this one can be closed. */
+ * wake the worker without an eventfd and epoll. Other descriptors of the worker are in its epoll: a
+ * permanent entry in that file's wait queue ends the wait. A caller that waits holds neither SRCU
+ * nor the mutex bells, so that this ring and others can be closed. */
 #include <linux/file.h>
 #include <linux/magic.h>
 #include <linux/poll.h>
@@ -42,7 +42,7 @@ void nfx_ring_wait_init(struct nfx_ring *r)
 	r->polled = true; /* it may have events already */
 }
 
-/* Of other files a reference could keep a ring open, such as one to its owner's netlink socket. */
+/* A reference to another file, such as its owner's netlink socket, could keep a ring open. */
 static bool is_epoll(const struct file *f)
 {
 	return file_inode(f)->i_sb->s_magic == ANON_INODE_FS_MAGIC &&
@@ -71,8 +71,8 @@ void nfx_ring_wait_close(struct nfx_ring *r)
 		fput(r->poll);
 }
 
-/* After the wake-up, or before it. An event that comes now is in the epoll, where the worker looks
- * next, or ends the next wait. */
+/* Reports events of the epoll. A later event ends the next wait, or the worker finds it in the
+ * epoll. */
 static void tell_woken(struct nfx_ring *r)
 {
 	WRITE_ONCE(r->control->woken, xchg(&r->polled, false) ? NFX_WOKEN_POLL : 0);
@@ -85,15 +85,15 @@ void nfx_ring_wait(struct nfx_ring *r)
 					 READ_ONCE(r->closed),
 				 TASK_INTERRUPTIBLE);
 	tell_woken(r);
-	/* From here on a wake-up signals the eventfd. One that still took the sleeper has cleared
-	 * armed before, but may not have told the worker yet. */
+	/* From here on a wake-up signals the eventfd. One that still woke the sleeper has cleared
+	 * armed, but possibly not yet control->armed. */
 	smp_mb();
 	if (!atomic_read(&r->armed))
 		WRITE_ONCE(r->control->armed, 0);
 	smp_store_release(&r->waits, false);
 }
 
-/* The caller was woken by the ring's end. It does nothing but return. */
+/* The end of the ring has woken the caller, which only has to return. */
 void nfx_ring_wait_synchronize(const struct nfx_ring *r)
 {
 	while (smp_load_acquire(&r->waits))

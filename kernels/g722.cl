@@ -137,7 +137,7 @@ XG_INLINE void xg_predict(struct xg_band *b, xg difference)
 /* Where the magnitude reaches this level of the quantizer, x, else 0. */
 #define XG_FROM(level, x) (magnitude >= (step * ((level) << 4) >> 16) ? XG(x) : XG(0))
 
-/* QUANTL: a code of six bits. Every fourth level tells what the predictor needs. The three levels
+/* QUANTL: a code of six bits. The predictor needs only every fourth level. The three levels
  * after it tell the rest. */
 XG_INLINE xg xg_encode(struct xg_band *b, xg sample)
 {

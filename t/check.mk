@@ -8,8 +8,8 @@ JOBS         ?= $(shell nproc)
 check:
 	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-ng911+check-attack check-threads+check-calls check-kernel+check-ct
 
-# The test stages of check, SOAK_RUNS times in each of three conditions: idle, beside two busy loops, on one processor. Takes a day, so a call
-# goes on where the last one ended. SOAK_FILE gets one line for each run; see tools/soak.sh.
+# The test stages of check, for the last commit, SOAK_RUNS times in each of three conditions. Takes over a day, so a call resumes an interrupted
+# one. SOAK_FILE gets one line for each run; see tools/soak.sh.
 SOAK_FILE ?= /var/tmp/xcipher-soak/runs
 SOAK_TREE ?= /var/tmp/xcipher-soak/tree
 .PHONY: check-soak
@@ -28,7 +28,7 @@ check-build:
 	$(MAKE) -j$(JOBS) all units tools bench-program
 	tools/docs.sh $(BUILD)
 
-# Every source compiles with clang without a warning, and the programs link. Nobody runs them, so they have no -g.
+# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g.
 check-clang:
 	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O1 all unit-objects tools bench-program
 

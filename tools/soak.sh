@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # soak.sh FILE TREE: runs the test stages of make check SOAK_RUNS times (20) in each of three conditions: idle, beside two busy loops
-# (busy), and on one processor (pinned). Each run adds a line to FILE, also of another sitting or machine: lines can be put together. A run
-# that was interrupted leaves no line, and the next call goes on. TREE is a clean clone of the commit, built once. Tests that were unsteady
-# count as failures here. Outputs of bad runs stay in FILE.d. At last it prints the sums; status 1: a run was bad.
+# (busy), and on one processor (pinned). TREE is a clean clone of the commit, built once. Each run adds a line to FILE; lines of several
+# machines can be joined. An interrupted run leaves no line, and the next call repeats it. Unsteady tests count as failures. The output of
+# a bad run stays in FILE.d. The sums come last. Status 1: a run was bad, also an earlier one in FILE.
 #
 # SOAK_COMMIT (HEAD), SOAK_RUNS (20), SOAK_CONDITIONS, SOAK_STAGES (all of the list below), SOAK_SECONDS (no run begins after this time).
 set -euo pipefail
 
+[ $# = 2 ] || { echo "usage: soak.sh FILE TREE (or: make check-soak)" >&2; exit 2; }
 file=$(realpath "$1")
 tree=$(realpath -m "$2")
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -24,7 +25,7 @@ busy=()
 job=
 
 exec 9>>"$file"
-flock -n 9 || { echo "soak: another run writes to $file" >&2; exit 2; }
+flock -n 9 || { echo "soak: another call writes to $file: wait for its end" >&2; exit 2; }
 mkdir -p "$file.d"
 
 unbusy() {
@@ -67,7 +68,7 @@ prepare() {
 	fi
 	git -C "$tree" cat-file -e "$whole" 2>/dev/null || git -C "$tree" fetch -q "$source" "$whole"
 	git -C "$tree" checkout -q --detach "$whole"
-	[ -z "$(git -C "$tree" status --porcelain)" ] || { echo "soak: $tree is not clean" >&2; exit 2; }
+	[ -z "$(git -C "$tree" status --porcelain)" ] || { echo "soak: $tree has changed files: remove it" >&2; exit 2; }
 	make -C "$tree" check-deps check-build
 }
 
@@ -116,7 +117,7 @@ if [ -n "$(next)" ]; then
 fi
 while condition=$(next) && [ -n "$condition" ]; do
 	if [ -n "${SOAK_SECONDS:-}" ] && [ $((SECONDS - begun)) -ge "$SOAK_SECONDS" ]; then
-		echo "soak: SOAK_SECONDS are over; the next call goes on"
+		echo "soak: SOAK_SECONDS are over; call again to resume"
 		break
 	fi
 	run "$condition"

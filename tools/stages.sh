@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and says how long each took, and how
-# long processors worked for it. A+B: B is made beside A, since one of them waits, and its output comes when both are done.
+# stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and prints for each its duration and
+# its processor time. A+B: B is made in parallel to A, because one of them mostly waits. Its output comes when both are done.
 set -eu
 
 make=$1

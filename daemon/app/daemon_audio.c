@@ -116,7 +116,9 @@ static int helpers_open(void *arg)
 				g722_device_name(device), h[i].least_encode, h[i].least_decode);
 			helps = h[i].least_encode || h[i].least_decode;
 		} else {
-			log_warn("G.722: not on the device: %s", err);
+			log_warn(
+				"G.722: coded on the processor, because the OpenCL device failed: %s",
+				err);
 		}
 	}
 	if (!helps)

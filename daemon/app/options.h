@@ -167,7 +167,7 @@
 	X("zrtp-cache-days", START, UINT32, zrtp_cache_days, "365", "DAYS",                         \
 		"days without a ZRTP call after which a terminal is forgotten; 0 = never")          \
 	X("zrtp-preshared", START, BOOL, zrtp_preshared, "no", "yes|no",                            \
-		"offer ZRTP's preshared mode: no public keys, and no forward secrecy")              \
+		"offer ZRTP's preshared mode, without forward secrecy; needs --zrtp-cache")         \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \

@@ -43,8 +43,8 @@ uint64_t privileges_of(const struct steer_ops *ops)
 uint64_t privileges_to_start(const struct steer_ops *ops)
 {
 	/* nfqueue loads the program that drops packets of streams under attack. With CAP_PERFMON
-	 * the kernel adds no barriers against speculation to our programs, which take a third of
-	 * the time then. Threads can remove both from their bounding sets only with CAP_SETPCAP. */
+	 * the kernel adds no barriers against speculation to it, and it takes a third of the time.
+	 * Threads can remove both from their bounding sets only with CAP_SETPCAP. */
 	uint64_t more =
 		caps_here(CAPS_BIT(CAP_BPF)) | CAPS_BIT(CAP_PERFMON) | CAPS_BIT(CAP_SETPCAP);
 

@@ -33,7 +33,7 @@ static inline void quick_add(struct quick *g, const struct xc_job *j, uint32_t *
 		quick_run(g);
 }
 /* Authenticates the jobs of d, which are probably forged, and adds the authentic ones to g, which
- * authenticates them once more. The keys of all authenticate. */
+ * authenticates them again. All their keys must have authentication. */
 void quick_doubt(struct quick *d, struct quick *g);
 
 #endif

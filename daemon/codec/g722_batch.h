@@ -33,8 +33,8 @@ struct g722_helper {
 };
 #define G722_HELPER_SAMPLES 480u
 
-/* As g722_batch_encode(). The device takes batches of packets of equal length. What it does not
- * take, or fails to do, is done without it. h NULL: there is none. */
+/* As g722_batch_encode(). The device codes batches of packets of equal length. The processor codes
+ * the others, and those that fail on the device. h NULL: there is no device. */
 void g722_batch_encode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
 void g722_batch_decode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
 

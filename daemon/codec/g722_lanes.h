@@ -22,7 +22,7 @@ struct g722_lane {
 struct g722_lanes_ops {
 	const char *name;
 	uint32_t lanes; /* streams at once */
-	uint32_t least; /* from so many on, this is faster than one stream after another */
+	uint32_t least; /* fewest streams for which this is faster than one after another */
 	/* Whether this processor has the instructions. Otherwise the others must not be called. */
 	bool (*works)(void);
 	/* The results are those of g722_encode_low() and g722_decode_low() for n samples of each

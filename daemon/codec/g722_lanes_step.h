@@ -84,7 +84,7 @@ LANES_INLINE void adapt_step(struct lanes *l, v change)
 	l->step = sll(srlv(table32(power, srl(l->log_step, 6)), shift), 2);
 }
 
-/* UPPOL2 and UPPOL1. What does not depend on partial is computed first: that waits longest. */
+/* UPPOL2 and UPPOL1. Terms without partial are computed first, because partial is ready last. */
 LANES_INLINE void adapt_poles(struct lanes *l, v partial)
 {
 	v first = limit16(sll(l->pole[0], 2));

@@ -271,8 +271,8 @@ static bool is_too_weak(const struct keying_leg *l)
 		(l->state->in_force == KEYING_DTLS && !is_of(l->rx, NENA_SUITES));
 }
 
-/* Our offer had a=crypto beside a=fingerprint, and the answer has only the former, in the profile
- * of the offer (RFC 3264 6). */
+/* Our offer had a=crypto and a=fingerprint, and the answer has only a=crypto, in the profile of
+ * the offer (RFC 3264 6). */
 static bool took_sdes(const struct keying_answer *a)
 {
 	return a->answerer.state->sdes.suites && sdp_attr(a->media->lines, STR("crypto"));

@@ -252,8 +252,8 @@ static __attribute__((noinline)) void take_other(
 	advance(t, w, j->rx_index);
 }
 
-/* While tags are not checked, windows do not move. An old one would refuse true packets when their
- * sequence numbers come again. */
+/* Wipes the windows, because they do not move while tags are not checked. An old window would
+ * refuse true packets when their sequence numbers come again. */
 static __attribute__((noinline)) void rest(struct media *m, const struct media_ctx *rx)
 {
 	struct tags_next *t = &tags_of(m, rx)->rx;

@@ -5,10 +5,10 @@
  * Receiving: prepare compares the tag with the window of the packet's SSRC, before any hash.
  * complete moves the window after SRTP authenticated the packet, and computes the next tags: at
  * most TAGS_AT_ONCE per packet. A packet whose tag is not known is an ordinary packet of SRTP.
- * All this costs something, and saves only the authentication of forged packets. So it is done for
- * the first TAGS_WARY authentic packets of a key, and for as many after each forged one. Then the
- * windows are wiped, and SRTP alone decides, until it finds the next forged packet. Then the window
- * of the first SSRC is computed again, because the terminal may be silent. That of chain cannot be.
+ * The check only saves the authentication of forged packets. So it is made for the first TAGS_WARY
+ * authentic packets of a key, and for as many after each forged one. Then the windows are wiped,
+ * and only SRTP is checked until it finds the next forged packet. The window of the first SSRC is
+ * computed again at once, because the terminal may be silent. That of chain cannot be.
  * Sending: complete writes the tag after the packet. It computes TAGS_SENT tags at a time, or the
  * tags of struct tags_store. header-hmac-sha1 computes the tags of the headers that it expects.
  *

@@ -252,7 +252,7 @@ static void held_send(struct worker *w)
 	burst_send(w, w->held_outs, w->clock_ns);
 }
 
-/* The same, and waits for the next burst. False: it did nothing. */
+/* The same, and waits for the next burst. False: nothing was done. */
 static bool held_send_and_wait(struct worker *w, uint64_t wait_ns)
 {
 	struct steer_wait how = {.wait_ns = wait_ns};
@@ -345,7 +345,7 @@ uint32_t worker_round(struct worker *w)
 
 /* --- Wait for the next burst ------------------------------------------------------------------ */
 
-/* Whether nothing waits; from then on others wake the worker. */
+/* Whether nothing waits. From now on other threads wake the worker. */
 static bool may_sleep(struct worker *w)
 {
 	(void)atomic_exchange(&w->awake, 0);
@@ -400,9 +400,9 @@ static void doze(struct worker *w, uint64_t until_ns)
 	atomic_store(&w->awake, 1);
 }
 
-/* Sleeps until then, while packets gather in steering. Executes commands and sends packets of the
- * keying thread before, so that they take no time from the next burst. Those that come meanwhile
- * wait for the end of that burst, unless the nap is long. Packets of codec threads are a burst of
+/* Sleeps until then, while packets gather in steering. Before, it executes commands and sends
+ * packets of the keying thread, so that they take no time from the next burst. Later ones wait for
+ * the end of that burst, unless the nap is long. Packets of codec threads are a burst of
  * their own: they do not wake it. Not while a burst is in flight. */
 static void nap(struct worker *w, uint64_t until_ns)
 {
@@ -432,8 +432,8 @@ static void gather(struct worker *w, uint64_t until_ns)
 		nap(w, until_ns);
 }
 
-/* Sends the held burst, and waits in the same system call, if steering can. A look at the epoll
- * comes first after it had events. */
+/* Sends the held burst, and waits in the same system call, if steering can. If the epoll had
+ * events, it is polled first. */
 static bool rest_held(struct worker *w, uint64_t wait_ns)
 {
 	bool done;

@@ -226,7 +226,9 @@ static void on_name(void *arg, const char *url)
 	struct task *t = arg;
 
 	if (!url)
-		LM_WARN("no LoST server \"%s\" in the DNS\n", t->query.name);
+		LM_WARN("no LoST server \"%s\" in the DNS: it needs a NAPTR record of LoST:https, and "
+			"a reply within timeout\n",
+			t->query.name);
 	proceed(t, query_named(&t->query, url, now_ms()));
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Discrepancy reports (NENA-STA-010.3 3.7): a neighbour has sent a SIP message that Kamailio refused as malformed. The service for reports is in the record of a
-service and agency locator, which is asked for it. A source gets one report in REPEAT seconds, whatever it sends. No call waits."""
+"""Discrepancy reports (NENA-STA-010.3 3.7) about SIP messages that Kamailio refused as malformed. The record of a service and agency locator names the service that
+gets them. There is one report about a source in REPEAT seconds, whatever it sends. No call waits."""
 import asyncio
 import collections
 import json

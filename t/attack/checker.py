@@ -5,7 +5,7 @@ Input is a list of events, so that a control can be fed without a daemon:
   told_port, told_key, told_plain   a terminal was told this in SDP: a media port of the daemon, a key that the daemon sends
                                     under from that port, or that the port sends plain RTP
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
-  awaits, answered                  a terminal that offered plain RTP may hear early media, from a port that the answer will tell it
+  awaits, answered                  a terminal that offered plain RTP can receive early media, from a port that the answer will name
   settled                           from now on no stranger may hear what a port sends
   packet                            a packet left the gateway
 From the daemon it uses only keys and ports, as they are in the SDPs for the terminals.

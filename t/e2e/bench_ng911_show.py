@@ -43,7 +43,7 @@ def bars(rows):
         out += [f"Connections {kind}:"] * bool(some)
         for r in sorted(some, key=lambda r: mean(r, "total")):
             out.append(f"  {title(r):<46}{mean(r, 'total'):6.1f} " + "".join(s * round(mean(r, p) / step) for p, s in PARTS.items()))
-    # Ours are shorter than a letter of theirs would be, so these bars are cut.
+    # These bars are cut: on their scale ours would be shorter than a letter.
     longest = max(mean(r, "total") for r in rows)
     out += ["The study:"] + [f"  {name:<46}{ms:6.1f} {'s' * min(BAR_LETTERS, round(ms / step))}{'>' * (ms > longest)} {ms / longest:.0f} times our longest" for name, ms in STUDIED.items()]
     return "\n".join(out + [STUDY])
@@ -82,7 +82,7 @@ def picture(rows, path):
     except ImportError:
         return "no picture: python3-matplotlib is not installed"
     kinds = [k for k in ("kept", "new") if any(r["connections"] == k for r in rows)]
-    # Beside them the study, on a scale of its own: its bars are a hundred times as long.
+    # The study has its own scale, because its bars are a hundred times as long.
     figure, axes = plt.subplots(1, len(kinds) + 1, figsize=(9 * len(kinds) + 5, 10), squeeze=False, gridspec_kw={"width_ratios": [9] * len(kinds) + [5]})
     for axis, kind in zip(axes[0], kinds):
         some = [r for r in rows if r["connections"] == kind]
@@ -100,7 +100,7 @@ def picture(rows, path):
     both = {**STUDIED, **ours}
     axes[0][-1].barh(list(both), list(both.values()), color=["#555555"] * len(STUDIED) + ["#2a6fbb"] * len(ours))
     axes[0][-1].invert_yaxis()
-    axes[0][-1].set_title("beside the study")
+    axes[0][-1].set_title("compared with the study")
     axes[0][-1].set_xlabel("ms, mean")
     axes[0][-1].tick_params(axis="y", labelsize=7)
     figure.text(0.5, 0.01, STUDY, ha="center", fontsize=8)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Many numbered streams at once, for tests of millions of packets. Each stream keeps a window of
- * packets on their way. If one gets no packet while the others go on, its packets on their way are
- * written off, so that it goes on, too, but slower. What was written off may still arrive. Three of
- * four bursts are sent as one coalesced datagram, which costs the sender a tenth. A socket at each
- * destination counts the packets that no ring takes.
+ * packets on their way. If one receives no packet while the others do, its packets on their way are
+ * written off, so that it continues, but slower. Packets that were written off can still arrive.
+ * Three of four bursts are sent as one coalesced datagram, which costs the sender a tenth. A socket
+ * at each destination counts the packets that no ring takes.
  *
  * Commands, one per line on standard input: "progress" prints the number of packets sent, "quiet"
  * ends sending and prints it, "end" prints a line per stream and ends the program. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Tests tools/soak.sh with a tree whose stages only print something: lines of runs, counts, conditions, going on after an interruption.
+# Tests tools/soak.sh with a tree whose stages only print something: lines of runs, counts, conditions, resuming after an interruption.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -325,7 +325,7 @@ static uint32_t coded(const struct g722_helper *h, struct streams *s, uint32_t n
 	return both;
 }
 
-/* Lanes go on where the device stopped. */
+/* Lanes continue where the device stopped. */
 static void what_the_device_does_not_do_is_done_without_it(void **state)
 {
 	struct g722_device *d = open_device(*state);

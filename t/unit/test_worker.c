@@ -35,8 +35,8 @@ struct steer { /* of the test: one instance, two rings */
 	struct steer_counters counters;
 	_Atomic uint32_t ports, passed, carries;
 	_Atomic uint32_t gathers; /* times that the worker let it gather */
-	uint32_t waits;           /* times that it let it send and wait */
-	_Atomic uint32_t held;    /* packets sent so */
+	uint32_t waits;           /* successful calls of send_and_wait() */
+	_Atomic uint32_t held;    /* packets sent by them */
 };
 
 static struct steer mem;
@@ -829,7 +829,7 @@ static uint64_t woken(struct rig *r)
 	return read(r->w->wake_fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-/* A worker that looks for commands soon anyway costs nobody a system call. */
+/* Nobody makes a system call to wake a worker that looks for commands soon anyway. */
 static void a_worker_that_is_awake_is_not_woken(void **state)
 {
 	struct rig *r = *state;
@@ -847,7 +847,7 @@ static void a_worker_that_is_awake_is_not_woken(void **state)
 	}
 }
 
-/* After a nap packets wait, so they go before the commands that came meanwhile. */
+/* Packets that gathered during a nap are sent before commands that came meanwhile. */
 static void commands_of_a_nap_wait_for_its_packets(void **state)
 {
 	struct rig *r = *state;

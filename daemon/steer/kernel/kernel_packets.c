@@ -155,7 +155,7 @@ void kernel_verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 		kernel_pending_relay(s);
 }
 
-/* So many packets end the wait before the window does. */
+/* The number of packets that ends the wait before the window does. */
 static uint32_t many(const struct steer *s, uint64_t wait_ns)
 {
 	return wait_ns && s->sends > 1 ? s->sends / 2 : 1;
@@ -275,8 +275,8 @@ bool kernel_send_and_wait(struct steer *s, const struct arena *a, struct packet_
 	struct kring *r = ring_of(s);
 	uint32_t rest, puts;
 
-	/* Queue and sockets go first if they are older. A stream that shall be relayed waits for
-	 * the verdicts of this burst. */
+	/* Older packets of queue and sockets are received first. A stream that the kernel shall
+	 * relay waits for the verdicts of this burst. */
 	if (!r || !r->waits || !kring_lives(r) || s->older || s->pendings || n > s->sends)
 		return false;
 	puts = put(s, r, out, n, &rest);

@@ -214,8 +214,8 @@ static __always_inline int same(const struct xdp_local *a, const struct xdp_loca
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->v6 == b->v6;
 }
 
-/* The port is used on this address. Usually that is the first one that uses it, whose number is
- * beside the bits, so that no packet needs a hash. */
+/* Whether the port is used on this address. Usually it is the first address that uses the port.
+ * Its number is in the same word as the bits, so most packets need no hash. */
 static __always_inline int is_used(__u32 used, const struct xdp_local *local, __u32 *number)
 {
 	__u32 first __attribute__((aligned(8))) = XDP_PORT_FIRST(used); /* as struct xdp_local */
