@@ -311,7 +311,7 @@ static int run(struct g722_device *d, const struct trip *t, enum way way)
 		rc = check(d, t, way);
 	if (rc) {
 		d->lost = true;
-		log_warn("G.722: %s %s: not used any more", d->dev.name,
+		log_warn("G.722: %s %s; the processor codes it from now on", d->dev.name,
 			rc == -ETIMEDOUT         ? "hangs"
 				: rc == -EBADMSG ? "computes wrong results"
 						 : "fails");

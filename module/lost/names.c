@@ -208,7 +208,7 @@ bool names_find(const struct names_ask *a)
 	return true;
 }
 
-/* The place of what expires first. */
+/* The entry that expires first. */
 static struct known *oldest(struct known *k)
 {
 	struct known *found = k;
@@ -219,7 +219,7 @@ static struct known *oldest(struct known *k)
 	return found;
 }
 
-/* The result of a lookup. While no name server answers, the last one counts. */
+/* Stores the result of a lookup. While no name server answers, the last result stays. */
 static void keep(const struct lookup *l, bool configured, int64_t now)
 {
 	struct known *k = known_find(l->name, configured);

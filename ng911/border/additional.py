@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Additional data of calls (RFC 7852), fetched from the references in Call-Info, for log events (NENA-STA-010.3 4.12). No call waits for them. References come from
-callers, so only hosts that the operator names are asked, and only over HTTPS. Everything is bounded: what waits, what is fetched at once, and answers. Each entry of the
+callers, so only hosts that the operator names are asked, and only over HTTPS. Queues, requests at a time and answers are bounded. Each entry of the
 operator's list has a queue, connections and threads of its own, so hosts that are slow, or have slow names, delay no others."""
 import asyncio
 import collections

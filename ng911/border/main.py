@@ -51,8 +51,8 @@ def arguments(args):
     p.add_argument("--kamailio", metavar="PATH", help="datagram socket of Kamailio's module jsonrpcs, to block the sources")
     p.add_argument("--block-seconds", type=int, default=3600, metavar="S", help="how long a reported source is blocked (default: %(default)s)")
     p.add_argument("--state", metavar="FILE", help="file for the blocked sources, so that they stay blocked over a restart")
-    p.add_argument("--additional-data", metavar="HOST[:PORT],...", help="fetch additional data of calls (RFC 7852) from these hosts, names or .suffixes, for log events; needs --log-messages")
-    p.add_argument("--locator", metavar="URL", help="report malformed SIP messages to the service for discrepancy reports that this record of a service and agency locator names")
+    p.add_argument("--additional-data", metavar="HOST[:PORT],...", help="fetch additional data of calls (RFC 7852) from these hosts, for log events: names, or .suffix for all names below it; needs --log and --log-messages")
+    p.add_argument("--locator", metavar="URL", help="send discrepancy reports about malformed SIP messages to the service that this record of a service and agency locator names; https: only, needs --listen")
     options = p.parse_args(args)
     check(p, options)
     return options
