@@ -265,8 +265,8 @@ static int send(struct g722_device *d, const struct trip *t, enum way way, cl_ev
 static bool is_right(const struct g722_device *d, const struct trip *t, enum way way, uint32_t i)
 {
 	const struct g722_lane *l = &t->lane[i];
-	int16_t pcm[G722_HELPER_SAMPLES];
-	uint8_t code[G722_HELPER_SAMPLES];
+	int16_t pcm[G722_HELPER_SAMPLES] = {0};
+	uint8_t code[G722_HELPER_SAMPLES] = {0};
 	struct g722 g = *l->g, got = g;
 	const struct g722_lane to = {.g = &got, .out = way == ENCODE ? code : (uint8_t *)pcm};
 	const struct trip one = {

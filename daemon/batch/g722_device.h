@@ -2,8 +2,8 @@
 /* The lower band of G.722 (codec/g722.h) for many streams at once on an OpenCL device, one stream
  * per lane (kernels/g722.cl). States go to the device with each batch, and come back with the
  * results: 72 bytes of a stream beside 480 of audio. So the host always has all states, and a
- * device that fails or hangs costs nothing but time. A self-test, and one stream of each batch, show
- * whether it computes wrong results. */
+ * device that fails or hangs costs nothing but time. A self-test, and one stream of each batch,
+ * show whether it computes wrong results. */
 #ifndef BATCH_G722_DEVICE_H
 #define BATCH_G722_DEVICE_H
 

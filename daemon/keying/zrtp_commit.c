@@ -143,10 +143,10 @@ static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
 	return 0;
 }
 
-/* The Commit refers to a secret that we do not have. Our Commit with a public value takes precedence
- * (4.2), and the Commit proves that its sender received our Hello. If we never commit, an Error makes
- * the sender commit again. In PH_DHPART1 the answered Commit may be the peer's, and this one a
- * stranger's. */
+/* The Commit refers to a secret that we do not have. Our Commit with a public value takes
+ * precedence (4.2), and the Commit proves that its sender received our Hello. If we never commit,
+ * an Error makes the sender commit again. In PH_DHPART1 the answered Commit may be the peer's, and
+ * this one a stranger's. */
 static int ask_for_value(struct zrtp *z, uint64_t now_ns)
 {
 	if (z->cfg.passive || z->multi || z->phase == PH_DHPART1) {
