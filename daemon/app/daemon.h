@@ -71,7 +71,7 @@ struct daemon {
 		uint32_t channels;
 		struct bridge_audio *bridge; /* NULL: no codec threads */
 		struct audio border;
-		struct g722_helper *g722; /* [codec threads]; NULL: no device helps them */
+		struct g722_device_ops *g722; /* [codec threads]; NULL: no device helps them */
 		int event_fd;
 	} audio;
 	struct mikey_host mikey; /* config NULL: MIKEY is off */

@@ -81,7 +81,7 @@ static void on_ready(void *arg, uint32_t events)
 	bridge_audio_poll(d->audio.bridge);
 }
 
-static void helpers_close(struct daemon *d)
+static void devices_close(struct daemon *d)
 {
 	for (uint32_t i = 0; d->audio.g722 && i < d->o.codec_threads; i++)
 		g722_device_close(d->audio.g722[i].device);
@@ -91,12 +91,12 @@ static void helpers_close(struct daemon *d)
 
 /* A device of its own for each codec thread, if it is faster than this processor. Without it all
  * calls are possible, so its errors are only logged. */
-static int helpers_open(void *arg)
+static int devices_open(void *arg)
 {
 	struct daemon *d = arg;
 	const struct engine_config cfg = {
 		.device = d->o.device[0].name, .timeout_ms = d->o.opencl_timeout};
-	struct g722_helper *h;
+	struct g722_device_ops *h;
 	bool helps = true;
 
 	/* A library that crashed or hung was only called in a child process. */
@@ -108,7 +108,7 @@ static int helpers_open(void *arg)
 		struct g722_device *device;
 		char err[256] = "";
 
-		helps = g722_device_open(&device, &cfg, G722_HELPER_MOST, err, sizeof(err)) == 0;
+		helps = g722_device_open(&device, &cfg, G722_DEVICE_MOST, err, sizeof(err)) == 0;
 		if (helps) {
 			g722_device_measure(device, &h[i]);
 			log_info(
@@ -122,7 +122,7 @@ static int helpers_open(void *arg)
 		}
 	}
 	if (!helps)
-		helpers_close(d);
+		devices_close(d);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ int daemon_audio_create(struct daemon *d)
 	if (!cfg.threads)
 		return 0;
 	/* Threads of its driver keep the capabilities of their creator. */
-	(void)caps_run(caps_here(0), helpers_open, d);
+	(void)caps_run(caps_here(0), devices_open, d);
 	cfg.g722 = a->g722;
 	a->event_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = cfg.event_fd < 0 ? -errno : bridge_audio_create(&a->bridge, &cfg);
@@ -173,7 +173,7 @@ void daemon_audio_stop(struct daemon *d)
 
 	d->operate.audio = NULL;
 	bridge_audio_destroy(a->bridge);
-	helpers_close(d);
+	devices_close(d);
 	if (a->bridge && a->event_fd >= 0)
 		close(a->event_fd);
 	a->bridge = NULL;

@@ -44,10 +44,10 @@ struct audio_env {
 	/* The counters of this session changed in audio_tx_run(). */
 	void (*counted)(void *arg, uint32_t id);
 	void *arg;
-	struct audio_tx_batch *batch;   /* NULL: each packet is encoded at once */
-	const struct g722_helper *g722; /* of the thread; NULL: none */
-	uint64_t (*cpu_ns)(void);       /* for audio_stats.cpu_ns; NULL: not measured */
-	uint64_t real_ahead_ns;         /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	struct audio_tx_batch *batch;       /* NULL: each packet is encoded at once */
+	const struct g722_device_ops *g722; /* of the thread; NULL: none */
+	uint64_t (*cpu_ns)(void);           /* for audio_stats.cpu_ns; NULL: not measured */
+	uint64_t real_ahead_ns;             /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	/* Scratch. */
 	int16_t pcm[2 * AUDIO_PCM], other[2 * AUDIO_PCM];
 };

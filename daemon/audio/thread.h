@@ -29,11 +29,11 @@ struct audio_thread_config {
 	const struct codec_registry *codecs;
 	struct audio_channel *const *channel; /* by worker; they outlive the thread */
 	uint32_t channels;
-	uint32_t max;                   /* handles of all threads */
-	int event_fd;                   /* eventfd of the control thread; -1: none */
-	uint32_t index;                 /* for its name */
-	const struct g722_helper *g722; /* a device for this thread only; NULL: none */
-	uint64_t keep_not;              /* capabilities that it drops */
+	uint32_t max;                       /* handles of all threads */
+	int event_fd;                       /* eventfd of the control thread; -1: none */
+	uint32_t index;                     /* for its name */
+	const struct g722_device_ops *g722; /* a device for this thread only; NULL: none */
+	uint64_t keep_not;                  /* capabilities that it drops */
 };
 
 struct audio_thread_counts {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -17,9 +16,10 @@
 #include "batch/kernels.h"
 #include "batch/opencl.h"
 #include "batch/opencl_cache.h"
+#include "batch/opencl_copy.h"
 #include "xcipher_codec.h"
 
-enum { STATE = 18 /* words */, LANES = 16, TIMEOUT_MS = 1000, SPIN_NS = 200000, NAP_NS = 20000 };
+enum { STATE = 18 /* words */, LANES = 16, TIMEOUT_MS = 1000 };
 
 _Static_assert(sizeof(struct g722_band) == 4 * STATE, "rows of kernels/g722.cl");
 
@@ -119,7 +119,7 @@ int g722_device_open(struct g722_device **out, const struct engine_config *cfg, 
 		return -ENOMEM;
 	}
 	d->timeout_ns = (cfg->timeout_ms ? cfg->timeout_ms : TIMEOUT_MS) * 1000000ull;
-	d->bytes = (STATE + 1 + G722_HELPER_SAMPLES / 2) * trip(NULL, streams, 0, 0).stride *
+	d->bytes = (STATE + 1 + G722_DEVICE_SAMPLES / 2) * trip(NULL, streams, 0, 0).stride *
 		sizeof(int32_t);
 	d->rows = calloc(1, d->bytes);
 	rc = d->rows ? opencl_cache_choose(d->cache, err, err_len) : -ENOMEM;
@@ -213,30 +213,6 @@ static void unpack(const int32_t *rows, const struct trip *t)
 	}
 }
 
-/* clWaitForEvents() has no time limit. */
-static int wait_for(struct g722_device *d, cl_event e)
-{
-	const struct timespec nap = {.tv_nsec = NAP_NS};
-	uint64_t start = clock_mono_ns();
-
-	for (;;) {
-		cl_int state = CL_QUEUED;
-		uint64_t took;
-
-		if (clGetEventInfo(
-			    e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) ||
-			state < 0)
-			return -EIO;
-		if (state == CL_COMPLETE)
-			return 0;
-		took = clock_mono_ns() - start;
-		if (took > d->timeout_ns)
-			return -ETIMEDOUT;
-		if (took > SPIN_NS)
-			nanosleep(&nap, NULL);
-	}
-}
-
 /* After an error commands may still run, which use the rows. */
 static int send(struct g722_device *d, const struct trip *t, enum way way, cl_event *done)
 {
@@ -265,14 +241,14 @@ static int send(struct g722_device *d, const struct trip *t, enum way way, cl_ev
 static bool is_right(const struct g722_device *d, const struct trip *t, enum way way, uint32_t i)
 {
 	const struct g722_lane *l = &t->lane[i];
-	int16_t pcm[G722_HELPER_SAMPLES] = {0};
-	uint8_t code[G722_HELPER_SAMPLES] = {0};
+	int16_t pcm[G722_DEVICE_SAMPLES] = {0};
+	uint8_t code[G722_DEVICE_SAMPLES] = {0};
 	struct g722 g = *l->g, got = g;
 	const struct g722_lane to = {.g = &got, .out = way == ENCODE ? code : (uint8_t *)pcm};
 	const struct trip one = {
 		.lane = &to, .lanes = 1, .stride = t->stride, .out_rows = t->out_rows};
-	int16_t want_pcm[G722_HELPER_SAMPLES];
-	uint8_t want[G722_HELPER_SAMPLES];
+	int16_t want_pcm[G722_DEVICE_SAMPLES];
+	uint8_t want[G722_DEVICE_SAMPLES];
 	bool right;
 
 	unpack(d->rows + i, &one);
@@ -306,7 +282,7 @@ static int run(struct g722_device *d, const struct trip *t, enum way way)
 	pack(d->rows, t);
 	rc = send(d, t, way, &done);
 	if (!rc)
-		rc = wait_for(d, done);
+		rc = opencl_wait(done, UINT64_MAX, clock_mono_ns() + d->timeout_ns);
 	if (!rc)
 		rc = check(d, t, way);
 	if (rc) {
@@ -402,21 +378,21 @@ static int selftest(struct g722_device *d, uint32_t streams)
 
 /* --- Measuring -------------------------------------------------------------------------------- */
 
-enum { SIZES = 7 /* 1 to G722_HELPER_MOST */, PACKET = 160, ROUNDS = 9 };
+enum { SIZES = 7 /* 1 to G722_DEVICE_MOST */, PACKET = 160, ROUNDS = 9 };
 #define CLEAR_WIN 0.95 /* fraction of the time without the device */
 
-_Static_assert(1u << (SIZES - 1) == G722_HELPER_MOST, "the last size");
+_Static_assert(1u << (SIZES - 1) == G722_DEVICE_MOST, "the last size");
 
 struct rig {
-	struct g722 g[G722_HELPER_MOST];
-	struct xcipher_codec_job job[G722_HELPER_MOST];
-	int16_t pcm[G722_HELPER_MOST][PACKET];
-	uint8_t code[G722_HELPER_MOST][PACKET];
+	struct g722 g[G722_DEVICE_MOST];
+	struct xcipher_codec_job job[G722_DEVICE_MOST];
+	int16_t pcm[G722_DEVICE_MOST][PACKET];
+	uint8_t code[G722_DEVICE_MOST][PACKET];
 };
 
 static void rig_set(struct rig *r, enum way way)
 {
-	for (uint32_t i = 0; i < G722_HELPER_MOST; i++) {
+	for (uint32_t i = 0; i < G722_DEVICE_MOST; i++) {
 		uint8_t *pcm = (uint8_t *)r->pcm[i];
 
 		(void)g722_init(&r->g[i], 64000);
@@ -430,7 +406,7 @@ static void rig_set(struct rig *r, enum way way)
 	}
 }
 
-static uint64_t took_ns(const struct g722_helper *h, struct rig *r, uint32_t n, enum way way)
+static uint64_t took_ns(const struct g722_device_ops *h, struct rig *r, uint32_t n, enum way way)
 {
 	uint64_t start = clock_mono_ns();
 
@@ -449,7 +425,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Both in turns. The median fraction of the time without the device; the first run warms up. */
-static double fraction_of(const struct g722_helper *h, struct rig *r, uint32_t n, enum way way)
+static double fraction_of(const struct g722_device_ops *h, struct rig *r, uint32_t n, enum way way)
 {
 	double fraction[ROUNDS];
 
@@ -472,9 +448,9 @@ uint32_t g722_device_least(const double *fraction, uint32_t sizes)
 	return i < sizes ? 1u << i : 0;
 }
 
-void g722_device_measure(struct g722_device *d, struct g722_helper *out)
+void g722_device_measure(struct g722_device *d, struct g722_device_ops *out)
 {
-	struct g722_helper h = {.device = d,
+	struct g722_device_ops h = {.device = d,
 		.least_encode = 1,
 		.least_decode = 1,
 		.encode = encode_for,

@@ -33,7 +33,7 @@ const char *g722_device_name(const struct g722_device *d);
 /* Whether batches take this thread's time. */
 bool g722_device_is_cpu(const struct g722_device *d);
 /* The results are those of g722_encode_low() and g722_decode_low() for n samples of each lane, and
- * all bit rates. n: a multiple of 4, up to G722_HELPER_SAMPLES. lanes: 1 to those of
+ * all bit rates. n: a multiple of 4, up to G722_DEVICE_SAMPLES. lanes: 1 to those of
  * g722_device_open(). 0 or -errno: then no state and no output has changed, and all further calls
  * fail at once. -EBADMSG: the results were wrong. One thread at a time. */
 int g722_device_encode(
@@ -41,8 +41,8 @@ int g722_device_encode(
 int g722_device_decode(
 	struct g722_device *d, const struct g722_lane *lane, uint32_t lanes, size_t n);
 /* Measures from which batch size on the device is faster than g722_batch_encode() and
- * g722_batch_decode(). The device is that of the helper, for one thread. */
-void g722_device_measure(struct g722_device *d, struct g722_helper *out);
+ * g722_batch_decode(). The device serves one thread. */
+void g722_device_measure(struct g722_device *d, struct g722_device_ops *out);
 /* The size from the fractions of the time without the device, [i] in batches of 1 << i: the
  * smallest above which the device never lost. 0: none. */
 uint32_t g722_device_least(const double *fraction, uint32_t sizes);

@@ -64,9 +64,7 @@ struct opencl_copy {
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* Waits for an event. clWaitForEvents() has no time limit. 0, -EIO, -EAGAIN (not by until_ns) or
- * -ETIMEDOUT (not by hang_ns either). */
-static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint64_t hang_ns)
+int opencl_wait(cl_event e, uint64_t until_ns, uint64_t hang_ns)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uint64_t start = 0;
@@ -83,15 +81,21 @@ static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint
 			return 0;
 		now = clock_mono_ns();
 		start = start ? start : now;
-		if (now >= hang_ns) {
-			c->hangs = true;
+		if (now >= hang_ns)
 			return -ETIMEDOUT;
-		}
 		if (now >= until_ns)
 			return -EAGAIN;
 		if (now - start > SPIN_NS)
 			nanosleep(&nap, NULL);
 	}
+}
+
+static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint64_t hang_ns)
+{
+	int res = opencl_wait(e, until_ns, hang_ns);
+
+	c->hangs |= res == -ETIMEDOUT;
+	return res;
 }
 
 /* Waits until the event completes, or the device hangs. */

@@ -27,6 +27,10 @@ struct opencl_copy_config {
 	uint32_t depth;      /* batches in flight */
 };
 
+/* Waits for an event. clWaitForEvents() has no time limit. Times: CLOCK_MONOTONIC. 0, -EIO, -EAGAIN
+ * (not by until_ns) or -ETIMEDOUT (not by hang_ns either). */
+int opencl_wait(cl_event e, uint64_t until_ns, uint64_t hang_ns);
+
 /* Method of dispatch for a part of a batch. */
 struct opencl_dispatch {
 	/* argument 1 is the number of jobs; global offset and size choose the part */

@@ -14,10 +14,10 @@ struct bridge_audio_config {
 	/* Channels by thread and worker: [thread * workers + worker]; they outlive the sessions. */
 	struct audio_channel *const *channel;
 	uint32_t workers, threads;
-	uint32_t max;                   /* sessions; rounded up to a multiple of threads */
-	uint64_t keep_not;              /* capabilities that the threads drop */
-	int event_fd;                   /* eventfd; readable: call bridge_audio_poll() */
-	const struct g722_helper *g722; /* [threads], outlives them; NULL: none */
+	uint32_t max;                       /* sessions; rounded up to a multiple of threads */
+	uint64_t keep_not;                  /* capabilities that the threads drop */
+	int event_fd;                       /* eventfd; readable: call bridge_audio_poll() */
+	const struct g722_device_ops *g722; /* [threads], outlives them; NULL: none */
 	/* Reports a session's event. */
 	void (*event)(void *arg, uint32_t audio, const struct audio_event *e);
 	void *event_arg;

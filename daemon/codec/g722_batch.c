@@ -95,14 +95,14 @@ void g722_batch_decode(struct xcipher_codec_job *job, size_t n)
 
 /* False: the batch is as it was. */
 static bool device_did(
-	const struct g722_helper *h, struct xcipher_codec_job *job, size_t n, enum way way)
+	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n, enum way way)
 {
 	uint32_t least = !h ? 0 : way == ENCODE ? h->least_encode : h->least_decode;
-	struct g722_lane lane[G722_HELPER_MOST];
+	struct g722_lane lane[G722_DEVICE_MOST];
 	size_t len = n ? job[0].in_len : 0;
 
-	if (!least || n < least || n > G722_HELPER_MOST || len == 0 || len % 4 != 0 ||
-		len > G722_HELPER_SAMPLES)
+	if (!least || n < least || n > G722_DEVICE_MOST || len == 0 || len % 4 != 0 ||
+		len > G722_DEVICE_SAMPLES)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (job[i].in_len != len || job[i].out_cap < len)
@@ -116,13 +116,15 @@ static bool device_did(
 	return true;
 }
 
-void g722_batch_encode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n)
+void g722_batch_encode_with(
+	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n)
 {
 	if (!device_did(h, job, n, ENCODE))
 		g722_batch_encode(job, n);
 }
 
-void g722_batch_decode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n)
+void g722_batch_decode_with(
+	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n)
 {
 	if (!device_did(h, job, n, DECODE))
 		g722_batch_decode(job, n);

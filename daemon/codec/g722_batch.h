@@ -19,23 +19,25 @@ void g722_batch_encode_by(
 void g722_batch_decode_by(
 	const struct g722_lanes_ops *ops, struct xcipher_codec_job *job, size_t n);
 
-#define G722_HELPER_MOST 64u /* streams */
+#define G722_DEVICE_MOST 64u /* streams */
 
 /* A device that codes batches (batch/g722_device.h). */
-struct g722_helper {
+struct g722_device_ops {
 	void *device;
 	uint32_t least_encode,
 		least_decode; /* streams, from which on it is faster; 0: it never is */
-	/* As g722_lanes_ops, but also of other rates than 64000. n: up to G722_HELPER_SAMPLES. 0 or
+	/* As g722_lanes_ops, but also of other rates than 64000. n: up to G722_DEVICE_SAMPLES. 0 or
 	 * -errno: then no state and no output has changed. */
 	int (*encode)(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n);
 	int (*decode)(void *device, const struct g722_lane *lane, uint32_t lanes, size_t n);
 };
-#define G722_HELPER_SAMPLES 480u
+#define G722_DEVICE_SAMPLES 480u
 
-/* As g722_batch_encode(). The device codes batches of packets of equal length. The processor codes
- * the others, and those that fail on the device. h NULL: there is no device. */
-void g722_batch_encode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
-void g722_batch_decode_with(const struct g722_helper *h, struct xcipher_codec_job *job, size_t n);
+/* As g722_batch_encode(). The device codes batches whose packets have the same length. The processor
+ * codes all other batches, and a batch for which the device fails. h NULL: no device. */
+void g722_batch_encode_with(
+	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n);
+void g722_batch_decode_with(
+	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n);
 
 #endif

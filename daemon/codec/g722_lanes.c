@@ -3,7 +3,7 @@
 
 const struct g722_lanes_ops *g722_lanes_here(void)
 {
-	if (g722_lanes_avx512.works())
+	if (g722_lanes_work(&g722_lanes_avx512))
 		return &g722_lanes_avx512;
-	return g722_lanes_avx2.works() ? &g722_lanes_avx2 : NULL;
+	return g722_lanes_work(&g722_lanes_avx2) ? &g722_lanes_avx2 : NULL;
 }

@@ -23,7 +23,8 @@ struct g722_lanes_ops {
 	const char *name;
 	uint32_t lanes; /* streams at once */
 	uint32_t least; /* fewest streams for which this is faster than one after another */
-	/* Whether this processor has the instructions. Otherwise the others must not be called. */
+	/* Whether this processor has the instructions. Otherwise the others must not be called.
+	 * NULL: this architecture has none of them. */
 	bool (*works)(void);
 	/* The results are those of g722_encode_low() and g722_decode_low() for n samples of each
 	 * lane. n: a multiple of 4. lanes: 1 to those above. decode: all states are of the rate
@@ -34,6 +35,12 @@ struct g722_lanes_ops {
 
 /* AVX-512 F, BW, DQ and VL; AVX2. Neither works on other architectures. */
 extern const struct g722_lanes_ops g722_lanes_avx512, g722_lanes_avx2;
+
+/* Whether it works on this processor. */
+static inline bool g722_lanes_work(const struct g722_lanes_ops *ops)
+{
+	return ops->works && ops->works();
+}
 
 /* The fastest that works on this processor. NULL: none. */
 const struct g722_lanes_ops *g722_lanes_here(void);

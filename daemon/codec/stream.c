@@ -136,7 +136,7 @@ static size_t alike(struct codec_stream *const *s, size_t n)
 }
 
 void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
-	const struct g722_helper *device)
+	const struct g722_device_ops *device)
 {
 	for (size_t i = 0, end; i < n; i = end) {
 		end = i + alike(s + i, n - i);
@@ -157,7 +157,7 @@ void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_jo
 }
 
 void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
-	const struct g722_helper *device)
+	const struct g722_device_ops *device)
 {
 	for (size_t i = 0; i < n; i++) {
 		memcpy(s[i]->ahead.dec, s[i]->dec, s[i]->c->dec_size);

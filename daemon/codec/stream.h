@@ -33,7 +33,7 @@ int codec_stream_encode(
  * the state; its result is that of codec_stream_encode(). No stream occurs twice. device: of the
  * calling thread, may be NULL, here and below. */
 void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
-	const struct g722_helper *device);
+	const struct g722_device_ops *device);
 /* Whether codec_streams_encode(), or codec_streams_foresee(), can be faster than single calls. */
 bool codec_stream_batches(const struct codec_stream *s);
 bool codec_stream_foresees(const struct codec_stream *s);
@@ -42,7 +42,7 @@ bool codec_stream_foresees(const struct codec_stream *s);
  * this result is taken. job as above; in and out stay valid until then, or until
  * codec_stream_forget(). Only for streams of codec_stream_foresees(). */
 void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_job *job, size_t n,
-	const struct g722_helper *device);
+	const struct g722_device_ops *device);
 /* Call it before such a payload or its samples become invalid. */
 void codec_stream_forget(struct codec_stream *s);
 /* Never fails but by -ENOSPC: without the codec's help the host conceals. */

@@ -223,7 +223,7 @@ static void round_of(struct world *w)
 	audio_tx_run(&w->env);
 }
 
-static struct world *run(const struct g722_helper *device, bool batch, uint32_t full)
+static struct world *run(const struct g722_device_ops *device, bool batch, uint32_t full)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -334,7 +334,7 @@ static int device_decode(void *device, const struct g722_lane *lane, uint32_t la
 static void a_device_changes_nothing(void **state)
 {
 	struct device d = {0};
-	const struct g722_helper helper = {.device = &d,
+	const struct g722_device_ops helper = {.device = &d,
 		.least_encode = 2,
 		.least_decode = 2,
 		.encode = device_encode,

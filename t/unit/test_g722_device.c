@@ -302,7 +302,7 @@ static void a_self_test_finds_wrong_results(void **state)
 }
 
 /* As codec threads use it. Returns how many dispatches a batch took. */
-static uint32_t coded(const struct g722_helper *h, struct streams *s, uint32_t n, uint32_t odd)
+static uint32_t coded(const struct g722_device_ops *h, struct streams *s, uint32_t n, uint32_t odd)
 {
 	struct xcipher_codec_job job[MOST];
 	uint32_t both;
@@ -329,17 +329,17 @@ static uint32_t coded(const struct g722_helper *h, struct streams *s, uint32_t n
 static void what_the_device_does_not_do_is_done_without_it(void **state)
 {
 	struct g722_device *d = open_device(*state);
-	struct g722_helper h;
+	struct g722_device_ops h;
 	struct streams *s = noisy();
 
 	g722_device_measure(d, &h);
-	assert_true(h.least_encode <= G722_HELPER_MOST && h.least_decode <= G722_HELPER_MOST);
+	assert_true(h.least_encode <= G722_DEVICE_MOST && h.least_decode <= G722_DEVICE_MOST);
 	h.least_encode = 4;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(coded(&h, s, 20, 0), 1);
 	assert_int_equal(coded(&h, s, 3, 0), 0); /* too few */
-	assert_int_equal(coded(&h, s, G722_HELPER_MOST, 0), 1);
-	assert_int_equal(coded(&h, s, G722_HELPER_MOST + 1, 0), 0);
+	assert_int_equal(coded(&h, s, G722_DEVICE_MOST, 0), 1);
+	assert_int_equal(coded(&h, s, G722_DEVICE_MOST + 1, 0), 0);
 	assert_int_equal(coded(&h, s, 20, 4), 0); /* of different lengths */
 	assert_int_equal(coded(NULL, s, 20, 0), 0);
 	fault = FAILS;
