@@ -68,7 +68,7 @@ void nfx_ring_tell(struct nfx_ring *r);
 
 /* --- ring_wait.c --- */
 void nfx_ring_wait_init(struct nfx_ring *r);
-/* The epoll whose events end a wait. 0, -EBADF, or -EINVAL: it is no epoll. */
+/* Events of this epoll file end a wait. 0, -EBADF (no such file) or -EINVAL (not an epoll). */
 int nfx_ring_wait_open(struct nfx_ring *r, u32 fd);
 /* After the ring ended: its epoll is released. */
 void nfx_ring_wait_close(struct nfx_ring *r);

@@ -190,7 +190,8 @@ async def serve(options, signer, client, server):
             await part.close()
     if sender:
         await sender.close(5)
-    log.info("ending; log events: %s; rejected datagrams: %d", dict(sender.counts) if sender else "off", events.bad)
+    counts = {"log events": sender, "additional data": parts["additional"], "discrepancy reports": parts["reports"]}
+    log.info("ending; %s; rejected datagrams: %d", "; ".join(f"{name}: {dict(part.counts) if part else 'off'}" for name, part in counts.items()), events.bad)
 
 
 def main(args=None):
