@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py cost [--rows PART,...] [--media PART,...] [--tags SCHEME,...] [--once] [--profile]: instructions per packet of
+"""run.py cost [--rows PART,...] [--media PART,...] [--tags SCHEME,...] [--once] [--profile] [--exact]: instructions per packet of
 rtpengine in its kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
 the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes.
+--exact: one guest; also exact counts by function (exact.py), which go to BUILD/bench/exact.md.
 --tags: also _80 to _32 with SRTP+ of these schemes on both legs. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
 import json
 import os
 import re
 import threading
 
+import exact
 import image
 import rtpengine
 import run
@@ -19,7 +21,7 @@ COUNT = ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=o
 CPU = os.environ.get("COST_CPU", "max,-cx16,-erms")
 MEMORY = "1024"
 SECONDS = 7200
-PYTHON = ["bench_flood", "bench_measure", "sample"]
+PYTHON = ["base64", "bench_flood", "bench_measure", "sample", "zlib"]
 PEER = "rtpengine, kernel mode"
 CAVEAT = """Instructions are not cycles: caches, memory, locks between processors, and vector
 instructions that cost more than others are not seen. The processor is emulated (qemu), with
@@ -73,6 +75,8 @@ def options(args):
             env[variable] = args[args.index(name) + 1]
     if "--profile" in args:
         env["COST_PROFILE"] = "yes"
+    if "--exact" in args:
+        env["COST_EXACT"] = "yes"
     return env
 
 
@@ -90,6 +94,10 @@ def main(args):
     run.QEMU[run.QEMU.index("-m") + 1] = MEMORY
     run.QEMU[run.QEMU.index("-cpu") + 1] = CPU
     env = options(args)
+    counts = None
+    if "COST_EXACT" in env:
+        plugin, counts = exact.plugin(run.BASE)
+        run.QEMU += plugin
     version = []
 
     def extra(fs):
@@ -99,7 +107,7 @@ def main(args):
 
     archive = f"{run.BASE}/initramfs-cost"
     run.initramfs_write(archive, kernel, folder, ko, ["00-smoke.sh", "95-cost.py"], extra)
-    names = ["count-1", "count-2"] if "--once" not in args else ["count-1"]
+    names = ["count-1"] if counts or "--once" in args else ["count-1", "count-2"]
     wrong = {}
 
     def boot(name):
@@ -123,6 +131,13 @@ def main(args):
     if len(runs) > 1:
         percent, key = spread(runs)
         print(f"\nTwo guests differ by at most {percent:.1f} % ({', '.join(key)}).")
+    if counts:
+        symbols = f"{run.BASE}/symbols"
+        with open(symbols, "w", encoding="utf-8") as f:
+            f.write(image.run(["nm", "--defined-only", f"{run.BUILD}/xcipherd"]))
+        with open(f"{run.BUILD}/bench/exact.md", "w", encoding="utf-8") as f:
+            f.writelines(line + "\n" for line in exact.tables(f"{run.BASE}/console-count-1.log", counts, symbols, run.BASE))
+        print(f"By function: {run.BUILD}/bench/exact.md")
     print(CAVEAT)
     for name, why in wrong.items():
         for w in why:

@@ -45,6 +45,8 @@ lines() {
 }
 
 commit 'echo "3 passed, 0 failed, 1 skipped"'
+soak 2 SOAK_CONDITIONS="idle bussy"
+grep -q '"bussy"' "$work/said" || fail "an unknown condition is not named"
 soak 0 SOAK_SECONDS=0
 [ ! -s "$work/runs" ] || fail "a run began after SOAK_SECONDS"
 soak 0

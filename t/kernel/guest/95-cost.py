@@ -5,13 +5,16 @@ this guest an instruction takes 1 ns, so time that is not idle counts instructio
 relay is the busy time with it, minus that of the same load over one link: receive, relay, send,
 and one link more. Only run.py cost runs this; it makes a table of the lines "cost | ...".
 COST_ROWS and COST_MEDIA in /guest/cost.env pick some by parts of their names. With COST_PROFILE it
-also tells where the time goes (sample.py). COST_TAGS names schemes of SRTP+, which the second kind of media then has on both legs."""
+also tells where the time goes (sample.py), with COST_EXACT where symbols are (exact.py). COST_TAGS names schemes of SRTP+, which the second kind of media then has on both legs."""
+import base64
+import itertools
 import json
 import math
 import os
 import re
 import subprocess
 import time
+import zlib
 
 import rig
 import bench_flood
@@ -36,6 +39,8 @@ WARM_SECONDS = 20
 KERNEL_SHARE = 0.99  # of media that the kernel is to relay; a stream may move some packets later
 COUNTERS_SECONDS = 5  # the oldest that xcipherd's counters of the kernel are
 DIRECT = "direct"
+PLACES = itertools.count(1)
+SECTIONS = itertools.count(1)  # loads, each of which has marks for the counters of --exact
 
 
 def found(tree, key):
@@ -96,6 +101,7 @@ ROWS = [
 
 def srtpload(net, spec, legs, rate, seconds, **words):
     r = bench.srtpload(net, spec, legs, legs * rate, seconds, drain_ms=round(1e3 * (math.ceil(seconds) - seconds)) or 200, stamps="call", busy="yes", **words)
+    r["section"] = next(SECTIONS)
     wrong = {k: r[k] for k in ("lost", "wrong", "bad_auth", "duplicates", "reordered", "send_errors", "late", "overruns") if r[k]}
     if wrong:
         rig.note(f"cost: {wrong}")
@@ -142,7 +148,7 @@ def direct(media, load):
 
 def tell(row, media, load, r, us):
     rig.note("cost | " + json.dumps({"row": row, "media": media, "load": load, "instructions": round(1e3 * us), "packets": r["sent"],
-                                     "together": round(r["sent"] / r["bursts"], 2)}))
+                                     "section": r["section"], "together": round(r["sent"] / r["bursts"], 2)}))
 
 
 def measure(name, start, media, base):
@@ -154,7 +160,19 @@ def measure(name, start, media, base):
             loads(name, media, daemon, talk, base)
             for call in talk:
                 call.delete()
+        if os.environ.get("COST_EXACT"):
+            places(name, media, daemon)
         rig.equal(f"{name}, {media}: exit status", daemon.stop(), 0)
+
+
+def places(name, media, daemon):
+    """Where the relay's programs and the kernel's symbols are, those of BPF programs included."""
+    number = next(PLACES)
+    with open("/proc/kallsyms", "rb") as f:
+        symbols = base64.b64encode(zlib.compress(f.read())).decode()
+    rig.note("places | " + json.dumps({"row": name, "media": media, "number": number, "maps": sample.maps_of(daemon.pid())}))
+    for i in range(0, len(symbols), 4000):
+        rig.note(f"symbols {number} | {symbols[i:i + 4000]}")
 
 
 def loads(name, media, daemon, talk, base):
@@ -211,4 +229,7 @@ def main():
 
 if os.path.exists("/xt_RTPENGINE.ko"):
     subprocess.run(["insmod", "/xt_RTPENGINE.ko"], check=True)
+if os.environ.get("COST_EXACT"):
+    with open("/proc/sys/net/core/bpf_jit_kallsyms", "w", encoding="ascii") as switch:
+        switch.write("1")
 rig.test(main)
