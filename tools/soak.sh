@@ -16,6 +16,12 @@ all="check-unit check-fuzz check-ng911 check-compat check-e2e check-calls check-
 stages=${SOAK_STAGES:-$all}
 conditions=${SOAK_CONDITIONS:-idle busy pinned}
 runs=${SOAK_RUNS:-20}
+for word in $conditions; do
+	case $word in
+	idle | busy | pinned) ;;
+	*) echo "soak: SOAK_CONDITIONS has \"$word\"; it can have idle, busy, pinned" >&2; exit 2 ;;
+	esac
+done
 whole=$(git -C "$source" rev-parse "${SOAK_COMMIT:-HEAD}^{commit}")
 commit=${whole:0:12}
 which=all
