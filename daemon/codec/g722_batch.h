@@ -33,8 +33,8 @@ struct g722_device_ops {
 };
 #define G722_DEVICE_SAMPLES 480u
 
-/* As g722_batch_encode(). The device codes batches whose packets have the same length. The processor
- * codes all other batches, and a batch for which the device fails. h NULL: no device. */
+/* As g722_batch_encode(). The device codes batches whose packets have the same length. The
+ * processor codes all other batches, and a batch for which the device fails. h NULL: no device. */
 void g722_batch_encode_with(
 	const struct g722_device_ops *h, struct xcipher_codec_job *job, size_t n);
 void g722_batch_decode_with(

@@ -2,7 +2,7 @@
 """run.py cost [--rows PART,...] [--media PART,...] [--tags SCHEME,...] [--once] [--profile] [--exact]: instructions per packet of
 rtpengine in its kernel mode and of each way of xcipherd, in one guest each. Two guests run beside each other, and
 the difference between them is printed; --once: one guest. --profile: consoles also tell where the time goes.
---exact: one guest; also exact counts by function (exact.py), which go to BUILD/bench/exact.md.
+--exact: one guest; also exact counts by function (exact.py), which go to BUILD/bench/exact.txt.
 --tags: also _80 to _32 with SRTP+ of these schemes on both legs. Writes BUILD/bench/kernel.json. guest/95-cost.py measures."""
 import json
 import os
@@ -135,9 +135,9 @@ def main(args):
         symbols = f"{run.BASE}/symbols"
         with open(symbols, "w", encoding="utf-8") as f:
             f.write(image.run(["nm", "--defined-only", f"{run.BUILD}/xcipherd"]))
-        with open(f"{run.BUILD}/bench/exact.md", "w", encoding="utf-8") as f:
+        with open(f"{run.BUILD}/bench/exact.txt", "w", encoding="utf-8") as f:
             f.writelines(line + "\n" for line in exact.tables(f"{run.BASE}/console-count-1.log", counts, symbols, run.BASE))
-        print(f"By function: {run.BUILD}/bench/exact.md")
+        print(f"By function: {run.BUILD}/bench/exact.txt")
     print(CAVEAT)
     for name, why in wrong.items():
         for w in why:

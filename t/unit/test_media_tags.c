@@ -537,8 +537,8 @@ static enum guard_result judged(
 	return guard_check(g, &p, g->window.at_ns);
 }
 
-/* The flood begins while tags are not checked: no window has any. The first forged packet fills one,
- * and steering gets it with the guard. Tags of a chain come with the first true packet. */
+/* The flood begins while tags are not checked: no window has any. The first forged packet fills
+ * one, and steering gets it with the guard. Tags of a chain come with the first true packet. */
 static void steering_gets_tags_as_soon_as_they_are_known(void **state)
 {
 	static const enum preauth_scheme T[] = {
