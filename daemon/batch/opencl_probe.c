@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROBE_SECONDS = 60, PROBES_MAX = 4 };
+/* A compiler gets a minute of the processor, however busy the machine is. The clock only ends a
+ * driver that sleeps for ever. */
+enum { PROBE_CPU_SECONDS = 60, PROBE_SECONDS = 600, PROBES_MAX = 4 };
 
 /* Without packets and buffers: the kernel is compiled, and returns at once. */
 static bool compiles(const struct opencl_device *dev, const struct opencl_source *src,
@@ -49,11 +51,13 @@ static _Noreturn void child(const struct opencl_device *dev, const struct opencl
 	const struct opencl_shape *shape)
 {
 	const struct rlimit none = {0, 0};
+	const struct rlimit cpu = {PROBE_CPU_SECONDS, PROBE_CPU_SECONDS};
 	int null = open("/dev/null", O_WRONLY);
 
 	signal(SIGABRT, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
 	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_CPU, &cpu);
 	if (null >= 0) {
 		dup2(null, STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
