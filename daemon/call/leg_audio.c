@@ -129,6 +129,19 @@ static bool leg_audio_needed(
 			rates_fit(codecs(r), &ours, &theirs));
 }
 
+bool leg_audio_may_send(
+	const struct call *c, const struct side *to, uint32_t media, const struct leg_audio *asked)
+{
+	const struct leg *l = side_leg_get(to, media), *peer = leg_peer(c, to, media);
+	const struct side *from = to->peer < c->sides ? c->side[to->peer] : NULL;
+	bool resize = l && (l->audio.resize || l->audio.next_resize);
+
+	resize |= peer && (peer->audio.resize || peer->audio.next_resize);
+	return l &&
+		(l->audio.ssrc || asked->engaged || resize || dtmf_needs_session(c, to) ||
+			(from && dtmf_needs_session(c, from)));
+}
+
 /* --- Its handle ------------------------------------------------------------------------------- */
 
 /* After a session with more packets than SENT_MAX, the next one has another SSRC. SENT_MAX and

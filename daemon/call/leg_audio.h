@@ -14,6 +14,11 @@ int leg_audio_take(const struct relay *r, struct call *c);
  * -ENOPROTOOPT for -EINVAL. */
 int leg_audio_set(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
+/* Whether the terminal of the m-line may get packets under the SSRC of a session, now or after the
+ * answer to the present offer. If so, a=ssrc of the other terminal would be wrong for it. asked:
+ * the leg that was offered the codecs, on either side. */
+bool leg_audio_may_send(
+	const struct call *c, const struct side *to, uint32_t media, const struct leg_audio *asked);
 /* Payload types that the leg's terminal may send, with those of telephone events and comfort
  * noise. Returns how many; 0: no codec of the process is among them. */
 uint32_t leg_audio_types(

@@ -4,6 +4,7 @@
  * request's pool. */
 #include "offer/edit.h"
 #include "base/hash.h"
+#include "call/leg_audio.h"
 #include "call/plan.h"
 #include "offer/bundle.h"
 #include "offer/loop_protect.h"
@@ -36,6 +37,17 @@ static struct str jsep(
 		out = pool_strdup(in->p, sbuf_view(&b));
 	sbuf_fini(&b);
 	return out.s ? out : STR("");
+}
+
+/* Whether the SDP must not name the sender's SSRCs (RFC 5576): a session sends under its own. */
+static bool has_other_sources(const struct call *next, const struct plan *plan, uint32_t i,
+	const struct neg_in *in, bool is_answer)
+{
+	const struct side *to = next->side[plan->to];
+	const struct leg *asked = side_leg_get(is_answer ? next->side[plan->from] : to, i);
+
+	return in->known && asked && str_eq_nocase(in->sdp->media[i].kind, STR("audio")) &&
+		leg_audio_may_send(next, to, i, &asked->audio);
 }
 
 static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const struct side *to,
@@ -187,8 +199,10 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 
 		me[i].drop_mid_ext = from && from->asked.mid_ext;
 	}
-	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++) {
 		me[i].drop_transport_cc = bundle_of_one(next->side[plan->from], to, is_answer);
+		me[i].drop_sources = has_other_sources(next, plan, i, in, is_answer);
+	}
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))

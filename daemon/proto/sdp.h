@@ -155,6 +155,7 @@ struct sdp_media_edit {
 	bool drop_mid_ext; /* remove the m-line's a=extmap for the MID: only we offered it */
 	/* remove a=extmap and a=rtcp-fb of transport-wide congestion control */
 	bool drop_transport_cc;
+	bool drop_sources;  /* remove a=ssrc and a=ssrc-group (RFC 5576) */
 	bool drop_loopback; /* remove a=loopback, loopback-source and loopback-mirror (RFC 6849) */
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
 	struct str direction;

@@ -399,6 +399,11 @@ static bool is_loopback(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
+static bool is_source(const struct sdp_line *l)
+{
+	return name_is(l, STR("ssrc")) || name_is(l, STR("ssrc-group"));
+}
+
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
@@ -406,7 +411,7 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 		(me->drop_mid && name_is(l, STR("mid"))) ||
 		(me->drop_mid_ext && sdp_is_mid_ext(l)) ||
 		(me->drop_transport_cc && sdp_is_transport_cc(l)) || is_of_dropped_type(l, me) ||
-		(me->drop_loopback && is_loopback(l)))
+		(me->drop_sources && is_source(l)) || (me->drop_loopback && is_loopback(l)))
 		return;
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);

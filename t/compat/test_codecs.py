@@ -10,7 +10,7 @@ import relay as relays
 from baresip import wait_for
 from compat import compat, compat_each
 from test_transcode import DOC, formats
-from text import audio, sdp
+from text import audio, sdp, video
 
 BUILD = os.path.abspath(relays.BUILD)
 PLUGINS = (f"--codec-dir={BUILD}/codecs", f"--codec-worker={BUILD}/xcipher-codec-worker", "--codec-isolation=none")
@@ -273,6 +273,34 @@ def test_another_codec_in_mid_call(relay):
         there = hear(b)
     assert there.kind == PCMU and there.payload == PERIOD
     assert "transcoded" not in call.query()["tags"]["a"]["medias"][0]
+
+
+SOURCE = ("a=ssrc:7 cname:x", "a=ssrc-group:FID 7 8")
+
+
+def exchange(call, a, b, theirs, **keys):
+    """Whether a=ssrc of A, and of B, reaches the other. theirs: B's payload type."""
+    offered = call.offer(a.sdp(*SOURCE, formats="0 101"), transport_protocol="RTP/AVP", **keys).sdp.audio
+    answered = call.answer(b.sdp(*SOURCE, formats=theirs)).sdp.audio
+    told = [{m.has("ssrc"), m.has("ssrc-group")} for m in (offered, answered)]
+    assert all(len(t) == 1 for t in told), told
+    return [t.pop() for t in told]
+
+
+@compat("transcoding", "RFC 5576 section 4.1: a=ssrc names an SSRC that is sent, and a session sends under its own", options=PLUGINS)
+def test_sources_are_named_only_if_they_are_sent(relay):
+    """Chromium drops packets of an SSRC that a=ssrc does not name."""
+    a, b = relay.phone("caller"), relay.phone("callee")
+    call = relay.call()
+    assert exchange(call, a, b, "0") == [True, True]
+    assert exchange(call, a, b, "9", codec={"transcode": ["G722"]}) == [False, False]
+    assert exchange(relay.call(), a, b, "0", ptime=40) == [False, False]
+    call = relay.call()
+    assert exchange(call, a, b, "0") == [True, True]
+    call.request("block DTMF", from_tag="a", **{"DTMF-security": "silence"})
+    assert exchange(call, a, b, "0") == [False, False]
+    told = call.offer(sdp(audio(*SOURCE, formats="0"), video(*SOURCE)), transport_protocol="RTP/AVP").sdp.media
+    assert [m.has("ssrc") for m in told] == [False, True]
 
 
 @compat("transcoding", "xcipher-ng(7), ptime, ptime-reverse")
