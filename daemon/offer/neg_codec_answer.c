@@ -96,7 +96,50 @@ static const struct codec_item *choose(const struct answer *a, struct str name, 
 	return other;
 }
 
-/* Translates one codec of the answer. */
+/* Whether a codec thread has to transcode between the two legs. */
+static bool transcodes(const struct answer *a)
+{
+	for (uint32_t i = 0; i < a->out.n; i++) {
+		const struct codec_item *c = &a->out.at[i];
+
+		if (sdp_codec_is_voice(c->name) && sdp_law(c->name) < 0 &&
+			!codec_list_find(&a->said, c->name))
+			return true;
+	}
+	for (uint32_t i = 0; i < a->said.n; i++) {
+		const struct codec_item *c = &a->said.at[i];
+
+		if (sdp_codec_is_voice(c->name) && sdp_law(c->name) < 0 &&
+			!codec_list_find(&a->out, c->name))
+			return true;
+	}
+	return false;
+}
+
+/* Whether an audio codec in the answer to the offerer has the clock rate of these events. */
+static bool has_clock(const struct answer *a, struct str name)
+{
+	for (uint32_t k = 0; k < a->out.n; k++)
+		if (sdp_codec_is_voice(a->out.at[k].name) &&
+			str_eq(sdp_codec_rate(a->out.at[k].name), sdp_codec_rate(name)))
+			return true;
+	return false;
+}
+
+/* Whether the offerer gets other events than these: it has some of its own codec's clock rate (RFC
+ * 4733 2.1). Chromium counts events in that clock, whatever clock they have in SDP. */
+static bool has_better(const struct answer *a, struct str name)
+{
+	if (!transcodes(a) || has_clock(a, name))
+		return false;
+	for (uint32_t i = 0; i < a->theirs.n; i++)
+		if (sdp_codec_is(events, a->theirs.at[i].name) &&
+			has_clock(a, a->theirs.at[i].name))
+			return true;
+	return false;
+}
+
+/* Translates one codec of the answer. Events come after all others. */
 static void take(struct answer *a, uint32_t type, struct str fmtp)
 {
 	struct str name = a->name[type];
@@ -104,6 +147,10 @@ static void take(struct answer *a, uint32_t type, struct str fmtp)
 	bool is_events = name.len && sdp_codec_is(events, name);
 
 	a->events |= is_events;
+	if (is_events && a->sessions && has_better(a, name)) {
+		drop_lines(a, type);
+		return;
+	}
 	if (!name.len) {
 		if (!a->has[type])
 			put(a, type);
@@ -131,6 +178,23 @@ static void take(struct answer *a, uint32_t type, struct str fmtp)
 	put(a, type);
 }
 
+/* Translates the telephone events of the answer, or all other codecs. */
+static void take_all(struct answer *a, struct str formats, bool of_events)
+{
+	while (formats.len) {
+		struct str fmtp = STR_NONE;
+		uint64_t type;
+
+		if (str_to_u64(&type, str_trim(str_cut(&formats, ' ')), TYPES - 1) ||
+			(a->name[type].len && sdp_codec_is(events, a->name[type])) != of_events)
+			continue;
+		for (uint32_t i = 0; i < a->said.n; i++)
+			if (a->said.at[i].type == type)
+				fmtp = a->said.at[i].fmtp;
+		take(a, (uint32_t)type, fmtp);
+	}
+}
+
 /* Telephone events at the clock rates of the codecs in the answer to the offerer. */
 static void take_events(struct answer *a)
 {
@@ -139,33 +203,10 @@ static void take_events(struct answer *a)
 			return;
 	for (uint32_t i = 0; i < a->theirs.n; i++) {
 		const struct codec_item *c = &a->theirs.at[i];
-		bool fits = false;
 
-		for (uint32_t k = 0; k < a->out.n; k++)
-			fits |= str_eq(sdp_codec_rate(a->out.at[k].name), sdp_codec_rate(c->name));
-		if (fits && sdp_codec_is(events, c->name))
+		if (sdp_codec_is(events, c->name) && has_clock(a, c->name))
 			put_theirs(a, c);
 	}
-}
-
-/* Whether a codec thread has to transcode between the two legs. */
-static bool transcodes(const struct answer *a)
-{
-	for (uint32_t i = 0; i < a->out.n; i++) {
-		const struct codec_item *c = &a->out.at[i];
-
-		if (sdp_codec_is_voice(c->name) && sdp_law(c->name) < 0 &&
-			!codec_list_find(&a->said, c->name))
-			return true;
-	}
-	for (uint32_t i = 0; i < a->said.n; i++) {
-		const struct codec_item *c = &a->said.at[i];
-
-		if (sdp_codec_is_voice(c->name) && sdp_law(c->name) < 0 &&
-			!codec_list_find(&a->out, c->name))
-			return true;
-	}
-	return false;
 }
 
 static void gather(struct answer *a, const struct leg *lf, const struct sdp_media *m)
@@ -248,7 +289,6 @@ void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
 		.pm = pm,
 		.sessions = in->known,
 		.known = {.known = in->known, .knowns = in->knowns}};
-	struct str rest = m->formats;
 	bool audio = str_eq_nocase(m->kind, STR("audio"));
 
 	memset(lf->law, 0, sizeof(lf->law));
@@ -259,17 +299,8 @@ void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
 	if (!audio)
 		return;
 	gather(&a, lf, m);
-	while (rest.len) {
-		struct str fmtp = STR_NONE;
-		uint64_t type;
-
-		if (str_to_u64(&type, str_trim(str_cut(&rest, ' ')), TYPES - 1))
-			continue;
-		for (uint32_t i = 0; i < a.said.n; i++)
-			if (a.said.at[i].type == type)
-				fmtp = a.said.at[i].fmtp;
-		take(&a, (uint32_t)type, fmtp);
-	}
+	take_all(&a, m->formats, false);
+	take_all(&a, m->formats, true);
 	for (uint32_t i = 0; i < a.theirs.n && a.out.n; i++)
 		if (a.theirs.at[i].accept && !codec_list_find(&a.out, a.theirs.at[i].name))
 			put_theirs(&a, &a.theirs.at[i]);

@@ -175,6 +175,10 @@ struct row {
 #define OPUS    "96=opus/48000/2;useinbandfec=1"
 #define EVENT8  "101=telephone-event/8000;0-15"
 #define EVENT48 "97=telephone-event/48000;0-15"
+/* As Chromium's offer has them. */
+#define BROWSER  "111=opus/48000/2;minptime=10"
+#define EVENT110 "110=telephone-event/48000;0-15"
+#define EVENT126 "126=telephone-event/8000;0-15"
 
 static void the_offerer_is_answered_its_own_codec(void **state)
 {
@@ -209,6 +213,14 @@ static void the_offerer_is_answered_its_own_codec(void **state)
 			"96=opus/48000/2", "0 " EVENT8, true},
 		{"0 " EVENT8, {RULE(TRANSCODE, "G722")}, "0 " EVENT8 " 9", "9 " EVENT8, "0 " EVENT8,
 			true},
+		/* of a browser's events those that have the clock rate of its codec */
+		{BROWSER " " EVENT110 " " EVENT126, {RULE(MASK, "opus"), RULE(TRANSCODE, "PCMU")},
+			EVENT126 " 0", EVENT126 " 0", BROWSER " " EVENT110, true},
+		{BROWSER " " EVENT126, {RULE(TRANSCODE, "PCMU")}, BROWSER " " EVENT126 " 0",
+			"0 " EVENT126, BROWSER " " EVENT126, true},
+		{BROWSER " " EVENT110 " " EVENT126, {RULE(TRANSCODE, "PCMU")},
+			BROWSER " " EVENT110 " " EVENT126 " 0", BROWSER " " EVENT126,
+			BROWSER " " EVENT126, false},
 		/* the answerer has its own number for a codec */
 		{"0 " OPUS, {RULE(TRANSCODE, "G722")}, "0 " OPUS " 9", "98=opus/48000/2",
 			"96=opus/48000/2;useinbandfec=1", true},
