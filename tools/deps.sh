@@ -67,7 +67,7 @@ packages_for() {
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
 	deps-test) echo "$build $run $peers $module $look $ng911 $codecs espeak-ng ffmpeg redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev libspandsp2 clang-14 libclang-rt-14-dev valgrind openssl python3-pip python3-cryptography python3-openssl" ;;
-	deps-webrtc) echo "$build $webrtc" ;;
+	deps-webrtc) echo "$build $webrtc libopus-dev" ;;
 	deps-lint) echo "$build $lint libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib openssl python3-openssl" ;;
 	deps-zrtp) echo "$build libbzrtp-dev" ;;

@@ -14,12 +14,13 @@ OPTIONS = ("--autoplay-policy=no-user-gesture-required",)
 class Chromium:
     """A page with a raw RTCPeerConnection. Its host candidate is a name for mDNS, which nobody resolves."""
     options = OPTIONS
+    codecs = "PCMU"
 
     def __init__(self, net, place, kind, family=4, fault=""):
         self.kind, self.fault, self.family = kind, fault, family
         self.browser = chromium.Browser(net, net.terminal[place], self.options)
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.js"), encoding="utf-8") as f:
-            self.browser.js(f.read() + f"\nwindow.peer = new Peer({call.TONE[place]}); 0")
+            self.browser.js(f.read() + f"\nwindow.peer = new Peer({call.TONE[place]}, {json.dumps(self.codecs)}); 0")
 
     def js(self, expression):
         try:
@@ -42,6 +43,13 @@ class Chromium:
     def restart(self):
         return self.local(self.js("peer.restart()"))
 
+    def again(self, codecs, direction="sendrecv"):
+        """A later offer."""
+        return self.local(self.js(f"peer.again({json.dumps(codecs)}, {json.dumps(direction)})"))
+
+    def press(self, digits):
+        self.js(f"peer.press({json.dumps(digits)})")
+
     def moved(self):
         return self.js("ownPair(peer.pc)")
 
@@ -55,6 +63,11 @@ class Chromium:
 class ChromiumAddress(Chromium):
     """With its address as candidate."""
     options = (*OPTIONS, "--disable-features=WebRtcHideLocalIpsWithMdns")
+
+
+class ChromiumOpus(Chromium):
+    """Its only codec is Opus, and it can send digits."""
+    codecs = "opus telephone-event"
 
 
 class ChromiumData(Chromium):

@@ -103,14 +103,15 @@ def make_peer(net, place, kind, family=4, fault=""):
     return maker(net, place, kind, family, fault)
 
 
-def start_relay(net, name, number=0, names=PLACES):
-    """With an interface of this name to each place, both families. Several relays in the same namespaces have different numbers."""
+def start_relay(net, name, number=0, names=PLACES, options=()):
+    """With an interface of this name to each place, both families. Several relays in the same namespaces have different numbers. options:
+    of xcipherd."""
     addresses = [f"{p}/{a}" for i, p in enumerate(names, 1) for a in (f"10.200.{i}.1", f"fd00:{i}::1")]
     first = 30000 + 4000 * number
     if name == "rtpengine":
         return relay.Rtpengine(net, addresses, 22222 + 10 * number, (first, first + 3999)).wait_ready()
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", f"--listen-ng=127.0.0.1:{22222 + 10 * number}",
-                            f"--port-min={first}", f"--port-max={first + 3999}", addresses=addresses)
+                            f"--port-min={first}", f"--port-max={first + 3999}", *options, addresses=addresses)
     daemon.ng_port = 22222 + 10 * number
     return daemon.wait_ready()
 
@@ -167,9 +168,9 @@ class Call:
         offerer, answerer = (self.a, self.b) if by == "a" else (self.b, self.a)
         for_answerer, for_offerer = kinds.KINDS[answerer.kind].flags, kinds.KINDS[offerer.kind].flags
         tags = self.common | {"from_tag": by, "to_tag": "b" if by == "a" else "a"}
-        offered = self.ask("offer", sdp=self.written(sdp), direction=[by, tags["to_tag"]], **merged(tags, for_answerer))["sdp"]
+        offered = self.ask("offer", sdp=self.written(sdp), direction=[by, tags["to_tag"]], **merged(merged(tags, for_answerer), self.more))["sdp"]
         there = answerer.answer(bundled(offered) if kinds.KINDS[answerer.kind].needs_bundle else offered)
-        answered = self.ask("answer", sdp=self.written(there), **merged(tags, for_offerer | kinds.KINDS[offerer.kind].quirks.get(self.relay.name, {})))["sdp"]
+        answered = self.ask("answer", sdp=self.written(there), **merged(merged(tags, self.more), for_offerer | kinds.KINDS[offerer.kind].quirks.get(self.relay.name, {})))["sdp"]
         offerer.accept(answered)
         return answered
 

@@ -5,6 +5,7 @@ import os
 import relay
 
 WEBRTC = os.environ.get("BUILD_WEBRTC", os.path.join(relay.ROOT, "build", "webrtc"))
+OPUS = os.path.join(relay.BUILD, "codecs", "opus.so")  # the relay's plug-in
 
 # What each dialect needs in the SDP that it gets. Offers to it add what only an offer may ask for.
 RTP = {"transport_protocol": "RTP/AVP", "ICE": "remove", "rtcp_mux": ["demux"], "DTLS": "off"}
@@ -53,10 +54,12 @@ KINDS = {
     "baresip_dtls": Kind(DTLS, "phones.Baresip", "/usr/bin/baresip"),
     "baresip_ice": Kind(DTLS_ICE, "phones.Baresip", "/usr/bin/baresip"),
     "linphone_dtls": Kind(DTLS, "phones.Linphone", "/usr/bin/linphonec"),
+    "linphone_opus": Kind(SDES, "phones.LinphoneOpus", f"/usr/bin/linphonec {OPUS}", "sdes"),
     "linphone_zrtp": Kind(ZRTP, "phones.Linphone", "/usr/bin/linphonec", "zrtp"),
     "linphone_zrtp_through": Kind(ZRTP_THROUGH, "phones.Linphone", "/usr/bin/linphonec", "zrtp"),
     "chromium": Kind(BROWSER, "browser.Chromium", "/usr/bin/chromium"),
     "chromium_address": Kind(BROWSER, "browser.ChromiumAddress", "/usr/bin/chromium"),
+    "chromium_opus": Kind(BROWSER, "browser.ChromiumOpus", f"/usr/bin/chromium {OPUS}"),
     "chromium_data": Kind(BROWSER, "browser.ChromiumData", "/usr/bin/chromium"),
     "chromium_video": Kind(BROWSER, "video.Chromium", "/usr/bin/chromium"),
     "ffmpeg_rtp": Kind(RTP, "video.Ffmpeg", "/usr/bin/ffmpeg", keying="rtp"),

@@ -84,13 +84,16 @@ async function ownPair(pc) {
 	return Boolean(own) && pc.currentLocalDescription.sdp.includes(`a=ice-ufrag:${own}\r\n`);
 }
 
-function onlyPcmu(pc) {
+// names: "PCMU", or with digits "opus telephone-event".
+function onlyCodecs(pc, names) {
+	const types = names.split(" ").map((n) => `audio/${n}`);
 	for (const t of pc.getTransceivers())
-		t.setCodecPreferences(RTCRtpReceiver.getCapabilities("audio").codecs.filter((c) => c.mimeType === "audio/PCMU"));
+		t.setCodecPreferences(RTCRtpReceiver.getCapabilities("audio").codecs.filter((c) => types.includes(c.mimeType)));
 }
 
 class Peer {
-	constructor(hertz) {
+	constructor(hertz, codecs = "PCMU") {
+		this.codecs = codecs;
 		this.sound = new Sound();
 		this.stream = this.sound.tone(hertz);
 		this.pc = new RTCPeerConnection({ iceServers: [] });
@@ -107,7 +110,14 @@ class Peer {
 
 	async offer() {
 		this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
-		onlyPcmu(this.pc);
+		onlyCodecs(this.pc, this.codecs);
+		return this.local(await this.pc.createOffer());
+	}
+
+	// A later offer, with other codecs or another direction.
+	async again(codecs, direction) {
+		onlyCodecs(this.pc, codecs);
+		this.pc.getTransceivers()[0].direction = direction;
 		return this.local(await this.pc.createOffer());
 	}
 
@@ -119,12 +129,20 @@ class Peer {
 		await this.pc.setRemoteDescription({ type: "offer", sdp });
 		if (!this.pc.getSenders().some((s) => s.track))
 			this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
-		onlyPcmu(this.pc);
+		onlyCodecs(this.pc, this.codecs);
 		return this.local(await this.pc.createAnswer());
 	}
 
 	async accept(sdp) {
 		await this.pc.setRemoteDescription({ type: "answer", sdp });
+	}
+
+	// Digits as a user presses them. Returns when the last has ended.
+	press(digits) {
+		const sender = this.pc.getSenders()[0].dtmf;
+		const ended = new Promise((done) => sender.ontonechange = (e) => e.tone || done(0));
+		sender.insertDTMF(digits, 100, 70);
+		return ended;
 	}
 
 	report() {

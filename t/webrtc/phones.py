@@ -16,7 +16,8 @@ MODULES = "module dtls_srtp.so\nmodule ice.so\n"
 
 
 class SipPhone:
-    """What baresip and linphone have in common. Recordings are WAV at 8000 Hz, whose header may be wrong while they grow."""
+    """What baresip and linphone have in common. Recordings are WAV, whose header may be wrong while they grow."""
+    recorded = tone.RATE  # samples per second
 
     def __init__(self, net, place, kind, family, _fault):
         self.net, self.place, self.kind = net, place, kind
@@ -45,7 +46,8 @@ class SipPhone:
             return array.array("h")
         with open(path, "rb") as f:
             raw = f.read()[44:]
-        return array.array("h", raw[:len(raw) // 2 * 2])
+        # Tones remain tones if only each nth sample is taken.
+        return array.array("h", raw[:len(raw) // 2 * 2])[::self.recorded // tone.RATE]
 
     def report(self):
         ear = tone.Ear()
@@ -87,6 +89,14 @@ class Baresip(SipPhone):
         found = re.findall(r"DTLS-SRTP complete \(\S+ Profile=(\S+)\)|(?:srtp|sdes).*?(AE\w+_\w+)", self.phone.log())
         return next((a or b for a, b in reversed(found)), "")
 
+    def digits(self):
+        """Telephone events that have ended. It detects no tones."""
+        return "".join(re.findall(r"received event: '(.)' \(end=1\)", self.phone.log()))
+
+    def rates(self):
+        """The latest ones of both directions, bits per second: (sent, received)."""
+        return tuple(map(int, (re.findall(r"audio=(\d+)/(\d+)", self.phone.log()) or [(0, 0)])[-1]))
+
     def complaints(self):
         return re.findall(r"^.*(?:failed|mismatch|error).*$", self.phone.log(), re.M)[-3:]
 
@@ -115,9 +125,9 @@ display=0
 [misc]
 store_rtp_log=0
 [audio_codec_0]
-mime=PCMU
-rate=8000
-channels=1
+mime=%s
+rate=%d
+channels=%d
 enabled=1
 """
 
@@ -125,17 +135,18 @@ enabled=1
 PROFILES = {"1": "AES_CM_128_HMAC_SHA1_80", "2": "AES_CM_128_HMAC_SHA1_32"}  # as linphone numbers them
 
 
-def only_pcmu(sdp):
-    """The same SDP with payload type 0 alone."""
-    sdp = re.sub(r"(?m)^(m=audio \d+ \S+) .*?(\r?)$", r"\1 0\2", sdp)
-    return re.sub(r"(?m)^a=(rtpmap|fmtp|rtcp-fb):(?!0 |\*)\d+ .*\n", "", sdp)
+def only_payload(sdp, kind):
+    """The same SDP with this payload type alone."""
+    sdp = re.sub(r"(?m)^(m=audio \d+ \S+) .*?(\r?)$", rf"\1 {kind}\2", sdp)
+    return re.sub(rf"(?m)^a=(rtpmap|fmtp|rtcp-fb):(?!{kind} |\*)\d+ .*\n", "", sdp)
 
 
 class Linphone(SipPhone):
-    """Its configuration cannot name a single codec, and it records other codecs at other rates. So its offer is shortened."""
+    """Its configuration cannot name a single codec, so its offer is shortened."""
+    codec = ("PCMU", 8000, 1)
 
     def offer(self):
-        return only_pcmu(super().offer())
+        return only_payload(super().offer(), 0)
 
     def more(self):
         """Further sections of its configuration, with a proxy."""
@@ -147,7 +158,7 @@ class Linphone(SipPhone):
         baresip.phone.write_tone(os.path.join(home, "tone.wav"), call.TONE[self.place], 60)
         rc = os.path.join(home, "rc")
         with open(rc, "w", encoding="ascii") as f:
-            f.write(RC % ("0" if self.more() else "-1", next((e for e in ("dtls", "zrtp") if e in self.kind), "srtp")) + self.more())
+            f.write(RC % ("0" if self.more() else "-1", next((e for e in ("dtls", "zrtp") if e in self.kind), "srtp"), *self.codec) + self.more())
         self.log_path = os.path.join(home, "log")
         self.out_path = os.path.join(home, "out")
         with open(self.out_path, "w", encoding="utf-8") as out:
@@ -185,3 +196,13 @@ class Linphone(SipPhone):
 
     def stop(self):
         self.net.stop(self.process)
+
+
+class LinphoneOpus(Linphone):
+    """Opus is its only codec."""
+    codec = ("opus", 48000, 2)
+    recorded = 48000
+
+    def offer(self):
+        sdp = SipPhone.offer(self)
+        return only_payload(sdp, re.search(r"(?mi)^a=rtpmap:(\d+) opus/48000", sdp)[1])

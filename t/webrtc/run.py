@@ -15,6 +15,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
 
+import bench_transcode  # noqa: E402
 import call  # noqa: E402
 import cells  # noqa: E402
 import kinds  # noqa: E402
@@ -60,7 +61,7 @@ def main():
     print(f"relay: {args.relay}\n| offerer - answerer | result | figures |\n|---|---|---|")
     start = time.monotonic()
     with netns.Net(call.PLACES) as net:
-        the_relay = call.start_relay(net, args.relay)
+        the_relay = call.start_relay(net, args.relay, options=bench_transcode.PLUGINS if any("_opus" in name for name in args.cells) else ())
         for name in args.cells:
             try:
                 word, text = "ok", run_cell(the_relay, name, net)

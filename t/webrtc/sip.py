@@ -74,8 +74,9 @@ class Agent:
                 raise ValueError("the phone refuses: " + message.splitlines()[0])
 
     def call(self, sdp):
-        """Calls the phone with this offer; its answer."""
-        self.new_call()
+        """Calls the phone with this offer, or makes it a new offer in mid-call; its answer."""
+        if not self.remote_tag:
+            self.new_call()
         self.request("INVITE", sdp)
         answer = self.receive("SIP/2.0 2")
         self.remote_tag = re.search(r";tag=([^;\s]+)", field(answer, "To"))[1]
