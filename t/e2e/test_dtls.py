@@ -199,6 +199,32 @@ def test_recorded(net):
             wait_for("the recording has it in clear", recorded)
 
 
+def listen(net, call, ear, tag, profile):
+    """The ear subscribes to the party of the tag."""
+    reply = call.daemon.client.call("subscribe request", call_id=call.id, from_tag=tag, transport_protocol=profile, ICE="remove", SDES=["off"],
+                                    rtcp_mux=["offer"])
+    assert reply.get("result") == "ok", reply
+    ear.believe(reply["sdp"])
+    call.ask("subscribe answer", to_tag=reply["to-tag"], sdp=ear.sdp().replace("a=sendrecv", "a=recvonly"))
+
+
+def test_listened_to(net):
+    """A listener with RTP hears the terminal with DTLS, and one with DTLS, by a handshake of its own, hears the terminal with RTP."""
+    with rig(net) as (daemon, call), contextlib.ExitStack() as ends:
+        call.begin().exchange()
+        plain, keyed = dtls.Plain(net, "caller", A), dtls.Dtls(net, "callee", B)
+        for ear in (plain, keyed):
+            ends.callback(ear.close)
+        listen(net, call, plain, "b", "RTP/AVP")
+        listen(net, call, keyed, "a", "UDP/TLS/RTP/SAVP")
+        keyed.handshake()
+        keyed.keyed()
+        for one, other, ear in ((call.b, call.a, plain), (call.a, call.b, keyed)):
+            words = os.urandom(160)
+            wait_for("both hear it", lambda o=one, w=words, t=(other, ear): o.say(w) and all(w in x.heard for x in t))
+        assert not set(plain.heard) & set(keyed.heard) and keyed.bad == 0
+
+
 # --- Hostile peers ----------------------------------------------------------------------------------------------------------------
 
 def client_hello(cookie=b""):
