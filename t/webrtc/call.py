@@ -186,10 +186,12 @@ class Call:
     patience = 60  # seconds for media to begin; only a failure takes so long
 
     def talks(self, blocks=8):
-        """Waits until both peers have heard so many pieces of 200 ms. Returns both reports."""
+        """Waits until both peers have heard so many pieces of 200 ms, and hear the other's tone. On a busy machine audio has gaps. Returns both
+        reports."""
         def both():
             reports = self.a.report(), self.b.report()
-            return reports if all(r["blocks"] >= blocks for r in reports) else None
+            heard = (own_level(r, here) >= OWN_MIN and r["blocks"] >= blocks for r, here in zip(reports, PLACES))
+            return reports if all(heard) else None
         try:
             return wait_for("media both ways", both, self.patience)
         except AssertionError:
@@ -201,11 +203,16 @@ def brief(report):
     return ", ".join(f"{k} {report[k]}" for k in keys if report[k])
 
 
+def own_level(report, here):
+    """The level of the tone that the peer at this place has to hear."""
+    return report["tones"].get(str(TONE[PLACES[1 - PLACES.index(here)]]), 0)
+
+
 def judge(reports):
     """What is wrong with both sides' reports, as a list of sentences."""
     wrong = []
-    for r, here, there in zip(reports, PLACES, reversed(PLACES)):
-        own, other = r["tones"].get(str(TONE[there]), 0), r["tones"].get(str(TONE[here]), 0)
+    for r, here in zip(reports, PLACES):
+        own, other = own_level(r, here), r["tones"].get(str(TONE[here]), 0)
         if own < OWN_MIN:
             wrong.append(f"{here} hears the other's tone at {own}")
         if other > OTHER_MAX:
