@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "packet/ceiling.h"
+
 #define AUDIO_TYPES   8u  /* payload types that a session decodes */
 #define AUDIO_FMTP    96u /* longer ones are not transcoded */
 #define AUDIO_NONE    UINT32_MAX
@@ -62,7 +64,10 @@ struct audio_cfg {
 	uint32_t ssrc;    /* of packets to the terminal; never 0 */
 	uint64_t
 		index; /* SRTP index of the first packet: its low 16 bits are the sequence number */
-	char cname[24];      /* of our RTCP */
+	struct ceiling ceiling; /* of the indexes of ssrc */
+	uint32_t ts;            /* offset of its timestamps */
+	uint32_t spare;         /* SSRC of packets above the ceiling; 0: these are not sent */
+	char cname[24];         /* of our RTCP */
 	bool events_to_tone; /* telephone events for this terminal become tones: it has no events */
 	bool tone_to_events; /* tones of this terminal become telephone events */
 	uint8_t gate;        /* MEDIA_GATE_* of this terminal's audio: silence, DTMF blocked */

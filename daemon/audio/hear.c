@@ -291,7 +291,7 @@ static void hear_codec(struct audio_session *s, struct audio_session *to, const 
 	if (!to || to->cfg.codec.type == AUDIO_NO_TYPE ||
 		s->cfg.gate & (AUDIO_GATE_MEDIA | AUDIO_GATE_DROP))
 		return;
-	to->tx.t_ns = audio_real(s, d->now_ns);
+	audio_tx_at(&to->tx, audio_real(s, d->now_ns));
 	/* The terminal sends audio during an event, which the other one gets as a tone. */
 	if (s->rx.event.as_tone && s->rx.placed && s->rx.clock == t->clock &&
 		(int32_t)(d->h.ts - s->rx.expected) < 0)
@@ -321,7 +321,7 @@ static void hear_noise(struct audio_session *s, struct audio_session *to, const 
 		forget_place(s, d->now_ns);
 		return;
 	}
-	to->tx.t_ns = audio_real(s, d->now_ns);
+	audio_tx_at(&to->tx, audio_real(s, d->now_ns));
 	if (to->cfg.cn.type == AUDIO_NO_TYPE || to->cfg.cn.clock != to->cfg.codec.clock) {
 		if (noise_take(&s->rx.noise, d->payload, d->len))
 			return;
@@ -356,7 +356,7 @@ void audio_hear_noise(struct audio_session *s, struct audio_session *to, uint64_
 	}
 	n = to->tx.rate * NOISE_MS / 1000;
 	noise_make(&s->rx.noise, s->env->pcm, n);
-	to->tx.t_ns = audio_real(s, now_ns);
+	audio_tx_at(&to->tx, audio_real(s, now_ns));
 	audio_tx_pcm(&to->tx, s->env->pcm, n);
 	if (s->rx.placed) {
 		s->rx.expected += scale(n, s->rx.clock, to->tx.rate);
@@ -448,13 +448,14 @@ static void hear_event(struct audio_session *s, struct audio_session *to, const 
 		s->stats.broken++;
 		return;
 	}
+	if (to)
+		audio_tx_at(&to->tx, audio_real(s, d->now_ns));
 	begin_event(s, to, d);
 	/* Events are dropped at once, but not replaced in the middle: that would be two digits. */
 	if (s->cfg.cover.mode == AUDIO_COVER_DROP)
 		s->rx.event.hidden |= s->cfg.gate & AUDIO_GATE_DTMF;
 	if (!to || s->cfg.gate & AUDIO_GATE_DROP || (s->rx.event.hidden && !audio_cover_event(s)))
 		return;
-	to->tx.t_ns = audio_real(s, d->now_ns);
 	if (audio_dtmf_makes_tones(to) || replaced_by_audio(s, to))
 		as_tone(s, to, d);
 	if (to->cfg.events.type == AUDIO_NO_TYPE || replaced_by_audio(s, to))

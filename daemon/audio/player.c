@@ -31,7 +31,7 @@ static void begin(struct audio_session *s, uint64_t now_ns)
 
 	if (p->on)
 		return;
-	s->tx.t_ns = audio_real(s, now_ns);
+	audio_tx_at(&s->tx, audio_real(s, now_ns));
 	audio_tx_flush(&s->tx);
 	p->on = true;
 	p->due_ns = now_ns;
@@ -169,7 +169,7 @@ void audio_player_tick(struct audio_session *s, uint64_t now_ns)
 	if (p->due_ns + LATE_NS < now_ns)
 		p->due_ns = now_ns;
 	while (p->on && p->due_ns <= now_ns) {
-		s->tx.t_ns = audio_real(s, now_ns);
+		audio_tx_at(&s->tx, audio_real(s, now_ns));
 		one_packet(s);
 		p->due_ns += (uint64_t)s->tx.frame * 1000000000 / s->tx.rate;
 		p->on = is_busy(p);

@@ -106,7 +106,7 @@ void audio_session_set(struct audio_session *s, struct audio_order *o, uint64_t 
 	set_decoders(s, o);
 	encoder = set_encoder(s, o);
 	s->cfg = o->cfg;
-	audio_tx_set(&s->tx, &s->cfg, s->set ? &before : NULL, encoder, audio_session_draw(s));
+	audio_tx_set(&s->tx, &s->cfg, s->set ? &before : NULL, encoder);
 	if (s->set)
 		audio_player_set(s, &before);
 	if (memcmp(&before.cover, &s->cfg.cover, sizeof(before.cover)) != 0)
@@ -143,7 +143,7 @@ void audio_session_heard(struct audio_session *s, struct audio_heard *out)
 
 static void report(struct audio_session *s, uint64_t now_ns, bool bye)
 {
-	const struct audio_rtcp_say say = {.ssrc = s->cfg.ssrc,
+	const struct audio_rtcp_say say = {.ssrc = s->tx.ssrc,
 		.cname = s->cfg.cname,
 		.now_ns = audio_real(s, now_ns),
 		.bye = bye};

@@ -13,9 +13,7 @@ static const struct codec_about *about(const struct audio_tx *t)
 	return &t->env->codecs->entry[t->cfg->codec.entry].about;
 }
 
-/* Samples of a packet: the ptime in whole frames of the codec, at least one frame, at most 120
- * ms. */
-static uint32_t frame_of(const struct codec_about *a, uint32_t ptime)
+uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime)
 {
 	uint32_t samples = a->rate * (ptime ? ptime : a->ptime) / 1000;
 	uint32_t most = a->rate * 120 / 1000;
@@ -26,7 +24,7 @@ static uint32_t frame_of(const struct codec_about *a, uint32_t ptime)
 }
 
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
-	struct codec_stream *encoder, uint32_t seed)
+	struct codec_stream *encoder)
 {
 	bool restart = !before || before->ssrc != cfg->ssrc;
 
@@ -36,8 +34,10 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 	t->cfg = cfg;
 	if (restart) {
 		t->sent = (struct audio_rtcp_tx){0};
+		t->ssrc = cfg->ssrc;
 		t->index = cfg->index;
-		t->ts = seed;
+		t->refused = 0;
+		t->begun = false;
 		t->n = 0;
 	}
 	t->sent.clock = cfg->codec.clock;
@@ -51,9 +51,26 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 		t->n = 0;
 	t->rate = about(t)->rate;
 	t->channels = about(t)->channels;
-	t->frame = frame_of(about(t), cfg->ptime);
+	t->frame = audio_tx_frame(about(t), cfg->ptime);
 	if (t->n >= t->frame)
 		t->n = 0;
+}
+
+/* The clock in units of the RTP clock, and an offset of each SSRC. */
+static uint32_t clock_ts(const struct audio_tx *t)
+{
+	uint64_t now = t->env->steady_ns, rate = t->cfg->codec.clock;
+
+	return t->cfg->ts +
+		(uint32_t)(now / 1000000000 * rate + now % 1000000000 * rate / 1000000000);
+}
+
+void audio_tx_at(struct audio_tx *t, uint64_t t_ns)
+{
+	t->t_ns = t_ns;
+	if (!t->begun && !t->n)
+		t->ts = clock_ts(t);
+	t->begun = true;
 }
 
 uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples)
@@ -63,11 +80,30 @@ uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* Gets a place for a packet and writes its RTP header. NULL: no room; no sequence number is
- * used. */
+/* Packets above the ceiling that are dropped. A terminal whose packets come in bursts loses a few
+ * after a restart: each one dropped makes the later ones come later. */
+enum { REFUSED_MAX = 25 };
+
+/* Whether the next index may be sent now. A stream with more packets than its ceiling was made for,
+ * such as one that relays payloads of another length, goes on under the spare SSRC. */
+static bool may_send(struct audio_tx *t)
+{
+	if (t->ssrc != t->cfg->ssrc ||
+		ceiling_allows(&t->cfg->ceiling, t->index, t->env->steady_ns))
+		return true;
+	if (++t->refused <= REFUSED_MAX || !t->cfg->spare)
+		return false;
+	t->ssrc = t->cfg->spare;
+	t->index &= 0x7fff; /* a new SSRC begins with ROC 0 (RFC 3711 3.3.1) */
+	t->sent = (struct audio_rtcp_tx){.clock = t->sent.clock};
+	return true;
+}
+
+/* Gets a place for a packet and writes its RTP header. NULL: no room, or above the ceiling; no
+ * sequence number is used. */
 static struct audio_packet *begin(struct audio_tx *t, uint8_t type, bool marker, uint32_t ts)
 {
-	struct audio_packet *p = t->env->place(t->env->arg, t->id, false);
+	struct audio_packet *p = may_send(t) ? t->env->place(t->env->arg, t->id, false) : NULL;
 
 	if (!p) {
 		t->stats->unsent++;
@@ -79,7 +115,7 @@ static struct audio_packet *begin(struct audio_tx *t, uint8_t type, bool marker,
 	p->bytes[1] = (uint8_t)(marker << 7 | type);
 	put_be16(p->bytes + 2, (uint16_t)t->index);
 	put_be32(p->bytes + 4, ts);
-	put_be32(p->bytes + 8, t->cfg->ssrc);
+	put_be32(p->bytes + 8, t->ssrc);
 	return p;
 }
 

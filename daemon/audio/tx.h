@@ -19,10 +19,13 @@ struct audio_tx {
 	uint32_t rate, channels;      /* of the encoder's PCM */
 	uint32_t frame;               /* samples of a packet */
 	uint32_t ts;                  /* of the first sample in fifo */
+	uint32_t ssrc;                /* cfg->ssrc or cfg->spare */
 	uint64_t index;               /* of the next packet */
+	uint32_t refused;             /* packets that came above the ceiling */
 	uint64_t t_ns;                /* arrival of the packet that causes the next ones */
 	bool waits;                   /* a packet is in env->batch */
 	bool marker;                  /* the next packet of audio begins a talkspurt */
+	bool begun;                   /* audio_tx_at() was called under this SSRC */
 	bool broke;                   /* the encoder's process failed too often */
 	int mode; /* that the encoder uses as requested; -ENOENT: its own choice */
 	struct audio_rtcp_tx sent;
@@ -30,10 +33,16 @@ struct audio_tx {
 	int16_t fifo[TX_FIFO];
 };
 
-/* Puts the codec, packet time and SSRC of cfg into force. The caller still owns encoder. seed:
- * first timestamp, if the SSRC is new. */
+/* Samples of a packet of this codec: the ptime in whole frames, at least one frame, at most 120 ms.
+ * ptime 0: that of the codec. */
+uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime);
+/* Puts the codec, packet time and SSRC of cfg into force. The caller still owns encoder. */
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
-	struct codec_stream *encoder, uint32_t seed);
+	struct codec_stream *encoder);
+/* Sets the time of the packet that causes the next ones. Timestamps begin at the first of these
+ * times, and follow the clock: those of the next process, after a restart, go on where the
+ * terminal expects them. */
+void audio_tx_at(struct audio_tx *t, uint64_t t_ns);
 /* The terminal requests a mode of the encoder's codec, such as AMR's CMR (RFC 4867 4.3.1), or
  * withdraws its request with -ENOENT. */
 void audio_tx_mode(struct audio_tx *t, int mode);

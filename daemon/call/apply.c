@@ -450,6 +450,8 @@ static void commands(struct apply_cmds *out, const struct call *c, const struct 
 		ctx.tx = ctx.rx;
 	}
 	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
+	ctx.own_ssrc = l->tx.keys ? l->audio.ssrc : 0;
+	ctx.ceiling = l->audio.ceiling;
 	ctx.rename = srtp || l->tx.keys ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
 	command(out, MEDIA_CTX_SET, l->ctx)->ctx = ctx;

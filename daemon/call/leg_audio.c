@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "audio/tx.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "base/steady.h"
 #include "call/codec_list.h"
 #include "call/dtmf.h"
 #include "call/gate.h"
@@ -147,26 +150,72 @@ bool leg_audio_may_send(
 /* After a session with more packets than SENT_MAX, the next one has another SSRC. SENT_MAX and
  * LEFT_OUT together are less than half a cycle of sequence numbers, so a terminal may miss them
  * all. */
-enum { SENT_MAX = 16000, LEFT_OUT = 512 };
+enum { SENT_MAX = 16000, LEFT_OUT = 128 };
+
+static int draw_ssrc(uint32_t *ssrc)
+{
+	int err = secmem_random(ssrc, sizeof(*ssrc));
+
+	*ssrc = err ? 0 : *ssrc ? *ssrc : 1;
+	return err;
+}
+
+/* Time of an index below the ceiling: that of a packet to the terminal, less a part of 32, because
+ * its clock and the other terminal's differ. */
+static uint32_t unit_of(const struct relay *r, const struct leg *l)
+{
+	struct codec_list list;
+	uint64_t ns = 20 * 1000000;
+
+	codec_list_read(&list, l->audio.agreed);
+	for (uint32_t i = 0; i < list.n; i++) {
+		const struct codec_entry *e = sdp_codec_is_voice(list.at[i].name)
+			? entry_of(codecs(r), list.at[i].name)
+			: NULL;
+
+		if (e) {
+			ns = audio_tx_frame(&e->about, l->audio.ptime) * NS_PER_SEC / e->about.rate;
+			break;
+		}
+	}
+	return (uint32_t)(ns - ns / 32);
+}
 
 static int draw(struct leg_audio *a)
 {
 	uint16_t first;
-	int err = secmem_random(&a->ssrc, sizeof(a->ssrc));
+	int err = draw_ssrc(&a->ssrc);
 
 	err = err ? err : secmem_random(&first, sizeof(first));
-	a->ssrc = err ? 0 : a->ssrc ? a->ssrc : 1;
 	a->index = err ? 0 : first & 0x7fff;
+	a->ceiling = (struct ceiling){.first = (uint32_t)a->index};
+	return err;
+}
+
+static int draw_with_ceiling(const struct relay *r, struct leg *l)
+{
+	int err = draw(&l->audio);
+
+	l->audio.ceiling.from_ns = steady_ns();
+	l->audio.ceiling.unit_ns = unit_of(r, l);
 	return err;
 }
 
 /* The first session of a leg sends under an SSRC of its own, and later ones keep it: under one key
  * few SSRCs are sent (media.h: MEDIA_PAST). The worker refuses an index that was sent before,
- * so no keystream is used again (RFC 3711 9.1). */
-static int take(const struct relay *r, uint32_t near, struct leg_audio *a)
+ * so no keystream is used again (RFC 3711 9.1). If sessions follow each other so fast that the
+ * SSRC's ceiling has no room, later ones have an SSRC without one. */
+static int take(const struct relay *r, uint32_t near, struct leg *l)
 {
-	int err = a->ssrc ? 0 : draw(a);
+	struct leg_audio *a = &l->audio;
+	int err = 0;
 
+	if (!a->ssrc)
+		err = draw_with_ceiling(r, l);
+	else if (!ceiling_allows(&a->ceiling, a->index - 1, steady_ns() + CEILING_REST_NS))
+		err = draw(a);
+	if (!err && !a->spare)
+		err = draw_ssrc(&a->spare);
 	if (err)
 		return err;
 	err = r->audio->ops->take(r->audio->arg, near, &a->handle, &a->serial);
@@ -186,6 +235,17 @@ static void leave(const struct relay *r, struct leg_audio *a)
 	a->index += stats.sent + LEFT_OUT;
 	if (stats.sent > SENT_MAX)
 		a->ssrc = 0;
+}
+
+/* A new key of ours. The worker counts roll-overs from 0 again (RFC 3711 3.3.1). The session, whose
+ * indexes the ceiling bounds, does not, so after the first roll-over it needs another SSRC. */
+static int rekeyed(const struct relay *r, struct leg *l)
+{
+	struct audio_stats stats = {0};
+
+	if (l->audio.has)
+		r->audio->ops->stats(r->audio->arg, l->audio.handle, &stats);
+	return l->audio.index + stats.sent + LEFT_OUT > UINT16_MAX ? draw_with_ceiling(r, l) : 0;
 }
 
 /* Any session of the call; AUDIO_NONE: it has none. */
@@ -208,10 +268,12 @@ int leg_audio_take(const struct relay *r, struct call *c)
 
 			if (!l)
 				continue;
+			if (l->tx_new && l->audio.ssrc)
+				err = rekeyed(r, l);
 			if (!leg_audio_needed(r, c, c->side[k], i))
 				leave(r, &l->audio);
-			else if (!l->audio.has)
-				err = take(r, session_of(c), &l->audio);
+			else if (!l->audio.has && !err)
+				err = take(r, session_of(c), l);
 		}
 	return err;
 }
@@ -342,12 +404,14 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	struct audio_cfg cfg = {.to = peer && peer->audio.has ? peer->audio.handle : AUDIO_NONE,
 		.ssrc = l->audio.ssrc,
 		.index = l->audio.index,
+		.ceiling = l->audio.ceiling,
+		.spare = l->audio.spare,
 		.ptime = l->audio.ptime,
 		.bitrate = l->audio.bitrate,
 		.emergency = s->emergency};
 	struct codec_list list, theirs = {.n = 0};
 	struct choice from = {.codecs = codecs(r)};
-	static const uint8_t label[16] = "cname";
+	static const uint8_t name[16] = "cname", times[16] = "timestamps";
 	int err;
 
 	codec_list_read(&list, l->audio.agreed);
@@ -362,7 +426,8 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	cfg.cover.listen |= s->dtmf.trigger[0] != 0;
 	cfg.gate = gate_of_side(c, s) | gate_of_flow(c, call_side_index(c, s), s->peer);
 	snprintf(cfg.cname, sizeof(cfg.cname), "%016llx",
-		(unsigned long long)hash_siphash(label, &l->audio.ssrc, sizeof(l->audio.ssrc)));
+		(unsigned long long)hash_siphash(name, &l->audio.ssrc, sizeof(l->audio.ssrc)));
+	cfg.ts = (uint32_t)hash_siphash(times, &l->audio.ssrc, sizeof(l->audio.ssrc));
 	err = r->audio->ops->set(r->audio->arg, l->audio.handle, c->worker, &l->port, l->mux, &cfg);
 	return err == -EINVAL ? -ENOPROTOOPT : err;
 }

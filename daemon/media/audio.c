@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/steady.h"
 #include "media/draft.h"
 #include "media/keys.h"
 #include "media/lane.h"
@@ -154,6 +155,7 @@ uint32_t media_audio_prepare(struct media *m, const struct arena *a, struct pack
 {
 	uint32_t jobs = 0;
 
+	m->steady_ns = steady_ns();
 	media_lane_use(m, ++m->burst);
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,

@@ -101,7 +101,11 @@
 	X(bool, short_tags, , BY_VALUE, ANY, ANY, SAVED_CALL(FLAG("t32", call, short_tags))) \
 	/* secret that renames the SSRCs of sent SRTP (rename.c); 0 = none. Random in each \
 	 * process. */ \
-	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED)
+	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED) \
+	/* SSRC of the leg's audio session, which others may not send under; 0 = none. Indexes \
+	 * above the ceiling are not sent. */ \
+	X(uint32_t, own_ssrc, , BY_VALUE, WAY, ANY, SAVED_LEG(NUM("as", leg, audio.ssrc, UINT32_MAX))) \
+	X(struct ceiling, ceiling, , BY_VALUE, ANY, ANY, NOT_SAVED)
 
 /* A stream: a local port of a context. The fields before "tap" are needed for every packet
  * (media/state.h). */

@@ -20,8 +20,8 @@
 #include "media/tags.h"
 #include "packet/arena.h"
 
-static void way_set(
-	struct media *m, struct media_way *w, const struct media_crypto *c, bool tx, bool rename)
+static void way_set(struct media *m, struct media_way *w, const struct media_crypto *c, bool tx,
+	bool rename, bool own)
 {
 	struct media_crypto untagged = *c;
 
@@ -40,7 +40,7 @@ static void way_set(
 	w->tagged = c->preauth;
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
 	w->chains = w->tagged && preauth_is_chain(media_tag_scheme(c));
-	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp);
+	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp) && !own;
 	w->fast = w->fast_tagged && !w->tagged;
 	w->clear = c->clear_rtp;
 	/* A received packet shows its own encryption. A suite without a cipher shows it in the E
@@ -173,8 +173,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	if (cfg->rx_new)
 		media_attack_new_keys(m, cmd->id);
 	*c->cfg = *cfg;
-	way_set(m, &c->rx, &cfg->rx, false, cfg->rename);
-	way_set(m, &c->tx, &cfg->tx, true, cfg->rename);
+	way_set(m, &c->rx, &cfg->rx, false, cfg->rename, false);
+	way_set(m, &c->tx, &cfg->tx, true, cfg->rename, cfg->own_ssrc);
 	c->scratch_name.change = 0;
 	c->rtcp_tail[false] = media_rtcp_tail(m, &cfg->rx);
 	c->rtcp_tail[true] = media_rtcp_tail(m, &cfg->tx);

@@ -14,6 +14,7 @@
 #include "media/fields.h"
 #include "packet/arena.h"
 #include "packet/audio.h"
+#include "packet/ceiling.h"
 #include "packet/guard.h"
 #include "packet/packet.h"
 #include "packet/side.h"

@@ -13,9 +13,13 @@
  *   once.
  * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The
  *   record's times are converted to this node's clock, so the clocks of two nodes need not agree.
- * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing
+ * - Sent SRTP: each life sends every other source under SSRCs of its own (media/rename.c), so nothing
  *   that was sent before matters. An authenticated source is no exception: a terminal owns its key,
  *   and can protect other words with an index that it used before.
+ * - Sent SRTP of an audio session: index and SSRC are ours to choose, too. No life sends above the
+ *   SSRC's ceiling (packet/ceiling.h), and each one begins above what the ceiling is then. So the
+ *   SSRC stays, unless the clocks of two lives differ, or the terminal may have missed more than
+ *   half a cycle of sequence numbers.
  * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent
  *   until then, by the clock (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP
  *   rests for RTCP_MARGIN after a restart.
@@ -32,6 +36,7 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "base/steady.h"
 #include "call/apply.h"
 #include "call/call_int.h"
 #include "call/leg_locals.h"
@@ -149,7 +154,7 @@ static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, 
 	return c;
 }
 
-/* Restores received indexes. Sent SSRCs do not return. */
+/* Restores received indexes. Of the sent SSRCs only that of an audio session returns. */
 static void resume_marks(struct resume *r, const struct leg *l, const struct leg_state *s)
 {
 	struct media_cmd *c = NULL;
@@ -195,6 +200,13 @@ static const struct leg_state *state_at(const struct call_state *s, uint32_t sid
 static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s)
 {
 	resume_marks(r, l, s);
+	if (l->audio.ssrc && l->tx.keys) {
+		struct media_cmd *c = resume_cmd(r, MEDIA_CTX_RESUME, l->ctx);
+
+		c->ctx_resume.n = 1;
+		c->ctx_resume.mark[0] = (struct media_mark){
+			.ssrc = l->audio.ssrc, .table = MEDIA_TX_RTP, .index = l->audio.index - 1};
+	}
 	memcpy(l->before, s->counts, sizeof(l->before));
 	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
@@ -203,7 +215,7 @@ static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *
 	resume_stream(r, l->port.rtcp_stream, &l->rtcp_remote, &s->rtcp_remote, s->rtcp_confirmed);
 }
 
-#define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 1 + SRTP_PARAMS_KEYS + 1 + 2)
+#define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 2 + SRTP_PARAMS_KEYS + 1 + 2)
 
 typedef void each_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l);
 
@@ -219,7 +231,8 @@ struct taking {
 	const struct relay *relay;
 	const struct call_state *state;
 	struct resume resume;
-	uint64_t rtcp_from;
+	uint64_t rtcp_from, steady_ns;
+	bool clocks_agree;
 	int err;
 };
 
@@ -248,6 +261,55 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 	return err;
 }
 
+/* --- Audio sessions --------------------------------------------------------------------------- */
+
+/* More would be an old record, or clocks that differ by more than CEILING_REST_NS was made for. */
+#define CLOCKS_AGREE_NS ((int64_t)NS_PER_SEC / 4)
+/* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
+#define MISSED_MAX 1024
+
+/* Whether the clock of the process that wrote the record, and ours, agree. The clock that both
+ * nodes read shows it. */
+static bool clocks_agree(const struct calls *calls, const struct call_state *s, uint64_t now_ns)
+{
+	int64_t theirs = (int64_t)(s->at_ns - s->steady_ns), by;
+	int64_t ours =
+		(int64_t)(now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns));
+
+	return s->steady_ns && !__builtin_sub_overflow(theirs, ours, &by) &&
+		by <= CLOCKS_AGREE_NS && by >= -CLOCKS_AGREE_NS;
+}
+
+/* The highest saved index under this SSRC, at least that before its first packet. */
+static uint64_t sent_index(const struct leg *l, const struct leg_state *s)
+{
+	uint64_t index = l->audio.ceiling.first;
+
+	for (uint32_t i = 0; s && i < s->marks; i++)
+		if (s->mark[i].table == MEDIA_TX_RTP && s->mark[i].ssrc == l->audio.ssrc &&
+			s->mark[i].index > index)
+			index = s->mark[i].index;
+	return index;
+}
+
+/* The audio session goes on under its SSRC if its ceiling is above all that the terminal can have
+ * received, but by less than half a cycle of sequence numbers. Else it gets another one. A plain
+ * stream has no roll-over counter. */
+static void resume_audio(const struct taking *t, struct leg *l, const struct leg_state *s)
+{
+	struct leg_audio *a = &l->audio;
+	uint64_t sent = sent_index(l, s), next;
+
+	if (!a->ssrc)
+		return;
+	next = ceiling_at(&a->ceiling, t->steady_ns + CEILING_REST_NS) + 1;
+	if (s && t->clocks_agree && a->ceiling.unit_ns && next > sent && next <= SRTP_INDEX_MAX &&
+		(!l->tx.keys || next - sent < HALF_CYCLE - MISSED_MAX))
+		a->index = next;
+	else
+		a->ssrc = 0;
+}
+
 /* Takes the ports first, because they determine the worker. apply takes keys and context. */
 static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
 {
@@ -256,6 +318,7 @@ static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, s
 	uint64_t next = s && s->tx_rtcp_next > t->rtcp_from ? s->tx_rtcp_next : t->rtcp_from;
 	uint16_t port = l->port.rtp.port;
 
+	resume_audio(t, l, s);
 	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++)
 		l->rx_slot[i] = SLOT_UNSET;
 	l->tx_slot = SLOT_UNSET;
@@ -351,6 +414,8 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	uint64_t now_ns = when.now_ns;
 	struct taking t = {.relay = relay,
 		.state = state,
+		.steady_ns = steady_of(now_ns),
+		.clocks_agree = clocks_agree(calls, state, now_ns),
 		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = when.elapsed_ns}};
 
 	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "base/steady.h"
 #include "call/call_int.h"
 #include "call/model.h"
 #include "call/unsaved.h"
@@ -134,7 +135,8 @@ static int state_of(
 	*out = (struct call_state){.created_ns = c->created_ns,
 		.revision = c->save.revision,
 		.at_ns = now_ns + (uint64_t)s->shared_ahead_ns,
-		.real_ns = now_ns};
+		.real_ns = now_ns,
+		.steady_ns = steady_of(now_ns)};
 	for (uint32_t i = 0; i < c->sides; i++)
 		legs += c->side[i]->legs;
 	out->leg = calloc(legs + 1, sizeof(*out->leg));

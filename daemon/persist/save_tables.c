@@ -254,6 +254,9 @@ static const struct field asked_fields[] = {
 static const struct record asked_record = RECORD_OF(asked_fields);
 
 static const struct field audio_fields[] = {
+	NUM("cf", leg_audio, ceiling.from_ns, ANY),
+	NUM("cu", leg_audio, ceiling.unit_ns, UINT32_MAX),
+	NUM("c1", leg_audio, ceiling.first, UINT16_MAX),
 	{"a", TEXT, AT(leg_audio, agreed)},
 	{"w", TEXT, AT(leg_audio, theirs)},
 	{"v", TEXT, AT(leg_audio, told)},
@@ -405,5 +408,6 @@ static const struct field state_fields[] = {
 	NUM("rev", call_state, revision, ANY),
 	NUM("at", call_state, at_ns, ANY),
 	NUM("real", call_state, real_ns, ANY),
+	NUM("std", call_state, steady_ns, ANY),
 };
 const struct record save_state = RECORD_OF(state_fields);

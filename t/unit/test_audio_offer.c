@@ -33,6 +33,7 @@ static void add(struct rig *g, const char *name, uint32_t clock, uint32_t channe
 					.channels = channels,
 					.static_pt = type,
 					.ptime = 20,
+					.frame_samples = clock / 50,
 					.can = CODEC_DECODES | CODEC_ENCODES}};
 
 	snprintf(e.about.name, sizeof(e.about.name), "%s", name);
@@ -71,6 +72,9 @@ static void rig_end(struct rig *g)
 	mock_audio_end(&g->a);
 }
 
+/* The caller's profile, and further lines. */
+static const char *profile = "RTP/AVP", *crypto = "";
+
 /* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000" */
 static char *body(const char *addr, const char *formats)
 {
@@ -94,8 +98,9 @@ static char *body(const char *addr, const char *formats)
 	}
 	snprintf(out, 4096,
 		"v=0\r\no=- 42 7 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
-		"m=audio 4000 RTP/AVP%s\r\n%sa=ptime:20\r\n",
-		addr, addr, types, lines);
+		"m=audio 4000 %s%s\r\n%sa=ptime:20\r\n%s",
+		addr, addr, strcmp(addr, CALLER) == 0 ? profile : "RTP/AVP", types, lines,
+		strcmp(addr, CALLER) == 0 ? crypto : "");
 	return out;
 }
 
@@ -127,6 +132,7 @@ static void offer(struct rig *g, const struct sdp_codec_rule *rule, const char *
 	char *text = body(CALLER, formats);
 	struct ng_request r = talk_request("a", "", text);
 
+	r.transport = STR("RTP/AVP");
 	while (rule && rule->name.s)
 		r.filter.codec[r.filter.codecs++] = *rule++;
 	talk_send(&g->t, &r, false);
@@ -553,35 +559,90 @@ static void a_rejected_codec_may_come_all_the_same(void **state)
 	rig_end(&g);
 }
 
-/* After a restart both sessions are there again, under other SSRCs. */
+static uint64_t resumed_index(const struct talk *t, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < t->m->resumes; i++) {
+		const struct media_cmd *c = &t->m->resumed[i];
+
+		if (c->type == MEDIA_CTX_RESUME && c->ctx_resume.mark[0].ssrc == ssrc &&
+			c->ctx_resume.mark[0].table == MEDIA_TX_RTP)
+			return c->ctx_resume.mark[0].index;
+	}
+	return 0;
+}
+
+/* After a restart both sessions are there again, with the same SSRC above its ceiling, unless the
+ * terminal could take the roll-over counter for another, or the ceiling cannot be relied on. */
 static void a_restored_call_is_transcoded(void **state)
 {
 	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
-	const char *why = NULL;
-	struct saved before;
-	struct rig g;
-	uint32_t ssrc;
+	static const struct {
+		uint64_t seconds, sent, clock_by_ns;
+		bool same;
+	} T[] = {
+		{1, 60, 0, true}, {1, 60, 200000000, true},
+		{1, 60, 300000000, false},                    /* the clocks of two nodes */
+		{600, 29000, 0, true}, {600, 60, 0, true},    /* silence */
+		{700, 60, 0, false}, {3600, 180000, 0, true}, /* two roll-overs */
+		{1, 100000, 0, false},                        /* more than the ceiling allowed */
+	};
 
 	(void)state;
-	rig_start(&g);
-	calls_save_start(g.t.c);
-	offer(&g, rule, "0");
-	answer(&g, "96=opus/48000/2");
-	ssrc = session(&g, "a")->ssrc;
-	save(&g.t, &before);
-	reborn(&g.t);
-	memset(g.a.taken, 0, sizeof(g.a.taken));
-	mock_audio_start(&g.a, &g.t.m->relay);
-	calls_save_start(g.t.c);
-	assert_int_equal(restore(&g.t, sbuf_view(&before.whole), STR_NONE, &why), 0);
-	assert_non_null(session(&g, "a"));
-	assert_int_equal(session(&g, "a")->codec.type, 0);
-	assert_int_equal(session(&g, "b")->codec.type, 96);
-	assert_int_not_equal(session(&g, "a")->ssrc, ssrc);
-	assert_int_not_equal(stream(&g, "a")->audio, 0);
-	sbuf_fini(&before.whole);
-	sbuf_fini(&before.state);
-	rig_end(&g);
+	profile = "RTP/SAVP";
+	crypto = "a=crypto:" C80A "\r\n";
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct relay_marks marks = {.n = 1};
+		const char *why = NULL;
+		struct leg_audio *a;
+		struct saved before;
+		uint64_t first, next;
+		struct rig g;
+		uint32_t ssrc;
+
+		rig_start(&g);
+		calls_save_start(g.t.c);
+		offer(&g, rule, "0");
+		answer(&g, "96=opus/48000/2");
+		a = (struct leg_audio *)&leg(&g, "a")->audio;
+		ssrc = session(&g, "a")->ssrc;
+		first = a->ceiling.first;
+		assert_int_equal(a->ceiling.unit_ns, 20000000 / 32 * 31);
+		assert_int_equal(session(&g, "a")->index, first);
+		a->ceiling.from_ns = g.t.now;
+		marks.mark[0].mark = (struct media_mark){
+			.ssrc = ssrc, .table = MEDIA_TX_RTP, .index = first + T[i].sent};
+		g.t.m->marks[leg(&g, "a")->ctx] = &marks;
+		save(&g.t, &before);
+		g.t.m->marks[leg(&g, "a")->ctx] = NULL;
+		reborn(&g.t);
+		memset(g.a.taken, 0, sizeof(g.a.taken));
+		mock_audio_start(&g.a, &g.t.m->relay);
+		calls_save_start(g.t.c);
+		g.t.now += T[i].seconds * NS_PER_SEC;
+		calls_shared_clock(g.t.c, (int64_t)T[i].clock_by_ns);
+		assert_int_equal(restore(&g.t, sbuf_view(&before.whole), STR_NONE, &why), 0);
+		assert_non_null(session(&g, "a"));
+		assert_int_equal(session(&g, "a")->codec.type, 0);
+		assert_int_equal(session(&g, "b")->codec.type, 96);
+		assert_int_not_equal(stream(&g, "a")->audio, 0);
+		if ((session(&g, "a")->ssrc == ssrc) != T[i].same)
+			fail_msg("case %zu", i);
+		next = first + CEILING_BURST + 1 +
+			(T[i].seconds * NS_PER_SEC + CEILING_REST_NS) / (20000000 / 32 * 31);
+		if (T[i].same) {
+			/* Two readings of the clock may differ by a little. */
+			assert_in_range(session(&g, "a")->index, next - 1, next + 1);
+			assert_int_equal(resumed_index(&g.t, ssrc), session(&g, "a")->index - 1);
+		} else {
+			assert_int_equal(resumed_index(&g.t, ssrc), 0);
+			assert_true(session(&g, "a")->index <= 0x7fff);
+		}
+		sbuf_fini(&before.whole);
+		sbuf_fini(&before.state);
+		rig_end(&g);
+	}
+	profile = "RTP/AVP";
+	crypto = "";
 }
 
 int main(void)

@@ -451,6 +451,48 @@ static void comfort_noise_is_passed(void **state)
 	audio_rig_free(r);
 }
 
+/* Above the ceiling a few packets are dropped, without a gap in the sequence numbers. A stream that
+ * stays above it goes on under the spare SSRC. Timestamps follow the clock. */
+static void a_ceiling_bounds_indexes(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
+	struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_PCMA);
+	struct rtp_hdr h;
+	uint32_t last;
+
+	(void)state;
+	cfg.ssrc = 0x5000;
+	cfg.index = 1000;
+	cfg.spare = 0x6000;
+	cfg.ts = 77;
+	cfg.ceiling =
+		(struct ceiling){.from_ns = 5000000000ull, .unit_ns = 20000000, .first = 1003};
+	cfg.ceiling.first -= CEILING_BURST;
+	r->env.steady_ns = 5000000000ull;
+	audio_rig_set(r, B, &cfg);
+	talk(r, A, 4);
+	h = header(audio_rig_got(r, B, 0));
+	assert_int_equal(h.seq, 1003);
+	assert_int_equal(h.ssrc, 0x5000);
+	assert_int_equal(h.ts, 77 + 5 * 8000 + 3 * 160);
+	talk(r, A, 3);
+	assert_int_equal(header(audio_rig_got(r, B, 0)).seq, 1003);
+	r->env.steady_ns += 40000000;
+	talk(r, A, 2);
+	h = header(audio_rig_got(r, B, 0));
+	assert_int_equal(h.seq, 1005);
+	assert_int_equal(h.ts, 77 + 5 * 8000 + 8 * 160);
+	assert_int_equal(audio_session_stats(r->end[B].s)->unsent, 3);
+	talk(r, A, 40);
+	h = header(audio_rig_got(r, B, 0));
+	assert_int_equal(h.ssrc, 0x6000);
+	assert_int_equal(audio_session_stats(r->end[B].s)->unsent, 25);
+	last = h.seq;
+	talk(r, A, 1);
+	assert_int_equal(header(audio_rig_got(r, B, 0)).seq, last + 1);
+	audio_rig_free(r);
+}
+
 /* Malformed packets, and packets that a full ring drops, disturb nothing. */
 static void rubbish_is_counted(void **state)
 {
@@ -577,6 +619,7 @@ int main(void)
 		cmocka_unit_test(comfort_noise_is_passed),
 		cmocka_unit_test(rubbish_is_counted),
 		cmocka_unit_test(without_a_resampler_rates_must_be_equal),
+		cmocka_unit_test(a_ceiling_bounds_indexes),
 		cmocka_unit_test(bad_settings_are_refused),
 	};
 

@@ -421,6 +421,45 @@ static void the_session_keeps_its_ssrc(void **state)
 	end(r, c);
 }
 
+/* A restarted session goes on with its roll-over counter. Above the ceiling nothing leaves, and
+ * nothing else under the session's SSRC. */
+static void a_session_stays_below_its_ceiling(void **state)
+{
+	struct audio_channel *c;
+	struct rig *r = transcoded(&c);
+	struct media_cmd set = {.type = MEDIA_CTX_SET, .id = 1, .now_ns = 1};
+	const struct media_cmd resume = {.type = MEDIA_CTX_RESUME,
+		.id = 1,
+		.ctx_resume = {
+			.n = 1, .mark = {{.ssrc = OURS, .table = MEDIA_TX_RTP, .index = 70000}}}};
+	uint8_t got[ARENA_MAX_PACKET];
+
+	(void)state;
+	set.ctx = r->m->ctx_cfg[1];
+	set.ctx.own_ssrc = OURS;
+	set.ctx.ceiling = (struct ceiling){
+		.from_ns = UINT64_MAX, .unit_ns = 1, .first = 70002 - CEILING_BURST};
+	assert_int_equal(media_command(r->m, &set), 0);
+	assert_int_equal(media_command(r->m, &resume), 0);
+	give(c, B, SERIAL_B, 70000);
+	give(c, B, SERIAL_B, 70001);
+	give(c, B, SERIAL_B, 70002);
+	give(c, B, SERIAL_B, 70003);
+	assert_int_equal(run(r), 2);
+	assert_int_equal(rig_open(r, 0, got, B_RX, 70001, false), 172);
+	assert_int_equal(rig_open(r, 1, got, B_RX, 70002, false), 172);
+	assert_int_equal(rig_dropped(r, B, PACKET_DROP_NONCE), 2);
+	/* Without the session, A's terminal may not send under that SSRC. */
+	use_audio(r, A, 0);
+	use_audio(r, B, 0);
+	rig_send(r, OURS, 9, A_TX);
+	rig_send(r, 8, 9, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NONCE), 1);
+	end(r, c);
+}
+
 /* A listener hears the terminal as it sent. */
 static void listeners_hear_what_the_terminal_sent(void **state)
 {
@@ -459,6 +498,7 @@ int main(void)
 		cmocka_unit_test(emergency_calls_have_a_reserve),
 		cmocka_unit_test(nothing_leaves_a_leg_that_is_not_ready),
 		cmocka_unit_test(the_session_keeps_its_ssrc),
+		cmocka_unit_test(a_session_stays_below_its_ceiling),
 		cmocka_unit_test(listeners_hear_what_the_terminal_sent),
 	};
 
