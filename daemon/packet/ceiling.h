@@ -14,8 +14,8 @@
 /* Packets that may be sent in addition, in a burst: 5 s of 20 ms each. */
 #define CEILING_BURST 256u
 
-/* A later process begins where the ceiling will be after this time, and sends nothing until then: the
- * clocks of two machines may differ by it. */
+/* A later process begins where the ceiling will be after this time, and sends nothing until then:
+ * the clocks of two machines may differ by it. */
 #define CEILING_REST_NS 40000000ull
 
 struct ceiling {
