@@ -88,7 +88,7 @@ static void placed(struct audio_session *s, const struct said *d, uint32_t units
 	r->lost = 0;
 }
 
-/* --- Payloads forwarded unchanged ------------------------------------------------------------- */
+/* --- Payloads forwarded without PCM ----------------------------------------------------------- */
 
 static bool is_named(const struct codec_entry *e, const char *name)
 {
@@ -114,14 +114,36 @@ static bool is_same_codec(
 		(t->fmtp_len == to->fmtp_len && memcmp(t->fmtp, to->fmtp, t->fmtp_len) == 0);
 }
 
+/* Whether nobody needs the PCM of payloads of this type. */
 static bool may_pass(const struct audio_session *s, const struct audio_session *to,
 	const struct audio_type *t, uint32_t units)
 {
 	uint32_t ptime = to->cfg.ptime;
 
 	return !(s->cfg.gate & AUDIO_GATE_QUIET) && !audio_dtmf_makes_events(s, to) &&
-		!audio_cover_on(s) && !s->cfg.cover.listen && is_same_codec(s, t, &to->cfg.codec) &&
+		!audio_cover_on(s) && !s->cfg.cover.listen &&
 		(!ptime || !units || units == scale(ptime, t->clock, 1000));
+}
+
+/* Converts the payload by the codec's function for the other terminal's codec, such as G.711 to
+ * L16. Only functions without a state are used, because a session may change between them and PCM
+ * with each packet. Returns the length, or a negative value: there is no such function, the
+ * payload is invalid, or the result too long. */
+static int convert(const struct audio_session *s, const struct audio_session *to,
+	const struct said *d, uint8_t *out, uint32_t cap)
+{
+	const struct audio_type *t = &s->cfg.type[d->at], *other = &to->cfg.codec;
+	const struct xcipher_codec *c = s->env->codecs->entry[t->entry].codec;
+	const struct codec_about *a = &s->env->codecs->entry[other->entry].about;
+
+	for (uint32_t i = 0; c && i < c->direct_n; i++) {
+		const struct xcipher_codec_direct *f = &c->direct[i];
+
+		if (!f->state_size && f->to_clock == t->clock && f->to_clock == other->clock &&
+			f->to_channels == a->channels && strcasecmp(f->to, a->name) == 0)
+			return f->convert(NULL, d->payload, d->len, out, cap);
+	}
+	return -ENOTSUP;
 }
 
 static void pass(struct audio_session *s, struct audio_session *to, const struct said *d)
@@ -286,6 +308,9 @@ static void forget_place(struct audio_session *s, uint64_t now_ns)
 static void hear_codec(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	const struct audio_type *t = &s->cfg.type[d->at];
+	uint8_t converted[AUDIO_PACKET_MAX - RTP_FIXED_LEN];
+	struct said other = *d;
+	int len;
 
 	s->rx.cn = false;
 	if (!to || to->cfg.codec.type == AUDIO_NO_TYPE ||
@@ -297,12 +322,19 @@ static void hear_codec(struct audio_session *s, struct audio_session *to, const 
 		(int32_t)(d->h.ts - s->rx.expected) < 0)
 		return;
 	s->rx.event.as_tone = false;
-	if (audio_player_replaces(to))
+	if (audio_player_replaces(to)) {
 		forget_place(s, d->now_ns);
-	else if (!audio_player_on(to) && may_pass(s, to, t, s->rx.step))
-		pass(s, to, d);
-	else
+	} else if (audio_player_on(to) || !may_pass(s, to, t, s->rx.step)) {
 		decode(s, to, d);
+	} else if (is_same_codec(s, t, &to->cfg.codec)) {
+		pass(s, to, d);
+	} else if ((len = convert(s, to, d, converted, sizeof(converted))) > 0) {
+		other.payload = converted;
+		other.len = (uint32_t)len;
+		pass(s, to, &other);
+	} else {
+		decode(s, to, d);
+	}
 }
 
 /* --- Comfort noise ---------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #define AUDIO_COUNTS(X)                                                                       \
 	X(decoded, "packets decoded")                                                         \
 	X(encoded, "packets encoded")                                                         \
-	X(passed, "packets whose payload was relayed: the same codec on both sides")          \
+	X(passed, "packets whose payload was relayed, or converted without PCM")              \
 	X(lost, "packets that did not arrive")                                                \
 	X(concealed, "lost packets replaced, by concealment or redundancy")                   \
 	X(late, "packets that arrived after they were counted as lost")                       \

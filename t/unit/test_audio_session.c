@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "codec/g711.h"
 #include "proto/rtp.h"
 
 enum { A = 0, B = 1, PCM = 16000 * 12 };
@@ -234,6 +235,55 @@ static void equal_codecs_are_passed(void **state)
 {
 	(void)state;
 	passes_unchanged(audio_rig_new(RIG_G722, RIG_G722));
+}
+
+/* G.711 becomes L16 by the codec's own function, without decoder and encoder, unless the result is
+ * too long for a packet. */
+static void law_becomes_linear_directly(void **state)
+{
+	static const uint8_t law[] = {RIG_PCMU, RIG_PCMA};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(law); i++) {
+		struct audio_rig *r = audio_rig_new(law[i], RIG_PCMA);
+		struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_PCMA);
+		const struct codec_entry *l16 = codec_registry_find(r->codecs, "L16", 8000, 1);
+		const struct audio_packet *got;
+		struct audio_packet p;
+		uint64_t gots;
+
+		assert_non_null(l16);
+		cfg.codec = (struct audio_type){.type = 96,
+			.kind = AUDIO_CODEC,
+			.entry = (uint16_t)(l16 - r->codecs->entry),
+			.clock = 8000};
+		audio_rig_set(r, B, &cfg);
+		talk(r, A, 10);
+		p = audio_rig_say(r, A);
+		audio_rig_carry(r, A, &p);
+		got = audio_rig_got(r, B, 0);
+		assert_int_equal(header(got).pt, 96);
+		assert_int_equal(got->len, RTP_FIXED_LEN + 320);
+		for (uint32_t k = 0; k < 160; k++) {
+			uint8_t code = p.bytes[RTP_FIXED_LEN + k];
+
+			assert_int_equal((int16_t)be16(got->bytes + RTP_FIXED_LEN + 2 * k),
+				law[i] == RIG_PCMU ? g711_ulaw_decode(code)
+						   : g711_alaw_decode(code));
+		}
+		assert_even(r, B, 10, 160);
+		assert_int_equal(audio_session_stats(r->end[A].s)->passed, 11);
+		assert_int_equal(audio_session_stats(r->end[A].s)->decoded, 0);
+		assert_int_equal(audio_session_stats(r->end[B].s)->encoded, 0);
+		/* 100 ms are 1,600 bytes of L16. */
+		gots = r->end[B].gots;
+		r->end[A].step_ms = 100;
+		talk(r, A, 2);
+		assert_int_equal(r->end[B].gots, gots + 10);
+		assert_int_equal(audio_session_stats(r->end[B].s)->encoded, 10);
+		assert_even(r, B, 9, 160);
+		audio_rig_free(r);
+	}
 }
 
 /* One terminal's further codec is PCMU, so its G.722 is PCM of 8 kHz. */
@@ -609,6 +659,7 @@ int main(void)
 		cmocka_unit_test(packet_times_are_changed),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
+		cmocka_unit_test(law_becomes_linear_directly),
 		cmocka_unit_test(equal_codecs_with_other_pcm_are_passed),
 		cmocka_unit_test(pauses_stay_pauses),
 		cmocka_unit_test(another_source_goes_on),
