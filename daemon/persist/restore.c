@@ -14,8 +14,8 @@
  * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The
  *   record's times are converted to this node's clock, so the clocks of two nodes need not agree.
  * - Sent SRTP: each life sends every other source under SSRCs of its own (media/rename.c), so
- *   nothing that was sent before matters. An authenticated source is no exception: a terminal owns its key,
- *   and can protect other words with an index that it used before.
+ *   nothing that was sent before matters. An authenticated source is no exception: a terminal owns
+ *   its key, and can protect other words with an index that it used before.
  * - Sent SRTP of an audio session: index and SSRC are ours to choose, too. No life sends above the
  *   SSRC's ceiling (packet/ceiling.h), and each one begins above what the ceiling is then. So the
  *   SSRC stays, unless the clocks of two lives differ, or the terminal may have missed more than
