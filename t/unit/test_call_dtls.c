@@ -1091,6 +1091,22 @@ static void an_offer_may_come_twice(void **state)
 	}
 }
 
+/* An offer of DTLS-SRTP alone, and a request that forbids DTLS in the answer: no answer in clear. */
+static void an_offer_of_dtls_gets_no_answer_in_clear(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r, "UDP/TLS/RTP/SAVPF", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	q = talk_request("a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	q.dtls = NG_DTLS_OFF;
+	talk_send(&r.t, &q, true);
+	assert_ptr_equal(r.t.reply.error, NGE_SUITE);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1122,6 +1138,7 @@ int main(void)
 		cmocka_unit_test(each_branch_has_its_association),
 		cmocka_unit_test(hold_keeps_the_association),
 		cmocka_unit_test(an_offer_may_come_twice),
+		cmocka_unit_test(an_offer_of_dtls_gets_no_answer_in_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

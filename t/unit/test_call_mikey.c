@@ -114,17 +114,13 @@ static const char *from_elsewhere(struct str sdp)
 	return to;
 }
 
-/* One invitation. use: preauth of the request to the first daemon; accept: of those to the second.
- * Returns whether the offer and the answer between the daemons have this scheme. */
-static bool invite(struct rig *r, enum ng_preauth use, const char *name, enum ng_preauth accept)
+/* The first daemon offers MIKEY to the second, which offers SDES. use: preauth of the request to the
+ * first daemon; accept: of that to the second. */
+static void offers(
+	struct rig *r, enum ng_preauth use, enum preauth_scheme s, enum ng_preauth accept)
 {
-	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
 	struct ng_request q;
-	char line[100];
-	bool offered, answered;
 
-	assert_true(preauth_find(&s, str_from(name)));
-	snprintf(line, sizeof(line), PLUS "%s\r\n", name);
 	seconds++;
 	q = request(
 		r, talk_body(&r->one, "198.51.100.1", 4000, "RTP/SAVP", "a=crypto:" C80A "\r\n"));
@@ -137,18 +133,37 @@ static bool invite(struct rig *r, enum ng_preauth use, const char *name, enum ng
 	talk_send(&r->one, &q, false);
 	assert_null(r->one.reply.error);
 	assert_non_null(strstr(r->one.reply.sdp.s, "a=key-mgmt:mikey "));
-	offered = strstr(r->one.reply.sdp.s, line) != NULL;
-	assert_int_equal(strstr(r->one.reply.sdp.s, PLUS) != NULL, offered);
-
 	q = request(r, from_elsewhere(r->one.reply.sdp));
 	q.transport = STR("RTP/SAVP");
 	q.preauth = accept;
 	talk_send(&r->two, &q, false);
 	assert_null(r->two.reply.error);
 	assert_null(strstr(r->two.reply.sdp.s, "preauth")); /* not passed on */
+}
 
-	q = talk_request("a", "b",
+/* The answer of the second daemon's terminal. */
+static struct ng_request sdes_answer(struct rig *r)
+{
+	return talk_request("a", "b",
 		talk_body(&r->two, "198.51.100.2", 5000, "RTP/SAVP", "a=crypto:" C80A "\r\n"));
+}
+
+/* One invitation, with the arguments of offers(). Returns whether the offer and the answer between
+ * the daemons have this scheme. */
+static bool invite(struct rig *r, enum ng_preauth use, const char *name, enum ng_preauth accept)
+{
+	enum preauth_scheme s = PREAUTH_SEQUENCE_AES;
+	struct ng_request q;
+	char line[100];
+	bool offered, answered;
+
+	assert_true(preauth_find(&s, str_from(name)));
+	snprintf(line, sizeof(line), PLUS "%s\r\n", name);
+	offers(r, use, s, accept);
+	offered = strstr(r->one.reply.sdp.s, line) != NULL;
+	assert_int_equal(strstr(r->one.reply.sdp.s, PLUS) != NULL, offered);
+
+	q = sdes_answer(r);
 	q.preauth = accept;
 	talk_send(&r->two, &q, true);
 	assert_null(r->two.reply.error);
@@ -263,6 +278,27 @@ static void a_restart_keeps_them(void **state)
 	end(&r);
 }
 
+/* An offer of MIKEY gets no answer in clear: neither after a restart, which forgets the exchange, nor
+ * if the request ignores MIKEY. */
+static void no_answer_in_clear(void **state)
+{
+	(void)state;
+	for (int restarted = 0; restarted < 2; restarted++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offers(&r, NG_PREAUTH_OFF, PREAUTH_SEQUENCE_AES, NG_PREAUTH_OFF);
+		if (restarted)
+			restart(&r.two);
+		q = sdes_answer(&r);
+		q.mikey = restarted ? NG_MIKEY_DEFAULT : NG_MIKEY_OFF;
+		talk_send(&r.two, &q, true);
+		assert_ptr_equal(r.two.reply.error, NGE_SUITE);
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +306,7 @@ int main(void)
 		cmocka_unit_test(a_daemon_may_decline),
 		cmocka_unit_test(a_re_invite_keeps_and_ends_them),
 		cmocka_unit_test(a_restart_keeps_them),
+		cmocka_unit_test(no_answer_in_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
