@@ -2,7 +2,7 @@
 """Attacks by hand, one function each. It takes a rig and returns what the relay did. The docstring is the text in the table."""
 import time
 
-import crypto
+import srtpkey
 import sdp
 import srtp
 from peer_rig import GATEWAY, Phone, count
@@ -144,7 +144,7 @@ def reuse(rig, steps, osrtp=False):
     def learn(text):
         for _, suite, material in sdp.parse(text)[0].keys:
             if suite in (SUITE, OTHER):
-                keys.setdefault((suite, material), crypto.Key(suite, material))
+                keys.setdefault((suite, material), srtpkey.Key(suite, material))
 
     def spoken(word, first=501):
         for seq in range(first, first + 3):

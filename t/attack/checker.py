@@ -5,6 +5,8 @@ Input is a list of events, so that a control can be fed without a daemon:
   told_port, told_key, told_plain   a terminal was told this in SDP: a media port of the daemon, a key that the daemon sends
                                     under from that port, or that the port sends plain RTP
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
+  told_side                         the port sends STUN, DTLS or ZRTP of the daemon itself
+  secured, unsecured                an answer agreed on keys: nothing in clear from now on; a restart may bring back what was before
   awaits, answered                  a terminal that offered plain RTP can receive early media, from a port that the answer will name
   settled                           from now on no stranger may hear what a port sends
   packet                            a packet left the gateway
@@ -14,10 +16,15 @@ import ipaddress
 import struct
 from collections import defaultdict
 
-import crypto
+import g711
+import srtpkey
 
 MAGIC = b"\xa7ATK"
 MARK_LEN = 12
+# A relay converts payloads of G.711. So the mark follows once more: each half of a byte as a sample that both laws can express.
+SAMPLES = [u for u in range(256) if g711.to_ulaw(g711.to_alaw(bytes([u]))) == bytes([u])][0x41::7][:16]
+LAWS = [bytes(SAMPLES), g711.to_alaw(bytes(SAMPLES))]  # by payload type / 8
+BACK = [{s: n for n, s in enumerate(law)} for law in LAWS]
 CHECKS = {
     "reuse": "one (key, SSRC, index) with two ciphertexts",
     "forbidden": "media sent to an address that no terminal may have",
@@ -40,11 +47,34 @@ def mark(sender, serial):
     return MAGIC + struct.pack("!II", sender, serial)
 
 
+def audible(m, law):
+    """The mark as samples of a law of G.711."""
+    return bytes(LAWS[law][n] for byte in m for n in (byte >> 4, byte & 15))
+
+
+SOUNDS = [audible(MAGIC, law) for law in (0, 1)]
+
+
+def read_samples(data, law):
+    halves = [BACK[law].get(s) for s in data]
+    return None if None in halves else bytes(a << 4 | b for a, b in zip(halves[::2], halves[1::2]))
+
+
 def find_mark(data):
     at = data.find(MAGIC)
-    if at < 0 or len(data) < at + MARK_LEN:
-        return None
-    return struct.unpack_from("!II", data, at + 4)
+    if at >= 0 and len(data) >= at + MARK_LEN:
+        return struct.unpack_from("!II", data, at + 4)
+    for law, sound in enumerate(SOUNDS):
+        at = data.find(sound)
+        m = read_samples(data[at:at + 2 * MARK_LEN], law) if at >= 0 and len(data) >= at + 2 * MARK_LEN else None
+        if m:
+            return struct.unpack_from("!II", m, 4)
+    return None
+
+
+def is_media(data):
+    """RTP or RTCP, not STUN, DTLS or ZRTP (RFC 7983)."""
+    return data[:1] != b"" and data[0] >> 6 == 2
 
 
 class Port:
@@ -52,6 +82,7 @@ class Port:
 
     def __init__(self, group):
         self.group, self.keys, self.plain = group, [], False
+        self.was_plain, self.side, self.taken = False, False, False
         self.settled = False
         self.peers = set()  # (address, port) that its terminals signalled or send from
         self.owners = set()  # senders who were told to send here
@@ -93,15 +124,33 @@ class Checker:
         if p is None or self.root(p.group) != self.root(group):  # a port of a call that is over may come back
             self.ports[(address, port)] = Port(group)
 
-    def told_key(self, address, port, suite, material):
-        key = self.keys.setdefault((suite, material), crypto.Key(suite, material))
-        known = self.ports[(address, port)].keys
-        if key in known:
-            known.remove(key)
-        known.insert(0, key)
+    def told_key(self, address, port, suite, material, kind=""):
+        """kind: of the counter for a report, if the key comes from something else than SDES. A terminal may decline the tags of SRTP+."""
+        for name in dict.fromkeys((srtpkey.bare(suite), suite)):
+            key = self.keys.setdefault((name, material), srtpkey.Key(name, material))
+            key.kind = kind or ("SRTP+" if key.scheme else "")
+            known = self.ports[(address, port)].keys
+            if key in known:
+                known.remove(key)
+            known.insert(0, key)
 
     def told_plain(self, address, port):
-        self.ports[(address, port)].plain = True
+        self.ports[(address, port)].plain = self.ports[(address, port)].was_plain = True
+
+    def secured(self, address, port, taken=False):
+        """Both SDPs agree on keys: nothing leaves in clear from now on. taken: a stranger may have won the leg before, and gets packets
+        that it cannot read until the terminal sends."""
+        p = self.ports[(address, port)]
+        p.plain, p.taken = False, p.taken or taken
+
+    def unsecured(self):
+        """A restart may bring back what was agreed before."""
+        for p in self.ports.values():
+            p.plain = p.was_plain
+
+    def told_side(self, address, port):
+        """STUN, DTLS or ZRTP of the daemon itself leave from this port, also to strangers who sent such packets."""
+        self.ports[(address, port)].side = True
 
     def peer(self, address, port, peer):
         """A terminal of this port signalled this address, or sends from it."""
@@ -110,11 +159,12 @@ class Checker:
     def owner(self, address, port, sender):
         self.ports[(address, port)].owners.add(sender)
 
-    def awaits(self, address, port, group):
-        self.awaiting[(address, port)] = group
+    def awaits(self, address, port, group, side=False):
+        """side: no media, only checks and handshakes."""
+        self.awaiting[(address, port)] = group, side
 
     def answered(self, group):
-        self.awaiting = {at: g for at, g in self.awaiting.items() if g != group}
+        self.awaiting = {at: g for at, g in self.awaiting.items() if g[0] != group}
 
     def settled(self, address, port, value=True):
         if (address, port) in self.ports:
@@ -178,28 +228,30 @@ class Checker:
             other, mine = self.ports.get((p.dst, p.dport)), self.ports.get((p.src, p.sport))
             if other is None:
                 why = "an address of the gateway, and no media port"
-            elif mine is other or mine and mine.group == other.group:
+            elif (mine is other or mine and mine.group == other.group) and is_media(p.data):
                 why = "a media port of the same call"
         if why:
             self.fail("forbidden", why, p)
 
     def early(self, p):
         """A packet from a port that is in no terminal's SDP: early media, which the callee or a stranger sends."""
-        m, group = find_mark(p.data), self.awaiting.get((p.dst, p.dport))
-        if group and m:
+        m, (group, side) = find_mark(p.data), self.awaiting.get((p.dst, p.dport), (None, False))
+        if group and m and not side:
             self.relayed(Port(group), m, p)
-        elif p.data:
+        elif p.data and not (side and not is_media(p.data)):
             self.fail("unknown", "from a port that is in no terminal's SDP", p)
 
     def receiver(self, port, p):
-        if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain):
+        if port.side and p.data and not is_media(p.data):
+            return
+        if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain and not port.taken):
             self.fail("stranger", "its terminal was confirmed before", p)
 
     def open(self, port, p):
         """The packet in clear; checks the key's use."""
         if port.plain and find_mark(p.data):
             return p.data
-        rtcp = crypto.is_rtcp(p.data)
+        rtcp = srtpkey.is_rtcp(p.data)
         for key in port.keys:
             if rtcp:
                 got = key.open_rtcp(p.data)
@@ -232,9 +284,12 @@ class Checker:
 
     def use(self, key, what, p, index, clear):
         ssrc = struct.unpack_from("!I", p.data, 4 if what == "SRTCP" else 8)[0]
+        data = key.without_tag(p.data) if what == "SRTP" else p.data
         self.count[what] += 1
-        before = self.used.setdefault((key.suite, key.material, what, ssrc, index), p.data)
-        if before != p.data:
+        if key.kind:
+            self.count[key.kind] += 1
+        before = self.used.setdefault((key.suite, key.material, what, ssrc, index), data)
+        if before != data:
             self.fail("reuse", f"{what} {key.suite} key {key.material[:4].hex()}.. SSRC {ssrc:08x} index {index}: before "
                       f"{before[:32].hex()}.. (plaintext mark {find_mark(clear)})", p)
 

@@ -3,10 +3,11 @@
 import struct
 
 import checker
-import crypto
+import g711
 import sdp
 import srtp
-from wire import Packet
+import srtpkey
+from sniffer import Packet
 
 GATEWAY, EAST, WEST, STRANGER = "10.200.1.1", "10.200.1.2", "10.200.2.2", "10.200.3.2"
 A, B = 20000, 20100  # the call's media ports: to east, to west
@@ -25,7 +26,7 @@ class Case:
 
     def __init__(self, suite="AES_CM_128_HMAC_SHA1_80"):
         c = self.checker = checker.Checker({GATEWAY, "10.200.2.1"}, (20000, 21999))
-        self.key = crypto.Key(suite, bytes(range(crypto.key_len(suite))))
+        self.key = srtpkey.Key(suite, bytes(range(srtpkey.key_len(suite))))
         for port in (A, A + 1, B, B + 1):
             c.event("told_port", GATEWAY, port, "call-1")
         for port in (A, A + 1):
@@ -130,10 +131,67 @@ SPECIAL = ("127.0.0.1", "127.3.2.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255
            "::ffff:127.0.0.1", "::ffff:224.0.0.1", GATEWAY)
 
 
+def keyed_later(leaves, before=False):
+    """A port without keys in SDP, which a handshake gave keys. before: the packet leaves before that."""
+    c = Case()
+    key = srtpkey.Key("AES_CM_128_HMAC_SHA1_80", bytes(range(1, 31)))
+    c.checker.event("told_port", GATEWAY, 20200, "call-1")
+    c.checker.event("told_side", GATEWAY, 20200)
+    if not before:
+        c.checker.event("told_key", GATEWAY, 20200, key.suite, key.material, "DTLS")
+    return c.leaves(leaves(key), 20200, WEST)
+
+
+def side(data):
+    """From a port where the daemon makes handshakes, to a stranger."""
+    c = Case()
+    c.checker.event("told_side", GATEWAY, B)
+    c.checker.event("settled", GATEWAY, B)
+    return c.leaves(data if data[0] >> 6 != 2 else c.key.protect(data), B, STRANGER)
+
+
+def early_side(data):
+    c = Case()
+    c.checker.event("awaits", EAST, 5000, "call-1", True)
+    return c.leaves(data, 20500)
+
+
+def secured(then=lambda c: None):
+    """A port that sent plain RTP, until both SDPs agreed on keys."""
+    c = Case()
+    c.leaves(rtp(2, 1))
+    c.checker.event("secured", GATEWAY, A)
+    then(c.checker)
+    return c.leaves(rtp(2, 2))
+
+
+def plus(scheme, other=False):
+    """Packets with tags: a repeated index has another block of "chain", or the same packet another tag."""
+    c = Case()
+    key = srtpkey.Key(f"{c.key.suite}/{scheme}", bytes(range(2, 32)))
+    c.checker.event("told_key", GATEWAY, B, f"{c.key.suite}/{scheme}", key.material)
+    for serial in (1, 2):
+        c.leaves(key.protect(rtp(1, serial, serial)), B, WEST)
+    packet = key.protect(rtp(1, 3 if other else 2, 2))
+    c.leaves(packet[:-1] + bytes([packet[-1] ^ 1]), B, WEST)
+    # Without tags under the same key: the terminal declined them, and the keystream is the same.
+    bare = srtpkey.Key(c.key.suite, key.material)
+    return c.leaves(bare.protect(rtp(1, 9, 2 if other else 9)), B, WEST)
+
+
+def converted(law, sender=2):
+    """G.711 that the relay converted: the mark is found in its samples."""
+    c = Case()
+    c.checker.event("sends", 99, 1, None, False)
+    samples = checker.audible(checker.mark(sender, 1), law)
+    other = g711.to_alaw(samples) if law == 0 else g711.to_ulaw(samples)
+    return c.leaves(struct.pack("!BBHII", 0x80, 8 - 8 * law, 1, 0, 7) + bytes(12) + other, dst=WEST)
+
+
 def rows():
     """(what, the checks that must fail, the case)."""
     yield "good traffic", set(), good()
-    for suite in crypto.SUITES:
+    for suite in srtpkey.SUITES:
         yield f"SRTP, {suite}", {"reuse"}, reuse(suite)
         yield f"SRTCP, {suite}", {"reuse"}, reuse_rtcp(suite)
     yield "SRTP over wraps", {"reuse"}, reuse_after_wrap()
@@ -162,7 +220,29 @@ def rows():
     yield "back to its sender by an echo test", set(), c.leaves(rtp(1, 1))
     yield "and another of its packets", {"echo"}, c.leaves(rtp(1, 2))
     c = Case()
-    yield "under a key that nobody was told", {"unknown"}, c.leaves(crypto.Key(c.key.suite, bytes(30)).protect(rtp(1, 1)), B, WEST)
+    for scheme in srtpkey.reference.SCHEMES:
+        yield f"SRTP+, {scheme}", set(), plus(scheme)
+        yield f"SRTP+, {scheme}, an index again", {"reuse"}, plus(scheme, True)
+    yield "under the key of a handshake", set(), keyed_later(lambda k: k.protect(rtp(1, 1)))
+    yield "before the handshake", {"unknown"}, keyed_later(lambda k: k.protect(rtp(1, 1)), before=True)
+    yield "in clear before the handshake", {"clear"}, keyed_later(lambda k: rtp(1, 1), before=True)
+    yield "in clear after the handshake", {"clear"}, keyed_later(lambda k: rtp(1, 1))
+    yield "in clear after SDPs with keys", {"clear"}, secured()
+    won = Case()
+    won.checker.event("secured", GATEWAY, B, True)
+    yield "SRTP to a stranger who won the plain leg before", set(), won.leaves(won.key.protect(rtp(1, 1)), B, STRANGER)
+    won.checker.event("settled", GATEWAY, B)
+    yield "and after the terminal was heard", {"stranger"}, won.leaves(won.key.protect(rtp(1, 2, 2)), B, STRANGER)
+    yield "in clear after a restart", set(), secured(lambda c: c.event("unsecured"))
+    yield "in clear after another SDP", set(), secured(lambda c: c.event("told_plain", GATEWAY, A))
+    yield "a handshake with a stranger", set(), side(b"\x16\xfe\xfd" + bytes(20))
+    yield "media to a stranger", {"stranger"}, side(rtp(1, 1))
+    yield "a check before the answer", set(), early_side(b"\0\1" + bytes(18))
+    yield "media before the answer to a terminal that wants keys", {"unknown"}, early_side(rtp(2, 1))
+    for law in (0, 1):
+        yield f"converted from law {law}", set(), converted(law)
+        yield f"a stranger's, converted from law {law}", {"source"}, converted(law, 99)
+    yield "under a key that nobody was told", {"unknown"}, c.leaves(srtpkey.Key(c.key.suite, bytes(30)).protect(rtp(1, 1)), B, WEST)
     yield "from a port that nobody was told", {"unknown"}, Case().leaves(rtp(1, 1), 20500)
 
 
@@ -181,12 +261,12 @@ def all_found():
 
 
 def against_libsrtp():
-    """crypto.py and Debian's libsrtp2 can read each other's packets."""
-    for suite in crypto.SUITES:
+    """srtpkey.py and Debian's libsrtp2 can read each other's packets."""
+    for suite in srtpkey.SUITES:
         if suite not in srtp.SET:
             continue
-        material = bytes(range(crypto.key_len(suite)))
-        key = crypto.Key(suite, material)
+        material = bytes(range(srtpkey.key_len(suite)))
+        key = srtpkey.Key(suite, material)
         assert srtp.Session(suite, material, srtp.INBOUND).unprotect(key.protect(rtp(1, 1))) == rtp(1, 1), suite
         assert key.open(srtp.Session(suite, material, srtp.OUTBOUND).protect(rtp(1, 1)), 0) == rtp(1, 1), suite
 

@@ -21,6 +21,7 @@ class Leg:
         self.signalled, self.plain, self.offers_plain = None, False, False
         self.settled, self.genuine, self.contested = False, 0, False
         self.passed, self.ever = False, False
+        self.zrtp = False  # there are keys, though the profile is that of plain RTP
         self.since = None  # when the worker certainly knew of the last signalling
 
     def unsettle(self):
@@ -55,12 +56,10 @@ class Model:
 
     def leg(self, told, group):
         at = (told.address, told.port)
-        self.checker.event("told_port", *at, group)
-        self.checker.event("told_port", told.address, told.rtcp, group)
         leg = self.legs.get(at)
         if leg is None or leg.group != group:
             leg = self.legs[at] = Leg(at)
-            leg.group, leg.rtcp = group, told.rtcp
+            leg.group, leg.ports = group, [at, (told.address, told.rtcp)]
         return leg
 
     def told(self, call, lines):
@@ -69,19 +68,23 @@ class Model:
             if not t.port:
                 continue
             leg = self.leg(t, call.id)
-            leg.offers_plain = "SAVP" not in t.profile
-            for port in (t.port, t.rtcp):
+            leg.offers_plain = "SAVP" not in t.profile and not leg.zrtp
+            leg.ports = list(dict.fromkeys([(t.address, t.port), (t.address, t.rtcp), *t.others]))
+            for at in leg.ports:
+                self.checker.event("told_port", *at, call.id)
                 for _, suite, key in reversed(t.keys):
-                    self.checker.event("told_key", t.address, port, suite, key)
+                    self.checker.event("told_key", *at, suite, key)
                 if leg.offers_plain:
-                    self.checker.event("told_plain", t.address, port)
+                    self.checker.event("told_plain", *at)
+                if t.side:
+                    self.checker.event("told_side", *at)
 
     def awaits(self, call, party):
         """The daemon took an offer. Until the answer it may send early media to lines of plain RTP."""
         for leg, (where, port, keys) in zip(party.legs, party.written):
             if leg is None and not keys:
                 for at in (port, port + 1):
-                    self.checker.event("awaits", where, at, call.id)
+                    self.checker.event("awaits", where, at, call.id, bool(party.terminal.keying))
 
     def accepted(self, call, party, lines):
         """The daemon accepted this party's SDP; lines are those of the SDP that the party received."""
@@ -94,11 +97,22 @@ class Model:
             where, port, keys = party.written[n]
             line.to = leg.at
             self.signal(party, n, (where, port))
-            if leg.plain != (not keys):
-                leg.plain = not keys
+            party.terminal.agreed(self.checker, leg)
+            plain = not keys and not leg.zrtp and party.terminal.keying in (None, "ZRTP")
+            changed, leg.plain = leg.plain != plain, plain
+            if not plain:
+                self.secured(leg)
+            if changed:
                 self.unsettle(leg)
             if not party.listener:
                 self.checker.event("owner", *leg.at, party.terminal.id)
+
+    def secured(self, leg, zrtp=False):
+        """From now on nothing leaves in clear."""
+        self.flush()
+        leg.plain, leg.zrtp = False, leg.zrtp or zrtp
+        for at in leg.ports:
+            self.checker.event("secured", *at, leg.ever and not leg.settled)
 
     def signal(self, party, n, signalled):
         """SDP with this address for an m-line reached the daemon; also before it is answered."""
@@ -110,16 +124,17 @@ class Model:
             leg.signalled = signalled
             self.unsettle(leg)
         line = party.terminal.lines[n]
-        for port in (leg.at[1], leg.rtcp):
+        for at in leg.ports:
             for peer in (signalled, (signalled[0], signalled[1] + 1), (line.address, line.source), (line.address, line.source + 1)):
-                self.checker.event("peer", leg.at[0], port, peer)
+                self.checker.event("peer", *at, peer)
 
     def unsettle(self, leg):
         leg.unsettle()
         self.checker.event("settled", *leg.at, False)
 
     def unsettle_all(self):
-        """After a crash: sources learned since the last save are lost, and those of an older save may return."""
+        """After a crash: sources learned since the last save are lost, and those of an older save may return. So may what was agreed."""
+        self.checker.event("unsecured")
         for leg in self.legs.values():
             self.unsettle(leg)
             leg.contested, leg.since = leg.ever, None

@@ -5,12 +5,12 @@ import select
 import struct
 import time
 
-import crypto
+import srtpkey
 import ng
 import relay
 import sdp
 import terminals
-import wire
+import sniffer
 
 PLACES = ("east", "west", "stranger")
 OWN = ("10.200.1.1", "10.200.2.1", "10.200.3.1", "127.0.0.1", "::1")
@@ -32,7 +32,7 @@ class Phone:
         self.sock = ng.socket_in(rig.net.terminal[place])
         self.sock.bind((self.ip, source or port))
         self.ssrc, self.seq, self.to = int.from_bytes(os.urandom(4), "big"), 1000, None
-        self.key = os.urandom(crypto.key_len(suite)) if suite else None
+        self.key = os.urandom(srtpkey.key_len(suite)) if suite else None
         self.tag = 1
 
     def sdp(self, more="", direction="sendrecv", where=None):
@@ -43,7 +43,7 @@ class Phone:
         if seq is None:
             self.seq = seq = self.seq + 1 & 0xffff
         p = struct.pack("!BBHII", 0x80, 0, seq, seq * 160, self.ssrc) + word
-        return crypto.Key(self.suite, self.key).protect(p) if self.suite else p
+        return srtpkey.Key(self.suite, self.key).protect(p) if self.suite else p
 
     def send(self, word=b"word", seq=None, to=None):
         self.sock.sendto(self.packet(word, seq), to or self.to)
@@ -60,7 +60,7 @@ class Rig:
     def __init__(self, net, kind):
         self.net, self.kind = net, kind
         net.run(net.gateway, "ip", "route", "replace", "default", "via", "10.200.3.2")
-        self.sniffer = wire.Sniffer(net.gateway)
+        self.sniffer = sniffer.Sniffer(net.gateway)
         if kind == "rtpengine":
             self.relay = relay.Rtpengine(net, addresses=(GATEWAY,), ports=(20000, 29999)).wait_ready()
         else:

@@ -19,7 +19,7 @@ import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "e2e"), HERE]  # `run` is that of t/e2e
 
 import checker  # noqa: E402
 import controls  # noqa: E402

@@ -3,7 +3,7 @@
 import base64
 import re
 
-import crypto
+import srtpkey
 
 OUTSIDE = "198.51.100.7"  # documentation (RFC 5737): the gateway's default route leads to the stranger's link
 
@@ -12,16 +12,28 @@ def inline(material):
     return base64.b64encode(material).decode()
 
 
-def body(lines, address, more="", direction="sendrecv", session=""):
-    """lines: (address, port, [(tag, suite, key)]) for each m-line; no keys: plain RTP."""
+PLUS = "-xcipher-preauth"
+
+
+def crypto(tag, suite, key):
+    """suite: with the scheme of SRTP+ after a slash."""
+    name, _, scheme = suite.partition("/")
+    return f"a=crypto:{tag} {name} inline:{inline(key)}" + (f" {PLUS}={scheme}" if scheme else "") + "\r\n"
+
+
+def body(lines, address, more="", direction="sendrecv", session="", profile=None, kinds=None, bundled=False):
+    """lines: (address, port, [(tag, suite, key)]) for each m-line; no keys: plain RTP. profile: instead of the keys'. kinds: payload types."""
+    if bundled:
+        session += f"a=group:BUNDLE {' '.join(f'm{n}' for n in range(len(lines)))}\r\n"
     def family(a):
         return "IP6" if ":" in a else "IP4"
     text = f"v=0\r\no=- 1 1 IN {family(address)} {address}\r\ns=-\r\nc=IN {family(address)} {address}\r\nt=0 0\r\n{session}"
-    for where, port, keys in lines:
-        text += f"m=audio {port} RTP/{'SAVP' if keys else 'AVP'} 0\r\n"
+    for n, (where, port, keys) in enumerate(lines):
+        text += f"m=audio {port} {profile or ('RTP/SAVP' if keys else 'RTP/AVP')} {kinds[n] if kinds else 0}\r\n"
         if where != address:
             text += f"c=IN {family(where)} {where}\r\n"
-        text += "".join(f"a=crypto:{tag} {suite} inline:{inline(key)}\r\n" for tag, suite, key in keys)
+        text += "".join(crypto(*k) for k in keys)
+        text += f"a=mid:m{n}\r\na=rtcp-mux\r\n" if bundled else ""
         text += f"{more}a={direction}\r\n"
     return text
 
@@ -30,8 +42,10 @@ class Told:
     """One m-line from the daemon: its terminal's destination, and the keys that the daemon sends
     under."""
 
-    def __init__(self, address, port, rtcp, profile, keys):
+    def __init__(self, address, port, rtcp, profile, keys, kind=0):
         self.address, self.port, self.rtcp, self.profile, self.keys = address, port, rtcp, profile, keys
+        self.kind, self.side = kind, False  # the first payload type; STUN, DTLS or ZRTP of the daemon
+        self.others = []  # its candidates
 
 
 def parse(text):
@@ -44,27 +58,30 @@ def parse(text):
     session = re.split(r"^m=", text, maxsplit=1, flags=re.M)[0]
     default = re.search(r"^c=IN IP[46] (\S+)", session, re.M)
     for part in re.split(r"^m=", text, flags=re.M)[1:]:
-        m = re.match(r"\S+ (\d+) (\S+)", part)
+        m = re.match(r"\S+ (\d+) (\S+) (\d+)", part)
         if not m:
             continue
         c = re.search(r"^c=IN IP[46] (\S+)", part, re.M) or default
         r = re.search(r"^a=rtcp:(\d+)", part, re.M)
-        keys = [(int(t), s, base64.b64decode(k + "=" * (-len(k) % 4)))
-                for t, s, k in re.findall(r"^a=crypto:(\d+) (\S+) inline:([A-Za-z0-9+/]+)", part, re.M) if s in crypto.SUITES]
+        keys = [(int(t), s + ("/" + scheme if scheme else ""), base64.b64decode(k + "=" * (-len(k) % 4))) for t, s, k, scheme in
+                re.findall(rf"^a=crypto:(\d+) (\S+) inline:([A-Za-z0-9+/]+)(?:.*{PLUS}=(\S+))?", part, re.M) if s in srtpkey.SUITES]
         port = int(m[1])
         address = c[1] if c else ""
-        out.append(Told(usual.get(address, address), port, int(r[1]) if r else port + 1, m[2], keys))
+        rtcp = int(r[1]) if r else port if re.search(r"^a=rtcp-mux\r?$", part, re.M) else port + 1
+        out.append(Told(usual.get(address, address), port, rtcp, m[2], keys, int(m[3])))
+        out[-1].others = [(a, int(p)) for a, p in re.findall(r"^a=candidate:\S+ \d+ \S+ \d+ (\S+) (\d+) typ host", part, re.M)]
+        out[-1].side = bool(re.search("^a=(fingerprint|ice-ufrag|zrtp-hash):", part, re.M))
     return out
 
 
-def unclean(text):
-    """The first forbidden element in an SDP for a terminal, or None."""
+def unclean(text, mikey=False):
+    """The first forbidden element in an SDP for a terminal, or None. mikey: the daemon's own key-mgmt lines are wanted."""
     if re.search(r"\r(?!\n)", text):
         return "a bare CR"
     bad = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)
     if bad:
         return f"the control byte {ord(bad[0]):#04x}"
-    key = re.search(r"^(k=|a=key-mgmt:).*", text, re.M)
+    key = re.search(r"^k=.*" if mikey else r"^(k=|a=key-mgmt:).*", text, re.M)
     return key and f"the line {key[0].strip()!r}"
 
 

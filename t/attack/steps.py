@@ -5,15 +5,16 @@ import random
 import struct
 import time
 
-import crypto
 import model
 import sdp
+import srtpkey
 import terminals
 import world as the_world
 from model import Call, Party
 
 STEPS = {}  # name: (weight, function)
-SUITE_NAMES = list(crypto.SUITES)
+SUITE_NAMES = list(srtpkey.SUITES)
+SCHEMES = ["sequence-aes", "header-siphash", "header-hmac-sha1", "sequence-fips", "chain", "chain/8/16/128"]  # of SRTP+
 
 
 def step(weight):
@@ -47,17 +48,26 @@ def write(w, r, party, suites, call=None, hostile=0.15, offered=None, more=""):
     """A new SDP of the party. suites: those it offers; offered: for an answer, the daemon's crypto
     lines by m-line."""
     t, lines = party.terminal, []
+    if offered is None:
+        t.offers()
     hostile = r.choice((0, hostile, 3 * hostile))
     for n, line in enumerate(t.lines):
-        if offered is not None:
+        if t.keying:
+            keys = []
+        elif n and t.bundled:
+            keys = lines[0][2]
+        elif offered is not None:
             choice = r.choice(offered[n][:r.choice((2, 9))]) if n < len(offered) and offered[n] else None
-            keys = [(choice[0], choice[1], line.new_key(choice[1], r))] if choice else []
+            suite = choice and (choice[1] if r.random() < 0.8 else srtpkey.bare(choice[1]))  # it may decline tags of SRTP+
+            keys = [(choice[0], suite, line.new_key(suite, r))] if choice else []
             if choice and r.random() < 0.05:
                 keys = [choice]  # the daemon's own key, reflected
         else:
             keys = [(i, s, line.new_key(s, r)) for i, s in enumerate(suites, 1)]
         where, port = ("192.168.7.7" if t.natted else line.address), line.port
-        if r.random() < hostile:
+        if n and t.bundled:
+            where, port = lines[0][:2]
+        elif r.random() < hostile:
             where, port = r.choice(sdp.hostile_addresses(the_world.OWN[:6], w.model.media_ports(), victims(w), 22222))
             if call:
                 w.model.spiral(call, where, port)
@@ -71,7 +81,11 @@ def write(w, r, party, suites, call=None, hostile=0.15, offered=None, more=""):
 def body(w, r, party, more="", direction="sendrecv"):
     if not more and r.random() < 0.06:
         more = r.choice(sdp.HOSTILE_LINES)
-    return sdp.body(party.written, party.terminal.address, more, direction)
+    t = party.terminal
+    if t.keying == "ICE" and r.random() < 0.2:
+        more += "".join(f"a=candidate:{n} 1 udp {r.getrandbits(31)} {a} {p} typ host\r\n" for n, (a, p) in enumerate(
+            r.choices(sdp.hostile_addresses(the_world.OWN[:6], w.model.media_ports(), victims(w), 22222), k=8), 7) if p)
+    return sdp.body(party.written, t.address, t.attributes() + more, direction, profile=t.profile, kinds=[line.kind for line in t.lines], bundled=t.bundled)
 
 
 def victims(w):
@@ -79,47 +93,85 @@ def victims(w):
     return [(line.address, line.port) for c in list(w.model.calls.values())[:3] for p in c.parties.values() for line in p.terminal.lines]
 
 
+PLAIN, SDES = {"transport_protocol": "RTP/AVP"}, {"transport_protocol": "RTP/SAVP", "SDES": ["pad"]}
+
+
 def far_side(r):
     """Transport and suites that the proxy requests for the far side."""
-    if r.random() < 0.35:
-        return {"transport_protocol": "RTP/AVP"}
-    return {"transport_protocol": "RTP/SAVP", "SDES": ["pad"]}
+    return PLAIN if r.random() < 0.35 else SDES
 
 
-def own_suites(r):
-    return [] if r.random() < 0.4 else r.sample(SUITE_NAMES, r.choice((1, 1, 2)))
+def far_kind(w, r, place, lines=1):
+    """The kind of the far side, and what the proxy requests for it. Terminals of other keyings have one m-line."""
+    kind = r.choice(list(w.kinds)) if w.kinds and lines == 1 and r.random() < 0.35 else None
+    more, flags = {}, w.kinds[kind].far(place, r) if kind else far_side(r)
+    if r.random() < 0.25:
+        # The first is converted by the relay itself, the second needs a codec thread.
+        more["codec"] = {"mask": ["PCMU"], "transcode": [r.choice(("PCMA", "PCMA", "G722"))]}
+    if kind is None and r.random() < 0.25:
+        more["preauth"] = r.choice(("offer", *SCHEMES))
+    return kind, {**flags, **more}
 
 
-def new_party(w, r, place, lines=1):
-    return Party(terminals.Terminal(w.net, w.sockets, place, natted=r.random() < 0.25, lines=lines))
+def opposite(party):
+    return "west" if party.terminal.place == "east" else "east"
 
 
-def take_keys(party, tags=None):
-    """Each line sends under the key of its last SDP; tags: the accepted crypto line, by m-line."""
+def own_suites(r, secure=False):
+    if not secure and r.random() < 0.4:
+        return []
+    suites = r.sample(SUITE_NAMES, r.choice((1, 1, 2)))
+    return [f"{s}/{r.choice(SCHEMES)}" for s in suites] if r.random() < 0.25 else suites
+
+
+def new_party(w, r, place, lines=1, kind=None, bundled=False):
+    if kind:
+        return Party(w.kinds[kind](w.net, w.sockets, place, r, natted=r.random() < 0.25))
+    return Party(terminals.Terminal(w.net, w.sockets, place, natted=r.random() < 0.25, lines=lines, bundled=bundled))
+
+
+def agreed(suite, answer):
+    """The suite, with tags only if the answer has them, too."""
+    return suite if answer is None or "/" in answer[1] else srtpkey.bare(suite)
+
+
+def take_keys(party, told=None):
+    """Each line sends under the key of its last SDP; told: the daemon's answer, by m-line. It may decline tags of SRTP+."""
+    if party.terminal.keying:
+        return
     for n, (line, (_, _, keys)) in enumerate(zip(party.terminal.lines, party.written)):
-        chosen = [k for k in keys if not tags or n >= len(tags) or tags[n] is None or k[0] == tags[n]] or keys
-        line.key = crypto.Key(chosen[0][1], chosen[0][2]) if chosen else None
+        answer = told[n].keys[0] if told and n < len(told) and told[n].keys else None
+        chosen = [k for k in keys if answer is None or k[0] == answer[0]] or keys
+        line.key = srtpkey.Key(agreed(chosen[0][1], answer), chosen[0][2]) if chosen else None
 
 
 @step(6)
 def offer(w, r):
     """A new call."""
     w.number += 1
-    party = new_party(w, r, r.choice(("east", "west")), r.choice((1, 1, 1, 2, 3)))
+    kind = r.choice(list(w.kinds)) if w.kinds and r.random() < 0.25 else None
+    bundled = kind is None and r.random() < 0.15
+    party = new_party(w, r, r.choice(("east", "west")), 1 if kind else 2 if bundled else r.choice((1, 1, 1, 2, 3)), kind, bundled)
     call = Call(w.number, party)
     call.branched = r.random() < 0.4
-    send_offer(w, r, call, party, write(w, r, party, own_suites(r), call), {})
+    send_offer(w, r, call, party, write(w, r, party, own_suites(r, bundled), call), {})
     if call.pending:
         w.model.calls[call.id] = call
 
 
 def send_offer(w, r, call, party, text, more, flags=None):
-    flags = flags or far_side(r)
+    """flags: of the far side; by default of any."""
+    kind = None
+    if flags is None:
+        kind, flags = far_kind(w, r, opposite(party), len(party.terminal.lines))
     if call.branched:
         more["via_branch"] = f"branch{r.randrange(3)}"
-    reply = w.ask("offer", call_id=call.id, from_tag=party.tag, sdp=text, **the_world.PLAIN, **flags, **more)
+    if party.terminal.bundled:
+        more["bundle"] = ["accept"]
+    reply = w.ask("offer", call_id=call.id, from_tag=party.tag, sdp=text, mikey="MIKEY" in flags, **{**the_world.PLAIN, **flags}, **more)
     if reply:
         lines = sdp.parse(reply["sdp"])
+        call.text, call.kind, call.offered = reply["sdp"], kind, party.written
         w.model.told(call, lines)
         w.model.awaits(call, party)
         call.pending = (party, lines, more.get("via_branch"))
@@ -140,11 +192,18 @@ def answer(w, r):
     if party is None:
         if offerer is not call.offerer:
             return  # a re-INVITE has a known receiver
-        place = "west" if offerer.terminal.place == "east" else "east"
-        party = new_party(w, r, place, len(lines))
+        party = new_party(w, r, opposite(offerer), len(lines), call.kind if r.random() < 0.9 and len(lines) == 1 else None)
         call.parties[party.tag] = party
+    party.terminal.read(call.text, True)
+    speak_codec(party, lines)
     text = write(w, r, party, None, call, 0.1, [t.keys for t in lines])
     send_answer(w, r, call, party, text)
+
+
+def speak_codec(party, lines):
+    """An answerer takes the first codec of the offer."""
+    for line, t in zip(party.terminal.lines, lines):
+        line.kind = t.kind if t.kind in (0, 8, 9) else 0
 
 
 @step(3)
@@ -174,7 +233,8 @@ def circle(w, r):
     """One or two plain calls whose parties name media ports of the daemon as their own, so that
     each port sends to the next."""
     ring = [(c, w.model.established(c)[:2]) for c in list(w.model.calls.values())[-4:] if c.ready and len(w.model.established(c)) > 1]
-    ring = [(c, p) for c, p in r.sample(ring, len(ring)) if p[0].legs[0] and p[1].legs[0]][:r.choice((1, 2))]
+    ring = [(c, p) for c, p in r.sample(ring, len(ring)) if all(q.legs[0] and not q.terminal.keying and not q.terminal.bundled for q in p)]
+    ring = ring[:r.choice((1, 2))]
     for i, (call, (a, b)) in enumerate(ring):
         before, after = ring[i - 1][1][1].legs[0].at, ring[(i + 1) % len(ring)][1][0].legs[0].at
         for party, where in ((a, before), (b, after)):
@@ -189,17 +249,24 @@ def circle(w, r):
 def send_answer(w, r, call, party, text):
     offerer, lines, branch = call.pending
     more = {"via_branch": branch} if branch else {}
-    reply = w.ask("answer", call_id=call.id, from_tag=offerer.tag, to_tag=party.tag, sdp=text, **the_world.PLAIN, **more)
+    reply = w.ask("answer", call_id=call.id, from_tag=offerer.tag, to_tag=party.tag, sdp=text,
+                  mikey=offerer.terminal.keying == "MIKEY", **{**the_world.PLAIN, **offerer.terminal.near}, **more)
     if reply is None:
         if not any(party.legs):
-            call.parties.pop(party.tag, None)
+            w.end_party(call, party)
         return False
     back = sdp.parse(reply["sdp"])
     w.model.told(call, back)
+    last, offerer.written = offerer.written, call.offered  # a later offer may have been refused
     take_keys(party)
-    take_keys(offerer, [t.keys[0][0] if t.keys else None for t in back])
+    take_keys(offerer, back)
+    if last is call.offered:
+        offerer.terminal.read(reply["sdp"], False)
     w.model.accepted(call, offerer, back)
     w.model.accepted(call, party, lines)
+    for one in r.sample((party, offerer), 2):
+        if one is party or last is call.offered:
+            one.terminal.begin(w, one)
     if not call.branched:  # else other branches may ring
         w.checker.event("answered", call.id)
     call.ready = True
@@ -219,12 +286,20 @@ def again(w, r):
     kind = r.choice(("same", "same", "address", "keys", "keys", "hold"))
     if kind == "address":
         party.terminal.move()
+    elif kind == "keys":
+        party.terminal.renew_keys()
+    party.terminal.offers()
     direction = r.choice(("sendonly", "inactive", "recvonly")) if kind == "hold" else "sendrecv"
     call.held = kind == "hold"
-    text = (write(w, r, party, own_suites(r), call) if kind in ("address", "keys") or party.written is None
+    text = (write(w, r, party, own_suites(r, party.terminal.bundled), call) if kind in ("address", "keys") or party.written is None
             else body(w, r, party, direction=direction))
-    if not send_offer(w, r, call, party, text, {"to_tag": other.tag}):
+    kept = other.terminal.keying and r.random() < 0.9
+    flags = {**far_kind(w, r, "", 2)[1], **other.terminal.far(other.terminal.place, r)} if kept else None
+    if not send_offer(w, r, call, party, text, {"to_tag": other.tag}, flags):
         return
+    other.terminal.read(call.text, True)
+    if other.terminal.keying is None:
+        speak_codec(other, call.pending[1])
     # The other side answers with its previous SDP, if that fits the offer.
     offered = [t.keys for t in call.pending[1]]
     fits = other.written and all(bool(k) == bool(keys) and (not k or any(k[0][:2] == o[:2] for o in keys))
@@ -293,7 +368,7 @@ def delete(w, r):
     there = w.ask("query", call_id=call.id)
     w.ask("delete", call_id=call.id, delete_delay=0, **more)
     if not w.ask("query", call_id=call.id):
-        w.model.calls.pop(call.id, None)
+        w.end_call(call)
         if kind == "unknown branch" and there and call.branched:
             w.violation("fork", f"delete of {call.id} with a branch that it never had ended it")
 
@@ -318,7 +393,7 @@ def thief(w, r):
         speak(w, r, call)
     w.flush()
     w.ask("delete", call_id=call.id, delete_delay=0)
-    w.model.calls.pop(call.id, None)
+    w.end_call(call)
 
 
 @step(1)
@@ -471,6 +546,7 @@ def restart(w, r):
     w.end(kill)
     if back and w.dump is not None:
         restore(w.redis, w.dump)
+        w.model.unsettle_all()
     w.start()
 
 

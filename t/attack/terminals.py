@@ -10,7 +10,7 @@ import socket
 import struct
 
 import checker
-import crypto
+import srtpkey
 import ng
 from calls import parse
 
@@ -57,20 +57,30 @@ class Line:
         self.ssrc = int.from_bytes(os.urandom(4), "big")
         self.seq, self.roc, self.rtcp_index = 100, 0, 0
         self.key, self.to = None, None
+        self.kind = 0  # payload type: 0 PCMU, 8 PCMA, 9 G.722
         self.pool = {}  # suite: its earlier keys
 
     def new_key(self, suite, random):
         """A new master key, or an earlier one."""
         pool = self.pool.setdefault(suite, [])
         if not pool or random.random() < 0.5:
-            pool.append(random.randbytes(crypto.key_len(suite)))
+            pool.append(random.randbytes(srtpkey.key_len(suite)))
         return random.choice(pool)
 
 
-class Terminal:
-    count = 0
+def payload(mark, kind=0):
+    """The mark in bytes and in samples: 36 bytes."""
+    return checker.mark(*mark) + checker.audible(checker.mark(*mark), 1 if kind == 8 else 0)
 
-    def __init__(self, net, sockets, place, natted=False, lines=1):
+
+class Terminal:
+    """keying: None, or the name of the way in which it agrees on keys in packets or in MIKEY (keyed.py)."""
+    count = 0
+    keying, profile, mux = None, None, False
+    near = {}  # flags of an answer to it
+
+    def __init__(self, net, sockets, place, natted=False, lines=1, bundled=False):
+        """bundled: all m-lines share one port, and the keys of the first (RFC 9143). They have SRTP."""
         Terminal.count += 1
         self.id, self.place, self.natted = Terminal.count, place, natted
         self.ns, self.sockets = net.terminal[place], sockets
@@ -81,12 +91,38 @@ class Terminal:
         for n, line in enumerate(self.lines):
             line.port = 2000 + (self.id * 8 + 2 * n) % 50000
             line.source = line.port + (1000 if natted else 0)
+        self.bundled = self.mux = bundled
+        if bundled:
+            for n, line in enumerate(self.lines):
+                line.port, line.source, line.kind = self.lines[0].port, self.lines[0].source, 8 * n
 
     def move(self):
         """Changes the port, as after a hand-over."""
         for line in self.lines:
             line.port = 2000 + (line.port - 2000 + 5008) % 50000
             line.source = line.port + (1000 if self.natted else 0)
+
+    def attributes(self):
+        """What its SDP has for its keying."""
+        return ""
+
+    def offers(self):
+        """Its next SDP is an offer."""
+
+    def read(self, text, offer):
+        """The daemon's SDP, an offer or an answer."""
+
+    def agreed(self, checker, leg):
+        """Both SDPs are accepted: keys that are in them."""
+
+    def renew_keys(self):
+        """Its next SDP has other keys."""
+
+    def begin(self, world, party):
+        """Both SDPs are exchanged: agrees on keys."""
+
+    def close(self):
+        """The call is over."""
 
     def mark(self):
         self.serial += 1
@@ -95,24 +131,25 @@ class Terminal:
     def packet(self, line, mark, seq=None, roc=None, rtcp=False, key=None, ssrc=None):
         """Protected under the line's key, or plain."""
         key = key or line.key
-        payload = checker.mark(*mark) + b"\x55" * 20
+        words = payload(mark, line.kind)
         ssrc = line.ssrc if ssrc is None else ssrc
         if rtcp:
-            packet = struct.pack("!BBHI4s", 0x80, APP, (12 + len(payload)) // 4 - 1, ssrc, b"MARK") + payload
+            packet = struct.pack("!BBHI4s", 0x80, APP, (12 + len(words)) // 4 - 1, ssrc, b"MARK") + words
             line.rtcp_index += 1
             return key.protect_rtcp(packet, line.rtcp_index) if key else packet
         if seq is None:
             line.seq += 1
             line.roc, line.seq = line.roc + (line.seq >> 16), line.seq & 0xffff
             seq, roc = line.seq, line.roc
-        packet = struct.pack("!BBHII", 0x80, 0, seq, seq * 160, ssrc) + payload
+        packet = struct.pack("!BBHII", 0x80, line.kind, seq, seq * 160, ssrc) + words
         return key.protect(packet, line.roc if roc is None else roc) if key else packet
 
     def send(self, line, data, rtcp=False, to=None):
-        s = self.sockets.get(self.ns, self.address, line.source + (1 if rtcp else 0))
+        other = 1 if rtcp and not self.mux else 0
+        s = self.sockets.get(self.ns, self.address, line.source + other)
         address, port = to or line.to
         try:
-            s.sendto(data, (address, port + (1 if rtcp else 0)))
+            s.sendto(data, (address, port + other))
         except OSError:
             pass  # no route to a hostile address
 
@@ -130,8 +167,8 @@ class Attackers:
         self.serial += 1
         return self.ID, self.serial
 
-    def rtp(self, mark, seq, ssrc):
-        return struct.pack("!BBHII", 0x80, 0, seq & 0xffff, seq * 160 & 0xffffffff, ssrc) + checker.mark(*mark) + b"\xaa" * 20
+    def rtp(self, mark, seq, ssrc, kind=0):
+        return struct.pack("!BBHII", 0x80, kind, seq & 0xffff, seq * 160 & 0xffffffff, ssrc) + payload(mark, kind)
 
     def spray(self, data, to, port=40000):
         try:

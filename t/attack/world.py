@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine that a sequence of steps runs on: namespaces, the daemon, Redis, terminals, the sniffer and the checker."""
+import tempfile
 import time
 
 import checker
+import keyed
 import model
 import redisrig
 import relay
 import sdp
 import terminals
-import wire
+import sniffer
 
 PLACES = ("east", "west", "stranger")
 OWN = ("10.200.1.1", "10.200.2.1", "10.200.3.1", "fd00:1::1", "fd00:2::1", "fd00:3::1", "127.0.0.1", "::1")
@@ -28,7 +30,7 @@ class World:
         self.checker = checker.Checker(OWN, MEDIA, enabled=enabled)
         self.checker.event("stranger", "10.200.3.2")
         self.model = model.Model(self.checker, self.flush)
-        self.sniffer = wire.Sniffer(net.gateway, [net.terminal[p] for p in PLACES] if steering == "xdp" else ())
+        self.sniffer = sniffer.Sniffer(net.gateway, [net.terminal[p] for p in PLACES] if steering == "xdp" else ())
         self.sockets = terminals.Sockets()
         self.attackers = terminals.Attackers(net, self.sockets)
         self.redis = redisrig.Redis(net) if redis and redisrig.have() else None
@@ -36,14 +38,17 @@ class World:
         self.daemon = self.control = None
         self.events, self.last, self.number = [], {}, 0
         self.refused, self.taken, self.log = 0, 0, ""
+        self.kinds, self.folder = dict(keyed.KINDS), tempfile.TemporaryDirectory(prefix="xc-attack-")
         self.start()
 
     # --- The daemon ------------------------------------------------------------------------------------------------------
 
     def start(self):
         redis = self.redis.daemon_options() if self.redis else []
+        mikey = f"--mikey-config={keyed.mikey_config(self.folder.name)}"
         self.daemon = relay.Xcipherd(self.net, "--engine=serial", "--workers=1", f"--port-min={MEDIA[0]}", f"--port-max={MEDIA[1]}",
-                                     "--delete-delay=0", f"--steering={self.steering}", *redis, *self.options, addresses=OWN[:2] + ("fd00:1::1",))
+                                     "--delete-delay=0", f"--steering={self.steering}", mikey, *redis, *self.options,
+                                     addresses=OWN[:2] + ("fd00:1::1",))
         self.daemon.wait_ready()
         self.control = terminals.Control(self.net, self.daemon.client)
         for to in self.control.to:
@@ -51,7 +56,7 @@ class World:
             self.checker.event("told_plain", *to)
 
     def wait_for_redis(self):
-        wire.wait_until(lambda: self.redis_state()["waiting"] == 0, 120, "calls are not written to Redis")
+        sniffer.wait_until(lambda: self.redis_state()["waiting"] == 0, 120, "calls are not written to Redis")
 
     def redis_state(self):
         return self.daemon.statistics()["redis"]
@@ -72,8 +77,8 @@ class World:
 
     # --- ng --------------------------------------------------------------------------------------------------------------
 
-    def ask(self, command, **keys):
-        """Sends a request, which must get a reply. Returns the reply, or None if it is an error."""
+    def ask(self, command, mikey=False, **keys):
+        """Sends a request, which must get a reply. Returns the reply, or None if it is an error. mikey: the SDP may have the daemon's own."""
         try:
             reply = self.daemon.client.call(command, tries=60, **keys)
         except (TimeoutError, OSError) as error:
@@ -83,7 +88,7 @@ class World:
         if reply.get("result") not in ("ok", "error", "pong", "load limit") or reply["result"] == "error" and not reply.get("error-reason"):
             self.violation("alive", f"{command} was answered {reply}")
         if reply.get("sdp") is not None:
-            why = sdp.unclean(reply["sdp"])
+            why = sdp.unclean(reply["sdp"], mikey)
             if why:
                 self.violation("sdp", f"{command}: {why} in\n{reply['sdp'][:600]!r}")
         good = reply.get("result") == "ok"
@@ -103,6 +108,16 @@ class World:
         except (TimeoutError, OSError, AttributeError):
             pass
         return "no call"
+
+    def end_call(self, call):
+        self.model.calls.pop(call.id, None)
+        for party in call.parties.values():
+            party.terminal.close()
+
+    @staticmethod
+    def end_party(call, party):
+        call.parties.pop(party.tag, None)
+        party.terminal.close()
 
     # --- Barriers --------------------------------------------------------------------------------------------------------
 
@@ -150,8 +165,11 @@ class World:
         self.end(kill=False)
 
     def close(self):
+        for call in list(self.model.calls.values()):
+            self.end_call(call)
         self.sniffer.close()
         self.sockets.close()
+        self.folder.cleanup()
         if self.daemon:
             self.daemon.process.kill()
             self.daemon.process.wait()

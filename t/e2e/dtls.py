@@ -158,6 +158,7 @@ class Dtls(Plain):
         suite, key, salt = KEYS[self.profiles]
         client, server = (material[i * key:][:key] + material[2 * key + i * salt:][:salt] for i in (0, 1))
         ours, theirs = (client, server) if self.setup == "active" else (server, client)
+        self.agreed = suite, ours, theirs
         self.tx = srtp.Session(suite, ours, srtp.OUTBOUND)
         self.rx = srtp.Session(suite, theirs, srtp.INBOUND)
 

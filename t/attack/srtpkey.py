@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SRTP and SRTCP (RFC 3711, RFC 6188, RFC 7714) for the attack test, on libcrypto's AES and Python's HMAC.
 
+A suite may be written with a scheme of SRTP+, as in "AES_CM_128_HMAC_SHA1_80/chain": t/preauth/reference.py makes the tags.
 It shares no code with the daemon. Unlike libsrtp2 it protects any index under any key, which attackers need, and opens a
 packet at any index, which the checker needs. selftest.py compares it with libsrtp2.
 """
@@ -8,7 +9,13 @@ import ctypes
 import functools
 import hashlib
 import hmac
+import os
 import struct
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "preauth"))
+
+import reference  # noqa: E402
 
 SUITES = {  # name: (AES key length, GCM, SRTP tag length)
     "AES_CM_128_HMAC_SHA1_80": (16, False, 10), "AES_CM_128_HMAC_SHA1_32": (16, False, 4),
@@ -19,9 +26,14 @@ SRTCP_TAG = 10
 SET_IV_LEN, GET_TAG, SET_TAG = 9, 16, 17  # EVP_CTRL_AEAD_*
 
 
+def bare(suite):
+    """The suite without its scheme of SRTP+."""
+    return suite.partition("/")[0]
+
+
 def key_len(suite):
     """Master key and salt, as SDP carries them."""
-    length, gcm, _ = SUITES[suite]
+    length, gcm, _ = SUITES[bare(suite)]
     return length + (12 if gcm else 14)
 
 
@@ -96,8 +108,9 @@ class Key:
     """A master key with its salt under a suite, and the session keys of RFC 3711 4.3 (key derivation rate 0)."""
 
     def __init__(self, suite, material):
-        self.suite, self.material = suite, material
-        length, self.gcm, self.tag_len = SUITES[suite]
+        self.suite, _, self.scheme = suite.partition("/")
+        self.material, self.tags, self.kind = material, {}, ""
+        length, self.gcm, self.tag_len = SUITES[self.suite]
         master, salt = material[:length], material[length:]
         self.rtp = self._session(master, salt.ljust(14, b"\0"), 0)
         self.rtcp = self._session(master, salt.ljust(14, b"\0"), 3)
@@ -116,7 +129,19 @@ class Key:
             return (number ^ int.from_bytes(salt, "big")).to_bytes(12, "big")
         return ((int.from_bytes(salt, "big") << 16) ^ (ssrc << 64) ^ (index << 16)).to_bytes(16, "big")
 
+    def plus(self, ssrc):
+        """The tags of SRTP+ of a stream."""
+        length = SUITES[self.suite][0]
+        return self.tags.setdefault(ssrc, reference.Tags(self.scheme, self.material[:length], self.material[length:], ssrc))
+
     def protect(self, packet, roc=0):
+        if not self.scheme:
+            return self.protect_srtp(packet, roc)
+        seq, ssrc = struct.unpack_from("!H4xI", packet, 2)
+        tags, index = self.plus(ssrc), roc << 16 | seq
+        return self.protect_srtp(packet + (tags.block(index) if tags.chain else b""), roc) + tags.make(index, packet)
+
+    def protect_srtp(self, packet, roc):
         n, seq, ssrc = rtp_header_len(packet), *struct.unpack_from("!H4xI", packet, 2)
         iv = self._iv(self.rtp, ssrc, roc << 16 | seq)
         if self.gcm:
@@ -124,8 +149,13 @@ class Key:
         out = packet[:n] + ctr(self.rtp[0], iv, packet[n:])
         return out + hmac.digest(self.rtp[1], out + struct.pack("!I", roc), hashlib.sha1)[:self.tag_len]
 
+    def without_tag(self, packet):
+        """What SRTP protected."""
+        return packet[:-self.plus(0).length] if self.scheme else packet
+
     def open(self, packet, roc):
         """The RTP packet in clear, or None."""
+        packet = self.without_tag(packet)
         n = rtp_header_len(packet)
         if not n:
             return None
