@@ -365,7 +365,9 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.side_serial = l->side_serial,
 		.audio = l->audio.has ? l->audio.serial : 0};
 
-	copy_to(c, s, l, common.copy);
+	/* Without an answer there are no keys, so anybody's packets would be copied. */
+	if (l->active || early)
+		copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)
 		common.rtcp_to = rtcp_back_to(leg_at(c, l->hears_side, l->hears_media));
 	if (joined)
@@ -384,8 +386,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
 	/* Under a terminal's own key, silence cannot be encrypted. */
 	rtp->quiet = l->rx.pass ? 0 : l->quiet & MEDIA_QUIET_ALL;
-	rtp->tap = rtcp->tap =
-		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
+	rtp->tap = rtcp->tap = (l->active || early) && c->tap && !c->tap_paused &&
+			(c->tap_all || s->tap) && !s->no_tap
+		? c->tap
+		: 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	if ((joined || early) && rtp->rtp_to == peer->port.rtp_stream)
 		rtp->convert = l->audio.has ? 0 : law_convert(l, peer);

@@ -296,6 +296,36 @@ static void a_subscription_is_offered_what_the_source_said(void **state)
 	talk_end(&t);
 }
 
+static bool any_copies(const struct talk *t)
+{
+	for (uint32_t i = 0; i < 2 * MOCK_MAX; i++)
+		if (t->m->stream_set[i] && (t->m->stream_cfg[i].copy[0] || t->m->stream_cfg[i].tap))
+			return true;
+	return false;
+}
+
+/* A terminal that offered SRTP has no keys before the answer: what strangers send to its port in
+ * clear is neither copied nor recorded. */
+static void nothing_is_heard_before_the_answer(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	talk_offer(&t, "a", "", talk_body(&t, "192.0.2.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+	assert_null(t.reply.error);
+	assert_int_not_equal(subscribe(&t, "a", "l", "RTP/AVP"), 0);
+	confirm(&t, "l", talk_body(&t, "192.0.2.3", 6000, "RTP/AVP", "a=recvonly\r\n"));
+	assert_null(t.reply.error);
+	assert_false(any_copies(&t));
+	talk_answer(&t, "a", "b",
+		talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP",
+			CRYPTO("1 AES_CM_128_HMAC_SHA1_80 " K80B)));
+	assert_null(t.reply.error);
+	assert_int_not_equal(stream_of(&t, 1)->copy[0], 0);
+	talk_end(&t);
+}
+
 static void many_may_listen_and_hang_up_in_any_order(void **state)
 {
 	uint32_t ports;
@@ -461,6 +491,7 @@ int main(void)
 		cmocka_unit_test(tags_of_the_wrong_kind_are_refused),
 		cmocka_unit_test(a_listener_that_hangs_up_ends_nobodys_call),
 		cmocka_unit_test(every_step_of_a_subscription_may_fail),
+		cmocka_unit_test(nothing_is_heard_before_the_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
