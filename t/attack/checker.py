@@ -159,9 +159,9 @@ class Checker:
     def owner(self, address, port, sender):
         self.ports[(address, port)].owners.add(sender)
 
-    def awaits(self, address, port, group, side=False):
-        """side: no media, only checks and handshakes."""
-        self.awaiting[(address, port)] = group, side
+    def awaits(self, address, port, group, media=True, side=False):
+        """media: RTP in clear; side: checks and handshakes."""
+        self.awaiting[(address, port)] = group, media, side
 
     def answered(self, group):
         self.awaiting = {at: g for at, g in self.awaiting.items() if g[0] != group}
@@ -235,8 +235,8 @@ class Checker:
 
     def early(self, p):
         """A packet from a port that is in no terminal's SDP: early media, which the callee or a stranger sends."""
-        m, (group, side) = find_mark(p.data), self.awaiting.get((p.dst, p.dport), (None, False))
-        if group and m and not side:
+        m, (group, media, side) = find_mark(p.data), self.awaiting.get((p.dst, p.dport), (None, False, False))
+        if group and m and media:
             self.relayed(Port(group), m, p)
         elif p.data and not (side and not is_media(p.data)):
             self.fail("unknown", "from a port that is in no terminal's SDP", p)

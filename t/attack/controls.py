@@ -152,7 +152,7 @@ def side(data):
 
 def early_side(data):
     c = Case()
-    c.checker.event("awaits", EAST, 5000, "call-1", True)
+    c.checker.event("awaits", EAST, 5000, "call-1", False, True)
     return c.leaves(data, 20500)
 
 

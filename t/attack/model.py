@@ -84,7 +84,8 @@ class Model:
         for leg, (where, port, keys) in zip(party.legs, party.written):
             if leg is None and not keys:
                 for at in (port, port + 1):
-                    self.checker.event("awaits", where, at, call.id, bool(party.terminal.keying))
+                    keying = party.terminal.keying
+                    self.checker.event("awaits", where, at, call.id, keying in (None, "ZRTP"), bool(keying))
 
     def accepted(self, call, party, lines):
         """The daemon accepted this party's SDP; lines are those of the SDP that the party received."""
