@@ -245,7 +245,7 @@ help:
 ##  sudo make check-kernel-ring   ten million packets through packet rings whose workers fail, in a virtual machine, three hours at most
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600), then attack
-##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (120); make fuzz does it too
+##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (100); make fuzz does it too
 ##  sudo make attack-peers   the same attacks by hand on xcipherd and rtpengine, as a table
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-kernel   instructions per packet of rtpengine in its kernel mode and of ours, in a virtual machine (also part of bench FULL=1)

@@ -37,7 +37,7 @@ class World:
         self.redis_up, self.dump = self.redis is not None, None
         self.daemon = self.control = None
         self.events, self.last, self.number = [], {}, 0
-        self.refused, self.taken, self.log = 0, 0, ""
+        self.refused, self.taken, self.starts, self.log = 0, 0, 0, ""
         self.kinds, self.folder = dict(keyed.KINDS), tempfile.TemporaryDirectory(prefix="xc-attack-")
         self.start()
 
@@ -50,6 +50,7 @@ class World:
                                      "--delete-delay=0", f"--steering={self.steering}", mikey, *redis, *self.options,
                                      addresses=OWN[:2] + ("fd00:1::1",))
         self.daemon.wait_ready()
+        self.starts += 1
         self.control = terminals.Control(self.net, self.daemon.client)
         for to in self.control.to:
             self.checker.event("told_port", *to, self.control.id)
