@@ -83,14 +83,22 @@ static inline void nfx_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* Takes an skb from the processor's cache of skbs. Bottom halves must be off. */
+/* Takes the skb and its memory from the processor's caches, as drivers of network cards do. Bottom
+ * halves must be off. */
 static inline struct sk_buff *nfx_alloc_skb(unsigned int len)
 {
-#ifdef SKB_ALLOC_NAPI
-	return __alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN, SKB_ALLOC_NAPI, NUMA_NO_NODE);
-#else
-	return alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
-#endif
+	unsigned int size =
+		SKB_DATA_ALIGN(len) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	struct sk_buff *skb;
+	void *data;
+
+	if (size > PAGE_SIZE)
+		return alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
+	data = napi_alloc_frag(size);
+	skb = data ? napi_build_skb(data, size) : NULL;
+	if (data && !skb)
+		skb_free_frag(data);
+	return skb;
 }
 
 #endif
