@@ -18,13 +18,26 @@ static bool sum_fits(const struct sk_buff *skb, const struct nfx_datagram *d, __
 	return !csum_ipv6_magic(&d->from->addr, &d->to->addr, d->udp_len, IPPROTO_UDP, sum);
 }
 
+/* Of the header, as of four words. */
+static __wsum header_sum(const struct udphdr *u)
+{
+	return (__force __wsum)((__force u32)u->source + (__force u32)u->dest +
+				(__force u32)u->len + (__force u32)u->check);
+}
+
+/* Nearly all packets are in one piece. */
+static __wsum copy_and_sum(u8 *to, const struct sk_buff *skb, u32 at, u32 len)
+{
+	return skb_headlen(skb) >= at + len ? csum_partial_copy_nocheck(skb->data + at, to, len)
+					    : skb_copy_and_csum_bits(skb, at, to, len);
+}
+
 /* Packets of this host, and coalesced ones, were checked already. */
 static bool copy(u8 *to, const struct sk_buff *skb, const struct nfx_datagram *d)
 {
 	u32 at = d->off + sizeof(struct udphdr), len = d->udp_len - sizeof(struct udphdr);
 	struct udphdr room;
 	const struct udphdr *udp = skb_header_pointer(skb, d->off, sizeof(room), &room);
-	__wsum sum;
 
 	if (!udp)
 		return false;
@@ -32,8 +45,7 @@ static bool copy(u8 *to, const struct sk_buff *skb, const struct nfx_datagram *d
 		return !skb_copy_bits(skb, at, to, len);
 	if (!udp->check)
 		return d->to->family == AF_INET && !skb_copy_bits(skb, at, to, len);
-	sum = csum_partial(udp, sizeof(*udp), 0);
-	return sum_fits(skb, d, csum_add(sum, skb_copy_and_csum_bits(skb, at, to, len)));
+	return sum_fits(skb, d, csum_add(header_sum(udp), copy_and_sum(to, skb, at, len)));
 }
 
 static void describe(struct nfx_recv *out, const struct sk_buff *skb, const struct nfx_datagram *d)
