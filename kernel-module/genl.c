@@ -282,6 +282,16 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 /* One limit for all targets together, so that listeners are not flooded. */
 #define EVENTS_PER_SECOND 2000
 
+static bool event_fits(struct nfx_net *nn)
+{
+	bool fits;
+
+	local_bh_disable();
+	fits = nfx_bucket_take(&nn->events, EVENTS_PER_SECOND, 1);
+	local_bh_enable();
+	return fits;
+}
+
 void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
 	       u32 ssrc)
 {
@@ -289,8 +299,7 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	void *head;
 	u64 cookie;
 
-	if (!genl_has_listeners(&nfx_family, nn->net, 0) ||
-	    !nfx_bucket_take(&nn->events, EVENTS_PER_SECOND, 1))
+	if (!genl_has_listeners(&nfx_family, nn->net, 0) || !event_fits(nn))
 		return;
 	skb = genlmsg_new(256, GFP_ATOMIC);
 	if (!skb)

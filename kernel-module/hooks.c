@@ -30,7 +30,7 @@ struct seen {
 	enum kind kind; /* valid once action is decided */
 };
 
-static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
+static __always_inline bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
 {
 	struct udphdr room;
 	const struct udphdr *udp = skb_header_pointer(skb, s->off, sizeof(room), &room);
@@ -358,8 +358,8 @@ static bool is_ufo(const struct sk_buff *skb)
 
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct nfx_net *nn = nfx_net(state->net);
 	struct nfx_left left = NFX_LEFT_FIRST;
+	struct nfx_net *nn = priv;
 	unsigned int verdict;
 	struct nfx_target *t;
 	struct seen s;
@@ -374,7 +374,9 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
 		return NF_DROP;
 	}
-	/* The headers are off already, unless a reader of the queue replied NF_REPEAT. */
+	/* They are off already, unless a reader of the queue replied NF_REPEAT. */
+	if (likely(in_softirq()))
+		return arrive(nn, t, skb, &s, &left);
 	local_bh_disable();
 	verdict = arrive(nn, t, skb, &s, &left);
 	local_bh_enable();
@@ -419,7 +421,7 @@ static bool whole(const struct sk_buff *skb, const struct seen *s, u16 family)
  * target. */
 static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct nfx_net *nn = nfx_net(state->net);
+	struct nfx_net *nn = priv;
 	u16 family = state->pf == NFPROTO_IPV4 ? AF_INET : AF_INET6;
 	struct nfx_target *t = NULL;
 	unsigned int verdict = NF_DROP;
@@ -442,7 +444,7 @@ static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf
 	return verdict;
 }
 
-static const struct nf_hook_ops ops[] = {
+static const struct nf_hook_ops ops[NFX_HOOKS] = {
 	{
 		.hook = hook_arrive,
 		.pf = NFPROTO_IPV4,
@@ -469,10 +471,18 @@ static const struct nf_hook_ops ops[] = {
 	},
 };
 
+/* Each namespace has its own copy, whose private pointer is its data. Without it each packet would
+ * look them up. */
 int nfx_hooks_register(struct nfx_net *nn)
 {
-	int err = nn->hooked ? 0 : nf_register_net_hooks(nn->net, ops, ARRAY_SIZE(ops));
+	int err;
 
+	if (nn->hooked)
+		return 0;
+	memcpy(nn->hooks, ops, sizeof(ops));
+	for (int i = 0; i < NFX_HOOKS; i++)
+		nn->hooks[i].priv = nn;
+	err = nf_register_net_hooks(nn->net, nn->hooks, NFX_HOOKS);
 	if (!err)
 		nn->hooked = true;
 	return err;
@@ -486,6 +496,6 @@ void nfx_hooks_unregister(struct nfx_net *nn)
 		return;
 	WRITE_ONCE(nn->closing, true);
 	synchronize_net();
-	nf_unregister_net_hooks(nn->net, ops, ARRAY_SIZE(ops));
+	nf_unregister_net_hooks(nn->net, nn->hooks, NFX_HOOKS);
 	nn->hooked = false;
 }

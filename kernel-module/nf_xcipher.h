@@ -31,6 +31,8 @@
 	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD | NFX_FEATURE_RING | NFX_FEATURE_GUARD |     \
 	 NFX_FEATURE_RING_WAIT)
 
+#define NFX_HOOKS 4
+
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {
 	struct in6_addr addr;
@@ -79,7 +81,7 @@ struct nfx_count {
 /* Tokens in thousandths of a packet, so that low rates are exact enough. */
 struct nfx_tokens {
 	u64 n;
-	u64 at_ns;
+	u64 at; /* jiffies_64 */
 };
 
 struct nfx_bucket {
@@ -158,6 +160,7 @@ struct nfx_net {
 	struct rhashtable targets;
 	u32 owners_n;
 	struct nfx_ring __rcu *rings[NFX_RING_MAX]; /* written under lock; read under SRCU */
+	struct nf_hook_ops hooks[NFX_HOOKS];
 	bool hooked;  /* only a namespace with an owner pays for hooks */
 	bool closing; /* no packet is queued any more */
 	u32 mark;
@@ -228,7 +231,7 @@ void nfx_owners_exit(struct nfx_net *nn);
 int nfx_owner_init(void);
 void nfx_owner_exit(void);
 
-/* --- limit.c --- */
+/* --- limit.c: bottom halves off --- */
 void nfx_bucket_init(struct nfx_bucket *b);
 /* n: packets, more than one if coalesced. */
 bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);

@@ -53,17 +53,15 @@ static bool martian4(struct nfx_target *t, struct sk_buff *skb, const struct nfx
 {
 	__be32 from = key->addr.s6_addr32[0], to = t->key.addr.s6_addr32[0];
 	struct net *net = dev_net(skb->dev);
-	int dev = skb->dev->ifindex, generation = rt_genid_ipv4(net);
+	int generation = rt_genid_ipv4(net); /* before the check */
 
 	if (ipv4_is_multicast(from) || ipv4_is_lbcast(from) || ipv4_is_loopback(from) ||
 	    ipv4_is_loopback(to) || !(from & htonl(0xff000000))) /* 0.0.0.0/8 */
 		return true;
-	if (known(&t->believed, &key->addr, dev, generation))
-		return false;
 	if (inet_addr_type_dev_table(net, skb->dev, from) == RTN_BROADCAST ||
 	    !host_takes(skb, from, to))
 		return true;
-	keep(&t->believed, &key->addr, dev, generation);
+	keep(&t->believed, &key->addr, skb->dev->ifindex, generation);
 	return false;
 }
 
@@ -71,15 +69,13 @@ static bool martian4(struct nfx_target *t, struct sk_buff *skb, const struct nfx
 static bool martian6(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *key)
 {
 	struct net *net = dev_net(skb->dev);
-	int dev = skb->dev->ifindex, generation = rt_genid_ipv6(net);
+	int generation = rt_genid_ipv6(net); /* before the check */
 
 	if (ipv6_addr_any(&key->addr) || ipv6_addr_v4mapped(&key->addr))
 		return true;
-	if (known(&t->believed, &key->addr, dev, generation))
-		return false;
 	if (ipv6_chk_addr(net, &key->addr, NULL, 0))
 		return true;
-	keep(&t->believed, &key->addr, dev, generation);
+	keep(&t->believed, &key->addr, skb->dev->ifindex, generation);
 	return false;
 }
 
@@ -89,10 +85,19 @@ void nfx_believed_init(struct nfx_believed *b)
 	b->until = jiffies;
 }
 
-bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from)
+static noinline bool refuses(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from)
 {
 	/* Packets that this host sends to itself. */
 	if (skb->dev->flags & IFF_LOOPBACK)
 		return from->family == AF_INET && ipv4_is_multicast(from->addr.s6_addr32[0]);
 	return from->family == AF_INET ? martian4(t, skb, from) : martian6(t, skb, from);
+}
+
+bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from)
+{
+	const struct net *net = dev_net(skb->dev);
+	int generation = from->family == AF_INET ? rt_genid_ipv4(net) : rt_genid_ipv6(net);
+
+	return !known(&t->believed, &from->addr, skb->dev->ifindex, generation) &&
+	       refuses(t, skb, from);
 }
