@@ -5,6 +5,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
+#include <linux/rtnetlink.h>
 #include <net/netns/generic.h>
 
 #include "nf_xcipher.h"

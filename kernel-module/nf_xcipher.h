@@ -12,7 +12,7 @@
 #include <linux/seqlock.h>
 #include <linux/skbuff.h>
 #include <linux/u64_stats_sync.h>
-#include <net/dst_cache.h>
+#include <net/dst.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
@@ -40,9 +40,15 @@ struct nfx_key {
 	u16 family;
 };
 
+/* A cached route. */
+struct nfx_hop {
+	struct dst_entry *dst; /* a reference, or NULL */
+	u32 cookie;
+};
+
 struct nfx_dest {
 	struct nfx_key to, from;
-	struct dst_cache cache;
+	struct nfx_hop __percpu *hop;
 	u8 tos;
 	bool set_tos;
 };
@@ -102,8 +108,7 @@ struct nfx_believed {
 struct nfx_way {
 	struct nfx_key to; /* family 0: none */
 	int ifindex;
-	u32 cookie;
-	struct dst_entry *dst; /* a reference */
+	struct nfx_hop hop;
 };
 
 struct nfx_target {
@@ -191,12 +196,13 @@ static inline void nfx_count_one(struct nfx_count __percpu *count, int which)
 	nfx_count_add(count, which, 1);
 }
 
-static inline void nfx_count_packet(struct nfx_count __percpu *count, int which, u32 bytes)
+/* which: a counter of packets, followed by one of bytes. */
+static inline void nfx_count_packets(struct nfx_count __percpu *count, int which, u32 n, u32 bytes)
 {
 	struct nfx_count *c = this_cpu_ptr(count);
 
 	u64_stats_update_begin(&c->sync);
-	u64_stats_inc(&c->n[which]);
+	u64_stats_add(&c->n[which], n);
 	u64_stats_add(&c->n[which + 1], bytes);
 	u64_stats_update_end(&c->sync);
 }
@@ -278,6 +284,14 @@ void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *
  * destinations. */
 struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const struct nfx_key *from,
 			    const struct net_device *dev);
+/* NULL if the routes changed. Under RCU, which also protects the result. */
+static inline struct dst_entry *nfx_hop_get(const struct nfx_hop *h)
+{
+	return h->dst && dst_check(h->dst, h->cookie) ? h->dst : NULL;
+}
+
+/* dst: a reference, which the hop takes, or NULL. */
+void nfx_hop_set(struct nfx_hop *h, struct dst_entry *dst, u16 family);
 /* Sends a packet above the MTU in fragments, as a socket does. */
 void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family);
 
@@ -325,7 +339,6 @@ int nfx_bell_init(void);
 void nfx_bell_exit(void);
 /* Waits for bells in progress. */
 void nfx_bell_synchronize(void);
-void nfx_way_free(struct nfx_way *w);
 
 /* --- hooks.c --- */
 /* For a relayed packet to this host: true if a target relayed (or dropped) it and took it. */

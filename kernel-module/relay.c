@@ -5,11 +5,12 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
-#include <net/dst_cache.h>
+#include <net/checksum.h>
 #include <net/dst_metadata.h>
 #include <net/inet_ecn.h>
 #include <net/dsfield.h>
 #include <net/ip.h>
+#include <net/ip6_fib.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/netfilter/nf_conntrack.h>
@@ -91,42 +92,57 @@ struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const str
 	return route6(net, &to->addr, &from->addr, to->port, from->port, dev);
 }
 
-static struct dst_entry *route_cached4(struct net *net, struct nfx_dest *d)
+void nfx_hop_set(struct nfx_hop *h, struct dst_entry *dst, u16 family)
 {
-	__be32 to = d->to.addr.s6_addr32[0], from = d->from.addr.s6_addr32[0], saddr;
-	struct rtable *rt = dst_cache_get_ip4(&d->cache, &saddr);
-	struct dst_entry *dst = rt ? &rt->dst : route4(net, to, from, d->to.port, d->from.port);
-
-	if (!rt && dst)
-		dst_cache_set_ip4(&d->cache, dst, from);
-	return dst;
+	dst_release(h->dst);
+	h->dst = dst;
+	h->cookie = dst && family == AF_INET6 ? rt6_get_cookie((struct rt6_info *)dst) : 0;
 }
 
-static struct dst_entry *route_cached6(struct net *net, struct nfx_dest *d)
+/* The destination keeps the reference. Unlike the kernel's dst_cache, this takes none for each
+ * packet. */
+static struct dst_entry *route_cached(struct net *net, const struct nfx_dest *d)
 {
-	struct in6_addr saddr;
-	struct dst_entry *cached = dst_cache_get_ip6(&d->cache, &saddr);
-	struct dst_entry *dst = cached ? cached
-				       : route6(net, &d->to.addr, &d->from.addr, d->to.port,
-						d->from.port, NULL);
+	struct nfx_hop *h = this_cpu_ptr(d->hop);
+	struct dst_entry *dst = nfx_hop_get(h);
 
-	if (!cached && dst)
-		dst_cache_set_ip6(&d->cache, dst, &d->from.addr);
+	if (!dst) {
+		dst = nfx_route(net, &d->to, &d->from, NULL);
+		nfx_hop_set(h, dst, d->to.family);
+	}
 	return dst;
 }
 
 /* --- Rewriting -------------------------------------------------------------------------------- */
 
-static bool has_checksum(const struct sk_buff *skb, const struct udphdr *udp)
+static __wsum exchanged(__wsum sum, __wsum old, __wsum now)
 {
-	return udp->check || skb->ip_summed == CHECKSUM_PARTIAL;
+	return csum_add(csum_sub(sum, old), now);
 }
 
-static void ports_rewrite(struct sk_buff *skb, struct udphdr *udp, const struct nfx_dest *d)
+/* Writes ports, and updates the checksum for them and for addresses of this many words. */
+static __always_inline void rewrite_udp(struct sk_buff *skb, struct udphdr *udp,
+					const struct nfx_dest *d, const __be32 *saddr,
+					const __be32 *daddr, u32 words)
 {
-	if (has_checksum(skb, udp)) {
-		inet_proto_csum_replace2(&udp->check, skb, udp->source, d->from.port, false);
-		inet_proto_csum_replace2(&udp->check, skb, udp->dest, d->to.port, false);
+	const __be32 *from = d->from.addr.s6_addr32, *to = d->to.addr.s6_addr32;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		/* That of addresses, for the device. */
+		for (u32 i = 0; i < words; i++) {
+			inet_proto_csum_replace4(&udp->check, skb, saddr[i], from[i], true);
+			inet_proto_csum_replace4(&udp->check, skb, daddr[i], to[i], true);
+		}
+	} else if (udp->check) {
+		__wsum sum = ~csum_unfold(udp->check);
+
+		for (u32 i = 0; i < words; i++) {
+			sum = exchanged(sum, (__force __wsum)saddr[i], (__force __wsum)from[i]);
+			sum = exchanged(sum, (__force __wsum)daddr[i], (__force __wsum)to[i]);
+		}
+		sum = exchanged(sum, (__force __wsum)udp->source, (__force __wsum)d->from.port);
+		sum = exchanged(sum, (__force __wsum)udp->dest, (__force __wsum)d->to.port);
+		udp->check = csum_fold(sum);
 		if (!udp->check)
 			udp->check = CSUM_MANGLED_0;
 	}
@@ -134,23 +150,18 @@ static void ports_rewrite(struct sk_buff *skb, struct udphdr *udp, const struct 
 	udp->dest = d->to.port;
 }
 
+/* Without the checksum of the IP header: ip_local_out() computes it. */
 static void rewrite4(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 {
 	struct iphdr *ip = ip_hdr(skb);
 	struct udphdr *udp = (struct udphdr *)(skb->data + off);
-	__be32 to = d->to.addr.s6_addr32[0], from = d->from.addr.s6_addr32[0];
 
-	if (has_checksum(skb, udp)) {
-		inet_proto_csum_replace4(&udp->check, skb, ip->saddr, from, true);
-		inet_proto_csum_replace4(&udp->check, skb, ip->daddr, to, true);
-	}
-	ports_rewrite(skb, udp, d);
-	ip->saddr = from;
-	ip->daddr = to;
+	rewrite_udp(skb, udp, d, &ip->saddr, &ip->daddr, 1);
+	ip->saddr = d->from.addr.s6_addr32[0];
+	ip->daddr = d->to.addr.s6_addr32[0];
 	ip->ttl--;
 	if (d->set_tos)
 		ip->tos = d->tos;
-	ip_send_check(ip);
 }
 
 static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
@@ -158,13 +169,7 @@ static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 	struct udphdr *udp = (struct udphdr *)(skb->data + off);
 
-	if (has_checksum(skb, udp)) {
-		inet_proto_csum_replace16(&udp->check, skb, ip->saddr.s6_addr32,
-					  d->from.addr.s6_addr32, true);
-		inet_proto_csum_replace16(&udp->check, skb, ip->daddr.s6_addr32,
-					  d->to.addr.s6_addr32, true);
-	}
-	ports_rewrite(skb, udp, d);
+	rewrite_udp(skb, udp, d, ip->saddr.s6_addr32, ip->daddr.s6_addr32, 4);
 	ip->saddr = d->from.addr;
 	ip->daddr = d->to.addr;
 	ip->hop_limit--;
@@ -184,15 +189,12 @@ void nfx_fragmentable(struct sk_buff *skb, struct net *net, u16 family)
 	}
 }
 
-/* Takes the skb and the reference to dst. */
-static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, struct dst_entry *dst,
-		u16 family, u32 off)
+/* Takes the skb, which is clean and has its route. */
+static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family, u32 off)
 {
-	clean(skb);
-	skb_dst_set(skb, dst);
 	skb_set_transport_header(skb, off);
-	nfx_count_packet(t->count, NFX_S_SENT, skb->len - off - sizeof(struct udphdr));
-	if (skb->len > dst_mtu(dst)) {
+	nfx_count_packets(t->count, NFX_S_SENT, 1, skb->len - off - sizeof(struct udphdr));
+	if (skb->len > dst_mtu(skb_dst(skb))) {
 		nfx_count_one(t->count, NFX_S_TOO_BIG);
 		nfx_fragmentable(skb, net, family);
 	}
@@ -209,8 +211,8 @@ static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, stru
 	}
 }
 
-static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, struct sk_buff *skb,
-		 u32 off, struct nfx_left *left)
+static void send(struct nfx_net *nn, struct nfx_target *t, const struct nfx_dest *d,
+		 struct sk_buff *skb, u32 off, struct nfx_left *left)
 {
 	u16 family = d->to.family;
 	u8 ttl = family == AF_INET ? ip_hdr(skb)->ttl : ipv6_hdr(skb)->hop_limit;
@@ -225,7 +227,7 @@ static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, s
 		drop(t, skb, NFX_S_NO_MEMORY);
 		return;
 	}
-	dst = family == AF_INET ? route_cached4(nn->net, d) : route_cached6(nn->net, d);
+	dst = route_cached(nn->net, d);
 	if (!dst) {
 		drop(t, skb, NFX_S_NO_ROUTE);
 		return;
@@ -243,26 +245,28 @@ static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, s
 		taken = nfx_relay_again(nn, skb, family, left);
 		left->hops++;
 		if (taken) {
-			nfx_count_packet(t->count, NFX_S_SENT, bytes);
-			dst_release(dst);
+			nfx_count_packets(t->count, NFX_S_SENT, 1, bytes);
 			return;
 		}
 	}
-	out(nn->net, t, skb, dst, family, off);
+	clean(skb);
+	skb_dst_set_noref(skb, dst);
+	out(nn->net, t, skb, family, off);
 }
 
-static void send_all(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-		     struct sk_buff *skb, u32 off, struct nfx_left *left)
+static __always_inline void send_all(struct nfx_net *nn, struct nfx_target *t,
+				     const struct nfx_plan *p, struct sk_buff *skb, u32 off,
+				     struct nfx_left *left)
 {
 	for (u32 i = 0; i + 1 < p->dests; i++) {
 		struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
 
 		if (copy)
-			send(nn, t, (struct nfx_dest *)&p->dest[i], copy, off, left);
+			send(nn, t, &p->dest[i], copy, off, left);
 		else
 			nfx_count_one(t->count, NFX_S_NO_MEMORY);
 	}
-	send(nn, t, (struct nfx_dest *)&p->dest[p->dests - 1], skb, off, left);
+	send(nn, t, &p->dest[p->dests - 1], skb, off, left);
 }
 
 /* Splits a coalesced packet. From here on each part is handled separately. */
@@ -311,8 +315,11 @@ void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *
 	else
 		dst = route6(nn->net, &ipv6_hdr(skb)->daddr, &ipv6_hdr(skb)->saddr, udp->dest,
 			     udp->source, skb->dev);
-	if (dst)
-		out(nn->net, t, skb, dst, family, off);
-	else
+	if (!dst) {
 		drop(t, skb, NFX_S_NO_ROUTE);
+		return;
+	}
+	clean(skb);
+	skb_dst_set(skb, dst);
+	out(nn->net, t, skb, family, off);
 }

@@ -13,7 +13,6 @@
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
-#include <net/ip6_fib.h>
 #include <net/ip6_route.h>
 #include <net/netfilter/nf_conntrack.h>
 #include <net/route.h>
@@ -28,16 +27,10 @@ DEFINE_STATIC_SRCU(bells_running);
 
 /* --- Routes ----------------------------------------------------------------------------------- */
 
-void nfx_way_free(struct nfx_way *w)
-{
-	dst_release(w->dst);
-}
-
 static bool way_fits(const struct nfx_way *w, const struct nfx_key *to, int ifindex)
 {
-	return w->dst && w->to.family == to->family && w->to.port == to->port &&
-	       ipv6_addr_equal(&w->to.addr, &to->addr) && w->ifindex == ifindex &&
-	       dst_check(w->dst, w->cookie);
+	return w->to.family == to->family && w->to.port == to->port &&
+	       ipv6_addr_equal(&w->to.addr, &to->addr) && w->ifindex == ifindex;
 }
 
 static bool is_link_local(const struct nfx_key *to)
@@ -51,17 +44,15 @@ static struct dst_entry *way_to(struct net *net, struct nfx_target *t, const str
 {
 	const struct net_device *dev = ifindex ? dev_get_by_index_rcu(net, ifindex) : NULL;
 	struct nfx_way *w = &t->way;
+	struct dst_entry *dst = way_fits(w, to, ifindex) ? nfx_hop_get(&w->hop) : NULL;
 
-	if (way_fits(w, to, ifindex))
-		return w->dst;
-	dst_release(w->dst);
-	w->dst = ifindex && !dev ? NULL : nfx_route(net, to, &t->key, dev);
+	if (dst)
+		return dst;
+	dst = ifindex && !dev ? NULL : nfx_route(net, to, &t->key, dev);
+	nfx_hop_set(&w->hop, dst, to->family);
 	w->to = *to;
 	w->ifindex = ifindex;
-	w->cookie = w->dst && to->family == AF_INET6
-			    ? rt6_get_cookie((struct rt6_info *)w->dst)
-			    : 0;
-	return w->dst;
+	return dst;
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -69,7 +60,7 @@ static struct dst_entry *way_to(struct net *net, struct nfx_target *t, const str
 static void head4(struct sk_buff *skb, const struct nfx_target *t, const struct nfx_key *to, u8 tos)
 {
 	const struct dst_entry *dst = skb_dst(skb);
-	struct iphdr *ip = skb_push(skb, sizeof(*ip));
+	struct iphdr *ip = __skb_push(skb, sizeof(*ip));
 
 	skb_reset_network_header(skb);
 	*ip = (struct iphdr){
@@ -88,7 +79,7 @@ static void head4(struct sk_buff *skb, const struct nfx_target *t, const struct 
 
 static void head6(struct sk_buff *skb, const struct nfx_target *t, const struct nfx_key *to, u8 tos)
 {
-	struct ipv6hdr *ip = skb_push(skb, sizeof(*ip));
+	struct ipv6hdr *ip = __skb_push(skb, sizeof(*ip));
 
 	skb_reset_network_header(skb);
 	ip6_flow_hdr(ip, tos, 0);
@@ -110,15 +101,19 @@ static __sum16 udp_sum(const struct nfx_target *t, const struct nfx_key *to, u32
 	return check ? check : CSUM_MANGLED_0;
 }
 
+static u32 ip_len(u16 family)
+{
+	return family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
 /* Whether the device computes the checksum. Not if the packet is fragmented or encrypted by IPsec:
  * Linux decides so for packets of sockets. */
-static bool device_sums(const struct dst_entry *dst, u16 family, u32 udp_len)
+static bool device_sums(const struct dst_entry *dst, u16 family, bool fits)
 {
 	netdev_features_t able = NETIF_F_HW_CSUM;
 
 	able |= family == AF_INET ? NETIF_F_IP_CSUM : NETIF_F_IPV6_CSUM;
-	return dst->dev->features & able && !dst_xfrm(dst) &&
-	       sizeof(struct ipv6hdr) + udp_len <= dst_mtu(dst);
+	return dst->dev->features & able && !dst_xfrm(dst) && fits;
 }
 
 static void sum_later(struct sk_buff *skb, struct udphdr *udp, __sum16 pseudo)
@@ -129,12 +124,20 @@ static void sum_later(struct sk_buff *skb, struct udphdr *udp, __sum16 pseudo)
 	skb->csum_offset = offsetof(struct udphdr, check);
 }
 
+struct send {
+	struct nfx_target *t;
+	struct nfx_key to;
+	struct dst_entry *dst; /* under RCU */
+	bool fits;	       /* needs no fragments */
+};
+
 /* Makes a packet: copies the payload and computes its checksum in one pass, unless the device
- * computes it. The caller holds RCU for the route, and has bottom halves off for the processor's
- * cache of packets. */
-static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *to,
-			     struct dst_entry *dst, const u8 *payload, const struct nfx_send *d)
+ * computes it. The caller has bottom halves off for the processor's cache of packets. */
+static struct sk_buff *build(const struct send *s, const u8 *payload, const struct nfx_send *d)
 {
+	const struct nfx_target *t = s->t;
+	const struct nfx_key *to = &s->to;
+	struct dst_entry *dst = s->dst;
 	u32 room = LL_RESERVED_SPACE(dst->dev) + dst->header_len + sizeof(struct ipv6hdr);
 	u32 len = sizeof(struct udphdr) + d->len;
 	struct sk_buff *skb = nfx_alloc_skb(room + len + dst->trailer_len);
@@ -144,14 +147,14 @@ static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *t
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, room);
-	udp = skb_put(skb, sizeof(*udp));
+	udp = __skb_put(skb, sizeof(*udp));
 	skb_reset_transport_header(skb);
 	*udp = (struct udphdr){.source = t->key.port, .dest = to->port, .len = htons(len)};
-	if (device_sums(dst, to->family, len)) {
-		skb_put_data(skb, payload, d->len);
+	if (device_sums(dst, to->family, s->fits)) {
+		memcpy(__skb_put(skb, d->len), payload, d->len);
 		sum_later(skb, udp, udp_sum(t, to, len, 0));
 	} else {
-		sum = csum_partial_copy_nocheck(payload, skb_put(skb, d->len), d->len);
+		sum = csum_partial_copy_nocheck(payload, __skb_put(skb, d->len), d->len);
 		udp->check = udp_sum(t, to, len, csum_partial(udp, sizeof(*udp), sum));
 	}
 	skb_dst_set_noref(skb, dst);
@@ -164,12 +167,13 @@ static struct sk_buff *build(const struct nfx_target *t, const struct nfx_key *t
 	return skb;
 }
 
-static void transmit(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family,
-		     u32 len)
+static void transmit(struct net *net, const struct send *s, struct sk_buff *skb, u32 len)
 {
-	nfx_count_packet(t->count, NFX_S_SENT, len);
-	if (skb->len > dst_mtu(skb_dst(skb))) {
-		nfx_count_one(t->count, NFX_S_TOO_BIG);
+	u16 family = s->to.family;
+
+	nfx_count_packets(s->t->count, NFX_S_SENT, 1, len);
+	if (!s->fits) {
+		nfx_count_one(s->t->count, NFX_S_TOO_BIG);
 		nfx_fragmentable(skb, net, family);
 	}
 	if (family == AF_INET) {
@@ -198,30 +202,30 @@ static bool key_read(struct nfx_key *key, u8 family, const u8 addr[16], __be16 p
 /* d: a copy, which nobody changes. Returns a positive errno. */
 static u16 send_one(struct nfx_ring *r, const struct nfx_send *d)
 {
-	struct nfx_key from, to;
-	struct nfx_target *t;
-	struct dst_entry *dst;
+	struct nfx_key from;
 	struct sk_buff *skb;
+	struct send s;
 
 	if (!d->len || d->len > NFX_RING_MAX_SEND_LEN || (u64)d->off + d->len > r->length ||
 	    d->ifindex > INT_MAX || d->reserved[0] || d->reserved[1] || d->reserved[2] ||
 	    !key_read(&from, d->family, d->addr, d->port) ||
-	    !key_read(&to, d->family, d->to, d->to_port))
+	    !key_read(&s.to, d->family, d->to, d->to_port))
 		return EINVAL;
-	t = nfx_table_find(r->nn, &from);
-	if (!t || t->owner != r->owner)
+	s.t = nfx_table_find(r->nn, &from);
+	if (!s.t || s.t->owner != r->owner)
 		return EACCES;
-	dst = way_to(r->nn->net, t, &to, is_link_local(&to) ? d->ifindex : 0);
-	if (!dst) {
-		nfx_count_one(t->count, NFX_S_NO_ROUTE);
+	s.dst = way_to(r->nn->net, s.t, &s.to, is_link_local(&s.to) ? d->ifindex : 0);
+	if (!s.dst) {
+		nfx_count_one(s.t->count, NFX_S_NO_ROUTE);
 		return ENETUNREACH;
 	}
-	skb = build(t, &to, dst, r->memory + d->off, d);
+	s.fits = ip_len(s.to.family) + sizeof(struct udphdr) + d->len <= dst_mtu(s.dst);
+	skb = build(&s, r->memory + d->off, d);
 	if (!skb) {
-		nfx_count_one(t->count, NFX_S_NO_MEMORY);
+		nfx_count_one(s.t->count, NFX_S_NO_MEMORY);
 		return ENOMEM;
 	}
-	transmit(r->nn->net, t, skb, to.family, d->len);
+	transmit(r->nn->net, &s, skb, d->len);
 	r->stat[NFX_R_SENT]++;
 	r->stat[NFX_R_SENT_BYTES] += d->len;
 	return 0;

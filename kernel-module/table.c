@@ -44,10 +44,19 @@ static const struct rhashtable_params params = {
 	.automatic_shrinking = true,
 };
 
+static void hops_free(struct nfx_hop __percpu *hop)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		dst_release(per_cpu_ptr(hop, cpu)->dst);
+	free_percpu(hop);
+}
+
 static void plan_release(struct nfx_plan *p)
 {
 	for (u32 i = 0; i < p->dests; i++)
-		dst_cache_destroy(&p->dest[i].cache);
+		hops_free(p->dest[i].hop);
 	kfree(p);
 }
 
@@ -58,7 +67,8 @@ struct nfx_plan *nfx_plan_alloc(u32 dests)
 	if (!p)
 		return NULL;
 	for (; p->dests < dests; p->dests++) {
-		if (dst_cache_init(&p->dest[p->dests].cache, GFP_KERNEL_ACCOUNT)) {
+		p->dest[p->dests].hop = alloc_percpu_gfp(struct nfx_hop, GFP_KERNEL_ACCOUNT);
+		if (!p->dest[p->dests].hop) {
 			plan_release(p);
 			return NULL;
 		}
@@ -72,8 +82,7 @@ void nfx_plan_free(struct nfx_plan *p)
 		plan_release(p);
 }
 
-/* dst_cache_destroy() frees per-processor memory, which needs process context: hence a work, not
- * call_rcu(). */
+/* Per-processor memory is freed in process context: hence a work, not call_rcu(). */
 static void plan_free_work(struct work_struct *work)
 {
 	plan_release(container_of(to_rcu_work(work), struct nfx_plan, free));
@@ -88,7 +97,7 @@ static void plan_free_later(struct nfx_plan *p)
 static void target_release(struct nfx_target *t)
 {
 	plan_release(rcu_dereference_protected(t->plan, true));
-	nfx_way_free(&t->way);
+	dst_release(t->way.hop.dst);
 	nfx_guard_free(rcu_dereference_protected(t->guard, true));
 	free_percpu(t->count);
 	kfree(t);
