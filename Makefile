@@ -187,11 +187,24 @@ $(BUILD)/zrtp/messages: $(BUILD)/obj/t/zrtp/messages.o $(BUILD)/obj/t/unit/zrtp_
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(BUILD)/zrtp/zrtp4j: $(BUILD)/obj/t/zrtp/zrtp4j.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# GNU ZRTP4J is GPL-3, too: it runs in a process of its own. Maven fetches it by name.
+ZRTP4J := $(BUILD)/zrtp/java
+RUN_ZRTP4J := java -Xbootclasspath/a:$(ZRTP4J)/fix:$(ZRTP4J)/bcprov-jdk15on-1.66.jar -cp $(ZRTP4J)/zrtp4j-light-4.1.2.jar:$(ZRTP4J) Peer
+$(ZRTP4J)/Peer.class: $(wildcard t/zrtp/zrtp4j/*.java t/zrtp/zrtp4j/fix/*.java) t/zrtp/zrtp4j/pom.xml
+	mvn -q -B -f t/zrtp/zrtp4j/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(ZRTP4J))
+	javac -Xlint:all -Werror -cp '$(ZRTP4J)/*' -d $(ZRTP4J)/fix t/zrtp/zrtp4j/fix/*.java
+	javac -Xlint:all -Werror -cp '$(ZRTP4J)/*' -d $(ZRTP4J) t/zrtp/zrtp4j/*.java
 # cargo fetches the crate; without cargo this part is left out.
 check-zrtp: deps-zrtp
-	$(MAKE) $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages
+	$(MAKE) $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages $(BUILD)/zrtp/zrtp4j $(ZRTP4J)/Peer.class
 	t/zrtp/reference.py | cmp - t/vectors/zrtp.json
 	$(BUILD)/zrtp/interop
+	$(BUILD)/zrtp/zrtp4j $(BUILD)/zrtp $(RUN_ZRTP4J)
+	$(MAKE) all && BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py test_zrtp4j
 	@if command -v cargo >/dev/null; then mkdir -p $(BUILD)/zrtp/crate.src && cp -r t/zrtp/crate/. $(BUILD)/zrtp/crate.src && \
 		cd $(BUILD)/zrtp/crate.src && cargo build --release -q && \
 		../messages | target/release/zrtp-crate; else echo "no cargo: the crate zrtp was not tried"; fi
@@ -235,7 +248,7 @@ help:
 ##  sudo make check-attack   only the random attacks, with fixed seeds
 ##  sudo make check-soak   the tests of the last commit 20 times each idle, beside busy loops, and on one processor; over a day, Ctrl-C and again resumes (t/README.md)
 ##  sudo make check-webrtc   calls between real WebRTC peers and phones, through WEBRTC_RELAY (xcipherd, rtpengine); bench-webrtc: how soon media start
-##  sudo make check-zrtp   our ZRTP against libbzrtp, each combination of algorithms; with cargo against the crate zrtp
+##  sudo make check-zrtp   our ZRTP against libbzrtp and GNU ZRTP4J, each combination of algorithms; with cargo against the crate zrtp
 ##  sudo make check-ng911   only the tests of the LoST server and of xcipher-border
 ##  make bench-program   build/xcipher-bench (man/xcipher-bench.1)
 ##  make bench-lost    requests a second and delays of the LoST server

@@ -70,7 +70,7 @@ packages_for() {
 	deps-webrtc) echo "$build $webrtc libopus-dev" ;;
 	deps-lint) echo "$build $lint libxml2-dev libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib openssl python3-openssl" ;;
-	deps-zrtp) echo "$build libbzrtp-dev" ;;
+	deps-zrtp) echo "$build libbzrtp-dev maven default-jdk-headless" ;;
 	deps-codecs) echo "$build $codecs" ;;
 	deps-ng911) echo "$build $run $module $ng911 libsrtp2-1" ;;
 	deps-module) echo "$build $module" ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A terminal that speaks ZRTP: libbzrtp agrees on keys, libsrtp2 protects media."""
+"""A terminal that speaks ZRTP: libbzrtp, or what make is, agrees on keys, libsrtp2 protects media."""
 import re
 import threading
 import time
@@ -11,17 +11,17 @@ from baresip import wait_for
 
 
 class Zrtp(dtls.Plain):
-    """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear."""
+    """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear. make: the engine, as bzrtp.End."""
     suite = None
 
-    def __init__(self, net, place, address, announces=True, agreements=(), cache=None, first=None):
+    def __init__(self, net, place, address, announces=True, agreements=(), cache=None, first=None, make=bzrtp.End):
         srtp.lib()  # it is not started by two threads at once
         super().__init__(net, place, address)
         self.announces, self.lock = announces, first.lock if first else threading.RLock()
         self.rx = self.tx = None
         self.tap = lambda packet: None  # sees each packet of the engine
-        self.make_engine = lambda: bzrtp.End(self.send_packet, self.ssrc, start=False, agreements=agreements, cache=cache,
-                                             first=first and first.engine)
+        self.make_engine = lambda: make(self.send_packet, self.ssrc, start=False, agreements=agreements, cache=cache,
+                                        first=first and first.engine)
         self.engine = self.make_engine()
         self.hello = self.engine.hello_hash()
         self.running, self.ticker, self.older = False, None, []
