@@ -6,7 +6,8 @@
  *
  * A Commit of ours needs it. It may have been lost, and our Commit ends its repetitions. So we
  * commit at once only to a passive peer, and to another one when it left our Hellos without a
- * Commit for four seconds. */
+ * Commit for 1.3 seconds. By then it has sent its Hello up to eight times (T1), and its Commit
+ * would have arrived with a round trip of up to a second. */
 #include "keying/zrtp_int.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #define STEP_HELLO   (100 * MS) /* then 200 ms, as T1 */
 #define MOST_HELLO   (200 * MS)
 #define STEPS_HELLO  20u
+#define STEPS_ALONE  7u         /* Hellos without a Commit, 1.3 seconds: we commit */
 #define STEP_COMMIT  (150 * MS) /* as T2 */
 #define MOST_COMMIT  (1200 * MS)
 #define STEPS_COMMIT 10u
@@ -155,7 +157,8 @@ void zrtp_further_tick(struct zrtp *z, uint64_t now_ns)
 {
 	struct zrtp_further *f = z->further;
 
-	if (f->own_hello.left == 1 && f->acked && !f->passive && now_ns >= f->own_hello.at_ns)
+	if (f->own_hello.left == STEPS_HELLO - STEPS_ALONE && f->acked && !f->passive &&
+		now_ns >= f->own_hello.at_ns)
 		wake(&f->own_commit, now_ns);
 	repeat(z, &f->own_hello, now_ns);
 	if (f->own_commit.left && now_ns >= f->own_commit.at_ns && commit(z))

@@ -718,7 +718,7 @@ static void a_lazy_terminal_begins_a_stream_in_mid_call(void **state)
 		if (strangers)
 			forge_both(0x61);
 		begin_stream(&z, first, 0x51 + strangers);
-		run_as(z, 8000, true);
+		run_as(z, 1500, true);
 		assert_int_equal(zrtp_state(z), ZRTP_OPEN);
 		assert_int_equal(rig.e[0].n, 2u + strangers);
 		fits(&rig.e[0].got[1 + strangers], z);
