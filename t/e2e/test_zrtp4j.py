@@ -95,6 +95,16 @@ def test_second_line(net):
                 end.close()
 
 
+def test_another_stream_in_mid_call(net):
+    """It has another SSRC, the same SAS, and keys of the first secret."""
+    with daemon_of(net) as (daemon, folder), calling(net, daemon, f"{folder}/zid") as (call, _):
+        before, sas, key = completed(daemon), call.a.sas(), call.a.engine.keys["tx"]
+        call.a.again().secured()
+        talk(call, before)
+        m = call.query("a")
+        assert m["ZRTP"]["SAS"] == sas and call.a.engine.keys["tx"] != key and call.a.bad == call.b.bad == 0, m
+
+
 def test_retained_secrets(net):
     """The next call knows the last one's secret. A terminal that lost its secrets has another ZID; one with other secrets is noticed at both ends."""
     with cache_files() as options, daemon_of(net, *options) as (daemon, folder):

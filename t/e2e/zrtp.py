@@ -20,8 +20,8 @@ class Zrtp(dtls.Plain):
         self.announces, self.lock = announces, first.lock if first else threading.RLock()
         self.rx = self.tx = None
         self.tap = lambda packet: None  # sees each packet of the engine
-        self.make_engine = lambda: make(self.send_packet, self.ssrc, start=False, agreements=agreements, cache=cache,
-                                        first=first and first.engine)
+        self.make, self.make_engine = make, lambda: make(self.send_packet, self.ssrc, start=False, agreements=agreements, cache=cache,
+                                                        first=first and first.engine)
         self.engine = self.make_engine()
         self.hello = self.engine.hello_hash()
         self.running, self.ticker, self.older = False, None, []
@@ -74,7 +74,7 @@ class Zrtp(dtls.Plain):
         """Another stream takes the place of this one in mid-call: another SSRC, and an exchange of its own by the secret of the first."""
         self.ssrc ^= 0x00ff00ff
         with self.lock:
-            older, self.engine = self.engine, bzrtp.End(self.send_packet, self.ssrc, first=self.engine)
+            older, self.engine = self.engine, self.make(self.send_packet, self.ssrc, first=self.engine)
             self.older.append(older)
             self.tx = None
         return self
