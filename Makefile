@@ -200,11 +200,11 @@ $(ZRTP4J)/Peer.class: $(wildcard t/zrtp/zrtp4j/*.java t/zrtp/zrtp4j/fix/*.java) 
 	javac -Xlint:all -Werror -cp '$(ZRTP4J)/*' -d $(ZRTP4J) t/zrtp/zrtp4j/*.java
 # cargo fetches the crate; without cargo this part is left out.
 check-zrtp: deps-zrtp
-	$(MAKE) $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages $(BUILD)/zrtp/zrtp4j $(ZRTP4J)/Peer.class
+	$(MAKE) all $(BUILD)/zrtp/interop $(BUILD)/zrtp/messages $(BUILD)/zrtp/zrtp4j $(ZRTP4J)/Peer.class
 	t/zrtp/reference.py | cmp - t/vectors/zrtp.json
 	$(BUILD)/zrtp/interop
 	$(BUILD)/zrtp/zrtp4j $(BUILD)/zrtp $(RUN_ZRTP4J)
-	$(MAKE) all && BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py test_zrtp4j
+	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py test_zrtp4j
 	@if command -v cargo >/dev/null; then mkdir -p $(BUILD)/zrtp/crate.src && cp -r t/zrtp/crate/. $(BUILD)/zrtp/crate.src && \
 		cd $(BUILD)/zrtp/crate.src && cargo build --release -q && \
 		../messages | target/release/zrtp-crate; else echo "no cargo: the crate zrtp was not tried"; fi
