@@ -12,4 +12,12 @@ uint64_t steady_ns(void);
 /* The same, of a recent time of CLOCK_REALTIME. */
 uint64_t steady_of(uint64_t real_ns);
 
+/* steady_ns() - CLOCK_MONOTONIC, which never changes. All processes of one boot read the same
+ * CLOCK_MONOTONIC, so their steady clocks differ by the difference of these. */
+uint64_t steady_ahead_ns(void);
+
+/* A number made of the machine's boot ID: other boots and other machines have others. 0: not
+ * known. Reads a file; call it rarely. */
+uint64_t steady_boot(void);
+
 #endif

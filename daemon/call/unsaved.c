@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "base/steady.h"
 #include "call/call_int.h"
 #include "call/model.h"
 #include "call/table.h"
@@ -17,7 +18,7 @@ struct saver *calls_saver(struct calls *c)
 
 int saver_init(struct saver *s, struct call_table *table, const struct relay *relay)
 {
-	*s = (struct saver){.table = table, .relay = relay};
+	*s = (struct saver){.table = table, .relay = relay, .boot = steady_boot()};
 	return secmem_random(s->seed, sizeof(s->seed));
 }
 

@@ -231,7 +231,7 @@ struct taking {
 	const struct relay *relay;
 	const struct call_state *state;
 	struct resume resume;
-	uint64_t rtcp_from, steady_ns;
+	uint64_t rtcp_from, steady_ns; /* steady_ns: of the later of both clocks */
 	bool clocks_agree;
 	int err;
 };
@@ -268,16 +268,22 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 /* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
 #define MISSED_MAX 1024
 
-/* Whether the clock of the process that wrote the record, and ours, agree. The clock that both
- * nodes read shows it. */
-static bool clocks_agree(const struct calls *calls, const struct call_state *s, uint64_t now_ns)
+/* By how much our clock is behind that of the process that wrote the record. CLOCK_MONOTONIC shows
+ * it, which nobody can set, if the machine was not started since, and else the clock that both nodes
+ * read. False: not known, or the clocks do not agree. */
+static bool clock_behind(
+	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
 {
-	int64_t theirs = (int64_t)(s->at_ns - s->steady_ns), by;
-	int64_t ours =
-		(int64_t)(now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns));
+	uint64_t theirs = s->at_ns - s->steady_ns;
+	uint64_t ours = now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns);
+	bool known;
 
-	return s->steady_ns && !__builtin_sub_overflow(theirs, ours, &by) &&
-		by <= CLOCKS_AGREE_NS && by >= -CLOCKS_AGREE_NS;
+	if (s->boot && s->boot == calls->saver.boot)
+		known = !__builtin_sub_overflow(
+			(int64_t)s->ahead_ns, (int64_t)steady_ahead_ns(), behind);
+	else
+		known = !__builtin_sub_overflow((int64_t)ours, (int64_t)theirs, behind);
+	return s->steady_ns && known && *behind <= CLOCKS_AGREE_NS && *behind >= -CLOCKS_AGREE_NS;
 }
 
 /* The highest saved index under this SSRC, at least that before its first packet. */
@@ -412,12 +418,15 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 {
 	const struct relay *relay = calls->relay;
 	uint64_t now_ns = when.now_ns;
+	int64_t behind;
 	struct taking t = {.relay = relay,
 		.state = state,
 		.steady_ns = steady_of(now_ns),
-		.clocks_agree = clocks_agree(calls, state, now_ns),
 		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = when.elapsed_ns}};
 
+	t.clocks_agree = clock_behind(calls, state, now_ns, &behind);
+	if (t.clocks_agree && behind > 0)
+		t.steady_ns += (uint64_t)behind;
 	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
 	for_legs(c, take_leg, &t);

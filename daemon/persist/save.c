@@ -136,7 +136,9 @@ static int state_of(
 		.revision = c->save.revision,
 		.at_ns = now_ns + (uint64_t)s->shared_ahead_ns,
 		.real_ns = now_ns,
-		.steady_ns = steady_of(now_ns)};
+		.steady_ns = steady_of(now_ns),
+		.ahead_ns = steady_ahead_ns(),
+		.boot = s->boot};
 	for (uint32_t i = 0; i < c->sides; i++)
 		legs += c->side[i]->legs;
 	out->leg = calloc(legs + 1, sizeof(*out->leg));

@@ -39,6 +39,8 @@ struct call_state {
 	 * = at_ns (written before 0.3). */
 	uint64_t real_ns;
 	uint64_t steady_ns; /* the same by steady_ns(); 0 = written before 0.3 */
+	uint64_t ahead_ns;  /* steady_ahead_ns() */
+	uint64_t boot;      /* steady_boot() */
 	uint32_t legs;
 	struct leg_state *leg;
 };

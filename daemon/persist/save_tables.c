@@ -409,5 +409,7 @@ static const struct field state_fields[] = {
 	NUM("at", call_state, at_ns, ANY),
 	NUM("real", call_state, real_ns, ANY),
 	NUM("std", call_state, steady_ns, ANY),
+	NUM("sta", call_state, ahead_ns, ANY),
+	NUM("boot", call_state, boot, ANY),
 };
 const struct record save_state = RECORD_OF(state_fields);
