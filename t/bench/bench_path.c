@@ -225,6 +225,7 @@ static const char HELP[] =
 	"  --engine=opencl|serial   (opencl)\n"
 	"  --device=NAME     OpenCL device, as xcipherd's opencl-device\n"
 	"  --opencl-min=N    smallest batch for the device; 0 = measured (0)\n"
+	"  --packets=N       made at once, and sent through the loop together (65536)\n"
 	"  --seconds=S       time for each case, making packets included (3)\n"
 	"  --cpu=N           the core to stay on (the current one)\n"
 	"  --json            one JSON object per line\n"
@@ -318,6 +319,8 @@ static int read_option(struct options *o, int c)
 	case 'm':
 		o->c.device_min = (uint32_t)strtoul(optarg, NULL, 10);
 		return 0;
+	case 'n':
+		return read_list(&o->c.packets, optarg, 1u << 20) == 1 ? 0 : -1;
 	case 's':
 		if (read_list(&one, optarg, 3600) != 1)
 			return -1;
@@ -337,8 +340,8 @@ int bench_path(int argc, char **argv)
 	static const struct option longs[] = {{"calls", 1, 0, 'c'}, {"batch", 1, 0, 'b'},
 		{"a", 1, 0, 'A'}, {"b", 1, 0, 'B'}, {"payload", 1, 0, 'p'}, {"convert", 0, 0, 'u'},
 		{"preauth", 1, 0, 'P'}, {"engine", 1, 0, 'e'}, {"device", 1, 0, 'd'},
-		{"opencl-min", 1, 0, 'm'}, {"seconds", 1, 0, 's'}, {"cpu", 1, 0, 'C'},
-		{"json", 0, 0, 'j'}, {"help", 0, 0, 'h'}, {0}};
+		{"opencl-min", 1, 0, 'm'}, {"packets", 1, 0, 'n'}, {"seconds", 1, 0, 's'},
+		{"cpu", 1, 0, 'C'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'}, {0}};
 	struct options o = {.calls = {100, 1000, 10000},
 		.n_calls = 3,
 		.batch = {256},
@@ -347,6 +350,7 @@ int bench_path(int argc, char **argv)
 		.c = {.a = srtp_suite_get(SUITE_AES_CM_128_80),
 			.b = srtp_suite_get(SUITE_AES_CM_128_32),
 			.payload = 160,
+			.packets = 65536,
 			.device = "",
 			.opencl = true}};
 	int c, at = 0;

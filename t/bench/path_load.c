@@ -19,9 +19,8 @@
 #include "srtp/preauth.h"
 #include "srtp/ref.h"
 
-#define SCATTER    7919u /* a prime, so that neighbours in a burst are far apart in every table */
-#define FILL_LEAST 65536u
-#define HDR        12u
+#define SCATTER 7919u /* a prime, so that neighbours in a burst are far apart in every table */
+#define HDR     12u
 
 enum { SIDES = 2, KEYS_PER_SIDE = 2, SLOTS_PER_CALL = 2 * SIDES * KEYS_PER_SIDE };
 
@@ -513,7 +512,7 @@ int path_create(struct path *p, const struct path_case *c)
 	p->stride = (HDR + c->payload + (c->preauth ? PREAUTH_BLOCK_MAX : 0) + SUITE_MAX_TAG_LEN +
 			    PREAUTH_TAG_MAX + 63) /
 		64 * 64;
-	p->fill = (FILL_LEAST + streams - 1) / streams * streams;
+	p->fill = (c->packets + streams - 1) / streams * streams;
 	p->bytes = calloc(p->fill, p->stride);
 	p->d = calloc(p->fill, sizeof(*p->d));
 	p->job = calloc(p->fill, sizeof(*p->job));

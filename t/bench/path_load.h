@@ -11,11 +11,12 @@
 struct path_case {
 	const struct srtp_suite *a, *b; /* each side's suite */
 	uint32_t calls, batch, payload;
+	uint32_t packets; /* of a fill, at least: whole rounds of all streams */
 	const char *device;
 	bool opencl;
 	bool convert;        /* PCMU on side a, PCMA on side b */
 	uint32_t device_min; /* 0: calibrated */
-	uint8_t preauth;     /* of both sides, as media_crypto.preauth; not chain */
+	uint8_t preauth;     /* of both sides, as media_crypto.preauth */
 };
 
 struct path {
