@@ -3,6 +3,7 @@
  * latency. */
 #include "batch/aes_cm.h"
 
+#include "base/secmem.h"
 #include "batch/law.h"
 
 #if defined(__x86_64__)
@@ -152,6 +153,46 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 		one_side(dst, dst, len, tx);
 }
 
+__attribute__((target("aes"))) static inline __m128i keystream(
+	const struct aes_cm_side *s, size_t block)
+{
+	const uint8_t *k = s->key->rk;
+	__m128i x = _mm_set_epi64x((long long)s->high, (long long)s->low);
+
+	x = _mm_xor_si128(_mm_add_epi64(x, COUNT(block)), load(k));
+#pragma GCC unroll 9
+	for (uint32_t r = 1; r < 10; r++)
+		x = _mm_aesenc_si128(x, load(k + 16 * r));
+	for (uint32_t r = 10; r < s->rounds; r++)
+		x = _mm_aesenc_si128(x, load(k + 16 * r));
+	return _mm_aesenclast_si128(x, load(k + 16 * s->rounds));
+}
+
+/* The part does not begin or end with a block of the cipher. */
+__attribute__((target("aes"), noinline)) static void odd_part(
+	uint8_t *dst, const uint8_t *src, size_t len, size_t at, const struct aes_cm_side *s)
+{
+	uint8_t ks[XC_BLOCK_MAX + 16] = {0};
+
+	for (size_t b = 0; 16 * b < at % 16 + len; b++)
+		store(ks + 16 * b, keystream(s, at / 16 + b));
+	for (size_t i = 0; i < len; i++)
+		dst[i] = src[i] ^ ks[at % 16 + i];
+	secmem_wipe(ks, sizeof(ks));
+}
+
+__attribute__((target("aes"))) void aes_cm_part(
+	uint8_t *dst, const uint8_t *src, size_t len, size_t at, const struct aes_cm_side *s)
+{
+	if (!s->rounds)
+		memcpy(dst, src, len);
+	else if ((at | len) % 16)
+		odd_part(dst, src, len, at, s);
+	else
+		for (size_t i = 0; i < len; i += 16)
+			store(dst + i, _mm_xor_si128(load(src + i), keystream(s, (at + i) / 16)));
+}
+
 /* As both10(), with a law between the two keystreams. */
 #define OUT_LAW(i)                                                         \
 	{                                                                  \
@@ -273,6 +314,12 @@ void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct a
 	const struct aes_cm_side *tx)
 {
 	(void)dst, (void)src, (void)len, (void)rx, (void)tx;
+}
+
+void aes_cm_part(
+	uint8_t *dst, const uint8_t *src, size_t len, size_t at, const struct aes_cm_side *s)
+{
+	(void)dst, (void)src, (void)len, (void)at, (void)s;
 }
 
 void aes_cm_convert(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,

@@ -20,6 +20,7 @@ struct batch {
 	uint32_t *status;
 	uint32_t n;
 	bool in_place; /* serial engine: the packets are read from the arena's out, too */
+	bool blocks;   /* jobs may have XC_JOB_HAS_BLOCK() */
 };
 
 struct engine_config {

@@ -234,8 +234,9 @@ static struct slot_note job_note(const struct batch_runner *r, const struct xc_j
 {
 	const struct slot_note *rx, *tx;
 
-	/* The serial engine refuses unknown slots. */
-	if (j->rx_key >= r->arena.key_slots || j->tx_key >= r->arena.key_slots)
+	/* Devices do not know these flags. The serial engine refuses unknown slots. */
+	if (XC_JOB_HAS_BLOCK(j->flags) || j->rx_key >= r->arena.key_slots ||
+		j->tx_key >= r->arena.key_slots)
 		return (struct slot_note){0};
 	rx = &r->note[j->rx_key];
 	tx = &r->note[j->tx_key];
@@ -283,7 +284,7 @@ static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 
 	if (b->n > r->arena.slots)
 		return -1;
-	if (r->odd)
+	if (r->odd || b->blocks)
 		(void)survey(r, b, -1, &all);
 	for (uint32_t i = 0; i < r->devices; i++) {
 		struct device *d = &r->device[i];

@@ -237,9 +237,11 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 }
 
 /* Offset of the end of all bytes read or written, from the packet's start. */
-static uint64_t side_end(const struct xc_job *j, const struct xc_key *k, uint32_t tag_off)
+static uint64_t side_end(
+	const struct xc_job *j, const struct xc_key *k, uint32_t tag_off, uint32_t add)
 {
-	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + 4; /* with SRTCP's word */
+	/* with SRTCP's word */
+	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + add + 4;
 	uint64_t tag_end = is_plain(k) ? 0 : (uint64_t)tag_off + k->tag_len + 4;
 
 	return body_end > tag_end ? body_end : tag_end;
@@ -257,8 +259,11 @@ static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 
 	return max_u32(j->rx_key, j->tx_key) < a->key_slots && q->key[j->rx_key].ready &&
 		q->key[j->tx_key].ready && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
-		fits_slot(j->in_off, side_end(j, &a->key[j->rx_key], j->rx_tag_off), a->slots) &&
-		fits_slot(j->out_off, side_end(j, &a->key[j->tx_key], j->tx_tag_off), a->slots);
+		XC_CUT(j->flags) <= j->body_len && XC_ADD(j->flags) <= XC_BLOCK_MAX &&
+		(!XC_ADD(j->flags) || j->out_off % ARENA_SLOT_LEN >= XC_BLOCK_MAX) &&
+		fits_slot(j->in_off, side_end(j, &a->key[j->rx_key], j->rx_tag_off, 0), a->slots) &&
+		fits_slot(j->out_off,
+			side_end(j, &a->key[j->tx_key], j->tx_tag_off, XC_ADD(j->flags)), a->slots);
 }
 
 _Static_assert(XC_KEY_LINES == 4, "key_ahead()");

@@ -204,6 +204,17 @@ static bool send_out(const struct side *s, const struct xc_job *job, uint8_t *ds
 	return true;
 }
 
+/* The body gets another end before it is encrypted (XC_JOB_HAS_BLOCK()). */
+static bool send_with_block(const struct side *s, const struct xc_job *job, uint8_t *dst)
+{
+	struct xc_job sent = *job;
+
+	sent.body_len -= XC_CUT(job->flags);
+	memcpy(dst + sent.hdr_len + sent.body_len, dst - XC_BLOCK_MAX, XC_ADD(job->flags));
+	sent.body_len += XC_ADD(job->flags);
+	return send_out(s, &sent, dst);
+}
+
 bool serial_job_run(const struct arena *a, const struct serial_key *key, const struct xc_job *job)
 {
 	const uint8_t *src = a->in + job->in_off;
@@ -238,5 +249,6 @@ bool serial_job_run(const struct arena *a, const struct serial_key *key, const s
 		dst[1] ^= (uint8_t)XC_FLIP(job->convert);
 		law_bytes(dst + job->hdr_len, job->body_len, XC_LAW(job->convert));
 	}
-	return send_out(&tx, job, dst);
+	return XC_JOB_HAS_BLOCK(job->flags) ? send_with_block(&tx, job, dst)
+					    : send_out(&tx, job, dst);
 }

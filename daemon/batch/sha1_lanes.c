@@ -203,14 +203,26 @@ _Static_assert(
 	offsetof(struct xc_key, outer) == offsetof(struct xc_key, inner) + 20, "sha1_hmacs.state");
 _Static_assert(sizeof(((struct hmac_job *)0)->mac) >= 32, "sha1_hmacs.mac");
 
+static void tail_copy(uint8_t *block, const struct hmac_job *j)
+{
+	memcpy(block, j->msg + j->len - 60, 60);
+	memcpy(block + 60, j->word, 4);
+}
+
 static void hmac_eight(const struct sha1_way *way, struct hmac_job *job)
 {
 	uint8_t block[SHA1_LANES][128];
 	struct sha1_hmacs e; /* all is set below */
 
 	e.whole = job[0].len / 64;
+	/* The message with its word fills all blocks: the padding is the same in all lanes. */
+	e.bits = (job[0].len + 4) % 64 == 0 ? 8 * (64 + job[0].len + 4) : 0;
+	e.tails = 1;
 	for (uint32_t l = 0; l < SHA1_LANES; l++) {
-		e.tails = tail_make(block[l], &job[l]);
+		if (e.bits)
+			tail_copy(block[l], &job[l]);
+		else
+			e.tails = tail_make(block[l], &job[l]);
 		e.state[l] = job[l].key->inner;
 		e.msg[l] = job[l].msg;
 		e.tail[l] = block[l];

@@ -148,6 +148,12 @@ __attribute__((target("avx2"))) static inline void digests(uint8_t *const *to, c
 	}                                              \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
+/* The words from this one to the end of the last block. */
+#define PADDING(from, bits)                               \
+	w[from] = AS_LANES(_mm256_set1_epi32(INT32_MIN)); \
+	for (int i = (from) + 1; i < 15; i++)             \
+		w[i] = AS_LANES(_mm256_setzero_si256());  \
+	w[15] = AS_LANES(_mm256_set1_epi32((int)(bits)));
 #define HMACS(compress)                                             \
 	lanes s[8], o[8], w[16];                                    \
                                                                     \
@@ -161,14 +167,15 @@ __attribute__((target("avx2"))) static inline void digests(uint8_t *const *to, c
 		gather(w + 8, p, at + 32);                          \
 		compress(s, s, w);                                  \
 	}                                                           \
+	if (e->bits) {                                              \
+		PADDING(0, e->bits)                                 \
+		compress(s, s, w);                                  \
+	}                                                           \
 	states(o, e->state, 5);                                     \
 	UNROLL_5                                                    \
 	for (int i = 0; i < 5; i++)                                 \
 		w[i] = s[i];                                        \
-	w[5] = AS_LANES(_mm256_set1_epi32(INT32_MIN));              \
-	for (int i = 6; i < 15; i++)                                \
-		w[i] = AS_LANES(_mm256_setzero_si256());            \
-	w[15] = AS_LANES(_mm256_set1_epi32(LENGTH_OF_OUTER));       \
+	PADDING(5, LENGTH_OF_OUTER)                                 \
 	compress(s, o, w);                                          \
 	digests(e->mac, s);
 

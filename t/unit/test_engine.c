@@ -13,6 +13,7 @@
 #include "batch/sha1_lanes.h"
 #include "base/log.h"
 #include "packet/arena.h"
+#include "srtp/ref.h"
 
 static int serial_setup(void **state)
 {
@@ -119,6 +120,124 @@ static void serial_encrypts_in_place(void **state)
 			assert_memory_equal(f->a.out + b.job[i].out_off, want[i],
 				b.job[i].tx_tag_off + f->a.key[2].tag_len);
 		}
+	}
+}
+
+/* Messages that end with their block have padding of their own block. */
+static void serial_hashes_whole_blocks(void **state)
+{
+	static const uint32_t body[] = {48, 112, 176, 47, 177};
+	struct engine_fixture *f = *state;
+	struct srtp_master m;
+
+	sample_master(&m, SUITE_AES_CM_128_80, 3);
+	assert_int_equal(srtp_key_fill(&f->a.key[2], &m), 0);
+	assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+	for (uint32_t k = 0; k < ARRAY_LEN(body); k++) {
+		struct batch b = {.job = f->a.job, .status = f->a.status, .n = 19};
+
+		for (uint32_t i = 0; i < b.n; i++)
+			sample_make(&b.job[i], &f->a, i,
+				&(struct sample){.rx_key = 2,
+					.tx_key = 2,
+					.hdr_len = 12,
+					.body_len = body[k],
+					.rx_index = i,
+					.tx_index = 9 * i,
+					.seed = i});
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < b.n; i++) {
+			assert_int_equal(b.status[i], XC_OK);
+			assert_int_equal(
+				srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->want), XC_OK);
+			assert_true(sample_equal(&b.job[i], &f->a, f->a.out, f->want));
+		}
+	}
+}
+
+/* Packets of any two suites, with a block removed and another appended. Expected: decrypted by one
+ * reference job, and the changed packet encrypted by another. */
+static void expect_block(
+	const struct arena *a, const struct xc_job *j, const uint8_t *block, uint8_t *want)
+{
+	struct xc_job open = *j, close = *j;
+	uint8_t plain[ARENA_SLOT_LEN];
+	uint32_t cut = XC_CUT(j->flags), add = XC_ADD(j->flags);
+
+	open.flags = close.flags = 0;
+	open.tx_key = close.rx_key = 0;
+	open.out_off = close.in_off = close.out_off = 0;
+	assert_int_equal(srtp_ref_job(&open, a->key, a->in, plain), XC_OK);
+	memcpy(plain + j->hdr_len + j->body_len - cut, block, add);
+	close.body_len += add - cut;
+	assert_int_equal(srtp_ref_job(&close, a->key, plain, want), XC_OK);
+}
+
+/* Makes a job with a block in slot i. Returns the bytes that it sends. */
+static uint32_t make_block_job(struct engine_fixture *f, uint32_t i, uint8_t *block, uint8_t *want)
+{
+	static const uint8_t lens[] = {16, 0, 4, 64, 32, 8};
+	struct xc_job *j = &f->a.job[i];
+	uint32_t cut = lens[i % 6], add = lens[i / 2 % 6];
+	struct sample s = {.rx_key = 2,
+		.tx_key = 4,
+		.hdr_len = i % 5 ? 12 : 20,
+		.body_len = i % 3 ? 176 : 64 + 7 * i,
+		.rx_index = 65530 + i,
+		.tx_index = 3,
+		.seed = i};
+
+	sample_make(j, &f->a, i, &s);
+	j->flags = XC_BLOCKS(cut, add);
+	j->tx_tag_off += add - cut;
+	for (uint32_t k = 0; k < XC_BLOCK_MAX; k++)
+		block[k] = (uint8_t)(i + 3 * k);
+	memcpy(f->a.out + j->out_off - XC_BLOCK_MAX, block, XC_BLOCK_MAX);
+	expect_block(&f->a, j, block, want);
+	f->a.status[i] = XC_NOT_DONE;
+	return j->tx_tag_off + f->a.key[4].tag_len;
+}
+
+static void serial_replaces_blocks(void **state)
+{
+	enum { BLOCKS_N = 37 };
+	struct engine_fixture *f = *state;
+	static uint8_t want[BLOCKS_N][ARENA_SLOT_LEN], block[BLOCKS_N][XC_BLOCK_MAX];
+	uint32_t len[BLOCKS_N];
+	struct srtp_master m;
+
+	for (int pair = 0; pair < SUITE_COUNT * SUITE_COUNT; pair++) {
+		struct batch b = {.job = f->a.job, .status = f->a.status, .n = BLOCKS_N};
+
+		sample_master(&m, (enum srtp_suite_id)(pair % SUITE_COUNT), 1);
+		assert_int_equal(srtp_key_fill(&f->a.key[2], &m), 0);
+		sample_master(&m, (enum srtp_suite_id)(pair / SUITE_COUNT), 2);
+		assert_int_equal(srtp_key_fill(&f->a.key[4], &m), 0);
+		assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+		assert_int_equal(f->ops->key_changed(f->q, 4), 0);
+		for (uint32_t i = 0; i < b.n; i++)
+			len[i] = make_block_job(f, i, block[i], want[i]);
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < b.n; i++) {
+			const uint8_t *got = f->a.out + b.job[i].out_off;
+
+			assert_int_equal(b.status[i], XC_OK);
+			assert_memory_equal(got, want[i], len[i]);
+			/* The block stays: a failed packet may be tried again. */
+			assert_memory_equal(got - XC_BLOCK_MAX, block[i], XC_BLOCK_MAX);
+			assert_int_equal(
+				srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->a.out), XC_OK);
+			assert_memory_equal(got, want[i], len[i]);
+		}
+		/* Forged packets are found out, and impossible blocks are refused. */
+		for (uint32_t i = 0; i < b.n; i++)
+			f->a.in[b.job[i].in_off + 15] ^= 1;
+		b.job[0].flags = XC_BLOCKS(0, XC_BLOCK_MAX + 1);
+		b.job[1].body_len = XC_CUT(b.job[1].flags = XC_BLOCKS(64, 0)) - 1;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < b.n; i++)
+			if (f->a.key[2].auth || i < 2)
+				assert_int_equal(b.status[i], XC_BAD_TAG);
 	}
 }
 
@@ -306,6 +425,33 @@ static void what_the_device_cannot_do_is_done_serially(void **state)
 	/* Nine packets in a row have four without GCM on either side; the last six have two. */
 	assert_int_equal(t.mock->last_n, 10);
 	assert_true(batch_runner_counters(t.r)->device_jobs < batch_runner_counters(t.r)->jobs);
+	runner_close(&t);
+}
+
+/* A device never gets a job with a block: it would send the received one. */
+static void jobs_with_blocks_are_done_serially(void **state)
+{
+	struct runner t;
+	struct batch b;
+
+	(void)state;
+	runner_open(&t, 2);
+	b = (struct batch){.job = t.a->job, .status = t.a->status, .n = RUNNER_N, .blocks = true};
+	for (uint32_t i = 0; i < b.n; i++) {
+		struct sample s = {.rx_key = 2, .hdr_len = 12, .body_len = 40, .rx_index = i};
+
+		sample_make(&b.job[i], t.a, i, &s);
+		if (i % 4)
+			continue;
+		b.job[i].flags = XC_BLOCKS(16, 16);
+		memset(t.a->out + b.job[i].out_off - XC_BLOCK_MAX, 0x55, XC_BLOCK_MAX);
+	}
+	batch_run(t.r, &b);
+	assert_int_equal(t.mock->last_n, b.n - b.n / 4);
+	for (uint32_t i = 0; i < b.n; i++) {
+		assert_int_equal(b.status[i], XC_OK);
+		assert_int_equal(t.a->out[b.job[i].out_off + 12 + 39] == 0x55, i % 4 == 0);
+	}
 	runner_close(&t);
 }
 
@@ -679,6 +825,8 @@ int main(void)
 	const struct CMUnitTest serial[] = {ENGINE_CASES,
 		cmocka_unit_test(serial_refuses_jobs_that_point_elsewhere),
 		cmocka_unit_test(serial_encrypts_in_place),
+		cmocka_unit_test(serial_hashes_whole_blocks),
+		cmocka_unit_test(serial_replaces_blocks),
 		cmocka_unit_test(serial_authenticates_doubted_packets_first)};
 	const struct CMUnitTest reference[] = {ENGINE_CASES};
 	const struct CMUnitTest runner[] = {
@@ -686,6 +834,7 @@ int main(void)
 		cmocka_unit_test(the_selftest_leaves_out_what_an_engine_cannot),
 		cmocka_unit_test(small_batches_are_serial_large_ones_dispatched),
 		cmocka_unit_test(what_the_device_cannot_do_is_done_serially),
+		cmocka_unit_test(jobs_with_blocks_are_done_serially),
 		cmocka_unit_test(keys_that_are_odd_count_from_their_coming_to_their_going),
 		cmocka_unit_test(a_failing_device_costs_no_packet_and_is_left_alone_in_the_end),
 		cmocka_unit_test(a_success_forgives_earlier_failures),
