@@ -67,13 +67,30 @@ struct place {
 	uint32_t at;                /* in it */
 };
 
-/* The engine only decrypts packets with a block of SRTP+ chain: complete.c changes and encrypts
- * them. False: no room for a block, or the received one is missing. */
-static inline bool block_fits(const struct media *m, const struct media_ctx *rx,
-	const struct media_ctx *tx, uint32_t body_len, uint32_t out_len)
+/* SRTP+ chain: prepares a packet with a block. False: no room for a block, or the received one is
+ * missing. Usually the engine replaces the block. If the received one is needed, or the one to send
+ * is not known, the engine only decrypts, and complete.c changes and encrypts the packet. */
+static bool replace_block(
+	const struct media *m, const struct arena *a, struct note *note, struct xc_job *job)
 {
-	return (!rx->rx.chains || body_len >= media_tag_block(&m->ctx_cfg[rx - m->ctx].rx)) &&
-		(!tx->tx.chains || out_len + PREAUTH_BLOCK_MAX <= ARENA_MAX_PACKET);
+	const struct media_way *rx = &note->rx->rx, *tx = &note->tx->tx;
+	uint32_t cut = media_block_len(rx), add = media_block_len(tx);
+
+	if (job->body_len < cut ||
+		job->hdr_len + job->body_len + PREAUTH_BLOCK_MAX + tx->tail.len > ARENA_MAX_PACKET)
+		return false;
+	if ((cut && rx->wary) ||
+		(add &&
+			!media_tag_block_copy(m, note->tx, job->ssrc, job->tx_index,
+				a->out + job->out_off - XC_BLOCK_MAX))) {
+		note->block = true;
+		note->late_key = job->tx_key;
+		job->tx_key = 0;
+		return true;
+	}
+	job->flags = XC_BLOCKS(cut, add);
+	job->tx_tag_off += add - cut;
+	return true;
 }
 
 static inline __attribute__((always_inline)) enum media_fast_result fast(const struct media *m,
@@ -87,7 +104,6 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	const uint8_t *p;
 	uint64_t rx_index = 0, tx_index = 0;
 	const struct media_ctx *rx, *tx;
-	bool block;
 
 	if (stream == MEDIA_NONE)
 		return MEDIA_FAST_NO;
@@ -122,9 +138,6 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 	out_end = body_end + tx->tx.tail.len;
 	if (len - RTP_FIXED_LEN < rx->rx.tail.len || out_end > ARENA_MAX_PACKET)
 		return MEDIA_FAST_NO;
-	block = kind == TAGGED && (rx->rx.chains | tx->tx.chains);
-	if (block && !block_fits(m, rx, tx, body_end - RTP_FIXED_LEN, out_end))
-		return MEDIA_FAST_NO;
 	ssrc = be32(p + 8);
 	if (rx->rx.srtp)
 		rx_index = newest(&rx->rx, ssrc, be16(p + 2));
@@ -138,7 +151,7 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.rx_key = rx->rx.slot,
-		.tx_key = block ? 0 : tx->tx.slot,
+		.tx_key = tx->tx.slot,
 		.hdr_len = RTP_FIXED_LEN,
 		.body_len = body_end - RTP_FIXED_LEN,
 		.rx_tag_off = body_end + rx->rx.tail.tag,
@@ -151,14 +164,14 @@ static inline __attribute__((always_inline)) enum media_fast_result fast(const s
 		.to = to,
 		.rx_key = rx->rx.slot,
 		.tx_key = tx->tx.slot,
-		.late_key = block ? tx->tx.slot : 0,
-		.block = block,
 		.rx = (struct media_ctx *)rx,
 		.tx = (struct media_ctx *)tx,
 		.why = PACKET_SENT,
 		.fast = kind != TAGGED || !(rx->rx.tagged | tx->tx.tagged),
 		.fast_tagged = kind == TAGGED && (rx->rx.tagged | tx->tx.tagged),
 		.copy_of = MEDIA_NONE};
+	if (kind == TAGGED && (rx->rx.chains | tx->tx.chains) && !replace_block(m, a, note, job))
+		return MEDIA_FAST_NO;
 	return MEDIA_FAST_YES;
 }
 

@@ -39,7 +39,9 @@ static void way_set(struct media *m, struct media_way *w, const struct media_cry
 	w->f8 = srtp_suite_get(c->suite)->cipher == XC_CIPHER_AES_F8;
 	w->tagged = c->preauth;
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
-	w->chains = w->tagged && preauth_is_chain(media_tag_scheme(c));
+	w->chains = 0;
+	while (w->tagged && media_block_len(w) < media_tag_block(c))
+		w->chains++;
 	w->fast_tagged = media_fast_way(&untagged) && !(w->rename && tx == w->srtp) && !own;
 	w->fast = w->fast_tagged && !w->tagged;
 	w->clear = c->clear_rtp;
@@ -47,6 +49,11 @@ static void way_set(struct media *m, struct media_way *w, const struct media_cry
 	 * flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
 		w->clear |= 2;
+}
+
+bool media_has_tags(const struct media *m)
+{
+	return m->taggers;
 }
 
 /* --- Commands --------------------------------------------------------------------------------- */

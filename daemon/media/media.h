@@ -313,6 +313,8 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 
 /* Worker thread, before the burst: the most packets it may have. Copies need free slots. */
 uint32_t media_burst_max(const struct media *m);
+/* Whether jobs may have XC_JOB_HAS_BLOCK(). */
+bool media_has_tags(const struct media *m);
 
 /* Worker thread, before the burst: the first of burst_max arena slots reserved for it. The burst
  * owns as many jobs and statuses, until completion. Copies use free ones of these slots. */

@@ -106,9 +106,20 @@ void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uin
 	take_step(m, in, n, at + 4 * d, PORTS);
 }
 
+/* chain: the tags to be sent to the first SSRC, which start at a multiple of 16. */
+ASK ask_store(const struct media *m, const struct media_ctx *tx)
+{
+	const struct tags_store *s =
+		&m->tags_windows[tx - m->ctx].sent[tx->tx.first.ssrc % TAGS_SSRCS];
+
+	ask(s);
+	ask((const uint8_t *)s + 64);
+	ask(s->packed + sizeof(s->packed) / 2);
+}
+
 void media_prefetch_tags(const struct media *m, uint32_t n, uint32_t at)
 {
-	uint32_t i = at + MEDIA_PREFETCH, stream;
+	uint32_t i = at + MEDIA_PREFETCH, stream, to;
 	const struct media_ctx *c;
 
 	if (i >= n || (stream = m->in_stream[i]) == MEDIA_NONE)
@@ -116,6 +127,9 @@ void media_prefetch_tags(const struct media *m, uint32_t n, uint32_t at)
 	c = ctx_of(m, stream);
 	if (c->rx.wary)
 		ask_write(media_line_tags(m, (uint32_t)(c - m->ctx)));
+	to = m->stream[stream].cfg.rtp_to;
+	if (to != MEDIA_NONE && ctx_of(m, to)->tx.chains)
+		ask_store(m, ctx_of(m, to));
 }
 
 void media_prefetch_tags_job(const struct media *m, const struct note *n, const struct xc_job *j)
@@ -163,16 +177,6 @@ ASK ask_announced(const struct media *m, uint32_t ctx, const struct xc_job *j)
 	ask_write(&w->w.tag[(j->rx_index + PREAUTH_GROUP * 4) % PREAUTH_WINDOW]);
 }
 
-/* chain: the tags to be sent, which start at a multiple of 16. */
-ASK ask_store(const struct media *m, uint32_t ctx, const struct xc_job *j)
-{
-	const struct tags_store *s = &m->tags_windows[ctx].sent[media_sent_ssrc(j) % TAGS_SSRCS];
-
-	ask(s);
-	ask((const uint8_t *)s + 64);
-	ask(s->packed + sizeof(s->packed) / 2);
-}
-
 /* header-hmac-sha1: the tag of this header and of the next one are probably known. */
 static inline bool is_expected(const struct tags_sent *t, const struct xc_job *j)
 {
@@ -194,11 +198,9 @@ void media_prefetch_tags_more(
 		ask_announced(m, rx, j);
 	else if (n->rx->rx.wary && !media_tag_is_marked(&m->tags[rx].rx, j) && m->tags[rx].rx.n)
 		ask_window(m, a, rx, j);
-	if (n->tx->tx.chains)
-		ask_store(m, tx, j);
 	if (!n->tx->tx.tagged || n->tx->tx.chains)
 		return;
 	t = media_line_sent(m, tx, media_sent_ssrc(j));
-	if (!media_tag_is_ready(t, j) && !is_expected(t, j))
+	if (!is_expected(t, j) && !media_tag_is_ready(t, j))
 		ask_key(a, t->slot, t->scheme);
 }

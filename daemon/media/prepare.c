@@ -245,8 +245,7 @@ static uint8_t received(struct draft *d)
 		return draft_drop(d, PACKET_DROP_FORGED);
 	}
 	v = measure(d, rx_tail(d));
-	if (tagged && v == PACKET_JOB && d->rx->rx.chains &&
-		d->job->body_len < media_tag_block(&d->rx->cfg->rx))
+	if (tagged && v == PACKET_JOB && d->job->body_len < media_block_len(&d->rx->rx))
 		v = PACKET_DROP_MALFORMED;
 	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);

@@ -129,7 +129,8 @@ struct media_way {
 	bool f8 : 1;                    /* AES in F8 mode */
 	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
-	bool chains : 1;                /* payloads end with a block of SRTP+ chain */
+	/* SRTP+ chain: payloads end with a block of media_block_len() bytes; 0: they do not. */
+	uint8_t chains : 3;
 	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
 	bool rename : 1; /* media_ctx_cfg.rename is set, and this is not passed through */
 	/* Also written in prepare, of forged packets: authentic packets until tags are no longer
@@ -138,6 +139,11 @@ struct media_way {
 	uint8_t clear; /* bit 0: RTP is in the clear, now or by command; bit 1: RTCP by command */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
+
+static inline uint32_t media_block_len(const struct media_way *w)
+{
+	return w->chains ? 2u << w->chains : 0;
+}
 
 struct media_ctx {
 	struct media_way rx, tx; /* both are set, or none */

@@ -2,6 +2,8 @@
 /* SRTP+ tags of a worker's contexts. prepare reads, complete writes. */
 #include "media/tags.h"
 
+#include <endian.h>
+
 #include "base/secmem.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -11,10 +13,11 @@ enum { FILL_FIPS = 8 * PREAUTH_FIPS_RUN, FILL_AES = 32, SENT_FIPS = PREAUTH_FIPS
 _Static_assert(2 * FILL_AES <= TAGS_AT_ONCE && 2 * FILL_FIPS <= TAGS_AT_ONCE, "");
 _Static_assert(FILL_FIPS <= TAGS_STORE / 4, "");
 /* chain: tags that are computed at once, and bits of the index of the first one. */
-enum { STORE_CHAIN = 128, STORE_WIDE = TAGS_STORE / 4, STORE_BEFORE = 16 };
+enum { STORE_CHAIN = 128, STORE_WIDE = TAGS_STORE / 4, STORE_BEFORE = 16, STORE_AHEAD = 4 };
 _Static_assert(STORE_CHAIN <= TAGS_STORE && STORE_CHAIN / 2 <= TAGS_STORE / 2, "");
-_Static_assert(STORE_BEFORE + PREAUTH_NEXT_MAX < STORE_CHAIN, "");
-_Static_assert(STORE_BEFORE + PREAUTH_BLOCK_MAX / 4 < STORE_WIDE, "");
+_Static_assert(STORE_BEFORE + STORE_AHEAD + PREAUTH_NEXT_MAX < STORE_CHAIN, "");
+_Static_assert(STORE_BEFORE + STORE_AHEAD + PREAUTH_BLOCK_MAX / 4 < STORE_WIDE, "");
+_Static_assert(PREAUTH_BLOCK_MAX <= XC_BLOCK_MAX && XC_BLOCK_MAX <= ARENA_HEADROOM, "");
 _Static_assert(SENT_FIPS <= TAGS_SENT && TAGS_SENT % 4 == 0, "");
 /* The key lies in a slot of the key table, as the vault of a key derivation rate does. */
 _Static_assert(sizeof(struct preauth_key) <= sizeof(struct xc_key), "a key fits into its slot");
@@ -237,6 +240,8 @@ static __attribute__((noinline)) void take_other(
 				&t->heads, &t->ssrc, t->tag, key_at(a, t->slot), a->in + j->in_off);
 		return;
 	}
+	if (XC_JOB_HAS_BLOCK(j->flags))
+		return; /* prepared when tags were not checked: its block was not decrypted */
 	mark(t, all);
 	w = window_for(all, j->ssrc, j->rx_index, t->len);
 	w->touched = ++m->clock;
@@ -356,12 +361,32 @@ static __attribute__((noinline)) uint32_t header_tag(
 	return tag;
 }
 
+/* chain with tags of four bits: the same tags from the second one on, so that a block is a copy. */
+static void pack_again(uint8_t *again, const uint8_t *packed)
+{
+	uint64_t word, next;
+
+	memcpy(&next, packed, 8);
+	for (uint32_t i = 0; i < STORE_CHAIN / 2; i += 8) {
+		word = be64toh(next);
+		next = 0;
+		if (i + 8 < STORE_CHAIN / 2)
+			memcpy(&next, packed + i + 8, 8);
+		word = htobe64(word << 4 | be64toh(next) >> 60);
+		memcpy(again + i, &word, 8);
+	}
+}
+
 /* chain: the tags of packet "index" and those that it announces are in the store then. */
 static __attribute__((noinline)) void store_chain(struct tags_store *s, enum preauth_scheme scheme,
 	const struct preauth_key *k, uint32_t ssrc, uint64_t index)
 {
-	uint32_t tag[STORE_CHAIN], width = preauth_chain_of(scheme).width;
+	uint32_t tag[STORE_CHAIN];
+	uint8_t width = preauth_chain_of(scheme).width;
 
+	s->width = width;
+	s->len = (uint8_t)preauth_chain_len(scheme);
+	s->next = preauth_chain_of(scheme).next;
 	/* A packet that comes a little late finds its tags, too. */
 	s->first = index & ~(uint64_t)(STORE_BEFORE - 1);
 	s->ssrc = ssrc;
@@ -369,82 +394,122 @@ static __attribute__((noinline)) void store_chain(struct tags_store *s, enum pre
 	preauth_sequence(k, ssrc, s->first, tag, s->n);
 	preauth_chain_pack(width, s->packed, tag, s->n);
 	if (width == 4)
-		preauth_chain_pack(width, s->packed + TAGS_STORE / 2, tag + 1, s->n - 1);
+		pack_again(s->packed + TAGS_STORE / 2, s->packed);
 	secmem_wipe(tag, sizeof(tag));
 }
 
-static struct tags_store *chained(const struct media *m, const struct arena *a,
+/* Whether the store has the tags of a packet, of its block, and of so many packets after it. */
+static inline bool has_block(
+	const struct tags_store *s, uint32_t ssrc, uint64_t index, uint32_t ahead)
+{
+	return s->width && store_has(s, ssrc, index, 1u + s->next + ahead);
+}
+
+/* Some packets ahead, so that prepare finds the next ones. */
+static inline struct tags_store *chained(const struct media *m, const struct arena *a,
 	const struct media_ctx *tx, const struct xc_job *j)
 {
 	uint32_t ssrc = media_sent_ssrc(j);
 	struct tags_store *s = store_of(m, tx, ssrc);
-	enum preauth_scheme scheme = media_tag_scheme(&tx->cfg->tx);
 
-	if (!store_has(s, ssrc, j->tx_index, preauth_chain_of(scheme).next + 1u))
-		store_chain(s, scheme, key_at(a, tx->cfg->tx.preauth_slot), ssrc, j->tx_index);
+	if (!has_block(s, ssrc, j->tx_index, STORE_AHEAD))
+		store_chain(s, media_tag_scheme(&tx->cfg->tx), key_at(a, tx->cfg->tx.preauth_slot),
+			ssrc, j->tx_index);
 	return s;
 }
 
-static void write_chained(
-	const struct tags_store *s, enum preauth_scheme scheme, uint8_t *end, uint64_t index)
+static inline void copy_block(const struct tags_store *s, uint64_t index, uint8_t *to)
 {
-	uint32_t width = preauth_chain_of(scheme).width;
-	uint32_t tag = preauth_chain_tag(width, s->packed, (uint32_t)(index - s->first));
+	uint32_t at = (uint32_t)(index + 1 - s->first);
+	const uint8_t *from = s->width == 4 ? s->packed + at % 2 * (TAGS_STORE / 2) + at / 2
+					    : s->packed + at * s->width / 8;
 
-	if (width == 32)
+	if (s->len == 16) /* the usual length, copied inline */
+		memcpy(to, from, 16);
+	else
+		memcpy(to, from, s->len);
+}
+
+bool media_tag_block_copy(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
+	uint64_t index, uint8_t *to)
+{
+	const struct tags_store *s = store_of(m, tx, ssrc);
+
+	if (!has_block(s, ssrc, index, 0))
+		return false;
+	copy_block(s, index, to);
+	return true;
+}
+
+static inline void write_chained(const struct tags_store *s, uint8_t *end, uint64_t index)
+{
+	uint32_t tag = preauth_chain_tag(s->width, s->packed, (uint32_t)(index - s->first));
+
+	if (s->width == 32)
 		put_be32(end - 4, tag);
 	else
 		end[-1] = (uint8_t)tag;
+}
+
+/* Packets whose tag is not known yet. */
+static __attribute__((noinline)) void write_other(struct media *m, const struct arena *a,
+	const struct media_ctx *tx, const struct xc_job *j, uint8_t *end)
+{
+	uint32_t ssrc = media_sent_ssrc(j);
+	struct tags_sent *t = media_line_sent(m, (uint32_t)(tx - m->ctx), ssrc);
+	const struct preauth_key *k = key_at(a, t->slot);
+
+	if (tx->tx.chains)
+		write_chained(chained(m, a, tx, j), end, j->tx_index);
+	else if (preauth_is_header((enum preauth_scheme)t->scheme))
+		put_be32(end - 4, header_tag(t, k, a->out + j->out_off));
+	else
+		put_be32(end - 4, sent_tag(t, store_of(m, tx, ssrc), k, ssrc, j->tx_index));
 }
 
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
 	const struct xc_job *j, uint32_t len)
 {
 	uint32_t ssrc = media_sent_ssrc(j);
-	struct tags_sent *t = media_line_sent(m, (uint32_t)(tx - m->ctx), ssrc);
+	const struct tags_sent *t = media_line_sent(m, (uint32_t)(tx - m->ctx), ssrc);
 	uint8_t *p = a->out + j->out_off;
-	const struct preauth_key *k;
+	int at;
 
-	if (t->keyed) {
+	if (tx->tx.chains) {
+		const struct tags_store *s = store_of(m, tx, ssrc);
+
+		if (has_block(s, ssrc, j->tx_index, STORE_AHEAD)) {
+			write_chained(s, p + len, j->tx_index);
+			return;
+		}
+	} else if (t->keyed) {
 		put_be32(p + len - 4, preauth_header_sip(t->sip, p));
 		return;
-	}
-	if (media_tag_is_ready(t, j)) {
+	} else if (media_tag_is_ready(t, j)) {
 		put_be32(p + len - 4, t->tag[j->tx_index - t->first]);
 		return;
+	} else if (t->scheme == PREAUTH_HEADER_HMAC) {
+		/* With the last one, the next are computed. */
+		at = preauth_heads_find(&t->heads, t->ssrc, p);
+		if (at >= 0 && at + 1 < t->heads.n) {
+			put_be32(p + len - 4, t->head[at]);
+			return;
+		}
 	}
-	k = key_at(a, t->slot);
-	if (preauth_is_chain((enum preauth_scheme)t->scheme))
-		write_chained(
-			chained(m, a, tx, j), (enum preauth_scheme)t->scheme, p + len, j->tx_index);
-	else if (preauth_is_header((enum preauth_scheme)t->scheme))
-		put_be32(p + len - 4, header_tag(t, k, p));
-	else
-		put_be32(p + len - 4, sent_tag(t, store_of(m, tx, ssrc), k, ssrc, j->tx_index));
+	write_other(m, a, tx, j, p + len);
 }
 
 void media_tag_cut(const struct note *n, struct xc_job *j)
 {
-	if (n->rx->rx.chains)
-		j->body_len -= media_tag_block(&n->rx->cfg->rx); /* prepare checked the length */
+	j->body_len -= media_block_len(&n->rx->rx); /* prepare checked the length */
 }
 
 void media_tag_append(
 	const struct media *m, const struct arena *a, const struct note *n, struct xc_job *j)
 {
-	const struct tags_store *s;
-	struct preauth_chain c;
-	uint8_t *end = a->out + j->out_off + j->hdr_len + j->body_len;
-	uint32_t at;
-
 	if (!n->tx->tx.chains)
 		return;
-	s = chained(m, a, n->tx, j);
-	c = preauth_chain_of(media_tag_scheme(&n->tx->cfg->tx));
-	at = (uint32_t)(j->tx_index + 1 - s->first);
-	if (c.width == 4)
-		memcpy(end, s->packed + at % 2 * (TAGS_STORE / 2) + at / 2, c.next / 2);
-	else
-		memcpy(end, s->packed + at * c.width / 8, c.next * c.width / 8u);
-	j->body_len += c.next * c.width / 8u;
+	copy_block(chained(m, a, n->tx, j), j->tx_index,
+		a->out + j->out_off + j->hdr_len + j->body_len);
+	j->body_len += media_block_len(&n->tx->tx);
 }

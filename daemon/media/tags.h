@@ -77,11 +77,12 @@ struct media_tags {
 struct tags_store {
 	uint64_t first;
 	uint32_t ssrc;
-	uint32_t n;
+	uint8_t n;
+	uint8_t width, next, len; /* chain: bits of a tag, tags and bytes of a block */
 	union {
 		uint32_t tag[TAGS_STORE / 4];
 		/* chain: as in a payload, from packet first on; of four bits also from first + 1 on
-		 * (struct tags_fours). */
+		 * (media_tag_block_copy()). */
 		uint8_t packed[TAGS_STORE];
 	};
 };
@@ -107,10 +108,10 @@ static inline uint32_t media_tag_len(const struct media_crypto *c)
 	return c->preauth ? preauth_tag_len(media_tag_scheme(c)) : 0;
 }
 
-/* chain: bytes of the block with the next tags, at the end of payloads. */
+/* chain: bytes of the block with the next tags, at the end of payloads; 0: another scheme. */
 static inline uint32_t media_tag_block(const struct media_crypto *c)
 {
-	return preauth_chain_len(media_tag_scheme(c));
+	return preauth_is_chain(media_tag_scheme(c)) ? preauth_chain_len(media_tag_scheme(c)) : 0;
 }
 
 /* The configuration makes sense. */
@@ -168,6 +169,11 @@ void media_tag_wake(struct media *m, const struct arena *a, struct media_ctx *rx
 /* complete: writes the tag after the SRTP packet p, whose length with tag is len. */
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
 	const struct xc_job *j, uint32_t len);
+
+/* prepare, chain: copies the block of the packet with this index, media_block_len() bytes. False:
+ * its tags are not known, so complete has to compute them. */
+bool media_tag_block_copy(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
+	uint64_t index, uint8_t *to);
 
 /* complete, chain: cut() leaves the received block out of the plain payload at arena.out, append()
  * adds our own. Both change j->body_len. */

@@ -44,11 +44,6 @@
 	X(STALE, "stale", "stream was removed while its packet was processed")           \
 	X(SEND, "send", "the kernel refused to send the packet")
 
-/* xc_job.flags of a packet that is recorded: the last PACKET_BLOCK_LEN bytes of its body are not
- * payload, but the block of SRTP+ chain. Engines do not know it. */
-#define PACKET_JOB_BLOCK 0x80000000u
-#define PACKET_BLOCK_LEN 16u
-
 enum packet_verdict {
 	PACKET_JOB,   /* goes into the batch */
 	PACKET_SENT,  /* after complete: given to steering to send */

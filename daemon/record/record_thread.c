@@ -221,7 +221,6 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	if (e->job.rx_key < 2)
 		return e->bytes;
 	*j = e->job;
-	j->flags &= ~PACKET_JOB_BLOCK;
 	j->in_off = j->out_off = ARENA_HEADROOM;
 	j->rx_key = key_slot(r, e);
 	j->tx_key = j->flags & XC_JOB_RTCP ? 1 : 0;
@@ -232,8 +231,7 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	r->arena.status[0] = XC_NOT_DONE;
 	if (!j->rx_key || engine_serial.run(r->queue, &b) || b.status[0] != XC_OK)
 		return NULL;
-	if (e->job.flags & PACKET_JOB_BLOCK)
-		*len -= PACKET_BLOCK_LEN; /* media checked the length */
+	*len -= XC_CUT(e->job.flags); /* the block of SRTP+ chain; media checked the length */
 	return r->arena.out + j->out_off;
 }
 

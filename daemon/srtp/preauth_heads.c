@@ -5,24 +5,8 @@
 #include "base/secmem.h"
 #include "srtp/sha1_ways.h"
 
-enum { MARKER = 0x80, LATE = 128 /* packets: as the replay window */ };
+enum { LATE = 128 /* packets: as the replay window */ };
 _Static_assert(PREAUTH_HEADS == SHA1_LANES, "a lane for each");
-
-/* Whether the header, but for its marker, is one of those whose tags are known. at: its place. */
-static bool expected(const struct preauth_heads *h, uint32_t ssrc, const uint8_t *hdr, uint16_t *at)
-{
-	*at = (uint16_t)(be16(hdr + 2) - h->seq - 1);
-	return *at < h->n && hdr[0] == h->first && (hdr[1] & ~MARKER) == h->second &&
-		be32(hdr + 4) == h->time + (*at + 1u) * h->step && be32(hdr + 8) == ssrc;
-}
-
-int preauth_heads_find(
-	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN])
-{
-	uint16_t at;
-
-	return expected(h, ssrc, hdr, &at) && !(hdr[1] & MARKER) ? at : -1;
-}
 
 static void load(uint32_t h[5][SHA1_LANES], const uint32_t state[5])
 {
@@ -62,20 +46,20 @@ void preauth_heads_learn(struct preauth_heads *h, uint32_t *ssrc, uint32_t *tag,
 	const struct preauth_key *k, const uint8_t hdr[PREAUTH_HEADER_LEN])
 {
 	const struct sha1_way *way = sha1_way_in_lanes();
-	uint16_t seq = be16(hdr + 2), ahead = (uint16_t)(seq - h->seq), at;
+	uint16_t seq = be16(hdr + 2), ahead = (uint16_t)(seq - h->seq);
 	uint32_t time = be32(hdr + 4), grown = time - h->time;
 	bool same = *ssrc == be32(hdr + 8), regular = same && grown == (uint32_t)ahead * h->step;
 
 	if (!way || (same && (uint16_t)-ahead < LATE))
 		return;
-	if (expected(h, *ssrc, hdr, &at) && at + 1u < h->n)
+	if (preauth_heads_expects(h, *ssrc, hdr) && ahead < h->n)
 		return;
 	if (same && ahead == 1)
 		h->step = (uint16_t)grown;
 	h->time = time;
 	h->seq = seq;
 	h->first = hdr[0];
-	h->second = hdr[1] & (uint8_t)~MARKER;
+	h->second = hdr[1] & (uint8_t)~PREAUTH_MARKER;
 	h->n = regular ? PREAUTH_HEADS : 0;
 	*ssrc = be32(hdr + 8);
 	if (regular)

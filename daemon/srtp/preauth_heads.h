@@ -8,7 +8,8 @@
 
 #include "srtp/preauth.h"
 
-#define PREAUTH_HEADS 8u
+#define PREAUTH_HEADS  8u
+#define PREAUTH_MARKER 0x80
 
 /* The newest header that was learned. All zero: none. */
 struct preauth_heads {
@@ -20,9 +21,25 @@ struct preauth_heads {
 	uint8_t reserved;
 };
 
-/* Returns the place of this header's tag, or -1. ssrc: as learned. */
-int preauth_heads_find(
-	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN]);
+/* Whether the header, but for its marker, is one whose tag is known. ssrc: as learned. */
+static inline bool preauth_heads_expects(
+	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN])
+{
+	uint16_t ahead = (uint16_t)(be16(hdr + 2) - h->seq);
+
+	return (uint16_t)(ahead - 1) < h->n && hdr[0] == h->first &&
+		(hdr[1] & ~PREAUTH_MARKER) == h->second &&
+		be32(hdr + 4) == h->time + (uint32_t)ahead * h->step && be32(hdr + 8) == ssrc;
+}
+
+/* Returns the place of this header's tag, or -1. */
+static inline int preauth_heads_find(
+	const struct preauth_heads *h, uint32_t ssrc, const uint8_t hdr[PREAUTH_HEADER_LEN])
+{
+	return preauth_heads_expects(h, ssrc, hdr) && !(hdr[1] & PREAUTH_MARKER)
+		? (uint16_t)(be16(hdr + 2) - h->seq - 1)
+		: -1;
+}
 /* Call it after the packet with this header was authenticated or sent. Computes tag[PREAUTH_HEADS]
  * if the stream is regular, so that the next headers can be expected, and if no known tag remains.
  * Older headers change nothing. */

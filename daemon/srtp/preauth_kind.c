@@ -121,6 +121,9 @@ const char *preauth_why_not(struct str name)
 
 void preauth_chain_pack(uint32_t width, uint8_t *packed, const uint32_t *tag, uint32_t n)
 {
+	if (width == 4)
+		for (; n >= 2; n -= 2, tag += 2)
+			*packed++ = (uint8_t)(tag[0] << 4 | (tag[1] & 15));
 	for (uint32_t i = 0; i < n; i++) {
 		if (width == 32)
 			put_be32(packed + 4 * i, tag[i]);

@@ -128,8 +128,10 @@ static struct batch batch_of(const struct worker *w, const struct worker_burst *
 {
 	const struct arena *a = batch_runner_arena(w->runner);
 
-	return (struct batch){
-		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
+	return (struct batch){.job = a->job + b->first,
+		.status = a->status + b->first,
+		.n = b->jobs,
+		.blocks = media_has_tags(w->media)};
 }
 
 /* Packets that waited for keys, and those of audio sessions, go first, because they are older than

@@ -283,6 +283,53 @@ static void packets_of_a_burst_are_encrypted_together(void **state)
 	}
 }
 
+/* While tags are not checked, the engine replaces the block, whatever both sides' schemes are. */
+static void settled(uint8_t a, uint8_t b, enum srtp_suite_id suite)
+{
+	struct talk t = talk_of(a, b, suite, 0);
+	uint64_t i = 65400;
+
+	t.r->m->cfg.encrypt = encrypt_by_engine;
+	t.r->m->cfg.encrypt_arg = t.r;
+	spoil_at = 0;
+	for (uint32_t n = 0; n < TAGS_WARY; n++)
+		relayed(&t, SSRC, i++);
+	encrypted = 0;
+	for (uint32_t n = 0; n < 300; n++)
+		relayed(&t, SSRC, i++);
+	assert_true(encrypted <= 2); /* when the key needs new credit */
+	encrypted = 0;
+	/* A forged packet among true ones of a burst: those that were prepared before continue. */
+	for (uint32_t n = 0; n < 4; n++)
+		speak(&t, SSRC, i + n, 0)[20] ^= n == 1;
+	rig_run(t.r);
+	assert_int_equal(encrypted, 0);
+	assert_int_equal(t.r->outs, 3);
+	assert_int_equal(t.r->in[1].verdict, PACKET_DROP_BAD_TAG);
+	for (uint32_t k = 0; k < 3; k++)
+		got(&t, k, SSRC, i + k + (k >= 1));
+	/* Then the tags are checked again, so the block is needed. */
+	for (uint32_t n = 4; n < 12; n++)
+		relayed(&t, SSRC, i + n);
+	assert_int_equal(encrypted, a < of(PREAUTH_CHAIN) ? 0 : 8);
+	end(&t);
+}
+
+static void settled_chains_take_one_pass(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < ARRAY_LEN(suites); s++)
+		for (uint8_t other = NONE; other <= PREAUTH_SCHEMES_COUNT; other++) {
+			settled(of(PREAUTH_CHAIN), other, suites[s]);
+			settled(other, of(PREAUTH_CHAIN), suites[s]);
+		}
+	for (uint8_t s = of(PREAUTH_CHAIN) + 1; s <= PREAUTH_KINDS; s++)
+		if (preauth_exists((enum preauth_scheme)(s - 1))) {
+			settled(s, of(PREAUTH_CHAIN), suites[0]);
+			settled(of(PREAUTH_CHAIN), s, suites[0]);
+		}
+}
+
 static void plain_rtp_gets_tags_and_loses_them(void **state)
 {
 	(void)state;
@@ -984,6 +1031,7 @@ int main(void)
 		cmocka_unit_test(every_pair_of_schemes_and_suites_relays),
 		cmocka_unit_test(packets_with_a_block_are_encrypted_by_the_engine),
 		cmocka_unit_test(packets_of_a_burst_are_encrypted_together),
+		cmocka_unit_test(settled_chains_take_one_pass),
 		cmocka_unit_test(plain_rtp_gets_tags_and_loses_them),
 		cmocka_unit_test(rtcp_has_no_tag),
 		cmocka_unit_test(usual_packets_take_a_fast_path),
