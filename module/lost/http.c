@@ -2,10 +2,13 @@
 #include "http.h"
 
 #include <curl/curl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "identity.h"
 #include "reach.h"
 
 #define CONNECTIONS_KEPT 64
@@ -14,6 +17,8 @@
 struct http {
 	const struct http_config *cfg;
 	CURLM *multi;
+	CURLSH *share; /* TLS sessions of all handles */
+	struct identity *identity; /* NULL: libcurl reads the files */
 	struct exchange
 		*free[FREE_KEPT]; /* kept, because the handles have buffers and TLS settings */
 	int free_count;
@@ -31,6 +36,16 @@ struct exchange {
 	bool stranger, refused; /* stranger: as in http_request; refused: the address was refused */
 };
 
+/* Whether libcurl gives a context of this OpenSSL to the function of CURLOPT_SSL_CTX_FUNCTION. */
+static bool has_openssl(void)
+{
+	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+	char ours[32];
+
+	snprintf(ours, sizeof(ours), "OpenSSL/%u.", OPENSSL_version_major());
+	return v->ssl_version && !strncmp(v->ssl_version, ours, strlen(ours));
+}
+
 struct http *http_new(const struct http_config *cfg)
 {
 	struct http *h = calloc(1, sizeof(*h));
@@ -41,10 +56,14 @@ struct http *http_new(const struct http_config *cfg)
 	}
 	h->cfg = cfg;
 	h->multi = curl_multi_init();
-	if (!h->multi) {
-		free(h);
+	h->share = curl_share_init();
+	if (cfg->cert_file && has_openssl())
+		h->identity = identity_new(cfg->cert_file, cfg->key_file);
+	if (!h->multi || !h->share) {
+		http_free(h);
 		return NULL;
 	}
+	curl_share_setopt(h->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 	curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
 	return h;
 }
@@ -65,6 +84,8 @@ void http_free(struct http *h)
 	while (h->free_count)
 		exchange_free(h->free[--h->free_count]);
 	curl_multi_cleanup(h->multi);
+	curl_share_cleanup(h->share);
+	identity_free(h->identity);
 	free(h);
 }
 
@@ -104,6 +125,29 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
+/* libcurl made a context for a new connection. */
+static CURLcode use_identity(CURL *easy, void *ctx, void *arg)
+{
+	(void)easy;
+	return identity_use(arg, ctx) ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
+}
+
+static void set_identity(struct exchange *x)
+{
+	const struct http_config *c = x->h->cfg;
+	CURL *e = x->easy;
+
+	if (x->h->identity) {
+		curl_easy_setopt(e, CURLOPT_SSL_CTX_FUNCTION, use_identity);
+		curl_easy_setopt(e, CURLOPT_SSL_CTX_DATA, x->h->identity);
+		return;
+	}
+	if (c->cert_file)
+		curl_easy_setopt(e, CURLOPT_SSLCERT, c->cert_file);
+	if (c->key_file)
+		curl_easy_setopt(e, CURLOPT_SSLKEY, c->key_file);
+}
+
 /* Options common to all exchanges of a handle. */
 static void set_common(struct exchange *x)
 {
@@ -133,10 +177,8 @@ static void set_common(struct exchange *x)
 		curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
 		curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
 	}
-	if (c->cert_file)
-		curl_easy_setopt(e, CURLOPT_SSLCERT, c->cert_file);
-	if (c->key_file)
-		curl_easy_setopt(e, CURLOPT_SSLKEY, c->key_file);
+	set_identity(x);
+	curl_easy_setopt(e, CURLOPT_SHARE, x->h->share);
 }
 
 static struct exchange *take(struct http *h)

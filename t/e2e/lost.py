@@ -224,7 +224,7 @@ class Server:
 
     def __init__(self, net, port, answer, cert=None, client_ca=None, address="127.0.0.1"):
         outer = self
-        self.answer, self.requests, self.connections, self.peers = answer, [], 0, []
+        self.answer, self.requests, self.connections, self.peers, self.resumed = answer, [], 0, [], []
         self.open = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -236,6 +236,8 @@ class Server:
                 if cert:
                     self.request = outer.context.wrap_socket(self.request, server_side=True)
                     outer.peers.append(self.request.getpeercert())
+                    outer.open.append(self.request)
+                    outer.resumed.append(self.request.session_reused)
                 super().setup()
 
             def handle_any(self):

@@ -277,6 +277,55 @@ def test_tls(net, kind):
         server.close()
 
 
+@cases((False,), (True,))
+def test_new_connections(net, tickets):
+    """A new connection resumes the session of an earlier one, also that of another exchange. Our certificate is read again when its file has changed."""
+    lost.needs()
+    with tempfile.TemporaryDirectory(prefix="xcipher-lost-") as folder:
+        ca = lost.Ca(folder)
+        mine, next_one = ca.leaf("mine"), ca.leaf("next")
+        both = threading.Barrier(2)
+
+        def answer(method, path, body):
+            if ">31." in body:
+                both.wait(60)
+            return lost.mapping(boundary=lost.by_value(lost.square(30, -97)))
+
+        server = lost.Server(net, A, answer, cert=ca.leaf("server"), client_ca=ca.path)
+        server.context.num_tickets = 2 if tickets else 0
+        params = [("server", f"https://127.0.0.1:{A}/lost"), ("ca_file", ca.path), ("cert_file", mine), ("key_file", mine), ("cache_entries", 0), ("clients", 1)]
+        kam, client = lost.Kamailio(net, folder, params), lost.Client(net)
+
+        def asked(want):
+            got = client.ask(lost.pidf(lost.point("30.1 -96.5")))
+            assert got["result"] == want, (got, kam.text())
+        asked("1")
+        for _ in range(3):
+            server.cut()
+            asked("1")
+        assert server.resumed == [False] + [tickets] * 3, server.resumed
+        if tickets:
+            server.cut()
+            threads = [threading.Thread(target=lost.Client(net).ask, args=(lost.pidf(lost.point("31.1 -96.5")),)) for _ in range(2)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            assert server.resumed[4:] == [True, True], server.resumed
+        else:
+            os.replace(next_one, mine)
+            server.cut()
+            asked("1")
+            assert [p["subject"] for p in server.peers][-1] != server.peers[0]["subject"] == server.peers[3]["subject"], server.peers
+            with open(mine, "w", encoding="ascii") as f:
+                f.write("nothing\n")
+            server.cut()
+            asked("-1")
+            assert len(server.requests) == 5 and "tls" in kam.text(), kam.text()
+        assert kam.stop() == 0, kam.text()
+        server.close()
+
+
 def test_too_many_queries(net):
     """Beyond the bound a call gets -5 at once, and nobody waits for it."""
     release = threading.Event()
