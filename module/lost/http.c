@@ -17,7 +17,7 @@
 struct http {
 	const struct http_config *cfg;
 	CURLM *multi;
-	CURLSH *share; /* TLS sessions of all handles */
+	CURLSH *share;             /* TLS sessions of all handles */
 	struct identity *identity; /* NULL: libcurl reads the files */
 	struct exchange
 		*free[FREE_KEPT]; /* kept, because the handles have buffers and TLS settings */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher_tls.so: each process of Kamailio gets OpenSSL's state of a thread for itself. */
+/* xcipher_tls.so: each process of Kamailio gets OpenSSL's state of a thread for itself, and all of
+ * them share TLS sessions. */
 #include <pthread.h>
+#include <string.h>
 
 #include <core/dprint.h>
 #include <core/sr_module.h>
+#include <core/tcp_conn.h>
+#include <core/tls_hooks.h>
 
 #include "own.h"
+#include "sessions.h"
 
 MODULE_VERSION
 
@@ -33,7 +38,74 @@ int mod_register(char *path, int *dlflags, void *p1, void *p2)
 	return -1;
 }
 
+static int resume;
+static struct tls_hooks stock; /* the functions of tls.so */
+
+/* Its first read or write creates OpenSSL's object of a connection. */
+static void begin(const struct tcp_connection *c)
+{
+	unsigned char server[sizeof(c->rcv.src_ip.u) + sizeof(c->rcv.src_port)];
+	size_t len = c->rcv.src_ip.len;
+
+	if (c->extra_data)
+		return;
+	if (c->flags & F_CONN_PASSIVE) {
+		sessions_begin(NULL, 0);
+		return;
+	}
+	memcpy(server, &c->rcv.src_ip.u, len);
+	memcpy(server + len, &c->rcv.src_port, sizeof(c->rcv.src_port));
+	sessions_begin(server, len + sizeof(c->rcv.src_port));
+}
+
+static int on_read(struct tcp_connection *c, rd_conn_flags_t *flags)
+{
+	int n;
+
+	begin(c);
+	n = stock.read(c, flags);
+	sessions_end();
+	return n;
+}
+
+static int on_encode(struct tcp_connection *c, const char **buf, unsigned *len, const char **rest,
+	unsigned *rest_len, snd_flags_t *flags)
+{
+	int n;
+
+	begin(c);
+	n = stock.encode(c, buf, len, rest, rest_len, flags);
+	sessions_end();
+	return n;
+}
+
+/* tls.so has registered its functions when it was loaded. */
+static int init(void)
+{
+	if (!resume)
+		return 0;
+	if (!tls_hook.read || !tls_hook.encode) {
+		LM_ERR("resume needs tls.so and enable_tls=yes\n");
+		return -1;
+	}
+	if (!sessions_init()) {
+		LM_ERR("no memory for TLS sessions\n");
+		return -1;
+	}
+	stock = tls_hook;
+	tls_hook.read = on_read;
+	tls_hook.encode = on_encode;
+	return 0;
+}
+
+static param_export_t params[] = {
+	{"resume", INT_PARAM, &resume},
+	{0},
+};
+
 struct module_exports exports = {
 	.name = "xcipher_tls",
+	.params = params,
+	.init_mod_f = init,
 	.dlflags = DEFAULT_DLFLAGS,
 };

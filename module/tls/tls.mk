@@ -2,13 +2,14 @@
 # xcipher_tls.so (included by module/module.mk). It has no part of the daemon.
 
 TLS_OUT   := $(MOD_OUT)/xcipher_tls
-TLS_OBJ   := $(TLS_OUT)/module/tls/own.o $(TLS_OUT)/module/tls/module.o
+TLS_PURE  := $(addprefix $(TLS_OUT)/module/tls/,own.o sessions.o)
+TLS_OBJ   := $(TLS_PURE) $(TLS_OUT)/module/tls/module.o
 
 .PHONY: tls-objects
 tls-objects: $(TLS_OBJ)
 
-# Does not use Kamailio: tested without it
-$(TLS_OUT)/module/tls/own.o: module/tls/own.c Makefile module/tls/tls.mk
+# Do not use Kamailio: tested without it
+$(TLS_PURE): $(TLS_OUT)/module/tls/%.o: module/tls/%.c Makefile module/tls/tls.mk
 	@mkdir -p $(@D)
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) -D_FORTIFY_SOURCE=2 -fvisibility=hidden -MMD -MP -c -o $@ $<
@@ -20,6 +21,6 @@ $(TLS_OUT)/module/tls/module.o: module/tls/module.c Makefile module/tls/tls.mk $
 
 $(BUILD)/xcipher_tls.so: $(TLS_OBJ)
 	$(call say,LINK  $@)
-	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^
+	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ -lssl -lcrypto -lpthread
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@

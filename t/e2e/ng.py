@@ -42,7 +42,7 @@ def decode(b):
     return _decode(b, 0)[0]
 
 
-def socket_in(namespace, family=socket.AF_INET, kind=socket.SOCK_DGRAM):
+def socket_in(namespace, family=socket.AF_INET, kind=socket.SOCK_DGRAM, protocol=0):
     """A socket in the namespace, created by a thread that entered it."""
     made = []
 
@@ -50,7 +50,7 @@ def socket_in(namespace, family=socket.AF_INET, kind=socket.SOCK_DGRAM):
         if namespace:
             with open(f"/run/netns/{namespace}", "rb") as f:
                 libc_setns(f.fileno())
-        made.append(socket.socket(family, kind))
+        made.append(socket.socket(family, kind, protocol))
 
     t = threading.Thread(target=make)
     t.start()

@@ -192,6 +192,35 @@ def test_a_missing_location_is_fetched(net):
         server.shutdown()
 
 
+def test_new_connections_resume_sessions(net):
+    """All connections end between two calls. The new ones between servers, and to the call taker, resume sessions, in whichever process of Kamailio."""
+    needs()
+    import bench_ng911
+    import esinet
+    import esinet_places
+    import handshakes_seen
+    with network(net, places=esinet_places.apart) as n:
+        taker = n.takers[0]
+        taker.silent = True
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        servers = [(esinet.ESRP, 5061), (esinet.PSAP, 5061), (taker.address, 5061)]
+
+        def call():
+            dialog = n.caller.call(30.62, -96.34)
+            assert dialog.answered() == 200, dialog.reply.first
+            dialog.end()
+            wait_for("the border forgets the call", lambda: not n.border.client.call("list")["calls"])
+        call()
+        seen = handshakes_seen.Handshakes(f"{net.id}-core")
+        for _ in range(6):
+            bench_ng911.Bench(n, 1, False, None).renew()
+            seen.count()
+            call()
+            found = seen.count()
+            assert all(found[s][0] == 0 and found[s][1] >= 1 for s in servers), found
+        seen.close()
+
+
 def test_calls_at_the_same_time(net):
     """Through the ESRP, 30 a second, from places that its LoST cache knows. bench_ng911_load.py measures more."""
     needs()
@@ -203,6 +232,6 @@ def test_calls_at_the_same_time(net):
     assert callers.ended == 60 + bench_ng911_load.PLACES and not callers.failed and not callers.lost, (callers.ended, callers.failed, callers.lost)
 
 
-test_calls_at_the_same_time.terminals = TERMINALS
+test_calls_at_the_same_time.terminals = test_new_connections_resume_sessions.terminals = TERMINALS
 test_a_missing_location_is_fetched.terminals = TERMINALS
 test_emergency_calls_are_routed_and_secured.terminals = test_strangers_have_no_place_in_the_network.terminals = TERMINALS

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../module/lost/http.c"
+#include "../../module/lost/identity.c"
 
 #define PATIENCE_S 120 /* a test that hangs has failed */
 

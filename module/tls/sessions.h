@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* TLS sessions that all processes of Kamailio share, so that a new connection resumes one: as a
+ * client, and as a server for those who return. Uses OpenSSL, but nothing of Kamailio. */
+#ifndef XCIPHER_MODULE_TLS_SESSIONS_H
+#define XCIPHER_MODULE_TLS_SESSIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Before the processes are forked, and after OpenSSL got its functions for memory. False: out of
+ * memory. */
+bool sessions_init(void);
+/* Until sessions_end(), connections (SSL) that this process creates are with this server, whose
+ * address has len octets, or with a client (server NULL). Others are left alone. */
+void sessions_begin(const void *server, size_t len);
+void sessions_end(void);
+
+#endif
