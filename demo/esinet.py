@@ -85,9 +85,9 @@ class Proxy:
         args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) else f"-A{k}={v}" for k, v in texts.items()]
         multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
         modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
-        # tlsf: kamailio-cfg/ng911/README.md, "Memory".
+        # fm: kamailio-cfg/ng911/README.md, "Memory".
         self.args = [*before, "/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
-                     "-m", "64", "-M", "8", "-x", "tlsf", *args]
+                     "-m", "64", "-M", "8", "-x", "qm" if "XC_KEEP" in texts else "fm", *args]
         self.start()
 
     def start(self):
