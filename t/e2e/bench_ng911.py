@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measures the set-up delay of emergency calls in the network of demo/ng911.py, from the caller's first packet to its 180.
 
-bench_ng911.py [--calls=N] [--only=WORD,...] [--lost=async|stock] [--out=FOLDER]
+bench_ng911.py [--calls=N] [--only=WORD,...] [--lost=async|stock] [--out=FOLDER] [--resume]
 
 The factors are those of the study: the caller's SIP by TCP or TLS; the servers' SIP by TCP or TLS; IPsec between the servers (in user space)
 or none; LoST asked by the caller or the VSP; LoST by HTTP or HTTPS. Each of the 32 combinations runs with kept connections and with new
 ones: after each call all connections are destroyed, also those between servers and with the LoST server, and the next call is checked to use
-others. --only: rows with all these values, such as servers=tls,ipsec,new.
+others. --only: rows with all these values, such as servers=tls,ipsec,new. Rows are stored as soon as their network has them, and --resume
+continues after those in FOLDER: all 64 take longer than some machines let a command run.
 
 No LoST result is cached, so the ESRP and the VSP ask for each call. The proxies log when an INVITE comes and goes. Media are offered through
 xcipherd, but none flow. All runs in namespaces of one machine: there is no delay of a network. Writes ng911.json and ng911.png to FOLDER."""
 import argparse
+import contextlib
 import http.client
 import itertools
 import json
@@ -29,6 +31,7 @@ sys.path[:0] = [os.path.join(ROOT, "t", "e2e"), os.path.join(ROOT, "demo")]
 import bench_ng911_show as show  # noqa: E402
 import esinet  # noqa: E402
 import esinet_places  # noqa: E402
+import handshakes_seen  # noqa: E402
 import ipsec  # noqa: E402
 import netns  # noqa: E402
 import ng911  # noqa: E402
@@ -130,10 +133,15 @@ class Bench:
     def row(self, client, by_client, sip):
         self.network.caller.sip = sip
         stream = self.network.caller.connect()[0] if self.kept else None
-        found = [self.call(client, by_client, stream) for _ in range(self.calls + 3)][3:]  # the first ones open the connections that are kept
+        for _ in range(3):  # these open the connections that are kept
+            self.call(client, by_client, stream)
+        seen = handshakes_seen.Handshakes(f"{self.network.net.id}-core")
+        found = [self.call(client, by_client, stream) for _ in range(self.calls)]
         if stream:
             stream.socket.close()
-        return found
+        full, resumed = map(sum, zip((0, 0), *seen.count().values()))
+        seen.close()
+        return {"calls": found, "handshakes": [full / self.calls, resumed / self.calls]}
 
 
 def names(sip, servers, secure, by_client, scheme, kept):
@@ -141,10 +149,15 @@ def names(sip, servers, secure, by_client, scheme, kept):
             "connections": "kept" if kept else "new"}
 
 
-def one_network(options, noise, servers, secure, scheme, kept):
+def is_wanted(options, rows, factors):
+    """Whether the row of these factors is asked for, and not there yet."""
+    return set(options.only) <= {f"{k}={v}" for k, v in factors.items()} | set(factors.values()) and not any(factors.items() <= r.items() for r in rows)
+
+
+def one_network(options, rows, *factors):
     """The rows that one network can give."""
-    wanted = [(sip, by) for sip, by in itertools.product(("tcp", "tls"), (True, False))
-              if set(options.only) <= {f"{k}={v}" for k, v in names(sip, servers, secure, by, scheme, kept).items()} | set(names(sip, servers, secure, by, scheme, kept).values())]
+    servers, secure, scheme, kept = factors
+    wanted = [(sip, by) for sip, by in itertools.product(("tcp", "tls"), (True, False)) if is_wanted(options, rows, names(sip, servers, secure, by, scheme, kept))]
     hosts = {}
 
     def ready(network):
@@ -161,12 +174,26 @@ def one_network(options, noise, servers, secure, scheme, kept):
         taker.silent = True
         network.psap.rpc("htable.sets", "takers", "*", taker.uri())
         client = LostClient(net, scheme, network.ca, (os.path.join(folder, "taker1.crt"), os.path.join(folder, "taker1.key")))
-        bench = Bench(network, options.calls, kept, noise)
+        bench = Bench(network, options.calls, kept, random.Random(911))
         for sip, by_client in wanted:
-            yield {**names(sip, servers, secure, by_client, scheme, kept), "calls": bench.row(client, by_client, sip)}
+            yield {**names(sip, servers, secure, by_client, scheme, kept), **bench.row(client, by_client, sip)}
         network.close()
         for h in hosts.values():
             h.stop()
+
+
+def stored(path):
+    """Rows of an earlier run that was ended."""
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="ascii") as f:
+        return json.load(f)["rows"]
+    return []
+
+
+def store(path, result):
+    """An interruption leaves the old file or the new one."""
+    with open(path + ".new", "w", encoding="ascii") as f:
+        json.dump(result, f)
+    os.replace(path + ".new", path)
 
 
 def main():
@@ -175,22 +202,25 @@ def main():
     p.add_argument("--only", type=lambda s: s.split(","), default=[])
     p.add_argument("--lost", choices=("async", "stock"), default=ng911.best_client())
     p.add_argument("--out", default=relay.BUILD)
+    p.add_argument("--resume", action="store_true")
     options = p.parse_args()
     if ipsec.missing():
         sys.exit(f"{ipsec.missing()} is not installed: sudo make deps-ng911")
     load, begin = os.getloadavg()[0], time.monotonic()
     print(f"LoST client of the proxies: {options.lost}; load of the machine {load:.1f}; delays in ms; parts are means\n")
     print(show.head(), flush=True)
-    noise, rows = random.Random(911), []
+    os.makedirs(options.out, exist_ok=True)
+    path = os.path.join(options.out, "ng911.json")
+    rows = stored(path) if options.resume else []
+    for row in rows:
+        print(show.line(row), flush=True)
     for kept, secure, servers, scheme in itertools.product((True, False), (False, True), ("tcp", "tls"), ("http", "https")):
-        for row in one_network(options, noise, servers, secure, scheme, kept):
+        for row in one_network(options, rows, servers, secure, scheme, kept):
             rows.append(row)
             print(show.line(row), flush=True)
+            store(path, {"load": load, "processors": os.cpu_count(), "rows": rows})
     print(f"\nmeasured in {(time.monotonic() - begin) / 60:.1f} minutes")
     print("\n" + show.bars(rows) + "\n" + show.goals(rows))
-    os.makedirs(options.out, exist_ok=True)
-    with open(os.path.join(options.out, "ng911.json"), "w", encoding="ascii") as f:
-        json.dump({"load": load, "processors": os.cpu_count(), "rows": rows}, f)
     print(show.picture(rows, os.path.join(options.out, "ng911.png")))
 
 

@@ -20,13 +20,13 @@ def percentile(row, part):
 
 
 def head():
-    cells = [*FACTORS, "calls", "mean", "p50", "p95", *(p.upper() if p in ("vsp", "esrp", "psap") else p for p in PARTS)]
+    cells = [*FACTORS, "calls", "mean", "p50", "p95", *(p.upper() if p in ("vsp", "esrp", "psap") else p for p in PARTS), "full handshakes", "resumed"]
     return "| " + " | ".join(cells) + " |\n|" + "---|" * len(cells)
 
 
 def line(row):
     cells = [*(row[f] for f in FACTORS), str(len(row["calls"])), f"{mean(row, 'total'):.1f}", f"{percentile(row, .5):.1f}", f"{percentile(row, .95):.1f}",
-             *(f"{mean(row, p):.2f}" for p in PARTS)]
+             *(f"{mean(row, p):.2f}" for p in PARTS), *(f"{n:.1f}" for n in row["handshakes"])]
     return "| " + " | ".join(cells) + " |"
 
 
