@@ -268,9 +268,9 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 /* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
 #define MISSED_MAX 1024
 
-/* By how much our clock is behind that of the process that wrote the record. CLOCK_MONOTONIC shows
- * it, which nobody can set, if the machine was not started since, and else the clock that both nodes
- * read. False: not known, or the clocks do not agree. */
+/* By how much our clock is behind that of the process that wrote the record. If the machine was not
+ * started since, CLOCK_MONOTONIC shows it, which nobody can set, and else the clock that both
+ * nodes read. False: not known, or the clocks do not agree. */
 static bool clock_behind(
 	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
 {

@@ -1091,7 +1091,7 @@ static void an_offer_may_come_twice(void **state)
 	}
 }
 
-/* An offer of DTLS-SRTP alone, and a request that forbids DTLS in the answer: no answer in clear. */
+/* An offer of DTLS-SRTP alone, and a request that forbids DTLS in the answer. */
 static void an_offer_of_dtls_gets_no_answer_in_clear(void **state)
 {
 	struct ng_request q;

@@ -114,8 +114,8 @@ static const char *from_elsewhere(struct str sdp)
 	return to;
 }
 
-/* The first daemon offers MIKEY to the second, which offers SDES. use: preauth of the request to the
- * first daemon; accept: of that to the second. */
+/* The first daemon offers MIKEY to the second, which offers SDES. use: preauth of the request to
+ * the first daemon; accept: of that to the second. */
 static void offers(
 	struct rig *r, enum ng_preauth use, enum preauth_scheme s, enum ng_preauth accept)
 {
@@ -278,8 +278,8 @@ static void a_restart_keeps_them(void **state)
 	end(&r);
 }
 
-/* An offer of MIKEY gets no answer in clear: neither after a restart, which forgets the exchange, nor
- * if the request ignores MIKEY. */
+/* An offer of MIKEY gets no answer in clear: neither after a restart, which forgets the exchange,
+ * nor if the request ignores MIKEY. */
 static void no_answer_in_clear(void **state)
 {
 	(void)state;
