@@ -4,11 +4,14 @@
 python3-openssl.
 
     bench_handshakes.py [--calls=500] [--rate=200 | --burst=1000] [--seconds=3] [--rounds=6] [--worker-priority=1]
+                        [--load-priority=0]
 
 A round has one turn of each kind, in changing order: without handshakes; with handshakes that another xcipherd takes, which relays nothing; with
 handshakes that the relay takes. Ratios are those of two turns of a round. The clients are OpenSSL by Python on the same machine, and take more processor
-time than the relay. What only the last kind shows is due to the handshakes' place in the relay; the rest is due to the processors that are shared. The calls are signalled before the clock starts. "else" is the share of the machine
-that all other programs took, the clients included. With --burst a turn has so many handshakes, which begin at once.
+time than the relay. What only the last kind shows is due to the handshakes' place in the relay; the rest is due to the processors that are shared. With
+--load-priority=1 the clients cannot delay the program that sends the media: a late sender sends larger bursts, which take longer in any relay. The calls
+are signalled before the clock starts. "else" is the share of the machine that all other programs took, the clients included. With --burst a turn has so
+many handshakes, which begin at once.
 
 On a busy machine p99 says little, so each turn also reports what the threads did: processor time of the worker per packet, time that it waited
 for a processor, and processor time of the keying threads per handshake. Handshakes that ran on the worker would raise the first."""
@@ -107,7 +110,8 @@ def turn(rig, kind):
         process = handshakes.spawn(rig.net, rig.cert, AT_ONCE if args.burst else args.rate, terminals)
     elsewhere, threads = bench_measure.Elsewhere(rig.daemon.pid()), Threads(rig.daemon.pid())
     keying = Threads(taker.pid())
-    r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds)
+    r = bench_measure.srtpload(rig.net, "".join(c.spec() for c in talk), 2 * len(talk), 100 * len(talk), args.seconds,
+                               priority=args.load_priority)
     r.update(elsewhere.since(r["seconds"]))
     ran, waited = threads.since("worker")
     packets = 100 * len(talk) * args.seconds
@@ -142,7 +146,7 @@ def ratios(rounds, word):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--worker-priority", default="1")
-    for name, default in (("calls", 500), ("rate", 200), ("burst", 0), ("seconds", 3), ("rounds", 6)):
+    for name, default in (("calls", 500), ("rate", 200), ("burst", 0), ("seconds", 3), ("rounds", 6), ("load-priority", 0)):
         p.add_argument("--" + name, type=int, default=default)
     args = p.parse_args()
     with netns.Net(("caller", "callee")) as net, tempfile.TemporaryDirectory() as folder:

@@ -35,15 +35,17 @@ def quiet_terminal(net):
         net.run(net.terminal["caller"], "nft", prerouting)
 
 
-def srtpload(net, spec, legs, total, seconds, drain_ms=500, burst_us=50, stamps="leave", device="t1", **words):
+def srtpload(net, spec, legs, total, seconds, drain_ms=500, burst_us=50, stamps="leave", device="t1", priority=0, **words):
     """drain_ms: waiting time for packets in flight at the end. stamps: delay begins when a packet
-    leaves the interface; else, with less work on both ends, with the call that sends it. More words
-    as in t/tool/srtpload.c."""
+    leaves the interface; else, with less work on both ends, with the call that sends it. priority: of
+    SCHED_FIFO, so that other programs do not delay it, and it sends no larger bursts; 0: none. More
+    words as in t/tool/srtpload.c."""
     words.update(drain_ms=drain_ms, burst_us=burst_us, stamps=stamps)
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write(spec)
         f.flush()
-        p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), device, GATEWAY, f.name, str(total / legs),
+        before = ["chrt", "-f", str(priority)] if priority else []
+        p = net.spawn(net.terminal["caller"], [*before, os.path.join(relay.BUILD, "t", "srtpload"), device, GATEWAY, f.name, str(total / legs),
                                                str(seconds), *[f"{k.replace('_', '-')}={v}" for k, v in words.items()]],
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = p.communicate()
