@@ -191,7 +191,7 @@ $(BUILD)/zrtp/zrtp4j: $(BUILD)/obj/t/zrtp/zrtp4j.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-# GNU ZRTP4J is GPL-3, too: it runs in a process of its own. Maven fetches it by name.
+# GNU ZRTP4J is GPL-3, too, so it runs in a process of its own. Maven downloads it.
 ZRTP4J := $(BUILD)/zrtp/java
 RUN_ZRTP4J := java -Xbootclasspath/a:$(ZRTP4J)/fix:$(ZRTP4J)/bcprov-jdk15on-1.66.jar -cp $(ZRTP4J)/zrtp4j-light-4.1.2.jar:$(ZRTP4J) Peer
 $(ZRTP4J)/Peer.class: $(wildcard t/zrtp/zrtp4j/*.java t/zrtp/zrtp4j/fix/*.java) t/zrtp/zrtp4j/pom.xml

@@ -160,8 +160,8 @@ static void taken(struct nfx_target *t, const struct seen *s)
 	}
 }
 
-/* As nf_checksum(), but in one pass for what nearly all packets are: in one piece, and not checked
- * by the device. */
+/* As nf_checksum(), but in one pass for most packets: those in one piece that the device did not
+ * check. */
 static bool sums(struct sk_buff *skb, const struct seen *s)
 {
 	u16 len = s->udp_len;
@@ -391,7 +391,7 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
 		return NF_DROP;
 	}
-	/* They are off already, unless a reader of the queue replied NF_REPEAT. */
+	/* Bottom halves are off already, unless a reader of the queue replied NF_REPEAT. */
 	if (likely(in_softirq()))
 		return arrive(nn, t, skb, &s, &left);
 	local_bh_disable();
@@ -488,8 +488,8 @@ static const struct nf_hook_ops ops[NFX_HOOKS] = {
 	},
 };
 
-/* Each namespace has its own copy, whose private pointer is its data. Without it each packet would
- * look them up. */
+/* Each namespace has its own copy of the hooks, whose private pointer is the namespace's data.
+ * Without it each packet would need a look-up. */
 int nfx_hooks_register(struct nfx_net *nn)
 {
 	int err;

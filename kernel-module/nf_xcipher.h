@@ -237,7 +237,7 @@ void nfx_owners_exit(struct nfx_net *nn);
 int nfx_owner_init(void);
 void nfx_owner_exit(void);
 
-/* --- limit.c: bottom halves off --- */
+/* --- limit.c: the caller has bottom halves off --- */
 void nfx_bucket_init(struct nfx_bucket *b);
 /* n: packets, more than one if coalesced. */
 bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);
@@ -284,7 +284,7 @@ void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *
  * destinations. */
 struct dst_entry *nfx_route(struct net *net, const struct nfx_key *to, const struct nfx_key *from,
 			    const struct net_device *dev);
-/* NULL if the routes changed. Under RCU, which also protects the result. */
+/* Returns NULL if the routes have changed. The caller holds RCU, which also protects the result. */
 static inline struct dst_entry *nfx_hop_get(const struct nfx_hop *h)
 {
 	return h->dst && dst_check(h->dst, h->cookie) ? h->dst : NULL;

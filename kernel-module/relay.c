@@ -99,8 +99,8 @@ void nfx_hop_set(struct nfx_hop *h, struct dst_entry *dst, u16 family)
 	h->cookie = dst && family == AF_INET6 ? rt6_get_cookie((struct rt6_info *)dst) : 0;
 }
 
-/* The destination keeps the reference. Unlike the kernel's dst_cache, this takes none for each
- * packet. */
+/* Returns a route whose reference stays with the destination, valid under RCU. The kernel's
+ * dst_cache would take a reference for each packet. */
 static struct dst_entry *route_cached(struct net *net, const struct nfx_dest *d)
 {
 	struct nfx_hop *h = this_cpu_ptr(d->hop);
@@ -120,7 +120,7 @@ static __wsum exchanged(__wsum sum, __wsum old, __wsum now)
 	return csum_add(csum_sub(sum, old), now);
 }
 
-/* Writes ports, and updates the checksum for them and for addresses of this many words. */
+/* Writes the ports. Updates the checksum for the ports and addresses. words: of an address. */
 static __always_inline void rewrite_udp(struct sk_buff *skb, struct udphdr *udp,
 					const struct nfx_dest *d, const __be32 *saddr,
 					const __be32 *daddr, u32 words)
@@ -128,7 +128,7 @@ static __always_inline void rewrite_udp(struct sk_buff *skb, struct udphdr *udp,
 	const __be32 *from = d->from.addr.s6_addr32, *to = d->to.addr.s6_addr32;
 
 	if (skb->ip_summed == CHECKSUM_PARTIAL) {
-		/* That of addresses, for the device. */
+		/* It covers the pseudo-header only; the device adds the rest. */
 		for (u32 i = 0; i < words; i++) {
 			inet_proto_csum_replace4(&udp->check, skb, saddr[i], from[i], true);
 			inet_proto_csum_replace4(&udp->check, skb, daddr[i], to[i], true);
@@ -150,7 +150,7 @@ static __always_inline void rewrite_udp(struct sk_buff *skb, struct udphdr *udp,
 	udp->dest = d->to.port;
 }
 
-/* Without the checksum of the IP header: ip_local_out() computes it. */
+/* Leaves the checksum of the IP header: ip_local_out() computes it. */
 static void rewrite4(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 {
 	struct iphdr *ip = ip_hdr(skb);

@@ -18,7 +18,7 @@ static bool sum_fits(const struct sk_buff *skb, const struct nfx_datagram *d, __
 	return !csum_ipv6_magic(&d->from->addr, &d->to->addr, d->udp_len, IPPROTO_UDP, sum);
 }
 
-/* Of the header, as of four words. */
+/* Sum of the header's four 16-bit words. */
 static __wsum header_sum(const struct udphdr *u)
 {
 	return (__force __wsum)((__force u32)u->source + (__force u32)u->dest +

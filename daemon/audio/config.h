@@ -66,7 +66,7 @@ struct audio_cfg {
 		index; /* SRTP index of the first packet: its low 16 bits are the sequence number */
 	struct ceiling ceiling; /* of the indexes of ssrc */
 	uint32_t ts;            /* offset of its timestamps */
-	uint32_t spare;         /* SSRC of packets above the ceiling; 0: these are not sent */
+	uint32_t spare;         /* SSRC used above the ceiling; 0: such packets are dropped */
 	char cname[24];         /* of our RTCP */
 	bool events_to_tone; /* telephone events for this terminal become tones: it has no events */
 	bool tone_to_events; /* tones of this terminal become telephone events */

@@ -114,7 +114,8 @@ static bool is_same_codec(
 		(t->fmtp_len == to->fmtp_len && memcmp(t->fmtp, to->fmtp, t->fmtp_len) == 0);
 }
 
-/* Whether nobody needs the PCM of payloads of this type. */
+/* Whether payloads of this type can be forwarded without PCM: nothing listens to it or changes
+ * it. */
 static bool may_pass(const struct audio_session *s, const struct audio_session *to,
 	const struct audio_type *t, uint32_t units)
 {
@@ -126,9 +127,9 @@ static bool may_pass(const struct audio_session *s, const struct audio_session *
 }
 
 /* Converts the payload by the codec's function for the other terminal's codec, such as G.711 to
- * L16. Only functions without a state are used, because a session may change between them and PCM
- * with each packet. Returns the length, or a negative value: there is no such function, the
- * payload is invalid, or the result too long. */
+ * L16. Only functions without a state are used, because each packet may be converted either by
+ * them or by PCM. Returns the length, or a negative value: there is no such function, the payload
+ * is invalid, or the result is too long. */
 static int convert(const struct audio_session *s, const struct audio_session *to,
 	const struct said *d, uint8_t *out, uint32_t cap)
 {

@@ -56,7 +56,7 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 		t->n = 0;
 }
 
-/* The clock in units of the RTP clock, and an offset of each SSRC. */
+/* Timestamp of the present time: in units of the RTP clock, plus an offset of the SSRC. */
 static uint32_t clock_ts(const struct audio_tx *t)
 {
 	uint64_t now = t->env->steady_ns, rate = t->cfg->codec.clock;
@@ -80,12 +80,13 @@ uint32_t audio_tx_units(const struct audio_tx *t, uint32_t samples)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* Packets above the ceiling that are dropped. A terminal whose packets come in bursts loses a few
- * after a restart: each one dropped makes the later ones come later. */
+/* Packets that are dropped above the ceiling before the spare SSRC is used. After a restart a
+ * terminal whose packets arrive in bursts loses a few: a dropped packet uses no index, so the next
+ * ones are below the ceiling. */
 enum { REFUSED_MAX = 25 };
 
 /* Whether the next index may be sent now. A stream with more packets than its ceiling was made for,
- * such as one that relays payloads of another length, goes on under the spare SSRC. */
+ * for example because it relays payloads of another length, continues under the spare SSRC. */
 static bool may_send(struct audio_tx *t)
 {
 	if (t->ssrc != t->cfg->ssrc ||

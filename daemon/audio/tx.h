@@ -21,7 +21,7 @@ struct audio_tx {
 	uint32_t ts;                  /* of the first sample in fifo */
 	uint32_t ssrc;                /* cfg->ssrc or cfg->spare */
 	uint64_t index;               /* of the next packet */
-	uint32_t refused;             /* packets that came above the ceiling */
+	uint32_t refused;             /* packets that were above the ceiling */
 	uint64_t t_ns;                /* arrival of the packet that causes the next ones */
 	bool waits;                   /* a packet is in env->batch */
 	bool marker;                  /* the next packet of audio begins a talkspurt */
@@ -39,9 +39,9 @@ uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime);
 /* Puts the codec, packet time and SSRC of cfg into force. The caller still owns encoder. */
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,
 	struct codec_stream *encoder);
-/* Sets the time of the packet that causes the next ones. Timestamps begin at the first of these
- * times, and follow the clock: those of the next process, after a restart, go on where the
- * terminal expects them. */
+/* Sets the time of the packet that causes the next ones. The first call for an SSRC takes the first
+ * timestamp from the clock. So after a restart the timestamps of the next process continue where
+ * the terminal expects them. */
 void audio_tx_at(struct audio_tx *t, uint64_t t_ns);
 /* The terminal requests a mode of the encoder's codec, such as AMR's CMR (RFC 4867 4.3.1), or
  * withdraws its request with -ENOENT. */

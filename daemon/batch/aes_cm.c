@@ -168,7 +168,7 @@ __attribute__((target("aes"))) static inline __m128i keystream(
 	return _mm_aesenclast_si128(x, load(k + 16 * s->rounds));
 }
 
-/* The part does not begin or end with a block of the cipher. */
+/* For a part that does not begin and end at a boundary of the cipher's blocks. */
 __attribute__((target("aes"), noinline)) static void odd_part(
 	uint8_t *dst, const uint8_t *src, size_t len, size_t at, const struct aes_cm_side *s)
 {

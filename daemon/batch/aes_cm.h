@@ -36,8 +36,8 @@ static inline void aes_cm_side(
  * (XC_SLACK). Packets must be shorter than 256 blocks, and aes_cm_usable() true. */
 void aes_cm_recrypt(uint8_t *dst, const uint8_t *src, size_t len, const struct aes_cm_side *rx,
 	const struct aes_cm_side *tx);
-/* dst = src XOR keystream(s), for the len bytes that begin at byte "at" of a body; at most
- * XC_BLOCK_MAX. Writes no other bytes. */
+/* dst = src XOR keystream(s), for len bytes, at most XC_BLOCK_MAX, which begin at byte "at" of a
+ * body. Writes no other bytes. */
 void aes_cm_part(
 	uint8_t *dst, const uint8_t *src, size_t len, size_t at, const struct aes_cm_side *s);
 /* The same, and converts the decrypted bytes. law: XC_LAW_*. */

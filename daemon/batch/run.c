@@ -234,7 +234,7 @@ static struct slot_note job_note(const struct batch_runner *r, const struct xc_j
 {
 	const struct slot_note *rx, *tx;
 
-	/* Devices do not know these flags. The serial engine refuses unknown slots. */
+	/* Devices do not support blocks. The serial engine refuses unknown slots. */
 	if (XC_JOB_HAS_BLOCK(j->flags) || j->rx_key >= r->arena.key_slots ||
 		j->tx_key >= r->arena.key_slots)
 		return (struct slot_note){0};

@@ -204,7 +204,7 @@ static bool send_out(const struct side *s, const struct xc_job *job, uint8_t *ds
 	return true;
 }
 
-/* The body gets another end before it is encrypted (XC_JOB_HAS_BLOCK()). */
+/* Replaces the end of the body before it is encrypted (XC_JOB_HAS_BLOCK()). */
 static bool send_with_block(const struct side *s, const struct xc_job *job, uint8_t *dst)
 {
 	struct xc_job sent = *job;

@@ -365,7 +365,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.side_serial = l->side_serial,
 		.audio = l->audio.has ? l->audio.serial : 0};
 
-	/* Without an answer there are no keys, so anybody's packets would be copied. */
+	/* Before the answer there are no keys, so packets of strangers would be copied. */
 	if (l->active || early)
 		copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)

@@ -160,8 +160,8 @@ static int draw_ssrc(uint32_t *ssrc)
 	return err;
 }
 
-/* Time of an index below the ceiling: that of a packet to the terminal, less a part of 32, because
- * its clock and the other terminal's differ. */
+/* Time after which the ceiling grows by one: 31/32 of the packet time to the terminal, because the
+ * clocks of the two terminals differ. */
 static uint32_t unit_of(const struct relay *r, const struct leg *l)
 {
 	struct codec_list list;
@@ -203,8 +203,8 @@ static int draw_with_ceiling(const struct relay *r, struct leg *l)
 
 /* The first session of a leg sends under an SSRC of its own, and later ones keep it: under one key
  * few SSRCs are sent (media.h: MEDIA_PAST). The worker refuses an index that was sent before,
- * so no keystream is used again (RFC 3711 9.1). If sessions follow each other so fast that the
- * SSRC's ceiling has no room, later ones have an SSRC without one. */
+ * so no keystream is used again (RFC 3711 9.1). If sessions follow each other so fast that their
+ * indexes reach the SSRC's ceiling, later ones have an SSRC without a ceiling. */
 static int take(const struct relay *r, uint32_t near, struct leg *l)
 {
 	struct leg_audio *a = &l->audio;
@@ -237,8 +237,9 @@ static void leave(const struct relay *r, struct leg_audio *a)
 		a->ssrc = 0;
 }
 
-/* A new key of ours. The worker counts roll-overs from 0 again (RFC 3711 3.3.1). The session, whose
- * indexes the ceiling bounds, does not, so after the first roll-over it needs another SSRC. */
+/* We have a new key, so the worker counts roll-overs from 0 again (RFC 3711 3.3.1). The session
+ * does not, because its ceiling bounds whole indexes. So after the first roll-over it needs another
+ * SSRC. */
 static int rekeyed(const struct relay *r, struct leg *l)
 {
 	struct audio_stats stats = {0};

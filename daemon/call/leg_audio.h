@@ -15,7 +15,7 @@ int leg_audio_take(const struct relay *r, struct call *c);
 int leg_audio_set(
 	const struct relay *r, const struct call *c, const struct side *s, uint32_t media);
 /* Whether the terminal of the m-line may get packets under the SSRC of a session, now or after the
- * answer to the present offer. If so, a=ssrc of the other terminal would be wrong for it. asked:
+ * answer to the present offer. If so, it must not get a=ssrc of the other terminal. asked: audio of
  * the leg that was offered the codecs, on either side. */
 bool leg_audio_may_send(
 	const struct call *c, const struct side *to, uint32_t media, const struct leg_audio *asked);

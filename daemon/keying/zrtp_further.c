@@ -5,9 +5,9 @@
  * Hello is not needed for its Commit, because only the responder's Hello is part of the keys.
  *
  * A Commit of ours needs it. It may have been lost, and our Commit ends its repetitions. So we
- * commit at once only to a passive peer, and to another one when it left our Hellos without a
- * Commit for 1.3 seconds. By then it has sent its Hello up to eight times (T1), and its Commit
- * would have arrived with a round trip of up to a second. */
+ * commit at once only to a passive peer, and to another one if it sent no Commit for 1.3 seconds
+ * after our first Hello. By then it has sent its Hello up to eight times (T1), and its Commit would
+ * have arrived even if a round trip takes a second. */
 #include "keying/zrtp_int.h"
 
 #include <errno.h>

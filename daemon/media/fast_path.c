@@ -68,8 +68,9 @@ struct place {
 };
 
 /* SRTP+ chain: prepares a packet with a block. False: no room for a block, or the received one is
- * missing. Usually the engine replaces the block. If the received one is needed, or the one to send
- * is not known, the engine only decrypts, and complete.c changes and encrypts the packet. */
+ * missing. Usually the engine replaces the block. If the received block is needed, or the block to
+ * send is not known yet, the engine only decrypts, and complete.c changes and encrypts the
+ * packet. */
 static bool replace_block(
 	const struct media *m, const struct arena *a, struct note *note, struct xc_job *job)
 {

@@ -102,8 +102,8 @@
 	/* secret that renames the SSRCs of sent SRTP (rename.c); 0 = none. Random in each \
 	 * process. */ \
 	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED) \
-	/* SSRC of the leg's audio session, which others may not send under; 0 = none. Indexes \
-	 * above the ceiling are not sent. */ \
+	/* SSRC of the leg's audio session: packets of others are not sent under it; 0 = none. \
+	 * Nor are indexes above the ceiling. */ \
 	X(uint32_t, own_ssrc, , BY_VALUE, WAY, ANY, SAVED_LEG(NUM("as", leg, audio.ssrc, UINT32_MAX))) \
 	X(struct ceiling, ceiling, , BY_VALUE, ANY, ANY, NOT_SAVED)
 

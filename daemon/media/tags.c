@@ -241,7 +241,7 @@ static __attribute__((noinline)) void take_other(
 		return;
 	}
 	if (XC_JOB_HAS_BLOCK(j->flags))
-		return; /* prepared when tags were not checked: its block was not decrypted */
+		return; /* prepared while tags were not checked: its block was not decrypted */
 	mark(t, all);
 	w = window_for(all, j->ssrc, j->rx_index, t->len);
 	w->touched = ++m->clock;
@@ -361,7 +361,8 @@ static __attribute__((noinline)) uint32_t header_tag(
 	return tag;
 }
 
-/* chain with tags of four bits: the same tags from the second one on, so that a block is a copy. */
+/* chain with tags of four bits: packs the tags again from the second one on. So a block that begins
+ * in the middle of a byte can be copied, too. */
 static void pack_again(uint8_t *again, const uint8_t *packed)
 {
 	uint64_t word, next;
@@ -398,14 +399,14 @@ static __attribute__((noinline)) void store_chain(struct tags_store *s, enum pre
 	secmem_wipe(tag, sizeof(tag));
 }
 
-/* Whether the store has the tags of a packet, of its block, and of so many packets after it. */
+/* Whether the store has the tags of a packet, of its block, and of "ahead" packets after it. */
 static inline bool has_block(
 	const struct tags_store *s, uint32_t ssrc, uint64_t index, uint32_t ahead)
 {
 	return s->width && store_has(s, ssrc, index, 1u + s->next + ahead);
 }
 
-/* Some packets ahead, so that prepare finds the next ones. */
+/* Makes the store ready for this packet and some later ones, whose blocks prepare then finds. */
 static inline struct tags_store *chained(const struct media *m, const struct arena *a,
 	const struct media_ctx *tx, const struct xc_job *j)
 {
@@ -451,7 +452,7 @@ static inline void write_chained(const struct tags_store *s, uint8_t *end, uint6
 		end[-1] = (uint8_t)tag;
 }
 
-/* Packets whose tag is not known yet. */
+/* Packets whose tag is not known, or is the last known one. */
 static __attribute__((noinline)) void write_other(struct media *m, const struct arena *a,
 	const struct media_ctx *tx, const struct xc_job *j, uint8_t *end)
 {
@@ -489,7 +490,7 @@ void media_tag_write(struct media *m, const struct arena *a, const struct media_
 		put_be32(p + len - 4, t->tag[j->tx_index - t->first]);
 		return;
 	} else if (t->scheme == PREAUTH_HEADER_HMAC) {
-		/* With the last one, the next are computed. */
+		/* With the last known tag, write_other() computes the next ones. */
 		at = preauth_heads_find(&t->heads, t->ssrc, p);
 		if (at >= 0 && at + 1 < t->heads.n) {
 			put_be32(p + len - 4, t->head[at]);

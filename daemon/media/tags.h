@@ -170,8 +170,8 @@ void media_tag_wake(struct media *m, const struct arena *a, struct media_ctx *rx
 void media_tag_write(struct media *m, const struct arena *a, const struct media_ctx *tx,
 	const struct xc_job *j, uint32_t len);
 
-/* prepare, chain: copies the block of the packet with this index, media_block_len() bytes. False:
- * its tags are not known, so complete has to compute them. */
+/* prepare, chain: copies the block of the packet with this index, media_block_len() bytes, to
+ * "to". False: its tags are not known, so complete has to compute them. */
 bool media_tag_block_copy(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
 	uint64_t index, uint8_t *to);
 

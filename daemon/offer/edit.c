@@ -39,7 +39,8 @@ static struct str jsep(
 	return out.s ? out : STR("");
 }
 
-/* Whether the SDP must not name the sender's SSRCs (RFC 5576): a session sends under its own. */
+/* Whether the SDP must not name the sender's SSRCs (RFC 5576), because an audio session sends under
+ * its own. */
 static bool has_other_sources(const struct call *next, const struct plan *plan, uint32_t i,
 	const struct neg_in *in, bool is_answer)
 {

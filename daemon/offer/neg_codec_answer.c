@@ -126,8 +126,9 @@ static bool has_clock(const struct answer *a, struct str name)
 	return false;
 }
 
-/* Whether the offerer gets other events than these: it has some of its own codec's clock rate (RFC
- * 4733 2.1). Chromium counts events in that clock, whatever clock they have in SDP. */
+/* Whether the offerer gets other telephone events than these, because it offered events with the
+ * clock rate of its codec (RFC 4733 2.1). Chromium counts the length of events with this rate,
+ * whatever rate they have in SDP. */
 static bool has_better(const struct answer *a, struct str name)
 {
 	if (!transcodes(a) || has_clock(a, name))
@@ -139,7 +140,7 @@ static bool has_better(const struct answer *a, struct str name)
 	return false;
 }
 
-/* Translates one codec of the answer. Events come after all others. */
+/* Translates one codec of the answer. Telephone events come after all others. */
 static void take(struct answer *a, uint32_t type, struct str fmtp)
 {
 	struct str name = a->name[type];

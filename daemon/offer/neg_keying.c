@@ -246,7 +246,7 @@ void neg_write_answer(
 		plan_fail(plan, a->error.reason, at_media(in->p, i, a->error.detail));
 		break;
 	default:
-		/* Without keys for an offer of SRTP its media would pass in clear. */
+		/* The terminal offered SRTP: without keys its media would be relayed in clear. */
 		if (sdp_proto_is_secure(l->said.proto))
 			plan_fail(plan, NGE_SUITE,
 				plan_media_name(in->p, i, "no keys for the SRTP of the offer"));

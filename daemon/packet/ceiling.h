@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ceiling of the SRTP indexes of an SSRC: the highest one that may be sent at a given time. It
- * is chosen when the SSRC begins, never changes, and grows with the clock, somewhat faster than the
- * packets of an audio session. A later process begins above what the ceiling is then. So it repeats
- * no index that an earlier one sent, whichever record of the call it was given, and a receiver
- * still estimates the right roll-over counter, as long as the jump is less than half a cycle of
- * sequence numbers (RFC 3711 3.3.1). Times are those of steady_ns(). */
+/* The ceiling of the SRTP indexes of an SSRC: the highest one that may be sent at a given time. Its
+ * parameters are chosen when the SSRC begins, and never change. It grows with the clock, somewhat
+ * faster than an audio session sends packets. A later process begins above the ceiling of that
+ * time. So it repeats no index that an earlier process sent, whichever record of the call it reads.
+ * A receiver still estimates the right roll-over counter, as long as the jump is less than half a
+ * cycle of sequence numbers (RFC 3711 3.3.1). Times are those of steady_ns(). */
 #ifndef PACKET_CEILING_H
 #define PACKET_CEILING_H
 
@@ -14,8 +14,8 @@
 /* Packets that may be sent in addition, in a burst: 5 s of 20 ms each. */
 #define CEILING_BURST 256u
 
-/* A later process begins where the ceiling will be after this time, and sends nothing until then:
- * the clocks of two machines may differ by it. */
+/* A later process begins where the ceiling will be after this time, and sends nothing until then.
+ * The clock of the earlier process may have been ahead by so much. */
 #define CEILING_REST_NS 40000000ull
 
 struct ceiling {

@@ -16,10 +16,10 @@
  * - Sent SRTP: each life sends every other source under SSRCs of its own (media/rename.c), so
  *   nothing that was sent before matters. An authenticated source is no exception: a terminal owns
  *   its key, and can protect other words with an index that it used before.
- * - Sent SRTP of an audio session: index and SSRC are ours to choose, too. No life sends above the
- *   SSRC's ceiling (packet/ceiling.h), and each one begins above what the ceiling is then. So the
- *   SSRC stays, unless the clocks of two lives differ, or the terminal may have missed more than
- *   half a cycle of sequence numbers.
+ * - Sent SRTP of an audio session: we choose its SSRC and indexes. No life sends above the SSRC's
+ *   ceiling (packet/ceiling.h), and each life begins above the ceiling of that time. So the SSRC
+ *   stays, unless the clocks of two lives differ, or the terminal may have missed half a cycle of
+ *   sequence numbers.
  * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent
  *   until then, by the clock (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP
  *   rests for RTCP_MARGIN after a restart.
@@ -231,7 +231,7 @@ struct taking {
 	const struct relay *relay;
 	const struct call_state *state;
 	struct resume resume;
-	uint64_t rtcp_from, steady_ns; /* steady_ns: of the later of both clocks */
+	uint64_t rtcp_from, steady_ns; /* steady_ns: by the clock that is ahead */
 	bool clocks_agree;
 	int err;
 };
@@ -263,14 +263,14 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 
 /* --- Audio sessions --------------------------------------------------------------------------- */
 
-/* More would be an old record, or clocks that differ by more than CEILING_REST_NS was made for. */
+/* The largest difference of the clocks of two processes at which an SSRC stays. */
 #define CLOCKS_AGREE_NS ((int64_t)NS_PER_SEC / 4)
 /* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
 #define MISSED_MAX 1024
 
-/* By how much our clock is behind that of the process that wrote the record. If the machine was not
- * started since, CLOCK_MONOTONIC shows it, which nobody can set, and else the clock that both
- * nodes read. False: not known, or the clocks do not agree. */
+/* Computes by how much our clock is behind that of the process that wrote the record. If the
+ * machine was not rebooted since, CLOCK_MONOTONIC shows it, which cannot be set; otherwise the
+ * clock that both nodes read. False: not known, or the clocks do not agree. */
 static bool clock_behind(
 	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
 {
@@ -298,9 +298,9 @@ static uint64_t sent_index(const struct leg *l, const struct leg_state *s)
 	return index;
 }
 
-/* The audio session goes on under its SSRC if its ceiling is above all that the terminal can have
- * received, but by less than half a cycle of sequence numbers. Else it gets another one. A plain
- * stream has no roll-over counter. */
+/* The audio session continues under its SSRC if the ceiling is above all saved indexes, but by less
+ * than half a cycle of sequence numbers. Otherwise it gets another SSRC. A plain stream has no
+ * roll-over counter, so its jump may be longer. */
 static void resume_audio(const struct taking *t, struct leg *l, const struct leg_state *s)
 {
 	struct leg_audio *a = &l->audio;

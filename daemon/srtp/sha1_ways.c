@@ -148,7 +148,7 @@ __attribute__((target("avx2"))) static inline void digests(uint8_t *const *to, c
 	}                                              \
 	for (int i = 0; i < 5; i++)                    \
 		memcpy(h[i], &s[i], sizeof(s[i]));
-/* The words from this one to the end of the last block. */
+/* Writes the padding of the last block, from this word on. bits: length of the message. */
 #define PADDING(from, bits)                               \
 	w[from] = AS_LANES(_mm256_set1_epi32(INT32_MIN)); \
 	for (int i = (from) + 1; i < 15; i++)             \

@@ -17,7 +17,7 @@ struct sha1_hmacs {
 	const uint8_t *msg[SHA1_LANES], *tail[SHA1_LANES];
 	uint8_t *mac[SHA1_LANES];
 	uint32_t whole, tails;
-	uint32_t bits; /* if not 0, a block of padding only follows, which has this length */
+	uint32_t bits; /* if not 0: a block of padding only follows, with this message length */
 };
 
 /* A way to compute SHA-1: a set of instructions. */

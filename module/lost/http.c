@@ -36,7 +36,7 @@ struct exchange {
 	bool stranger, refused; /* stranger: as in http_request; refused: the address was refused */
 };
 
-/* Whether libcurl gives a context of this OpenSSL to the function of CURLOPT_SSL_CTX_FUNCTION. */
+/* Whether libcurl uses the same OpenSSL, so that use_identity() gets a context of it. */
 static bool has_openssl(void)
 {
 	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What shows that a file has changed. */
+/* Of a file: another version has another value of one of these. */
 struct version {
 	struct timespec changed;
 	off_t size;
@@ -44,7 +44,7 @@ static bool look(const char *file, struct version *v)
 {
 	struct stat s;
 
-	*v = (struct version){0}; /* also what is between its members: it is compared as octets */
+	*v = (struct version){0}; /* padding, too: it is compared as octets */
 	if (stat(file, &s))
 		return false;
 	v->changed = s.st_ctim;
@@ -53,7 +53,7 @@ static bool look(const char *file, struct version *v)
 	return true;
 }
 
-/* OpenSSL would ask the terminal. */
+/* Without this function OpenSSL would ask for a password at the terminal. */
 static int no_password(char *buf, int size, int rwflag, void *arg)
 {
 	(void)buf;

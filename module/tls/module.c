@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher_tls.so: each process of Kamailio gets OpenSSL's state of a thread for itself, and all of
- * them share TLS sessions. */
+/* xcipher_tls.so: each process of Kamailio gets OpenSSL's state of a thread for itself. With the
+ * parameter resume, all processes share TLS sessions. */
 #include <pthread.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ int mod_register(char *path, int *dlflags, void *p1, void *p2)
 static int resume;
 static struct tls_hooks stock; /* the functions of tls.so */
 
-/* Its first read or write creates OpenSSL's object of a connection. */
+/* Before a read or write. The first one of a connection creates its object of OpenSSL. */
 static void begin(const struct tcp_connection *c)
 {
 	unsigned char server[sizeof(c->rcv.src_ip.u) + sizeof(c->rcv.src_port)];
@@ -79,7 +79,7 @@ static int on_encode(struct tcp_connection *c, const char **buf, unsigned *len, 
 	return n;
 }
 
-/* tls.so has registered its functions when it was loaded. */
+/* tls.so registered its functions when it was loaded. */
 static int init(void)
 {
 	if (!resume)

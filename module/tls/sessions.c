@@ -2,8 +2,8 @@
 /* Sessions of servers lie in a table in shared memory, each under a digest of the server's address,
  * its name, and of our certificate and authorities: a session of another configuration is not
  * offered. Clients keep their sessions themselves, in tickets. All processes use the same keys for
- * these, and a session's context (RFC 5246 7.4.1.2) ties it to our configuration. Nobody waits for
- * the lock: a process that does not get it does a full handshake. */
+ * these, and a session's context (RFC 5246 7.4.1.2) ties it to our configuration. No process waits
+ * for the lock: if it is taken, the handshake is a full one. */
 #include "sessions.h"
 
 #include <openssl/evp.h>
@@ -38,7 +38,7 @@ static struct shared {
 
 static int of_ssl, of_ctx; /* indices: the key of the table, the digest of a configuration */
 static struct {
-	bool active, client; /* client: we are it */
+	bool active, client; /* client: we are the client of the connection */
 	size_t len;
 	unsigned char address[ADDRESS_MAX];
 } peer;
@@ -81,7 +81,7 @@ static void put(const unsigned char *key, SSL_SESSION *session, time_t expires)
 	pthread_mutex_unlock(&shared->lock);
 }
 
-/* Removes it from the table: after a handshake that fails, nobody offers it again. */
+/* Removes the session from the table, so it is not offered again if the handshake fails. */
 static SSL_SESSION *take(const unsigned char *key, time_t now)
 {
 	SSL_SESSION *found = NULL;
@@ -122,7 +122,7 @@ static bool add_store(EVP_MD_CTX *md, SSL_CTX *ctx)
 	return true;
 }
 
-/* Digest of what decides whom we trust, and who we are. NULL: OpenSSL failed. */
+/* Digest of how we verify peers, of our authorities and our certificate. NULL: OpenSSL failed. */
 static const unsigned char *configuration(SSL_CTX *ctx)
 {
 	unsigned char *known = SSL_CTX_get_ex_data(ctx, of_ctx), one[EVP_MAX_MD_SIZE];
@@ -172,10 +172,10 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
 
 	if (key && SSL_SESSION_is_resumable(session))
 		put(key, session, expiry(session));
-	return 0; /* it keeps no reference */
+	return 0; /* no reference is kept */
 }
 
-/* The server's name is known only now. */
+/* Called when the handshake starts, because the server's name is not known before. */
 static void offer(SSL *ssl)
 {
 	const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
@@ -201,7 +201,7 @@ static void on_info(const SSL *s, int where, int ret)
 
 	if (where & SSL_CB_HANDSHAKE_START && !SSL_get0_session(ssl))
 		offer(ssl);
-	/* TLS 1.2 sends no new session. */
+	/* In TLS 1.2 a resumed handshake brings no new session: the old one is stored again. */
 	if (where & SSL_CB_HANDSHAKE_DONE && SSL_session_reused(s) &&
 		SSL_version(s) < TLS1_3_VERSION)
 		on_session(ssl, SSL_get0_session(ssl));
@@ -246,7 +246,7 @@ static void begin_server(SSL *ssl, SSL_CTX *ctx)
 	if (SSL_CTX_get_tlsext_ticket_keys(ctx, its, sizeof(its)) == 1 &&
 		memcmp(keys, its, sizeof(keys)) && SSL_CTX_set_session_id_context(ctx, own, DIGEST))
 		SSL_CTX_set_tlsext_ticket_keys(ctx, keys, sizeof(keys));
-	/* It has that of the context before. */
+	/* SSL_new() has already copied the ID of the SSL_CTX. */
 	SSL_set_session_id_context(ssl, own, DIGEST);
 	OPENSSL_cleanse(keys, sizeof(keys));
 	OPENSSL_cleanse(its, sizeof(its));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* TLS sessions that all processes of Kamailio share, so that a new connection resumes one: as a
- * client, and as a server for those who return. Uses OpenSSL, but nothing of Kamailio. */
+ * client, and as a server for clients that return. Uses OpenSSL, but nothing of Kamailio. */
 #ifndef XCIPHER_MODULE_TLS_SESSIONS_H
 #define XCIPHER_MODULE_TLS_SESSIONS_H
 

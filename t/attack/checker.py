@@ -6,7 +6,8 @@ Input is a list of events, so that a control can be fed without a daemon:
                                     under from that port, or that the port sends plain RTP
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
   told_side                         the port sends STUN, DTLS or ZRTP of the daemon itself
-  secured, unsecured                an answer agreed on keys: nothing in clear from now on; a restart may bring back what was before
+  secured                           an answer agreed on keys: nothing in clear from now on
+  unsecured                         a restart, which may bring back an earlier agreement
   awaits, answered                  a terminal that offered plain RTP can receive early media, from a port that the answer will name
   settled                           from now on no stranger may hear what a port sends
   packet                            a packet left the gateway
@@ -21,7 +22,7 @@ import srtpkey
 
 MAGIC = b"\xa7ATK"
 MARK_LEN = 12
-# A relay converts payloads of G.711. So the mark follows once more: each half of a byte as a sample that both laws can express.
+# The relay converts payloads of G.711. So the mark follows a second time: each half of a byte is a sample that both laws have.
 SAMPLES = [u for u in range(256) if g711.to_ulaw(g711.to_alaw(bytes([u]))) == bytes([u])][0x41::7][:16]
 LAWS = [bytes(SAMPLES), g711.to_alaw(bytes(SAMPLES))]  # by payload type / 8
 BACK = [{s: n for n, s in enumerate(law)} for law in LAWS]
@@ -125,7 +126,7 @@ class Checker:
             self.ports[(address, port)] = Port(group)
 
     def told_key(self, address, port, suite, material, kind=""):
-        """kind: of the counter for a report, if the key comes from something else than SDES. A terminal may decline the tags of SRTP+."""
+        """kind: name of the counter in the report, if the key does not come from SDES. A terminal may decline the tags of SRTP+."""
         for name in dict.fromkeys((srtpkey.bare(suite), suite)):
             key = self.keys.setdefault((name, material), srtpkey.Key(name, material))
             key.kind = kind or ("SRTP+" if key.scheme else "")
@@ -144,7 +145,7 @@ class Checker:
         p.plain, p.taken = False, p.taken or taken
 
     def unsecured(self):
-        """A restart may bring back what was agreed before."""
+        """A restart may bring back an earlier agreement."""
         for p in self.ports.values():
             p.plain = p.was_plain
 

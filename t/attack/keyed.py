@@ -192,7 +192,7 @@ def identity(place):
 
 
 class Mikey(Keyed):
-    """A pre-shared key, by itself or with Diffie-Hellman. An insider also sends an earlier message again, in whatever call."""
+    """A pre-shared key, without or with Diffie-Hellman. As an insider it also sends earlier messages again, in any call."""
     keying, profile = "MIKEY", "RTP/SAVP"
     earlier = []  # Initiators of all terminals
 

@@ -134,7 +134,7 @@ class Model:
         self.checker.event("settled", *leg.at, False)
 
     def unsettle_all(self):
-        """After a crash: sources learned since the last save are lost, and those of an older save may return. So may what was agreed."""
+        """After a crash: sources learned since the last save are lost, and those of an older save may return. So may earlier agreements."""
         self.checker.event("unsecured")
         for leg in self.legs.values():
             self.unsettle(leg)

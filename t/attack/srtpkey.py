@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SRTP and SRTCP (RFC 3711, RFC 6188, RFC 7714) for the attack test, on libcrypto's AES and Python's HMAC.
 
-A suite may be written with a scheme of SRTP+, as in "AES_CM_128_HMAC_SHA1_80/chain": t/preauth/reference.py makes the tags.
+A suite may be written with a scheme of SRTP+, as in "AES_CM_128_HMAC_SHA1_80/chain": then t/preauth/reference.py makes the tags.
 It shares no code with the daemon. Unlike libsrtp2 it protects any index under any key, which attackers need, and opens a
-packet at any index, which the checker needs. selftest.py compares it with libsrtp2.
+packet at any index, which the checker needs. controls.py compares it with libsrtp2.
 """
 import ctypes
 import functools

@@ -74,7 +74,7 @@ def payload(mark, kind=0):
 
 
 class Terminal:
-    """keying: None, or the name of the way in which it agrees on keys in packets or in MIKEY (keyed.py)."""
+    """keying: None, or the name of a keying in packets or by MIKEY (keyed.py)."""
     count = 0
     keying, profile, mux = None, None, False
     near = {}  # flags of an answer to it

@@ -79,7 +79,7 @@ class World:
     # --- ng --------------------------------------------------------------------------------------------------------------
 
     def ask(self, command, mikey=False, **keys):
-        """Sends a request, which must get a reply. Returns the reply, or None if it is an error. mikey: the SDP may have the daemon's own."""
+        """Sends a request, which must get a reply. Returns the reply, or None if it is an error. mikey: the SDP may have MIKEY messages of the daemon."""
         try:
             reply = self.daemon.client.call(command, tries=60, **keys)
         except (TimeoutError, OSError) as error:

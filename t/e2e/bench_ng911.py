@@ -7,8 +7,8 @@ bench_ng911.py [--calls=N] [--only=WORD,...] [--lost=async|stock] [--out=FOLDER]
 The factors are those of the study: the caller's SIP by TCP or TLS; the servers' SIP by TCP or TLS; IPsec between the servers (in user space)
 or none; LoST asked by the caller or the VSP; LoST by HTTP or HTTPS. Each of the 32 combinations runs with kept connections and with new
 ones: after each call all connections are destroyed, also those between servers and with the LoST server, and the next call is checked to use
-others. --only: rows with all these values, such as servers=tls,ipsec,new. Rows are stored as soon as their network has them, and --resume
-continues after those in FOLDER: all 64 take longer than some machines let a command run.
+others. --only: rows with all these values, such as servers=tls,ipsec,new. Each row is stored as soon as it is measured, and --resume
+skips the rows that FOLDER already has: all 64 take longer than some machines let a command run.
 
 No LoST result is cached, so the ESRP and the VSP ask for each call. The proxies log when an INVITE comes and goes. Media are offered through
 xcipherd, but none flow. All runs in namespaces of one machine: there is no delay of a network. Writes ng911.json and ng911.png to FOLDER."""
@@ -150,7 +150,7 @@ def names(sip, servers, secure, by_client, scheme, kept):
 
 
 def is_wanted(options, rows, factors):
-    """Whether the row of these factors is asked for, and not there yet."""
+    """Whether the row of these factors is requested, and not measured yet."""
     return set(options.only) <= {f"{k}={v}" for k, v in factors.items()} | set(factors.values()) and not any(factors.items() <= r.items() for r in rows)
 
 
@@ -183,7 +183,7 @@ def one_network(options, rows, *factors):
 
 
 def stored(path):
-    """Rows of an earlier run that was ended."""
+    """Rows of an earlier run that was interrupted."""
     with contextlib.suppress(FileNotFoundError), open(path, encoding="ascii") as f:
         return json.load(f)["rows"]
     return []

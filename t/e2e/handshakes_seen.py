@@ -11,10 +11,10 @@ OUTGOING, PRE_SHARED_KEY = 4, 41
 
 
 def extensions(record):
-    """Types of the extensions of a ServerHello that begins this data, or None."""
+    """The extension types of the ServerHello with which the record begins, or None."""
     if len(record) < 49 or record[0] != 22 or record[5] != 2:
         return None
-    at = 44 + record[43]  # behind the session's identifier
+    at = 44 + record[43]  # after the session's identifier
     at += 3  # cipher suite, compression
     end = at + 2 + struct.unpack_from("!H", record, at)[0]
     at += 2

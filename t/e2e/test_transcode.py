@@ -140,7 +140,7 @@ GAP = 5  # packets of 20 ms
 
 
 class Ear(Terminal):
-    """Decrypts with libsrtp2, which guesses the roll-over counter, and keeps what it received: (SSRC,
+    """Decrypts with libsrtp2, which estimates the roll-over counter, and keeps what it received: (SSRC,
     sequence number) to ciphertexts. Indexes stay below 2^16 here, so RTP's index is the sequence number."""
 
     def __init__(self, *args):
@@ -188,7 +188,7 @@ class Transcoded:
         return got
 
     def more(self, n):
-        """n packets each way in the pace of a phone. The last ones that came."""
+        """Sends n packets each way in the pace of a phone. Returns the last ones that came."""
         last = {}
         for _ in range(n):
             for one, other, kind in self.ways:

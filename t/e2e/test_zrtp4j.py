@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ZRTP that ends at the relay, with GNU ZRTP4J as terminal, which is not from us and not libbzrtp: keys, SAS, media both ways, a second m-line,
+"""ZRTP that ends at the relay, with a terminal of GNU ZRTP4J, which is neither ours nor libbzrtp: keys, SAS, media both ways, a second m-line,
 retained secrets, enrolment and SASrelay. make check-zrtp runs these tests; without its programs they are skipped."""
 import contextlib
 import itertools
@@ -54,13 +54,13 @@ def test_each_agreement_in_both_roles(net):
             with calling(net, daemon, f"{folder}/zid", algorithms=names, commits=commits) as (call, _):
                 a = call.a
                 assert f"[Info{'Init' if commits else 'Resp'}" in " ".join(a.engine.said), a.engine.said
-                if not commits:  # what every terminal has, it also commits to if its settings lack it
+                if not commits:  # it commits to mandatory algorithms even if its settings lack them
                     assert a.suite == ("AES_256_CM" if cipher == "AES3" else "AES_CM_128") + f"_HMAC_SHA1_{tag[2:]}", a.suite
                     assert (":" in a.sas()) == (sas == "B256"), a.sas()
 
 
 def test_answerer(net):
-    """It is asked by an offer without ZRTP."""
+    """The offer to it has no ZRTP."""
     with daemon_of(net) as (daemon, folder):
         a, b = Sdes(net, "caller", A), zrtp4j.Terminal(net, "callee", B, cache=f"{folder}/zid")
         call = Call(daemon, a, b, {}, TERMINATE | AVP).offer().answer()
@@ -106,7 +106,7 @@ def test_another_stream_in_mid_call(net):
 
 
 def test_retained_secrets(net):
-    """The next call knows the last one's secret. A terminal that lost its secrets has another ZID; one with other secrets is noticed at both ends."""
+    """The next call knows the last one's secret. A terminal that lost its secrets has another ZID. Both ends notice other secrets under the same ZID."""
     with cache_files() as options, daemon_of(net, *options) as (daemon, folder):
         zid, older = f"{folder}/zid", f"{folder}/older"
 

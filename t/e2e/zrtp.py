@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A terminal that speaks ZRTP: libbzrtp, or what make is, agrees on keys, libsrtp2 protects media."""
+"""A terminal that speaks ZRTP: libbzrtp or another engine agrees on keys, and libsrtp2 protects media."""
 import re
 import threading
 import time
@@ -11,7 +11,7 @@ from baresip import wait_for
 
 
 class Zrtp(dtls.Plain):
-    """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear. make: the engine, as bzrtp.End."""
+    """announces: its SDP has a=zrtp-hash. Before there are keys its media are in clear. make: creates the engine, as bzrtp.End does."""
     suite = None
 
     def __init__(self, net, place, address, announces=True, agreements=(), cache=None, first=None, make=bzrtp.End):

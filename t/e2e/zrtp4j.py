@@ -93,7 +93,7 @@ class End:
 
 
 class Terminal(zrtp.Zrtp):
-    """commits: the terminal begins the exchange, or the relay does. None: whoever is faster. Whoever has no HelloACK does not begin, nor does
+    """commits: whether the terminal or the relay begins the exchange. None: the faster one. An end without a HelloACK does not begin, nor does
     ZRTP4J if a HelloACK comes before the Hello."""
 
     def __init__(self, net, place, address, algorithms=ALL, role="", commits=None, **more):

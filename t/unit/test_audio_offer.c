@@ -571,8 +571,8 @@ static uint64_t resumed_index(const struct talk *t, uint32_t ssrc)
 	return 0;
 }
 
-/* After a restart both sessions are there again, with the same SSRC above its ceiling, unless the
- * terminal could take the roll-over counter for another, or the ceiling cannot be relied on. */
+/* A restart restores both sessions, with the same SSRC above its ceiling, unless the terminal could
+ * estimate a wrong roll-over counter, or the ceiling cannot be relied on. */
 static void a_restored_call_is_transcoded(void **state)
 {
 	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};

@@ -502,7 +502,7 @@ static void comfort_noise_is_passed(void **state)
 }
 
 /* Above the ceiling a few packets are dropped, without a gap in the sequence numbers. A stream that
- * stays above it goes on under the spare SSRC. Timestamps follow the clock. */
+ * stays above it continues under the spare SSRC. Timestamps follow the clock. */
 static void a_ceiling_bounds_indexes(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);

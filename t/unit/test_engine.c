@@ -123,7 +123,7 @@ static void serial_encrypts_in_place(void **state)
 	}
 }
 
-/* Messages that end with their block have padding of their own block. */
+/* If a message fills its last block, its padding is a block of its own. */
 static void serial_hashes_whole_blocks(void **state)
 {
 	static const uint32_t body[] = {48, 112, 176, 47, 177};
@@ -229,7 +229,7 @@ static void serial_replaces_blocks(void **state)
 				srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->a.out), XC_OK);
 			assert_memory_equal(got, want[i], len[i]);
 		}
-		/* Forged packets are found out, and impossible blocks are refused. */
+		/* Forged packets are detected, and impossible blocks are refused. */
 		for (uint32_t i = 0; i < b.n; i++)
 			f->a.in[b.job[i].in_off + 15] ^= 1;
 		b.job[0].flags = XC_BLOCKS(0, XC_BLOCK_MAX + 1);

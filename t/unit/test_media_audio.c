@@ -421,8 +421,8 @@ static void the_session_keeps_its_ssrc(void **state)
 	end(r, c);
 }
 
-/* A restarted session goes on with its roll-over counter. Above the ceiling nothing leaves, and
- * nothing else under the session's SSRC. */
+/* A restored session continues with its roll-over counter. No packet is sent above the ceiling, and
+ * no other packet under the session's SSRC. */
 static void a_session_stays_below_its_ceiling(void **state)
 {
 	struct audio_channel *c;

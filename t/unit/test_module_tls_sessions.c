@@ -18,7 +18,7 @@ enum { DAY = 86400, MAX_STEPS = 20 };
 
 static EVP_PKEY *key;
 
-/* Signed by itself, so it is also the authority of both sides. */
+/* Self-signed, so it is also the authority of both sides. */
 static X509 *certificate(long serial, long seconds)
 {
 	X509 *x = X509_new();
@@ -173,7 +173,7 @@ static void a_session_is_for_its_configuration(void **state)
 	assert_int_equal(resumes(c, lenient, w), 0);
 	assert_int_equal(resumes(c, demanding, w), 0);
 	assert_int_equal(resumes(c, demanding, w), 1);
-	/* The client's certificate and authorities changed: it trusts the old server no more. */
+	/* The client's certificate and authorities changed: it no longer trusts the old server. */
 	assert_int_equal(resumes(replaced, demanding, w), -1);
 	SSL_CTX_free(c);
 	SSL_CTX_free(lenient);
@@ -219,7 +219,7 @@ static void the_table_is_bounded(void **state)
 		used += shared->slot[i].expires != 0;
 	assert_int_equal(used, SLOTS);
 	assert_int_equal(resumes(c, s, (struct way){.address = address}), 1);
-	/* Nobody waits for another process. */
+	/* No process waits for the lock of another one. */
 	pthread_mutex_lock(&shared->lock);
 	assert_int_equal(resumes(c, s, (struct way){.address = address}), 0);
 	pthread_mutex_unlock(&shared->lock);

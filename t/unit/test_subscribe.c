@@ -304,8 +304,8 @@ static bool any_copies(const struct talk *t)
 	return false;
 }
 
-/* A terminal that offered SRTP has no keys before the answer: what strangers send to its port in
- * clear is neither copied nor recorded. */
+/* A terminal that offered SRTP has no keys before the answer: packets in clear from strangers to
+ * its port are neither copied nor recorded. */
 static void nothing_is_heard_before_the_answer(void **state)
 {
 	struct talk t;

@@ -128,8 +128,8 @@ def level(report, hertz):
 
 
 def check(c):
-    """Frames are decoded wherever video comes in, and the other's tone is heard there. On a busy machine ffmpeg encodes too slowly, and its
-    audio has gaps, in one of which the browser may look."""
+    """Frames are decoded wherever video comes in, and the other's tone is heard there. On a busy machine ffmpeg encodes too slowly, so its
+    audio has gaps, and a report may come from a gap."""
     receives = [not (isinstance(p, Ffmpeg) and p is c.a) and not (isinstance(other, Ffmpeg) and other is c.b)
                 for p, other in ((c.a, c.b), (c.b, c.a))]
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Our ZRTP exchange against that of GNU ZRTP4J, a third implementation, in simulated time: all
  * combinations of common algorithms, in both roles, with a=zrtp-hash both ways and a second stream
- * in Multistream mode; lost messages; retained secrets that match, lag behind and do not match;
+ * in Multistream mode; lost messages; retained secrets that match, are one call behind or differ;
  * enrolment and SASrelay, in which each side is the gateway once. Keys and SAS must be equal at
  * both ends. Arguments: a folder for the terminal's cache, and the command that runs
  * zrtp4j/Peer.java: make check-zrtp. */
@@ -20,7 +20,7 @@
 #define TYPE     16u /* offset of a message's type in a packet */
 #define LINE_MAX 4096u
 
-/* ZRTP4J's names of ours that differ; it has neither AES-192 nor X255. */
+/* ZRTP4J's names of our key agreements. It has neither X255 nor AES-192. */
 static const char *const theirs[ZRTP_AGREEMENT_N] = {
 	[ZRTP_EC25] = "EC25", [ZRTP_DH3K] = "DH3K", [ZRTP_EC38] = "EC38", [ZRTP_DH2K] = "DH2K"};
 
@@ -228,7 +228,7 @@ static bool same_keys(const struct end *e, const struct stream *s)
 		s->tag_bits == (e->o->alg[ZRTP_K_TAG] == ZRTP_HS32 ? 32 : 80);
 }
 
-/* ZRTP4J's view of our Hello is the one of our SDP. */
+/* Whether ZRTP4J received the Hello whose hash our SDP has. */
 static bool saw_hello(const struct end *e, const struct stream *s)
 {
 	uint8_t hash[ZRTP_HASH], seen[ZRTP_HASH];
@@ -441,7 +441,7 @@ static bool retained(bool we_begin, uint8_t agreement)
 	ask("verify 0");
 	known.verified = true;
 	good = good && whole_call(&o, "[InfoRSMatchFound]", true);
-	/* The last update was lost: here, and there. */
+	/* One end lost the last update: first we, then ZRTP4J. */
 	old = known;
 	good = good && whole_call(&o, "[InfoRSMatchFound]", true);
 	ask("keep 0");
@@ -504,7 +504,7 @@ static bool we_relay(bool we_begin)
 	return good;
 }
 
-/* The other way round. */
+/* ZRTP4J is the gateway, and we are the terminal. */
 static bool they_relay(bool we_begin)
 {
 	static const char far[] =

@@ -3,7 +3,7 @@
  * standard input is a command, and its results are lines of standard output, up to a line ".".
  *
  * cache FILE: where the ZID and retained secrets are, from now on
- * new SSRC ALGORITHMS [terminal|gateway|enroller]: a stream. ALGORITHMS: names of ZRTP4J, by comma.
+ * new SSRC ALGORITHMS [terminal|gateway|enroller]: a stream. ALGORITHMS: ZRTP4J's names, separated by commas.
  *     Result: "hello" and the value of its a=zrtp-hash. terminal: its user accepts an enrolment;
  *     gateway: a trusted man in the middle; enroller: a gateway that also asks terminals to enrol
  * more SSRC ALGORITHMS: a further stream of the same call. It starts in Multistream mode, when
