@@ -268,22 +268,31 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 /* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
 #define MISSED_MAX 1024
 
-/* Computes by how much our clock is behind that of the process that wrote the record. If the
- * machine was not rebooted since, CLOCK_MONOTONIC shows it, which cannot be set; otherwise the
- * clock that both nodes read. False: not known, or the clocks do not agree. */
+/* How far ahead one clock is of another. False: by more than is allowed for. */
+static bool ahead_by(uint64_t clock, uint64_t other, int64_t *by)
+{
+	return !__builtin_sub_overflow((int64_t)clock, (int64_t)other, by) &&
+		*by <= CLOCKS_AGREE_NS && *by >= -CLOCKS_AGREE_NS;
+}
+
+/* By how much our clock is behind that of the process that wrote the record. The clock that both
+ * nodes read shows it. CLOCK_MONOTONIC, which nobody can set, shows it as well if the machine has
+ * not been rebooted since. False: not known, or one of them differs too much. SRTCP depends on the
+ * first. */
 static bool clock_behind(
 	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
 {
 	uint64_t theirs = s->at_ns - s->steady_ns;
 	uint64_t ours = now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns);
-	bool known;
+	int64_t here = 0;
 
-	if (s->boot && s->boot == calls->saver.boot)
-		known = !__builtin_sub_overflow(
-			(int64_t)s->ahead_ns, (int64_t)steady_ahead_ns(), behind);
-	else
-		known = !__builtin_sub_overflow((int64_t)ours, (int64_t)theirs, behind);
-	return s->steady_ns && known && *behind <= CLOCKS_AGREE_NS && *behind >= -CLOCKS_AGREE_NS;
+	if (!s->steady_ns || !ahead_by(ours, theirs, behind) ||
+		(s->boot && s->boot == calls->saver.boot &&
+			!ahead_by(s->ahead_ns, steady_ahead_ns(), &here)))
+		return false;
+	if (here > *behind)
+		*behind = here;
+	return true;
 }
 
 /* The highest saved index under this SSRC, at least that before its first packet. */
