@@ -122,11 +122,28 @@ static bool add_store(EVP_MD_CTX *md, SSL_CTX *ctx)
 	return true;
 }
 
-/* Digest of how we verify peers, of our authorities and our certificate. NULL: OpenSSL failed. */
+/* What decides how a handshake is checked. A callback may accept what OpenSSL refuses, and a server
+ * that resumes a session does not ask whether its own ciphers are still those of the session. */
+static bool add_how(EVP_MD_CTX *md, const SSL_CTX *ctx)
+{
+	int how[2] = {SSL_CTX_get_verify_mode(ctx), SSL_CTX_get_verify_depth(ctx)};
+	SSL_verify_cb callback = SSL_CTX_get_verify_callback(ctx); /* the same in all processes */
+	STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(ctx);
+	bool ok = EVP_DigestUpdate(md, how, sizeof(how)) &&
+		EVP_DigestUpdate(md, &callback, sizeof(callback));
+
+	for (int i = 0; ok && i < sk_SSL_CIPHER_num(all); i++) {
+		uint32_t id = SSL_CIPHER_get_id(sk_SSL_CIPHER_value(all, i));
+
+		ok = EVP_DigestUpdate(md, &id, sizeof(id));
+	}
+	return ok;
+}
+
+/* Digest of what decides whom we trust, and who we are. NULL: OpenSSL failed. */
 static const unsigned char *configuration(SSL_CTX *ctx)
 {
 	unsigned char *known = SSL_CTX_get_ex_data(ctx, of_ctx), one[EVP_MAX_MD_SIZE];
-	int how[2] = {SSL_CTX_get_verify_mode(ctx), SSL_CTX_get_verify_depth(ctx)};
 	X509 *own = SSL_CTX_get0_certificate(ctx);
 	EVP_MD_CTX *md;
 	unsigned len;
@@ -137,7 +154,7 @@ static const unsigned char *configuration(SSL_CTX *ctx)
 	md = EVP_MD_CTX_new();
 	known = OPENSSL_malloc(DIGEST);
 	ok = md && known && EVP_DigestInit_ex(md, EVP_sha256(), NULL) &&
-		EVP_DigestUpdate(md, how, sizeof(how)) && add_store(md, ctx) &&
+		add_how(md, ctx) && add_store(md, ctx) &&
 		(!own ||
 			(X509_digest(own, EVP_sha256(), one, &len) &&
 				EVP_DigestUpdate(md, one, len))) &&

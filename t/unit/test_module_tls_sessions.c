@@ -181,6 +181,49 @@ static void a_session_is_for_its_configuration(void **state)
 	SSL_CTX_free(replaced);
 }
 
+static int accept_any(int ok, X509_STORE_CTX *store)
+{
+	(void)ok;
+	(void)store;
+	return 1;
+}
+
+/* Kamailio's verify_client=optional_no_ca is only a callback. */
+static void a_session_is_for_its_way_to_verify(void **state)
+{
+	const int strict = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+	SSL_CTX *stranger = context(other_cert, SSL_VERIFY_NONE);
+	SSL_CTX *any = context(cert, strict), *checks = context(cert, strict);
+	struct way w = {.address = "s"};
+
+	(void)state;
+	SSL_CTX_set_verify(any, strict, accept_any);
+	for (w.version = TLS1_2_VERSION; w.version <= TLS1_3_VERSION; w.version++) {
+		assert_int_equal(resumes(stranger, any, w), 0);
+		assert_int_not_equal(resumes(stranger, checks, w), 1);
+	}
+	SSL_CTX_free(stranger);
+	SSL_CTX_free(any);
+	SSL_CTX_free(checks);
+}
+
+static void a_session_is_for_its_ciphers(void **state)
+{
+	SSL_CTX *c = context(cert, SSL_VERIFY_PEER), *weak = context(cert, SSL_VERIFY_PEER);
+	SSL_CTX *strong = context(cert, SSL_VERIFY_PEER);
+	struct way w = {.address = "w", .version = TLS1_2_VERSION};
+
+	(void)state;
+	SSL_CTX_set_cipher_list(weak, "ECDHE-ECDSA-AES128-GCM-SHA256");
+	SSL_CTX_set_cipher_list(strong, "ECDHE-ECDSA-AES256-GCM-SHA384");
+	assert_int_equal(resumes(c, weak, w), 0);
+	assert_int_equal(resumes(c, strong, w), 0);
+	assert_int_equal(resumes(c, strong, w), 1);
+	SSL_CTX_free(c);
+	SSL_CTX_free(weak);
+	SSL_CTX_free(strong);
+}
+
 static void a_session_ends_with_the_certificate_of_its_server(void **state)
 {
 	X509 *ending = certificate(3, 3600), *over;
@@ -249,6 +292,8 @@ int main(void)
 		cmocka_unit_test(a_session_is_for_its_server_and_name),
 		cmocka_unit_test(processes_share_sessions_and_ticket_keys),
 		cmocka_unit_test(a_session_is_for_its_configuration),
+		cmocka_unit_test(a_session_is_for_its_way_to_verify),
+		cmocka_unit_test(a_session_is_for_its_ciphers),
 		cmocka_unit_test(a_session_ends_with_the_certificate_of_its_server),
 		cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(new_ticket_keys_end_old_sessions),
