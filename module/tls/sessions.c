@@ -252,14 +252,20 @@ static void begin_server(SSL *ssl, SSL_CTX *ctx)
 	const unsigned char *own = configuration(ctx);
 	unsigned char keys[TICKET_KEYS], its[TICKET_KEYS];
 	time_t now = time(NULL);
+	bool has;
 
 	if (!own || pthread_mutex_trylock(&shared->lock))
 		return;
-	if (now - shared->keys_since >= KEYS_LIFE_S &&
-		RAND_bytes(shared->keys, sizeof(shared->keys)) == 1)
-		shared->keys_since = now;
+	/* Also if there are none yet, or the clock was set back: the first ones are zeros. */
+	if (!shared->keys_since || now < shared->keys_since ||
+		now - shared->keys_since >= KEYS_LIFE_S)
+		shared->keys_since =
+			RAND_bytes(shared->keys, sizeof(shared->keys)) == 1 ? now : 0;
+	has = shared->keys_since;
 	memcpy(keys, shared->keys, sizeof(keys));
 	pthread_mutex_unlock(&shared->lock);
+	if (!has)
+		return;
 	if (SSL_CTX_get_tlsext_ticket_keys(ctx, its, sizeof(its)) == 1 &&
 		memcmp(keys, its, sizeof(keys)) && SSL_CTX_set_session_id_context(ctx, own, DIGEST))
 		SSL_CTX_set_tlsext_ticket_keys(ctx, keys, sizeof(keys));

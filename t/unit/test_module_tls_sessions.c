@@ -282,6 +282,10 @@ static void new_ticket_keys_end_old_sessions(void **state)
 	shared->keys_since -= KEYS_LIFE_S;
 	assert_int_equal(resumes(c, s, w), 0);
 	assert_int_equal(resumes(c, s, w), 1);
+	/* The clock is set back. */
+	shared->keys_since += DAY;
+	assert_int_equal(resumes(c, s, w), 0);
+	assert_int_equal(resumes(c, s, w), 1);
 	SSL_CTX_free(c);
 	SSL_CTX_free(s);
 }
