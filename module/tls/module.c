@@ -2,6 +2,7 @@
 /* xcipher_tls.so: each process of Kamailio gets OpenSSL's state of a thread for itself. With the
  * parameter resume, all processes share TLS sessions. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include <core/dprint.h>
@@ -44,18 +45,16 @@ static struct tls_hooks stock; /* the functions of tls.so */
 /* Before a read or write. The first one of a connection creates its object of OpenSSL. */
 static void begin(const struct tcp_connection *c)
 {
-	unsigned char server[sizeof(c->rcv.src_ip.u) + sizeof(c->rcv.src_port)];
-	size_t len = c->rcv.src_ip.len;
+	bool client = !(c->flags & F_CONN_PASSIVE);
+	const struct ip_addr *ip = client ? &c->rcv.src_ip : &c->rcv.dst_ip;
+	unsigned short port = client ? c->rcv.src_port : c->rcv.dst_port;
+	unsigned char server[sizeof(ip->u) + sizeof(port)];
 
 	if (c->extra_data)
 		return;
-	if (c->flags & F_CONN_PASSIVE) {
-		sessions_begin(NULL, 0);
-		return;
-	}
-	memcpy(server, &c->rcv.src_ip.u, len);
-	memcpy(server + len, &c->rcv.src_port, sizeof(c->rcv.src_port));
-	sessions_begin(server, len + sizeof(c->rcv.src_port));
+	memcpy(server, &ip->u, ip->len);
+	memcpy(server + ip->len, &port, sizeof(port));
+	sessions_begin(server, ip->len + sizeof(port), client);
 }
 
 static int on_read(struct tcp_connection *c, rd_conn_flags_t *flags)

@@ -2,8 +2,9 @@
 /* Sessions of servers lie in a table in shared memory, each under a digest of the server's address,
  * its name, and of our certificate and authorities: a session of another configuration is not
  * offered. Clients keep their sessions themselves, in tickets. All processes use the same keys for
- * these, and a session's context (RFC 5246 7.4.1.2) ties it to our configuration. No process waits
- * for the lock: if it is taken, the handshake is a full one. */
+ * these, and a session's context (RFC 5246 7.4.1.2) ties it to our configuration, our address, and
+ * the name that the client asked for. Nobody waits for the lock: a process that does not get it
+ * does a full handshake. */
 #include "sessions.h"
 
 #include <openssl/evp.h>
@@ -36,12 +37,15 @@ static struct shared {
 	struct slot slot[SLOTS];
 } * shared;
 
-static int of_ssl, of_ctx; /* indices: the key of the table, the digest of a configuration */
+/* Indices: the key of the table or, as a server, the context without a name; the digest of a
+ * configuration. */
+static int of_ssl, of_ctx;
+/* Of the connection that is created. */
 static struct {
 	bool active, client; /* client: we are the client of the connection */
 	size_t len;
-	unsigned char address[ADDRESS_MAX];
-} peer;
+	unsigned char address[ADDRESS_MAX]; /* of the server */
+} conn;
 
 /* --- Table ------------------------------------------------------------------------------------ */
 
@@ -153,8 +157,8 @@ static const unsigned char *configuration(SSL_CTX *ctx)
 		return known;
 	md = EVP_MD_CTX_new();
 	known = OPENSSL_malloc(DIGEST);
-	ok = md && known && EVP_DigestInit_ex(md, EVP_sha256(), NULL) &&
-		add_how(md, ctx) && add_store(md, ctx) &&
+	ok = md && known && EVP_DigestInit_ex(md, EVP_sha256(), NULL) && add_how(md, ctx) &&
+		add_store(md, ctx) &&
 		(!own ||
 			(X509_digest(own, EVP_sha256(), one, &len) &&
 				EVP_DigestUpdate(md, one, len))) &&
@@ -163,6 +167,24 @@ static const unsigned char *configuration(SSL_CTX *ctx)
 	if (ok)
 		return known;
 	OPENSSL_free(known);
+	return NULL;
+}
+
+/* Gives the connection a digest of its configuration and of the server's address. NULL: OpenSSL
+ * failed. */
+static const unsigned char *bind_address(SSL_CTX *ctx, CRYPTO_EX_DATA *data)
+{
+	const unsigned char *own = configuration(ctx);
+	unsigned char *key = own ? OPENSSL_malloc(DIGEST) : NULL;
+	EVP_MD_CTX *md = key ? EVP_MD_CTX_new() : NULL;
+	bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) &&
+		EVP_DigestUpdate(md, own, DIGEST) && EVP_DigestUpdate(md, conn.address, conn.len) &&
+		EVP_DigestFinal_ex(md, key, NULL) && CRYPTO_set_ex_data(data, of_ssl, key);
+
+	EVP_MD_CTX_free(md);
+	if (ok)
+		return key;
+	OPENSSL_free(key);
 	return NULL;
 }
 
@@ -228,39 +250,55 @@ static void on_info(const SSL *s, int where, int ret)
 
 static void begin_client(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 {
-	const unsigned char *own = configuration(ctx);
-	unsigned char *key = own ? OPENSSL_malloc(DIGEST) : NULL;
-	EVP_MD_CTX *md = key ? EVP_MD_CTX_new() : NULL;
-
-	if (md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) && EVP_DigestUpdate(md, own, DIGEST) &&
-		EVP_DigestUpdate(md, peer.address, peer.len) && EVP_DigestFinal_ex(md, key, NULL) &&
-		CRYPTO_set_ex_data(data, of_ssl, key)) {
-		SSL_CTX_set_session_cache_mode(
-			ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-		SSL_CTX_sess_set_new_cb(ctx, on_session);
-		SSL_set_info_callback(ssl, on_info);
-	} else {
-		OPENSSL_free(key);
-	}
-	EVP_MD_CTX_free(md);
+	if (!bind_address(ctx, data))
+		return;
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(ctx, on_session);
+	SSL_set_info_callback(ssl, on_info);
 }
 
 /* --- As a server ------------------------------------------------------------------------------ */
 
-static void begin_server(SSL *ssl, SSL_CTX *ctx)
+/* OpenSSL looks for the session before the name selects another context, which may demand a
+ * certificate of the client. */
+static int on_hello(SSL *ssl, int *alert, void *arg)
 {
-	const unsigned char *own = configuration(ctx);
+	const unsigned char *key = SSL_get_ex_data(ssl, of_ssl), *name;
+	unsigned char named[EVP_MAX_MD_SIZE];
+	EVP_MD_CTX *md;
+	size_t len;
+	bool ok;
+
+	(void)arg;
+	if (!key || !SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &name, &len))
+		return SSL_CLIENT_HELLO_SUCCESS;
+	md = EVP_MD_CTX_new();
+	ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) && EVP_DigestUpdate(md, key, DIGEST) &&
+		EVP_DigestUpdate(md, name, len) && EVP_DigestFinal_ex(md, named, NULL) &&
+		SSL_set_session_id_context(ssl, named, DIGEST);
+	EVP_MD_CTX_free(md);
+	*alert = SSL_AD_INTERNAL_ERROR;
+	return ok ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+}
+
+static void begin_server(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
+{
+	const unsigned char *own = bind_address(ctx, data);
 	unsigned char keys[TICKET_KEYS], its[TICKET_KEYS];
 	time_t now = time(NULL);
 	bool has;
 
-	if (!own || pthread_mutex_trylock(&shared->lock))
+	if (!own)
+		return;
+	SSL_CTX_set_client_hello_cb(ctx, on_hello, NULL);
+	/* It has that of the context before. */
+	SSL_set_session_id_context(ssl, own, DIGEST);
+	if (pthread_mutex_trylock(&shared->lock))
 		return;
 	/* Also if there are none yet, or the clock was set back: the first ones are zeros. */
 	if (!shared->keys_since || now < shared->keys_since ||
 		now - shared->keys_since >= KEYS_LIFE_S)
-		shared->keys_since =
-			RAND_bytes(shared->keys, sizeof(shared->keys)) == 1 ? now : 0;
+		shared->keys_since = RAND_bytes(shared->keys, sizeof(shared->keys)) == 1 ? now : 0;
 	has = shared->keys_since;
 	memcpy(keys, shared->keys, sizeof(keys));
 	pthread_mutex_unlock(&shared->lock);
@@ -269,8 +307,6 @@ static void begin_server(SSL *ssl, SSL_CTX *ctx)
 	if (SSL_CTX_get_tlsext_ticket_keys(ctx, its, sizeof(its)) == 1 &&
 		memcmp(keys, its, sizeof(keys)) && SSL_CTX_set_session_id_context(ctx, own, DIGEST))
 		SSL_CTX_set_tlsext_ticket_keys(ctx, keys, sizeof(keys));
-	/* SSL_new() has already copied the ID of the SSL_CTX. */
-	SSL_set_session_id_context(ssl, own, DIGEST);
 	OPENSSL_cleanse(keys, sizeof(keys));
 	OPENSSL_cleanse(its, sizeof(its));
 }
@@ -280,16 +316,16 @@ static void begin_server(SSL *ssl, SSL_CTX *ctx)
 /* At the end of SSL_new() */
 static void on_ssl(void *parent, void *ptr, CRYPTO_EX_DATA *data, int idx, long argl, void *argp)
 {
-	SSL_CTX *ctx = peer.active ? SSL_get_SSL_CTX(parent) : NULL;
+	SSL_CTX *ctx = conn.active ? SSL_get_SSL_CTX(parent) : NULL;
 
 	(void)ptr;
 	(void)idx;
 	(void)argl;
 	(void)argp;
-	if (ctx && peer.client)
+	if (ctx && conn.client)
 		begin_client(parent, ctx, data);
 	else if (ctx)
-		begin_server(parent, ctx);
+		begin_server(parent, ctx, data);
 }
 
 static void on_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int idx, long argl, void *argp)
@@ -320,16 +356,16 @@ bool sessions_init(void)
 	return of_ssl >= 0 && of_ctx >= 0;
 }
 
-void sessions_begin(const void *server, size_t len)
+void sessions_begin(const void *address, size_t len, bool client)
 {
-	peer.active = !server || len <= sizeof(peer.address);
-	peer.client = server;
-	peer.len = server ? len : 0;
-	if (server && peer.active)
-		memcpy(peer.address, server, len);
+	conn.active = len <= sizeof(conn.address);
+	conn.client = client;
+	conn.len = len;
+	if (conn.active)
+		memcpy(conn.address, address, len);
 }
 
 void sessions_end(void)
 {
-	peer.active = false;
+	conn.active = false;
 }

@@ -10,9 +10,9 @@
 /* Before the processes are forked, and after OpenSSL got its functions for memory. False: out of
  * memory. */
 bool sessions_init(void);
-/* Until sessions_end(), connections (SSL) that this process creates are with this server, whose
- * address has len octets, or with a client (server NULL). Others are left alone. */
-void sessions_begin(const void *server, size_t len);
+/* Until sessions_end(), connections (SSL) that this process creates are to the server with this
+ * address of len octets. client: we are its client, else the server. Others are left alone. */
+void sessions_begin(const void *address, size_t len, bool client);
 void sessions_end(void);
 
 #endif

@@ -75,6 +75,8 @@ struct way {
 	const char *address; /* NULL: the client has no sessions */
 	const char *name;
 	int version;
+	const char *ours;      /* two octets; NULL: "us" */
+	SSL_SESSION **session; /* that the client keeps itself; NULL: none */
 };
 
 /* Whether a connection of these contexts resumes a session; -1: its handshake failed. */
@@ -85,10 +87,10 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 	int n = -1;
 
 	if (w.address)
-		sessions_begin(w.address, strlen(w.address));
+		sessions_begin(w.address, strlen(w.address), true);
 	SSL *c = SSL_new(client);
 
-	sessions_begin(NULL, 0);
+	sessions_begin(w.ours ? w.ours : "us", 2, false);
 	SSL *s = SSL_new(server);
 
 	sessions_end();
@@ -101,6 +103,8 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 		SSL_set_tlsext_host_name(c, w.name);
 	if (w.version)
 		SSL_set_max_proto_version(c, w.version);
+	if (w.session && *w.session)
+		SSL_set_session(c, *w.session);
 	for (int i = 0; i < MAX_STEPS && !(SSL_is_init_finished(c) && SSL_is_init_finished(s));
 		i++) {
 		SSL_do_handshake(c);
@@ -110,6 +114,10 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 	if (SSL_is_init_finished(c) && SSL_is_init_finished(s)) {
 		n = SSL_session_reused(c);
 		assert_int_equal(n, SSL_session_reused(s));
+		if (w.session) {
+			SSL_SESSION_free(*w.session);
+			*w.session = SSL_get1_session(c);
+		}
 		SSL_shutdown(c);
 		SSL_shutdown(s);
 	}
@@ -224,6 +232,49 @@ static void a_session_is_for_its_ciphers(void **state)
 	SSL_CTX_free(strong);
 }
 
+static int select_domain(SSL *ssl, int *alert, void *arg)
+{
+	const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+	SSL_CTX *demanding = arg;
+
+	(void)alert;
+	if (name && !strcmp(name, "esrp.test")) {
+		SSL_set_SSL_CTX(ssl, demanding);
+		SSL_set_verify(ssl, SSL_CTX_get_verify_mode(demanding), NULL);
+	}
+	return SSL_TLSEXT_ERR_OK;
+}
+
+/* The client says that it goes to the same server, as one that attacks does. */
+static void a_session_is_for_the_address_and_name_of_the_server(void **state)
+{
+	const int strict = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+	SSL_CTX *c = SSL_CTX_new(TLS_method()), *lenient = context(cert, SSL_VERIFY_NONE);
+	SSL_CTX *demanding = context(cert, strict);
+	SSL_SESSION *none = NULL;
+	struct way w = {.ours = "us"};
+
+	(void)state;
+	SSL_CTX_set_tlsext_servername_callback(lenient, select_domain);
+	SSL_CTX_set_tlsext_servername_arg(lenient, demanding);
+	for (w.version = TLS1_2_VERSION; w.version <= TLS1_3_VERSION; w.version++) {
+		w.name = NULL;
+		w.ours = "us";
+		w.session = &none;
+		assert_int_equal(resumes(c, lenient, w), 0);
+		assert_int_equal(resumes(c, lenient, w), 1);
+		w.ours = "up";
+		assert_int_equal(resumes(c, lenient, w), 0);
+		w.name = "esrp.test";
+		assert_int_not_equal(resumes(c, lenient, w), 1);
+		SSL_SESSION_free(none);
+		none = NULL;
+	}
+	SSL_CTX_free(c);
+	SSL_CTX_free(lenient);
+	SSL_CTX_free(demanding);
+}
+
 static void a_session_ends_with_the_certificate_of_its_server(void **state)
 {
 	X509 *ending = certificate(3, 3600), *over;
@@ -298,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_session_is_for_its_configuration),
 		cmocka_unit_test(a_session_is_for_its_way_to_verify),
 		cmocka_unit_test(a_session_is_for_its_ciphers),
+		cmocka_unit_test(a_session_is_for_the_address_and_name_of_the_server),
 		cmocka_unit_test(a_session_ends_with_the_certificate_of_its_server),
 		cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(new_ticket_keys_end_old_sessions),
