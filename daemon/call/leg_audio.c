@@ -186,6 +186,7 @@ static int draw(struct leg_audio *a)
 	uint16_t first;
 	int err = draw_ssrc(&a->ssrc);
 
+	err = err ? err : draw_ssrc(&a->spare);
 	err = err ? err : secmem_random(&first, sizeof(first));
 	a->index = err ? 0 : first & 0x7fff;
 	a->ceiling = (struct ceiling){.first = (uint32_t)a->index};
@@ -203,8 +204,9 @@ static int draw_with_ceiling(const struct relay *r, struct leg *l)
 
 /* The first session of a leg sends under an SSRC of its own, and later ones keep it: under one key
  * few SSRCs are sent (media.h: MEDIA_PAST). The worker refuses an index that was sent before,
- * so no keystream is used again (RFC 3711 9.1). If sessions follow each other so fast that their
- * indexes reach the SSRC's ceiling, later ones have an SSRC without a ceiling. */
+ * so no keystream is used again (RFC 3711 9.1). If sessions follow each other so fast that the
+ * SSRC's ceiling has no room, later ones have an SSRC without one. The spare one is never kept: a
+ * session may begin it below where another has left it, and the worker would refuse its packets. */
 static int take(const struct relay *r, uint32_t near, struct leg *l)
 {
 	struct leg_audio *a = &l->audio;
@@ -214,7 +216,7 @@ static int take(const struct relay *r, uint32_t near, struct leg *l)
 		err = draw_with_ceiling(r, l);
 	else if (!ceiling_allows(&a->ceiling, a->index - 1, steady_ns() + CEILING_REST_NS))
 		err = draw(a);
-	if (!err && !a->spare)
+	else
 		err = draw_ssrc(&a->spare);
 	if (err)
 		return err;

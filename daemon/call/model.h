@@ -81,7 +81,7 @@ struct leg_audio {
 	uint32_t ssrc;
 	uint64_t index;         /* SRTP index of the first packet */
 	struct ceiling ceiling; /* of the indexes of this SSRC */
-	uint32_t spare;         /* SSRC used above the ceiling; not saved */
+	uint32_t spare;         /* SSRC to go on with above the ceiling; of this session only */
 	struct str agreed; /* codecs agreed on with the terminal, best first; empty: not known */
 	/* from our last offer to the terminal */
 	struct str theirs; /* of the offerer, without those that the request stripped */

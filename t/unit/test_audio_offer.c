@@ -525,6 +525,30 @@ static void packets_are_resized(void **state)
 	rig_end(&g);
 }
 
+/* A session that goes on under its spare SSRC begins with a low index. So it must not be one that
+ * an earlier session has used. */
+static void each_session_has_its_own_spare_ssrc(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	uint32_t ssrc, spare;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0");
+	answer(&g, "96=opus/48000/2");
+	ssrc = session(&g, "a")->ssrc;
+	spare = session(&g, "a")->spare;
+	offer(&g, NULL, "0");
+	answer(&g, "0");
+	assert_null(session(&g, "a"));
+	offer(&g, rule, "0");
+	answer(&g, "96=opus/48000/2");
+	assert_int_equal(session(&g, "a")->ssrc, ssrc);
+	assert_int_not_equal(session(&g, "a")->spare, spare);
+	rig_end(&g);
+}
+
 static void a_transcoded_terminal_gets_its_own_ptime(void **state)
 {
 	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
@@ -670,6 +694,7 @@ int main(void)
 		cmocka_unit_test(packets_are_resized),
 		cmocka_unit_test(a_restored_call_is_transcoded),
 		cmocka_unit_test(a_transcoded_terminal_gets_its_own_ptime),
+		cmocka_unit_test(each_session_has_its_own_spare_ssrc),
 		cmocka_unit_test(a_rejected_codec_may_come_all_the_same),
 	};
 
