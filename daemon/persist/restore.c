@@ -275,24 +275,20 @@ static bool ahead_by(uint64_t clock, uint64_t other, int64_t *by)
 		*by <= CLOCKS_AGREE_NS && *by >= -CLOCKS_AGREE_NS;
 }
 
-/* By how much our clock is behind that of the process that wrote the record. The clock that both
- * nodes read shows it. CLOCK_MONOTONIC, which nobody can set, shows it as well if the machine has
- * not been rebooted since. False: not known, or one of them differs too much. SRTCP depends on the
- * first. */
+/* By how much our clock is behind that of the process that wrote the record. Only processes of one
+ * boot keep an SSRC: they read the same CLOCK_MONOTONIC, which nobody can set, and cannot have the
+ * same ports at the same time. Two machines could both send, if they do not reach each other.
+ * SRTCP depends on the clock that all nodes read, so that must agree, too. False: it does not, or
+ * the machine is another one, or was rebooted. */
 static bool clock_behind(
 	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
 {
 	uint64_t theirs = s->at_ns - s->steady_ns;
 	uint64_t ours = now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns);
-	int64_t here = 0;
+	int64_t shared;
 
-	if (!s->steady_ns || !ahead_by(ours, theirs, behind) ||
-		(s->boot && s->boot == calls->saver.boot &&
-			!ahead_by(s->ahead_ns, steady_ahead_ns(), &here)))
-		return false;
-	if (here > *behind)
-		*behind = here;
-	return true;
+	return s->steady_ns && s->boot && s->boot == calls->saver.boot &&
+		ahead_by(s->ahead_ns, steady_ahead_ns(), behind) && ahead_by(ours, theirs, &shared);
 }
 
 /* The highest saved index under this SSRC, at least that before its first packet. */
