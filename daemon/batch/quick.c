@@ -28,7 +28,7 @@ static uint32_t rtcp_word(const struct xc_job *j)
 /* Bytes of the body that are both received and sent. */
 static inline uint32_t common(const struct xc_job *j)
 {
-	return j->body_len - XC_CUT(j->flags);
+	return j->body_len - XC_BLOCK_CUT(j->flags);
 }
 
 /* Header, body, and for RTCP the word. */
@@ -52,9 +52,9 @@ static void recrypt(const struct arena *a, const struct xc_job *j, const uint8_t
 			XC_LAW(j->convert));
 	} else {
 		aes_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, common(j), &rx, &tx);
-		if (XC_ADD(j->flags))
+		if (XC_BLOCK_ADD(j->flags))
 			aes_cm_part(dst + j->hdr_len + common(j), dst - XC_BLOCK_MAX,
-				XC_ADD(j->flags), common(j), &tx);
+				XC_BLOCK_ADD(j->flags), common(j), &tx);
 	}
 	if (j->flags & XC_JOB_RTCP && !is_plain(tx_key))
 		put_be32(dst + j->hdr_len + j->body_len, rtcp_word(j));
@@ -85,7 +85,7 @@ static inline void hash_received(
 static uint32_t hashes(struct hmac_job *h, const struct arena *a, const struct xc_job *j,
 	const uint8_t *src, const uint8_t *dst)
 {
-	uint32_t n = 0, len = j->hdr_len + common(j) + XC_ADD(j->flags);
+	uint32_t n = 0, len = j->hdr_len + common(j) + XC_BLOCK_ADD(j->flags);
 	const struct xc_key *rx = &a->key[j->rx_key], *tx = &a->key[j->tx_key];
 
 	if (rx->auth)

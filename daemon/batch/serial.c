@@ -259,11 +259,12 @@ static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 
 	return max_u32(j->rx_key, j->tx_key) < a->key_slots && q->key[j->rx_key].ready &&
 		q->key[j->tx_key].ready && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
-		XC_CUT(j->flags) <= j->body_len && XC_ADD(j->flags) <= XC_BLOCK_MAX &&
-		(!XC_ADD(j->flags) || j->out_off % ARENA_SLOT_LEN >= XC_BLOCK_MAX) &&
+		XC_BLOCK_CUT(j->flags) <= j->body_len && XC_BLOCK_ADD(j->flags) <= XC_BLOCK_MAX &&
+		(!XC_BLOCK_ADD(j->flags) || j->out_off % ARENA_SLOT_LEN >= XC_BLOCK_MAX) &&
 		fits_slot(j->in_off, side_end(j, &a->key[j->rx_key], j->rx_tag_off, 0), a->slots) &&
 		fits_slot(j->out_off,
-			side_end(j, &a->key[j->tx_key], j->tx_tag_off, XC_ADD(j->flags)), a->slots);
+			side_end(j, &a->key[j->tx_key], j->tx_tag_off, XC_BLOCK_ADD(j->flags)),
+			a->slots);
 }
 
 _Static_assert(XC_KEY_LINES == 4, "key_ahead()");

@@ -209,9 +209,9 @@ static bool send_with_block(const struct side *s, const struct xc_job *job, uint
 {
 	struct xc_job sent = *job;
 
-	sent.body_len -= XC_CUT(job->flags);
-	memcpy(dst + sent.hdr_len + sent.body_len, dst - XC_BLOCK_MAX, XC_ADD(job->flags));
-	sent.body_len += XC_ADD(job->flags);
+	sent.body_len -= XC_BLOCK_CUT(job->flags);
+	memcpy(dst + sent.hdr_len + sent.body_len, dst - XC_BLOCK_MAX, XC_BLOCK_ADD(job->flags));
+	sent.body_len += XC_BLOCK_ADD(job->flags);
 	return send_out(s, &sent, dst);
 }
 

@@ -141,7 +141,7 @@ static bool reachable(const struct endpoint *e)
 static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const struct xc_job *j)
 {
 	struct media_tail t = j->flags & XC_JOB_RTCP ? tx->rtcp_tail[true] : tx->tx.tail;
-	uint32_t end = j->hdr_len + j->body_len - XC_CUT(j->flags) + XC_ADD(j->flags);
+	uint32_t end = j->hdr_len + j->body_len - XC_BLOCK_CUT(j->flags) + XC_BLOCK_ADD(j->flags);
 
 	if (tx->tx.choose) {
 		const struct media_crypto *c = &tx->cfg->tx;
@@ -438,7 +438,7 @@ static bool fast_path_tagged(struct media *m, const struct arena *a, const struc
 {
 	if (!fast_path(m, a, n, in, j, out))
 		return false;
-	out->len += XC_ADD(j->flags) - XC_CUT(j->flags);
+	out->len += XC_BLOCK_ADD(j->flags) - XC_BLOCK_CUT(j->flags);
 	if (n->rx->rx.wary)
 		media_tag_take(m, a, n->rx, j, false);
 	if (n->block)

@@ -231,7 +231,7 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	r->arena.status[0] = XC_NOT_DONE;
 	if (!j->rx_key || engine_serial.run(r->queue, &b) || b.status[0] != XC_OK)
 		return NULL;
-	*len -= XC_CUT(e->job.flags); /* the block of SRTP+ chain; media checked the length */
+	*len -= XC_BLOCK_CUT(e->job.flags); /* the block of SRTP+ chain; media checked the length */
 	return r->arena.out + j->out_off;
 }
 

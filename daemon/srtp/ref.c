@@ -399,7 +399,7 @@ uint32_t srtp_ref_job(
 	const uint8_t *src = in + job->in_off;
 	uint8_t *dst = out + job->out_off, tag[20];
 	size_t len = (size_t)job->hdr_len + job->body_len;
-	uint32_t sent_len = job->body_len - XC_CUT(job->flags) + XC_ADD(job->flags);
+	uint32_t sent_len = job->body_len - XC_BLOCK_CUT(job->flags) + XC_BLOCK_ADD(job->flags);
 	bool rtcp = job->flags & XC_JOB_RTCP;
 	bool valid =
 		keys[job->rx_key].valid == XC_KEY_VALID && keys[job->tx_key].valid == XC_KEY_VALID;
@@ -430,8 +430,8 @@ uint32_t srtp_ref_job(
 		put_be32(dst + (rtcp ? 4 : 8), tx.ssrc);
 	dst[1] ^= (uint8_t)XC_FLIP(job->convert);
 	g711_convert(dst + job->hdr_len, job->body_len, XC_LAW(job->convert));
-	memcpy(dst + job->hdr_len + job->body_len - XC_CUT(job->flags), dst - XC_BLOCK_MAX,
-		XC_ADD(job->flags));
+	memcpy(dst + job->hdr_len + job->body_len - XC_BLOCK_CUT(job->flags), dst - XC_BLOCK_MAX,
+		XC_BLOCK_ADD(job->flags));
 	cipher(&tx, dst + job->hdr_len, sent_len);
 	if (is_plain(tx.key))
 		return XC_OK;

@@ -162,7 +162,7 @@ static void expect_block(
 {
 	struct xc_job open = *j, close = *j;
 	uint8_t plain[ARENA_SLOT_LEN];
-	uint32_t cut = XC_CUT(j->flags), add = XC_ADD(j->flags);
+	uint32_t cut = XC_BLOCK_CUT(j->flags), add = XC_BLOCK_ADD(j->flags);
 
 	open.flags = close.flags = 0;
 	open.tx_key = close.rx_key = 0;
@@ -233,7 +233,7 @@ static void serial_replaces_blocks(void **state)
 		for (uint32_t i = 0; i < b.n; i++)
 			f->a.in[b.job[i].in_off + 15] ^= 1;
 		b.job[0].flags = XC_BLOCKS(0, XC_BLOCK_MAX + 1);
-		b.job[1].body_len = XC_CUT(b.job[1].flags = XC_BLOCKS(64, 0)) - 1;
+		b.job[1].body_len = XC_BLOCK_CUT(b.job[1].flags = XC_BLOCKS(64, 0)) - 1;
 		assert_int_equal(f->ops->run(f->q, &b), 0);
 		for (uint32_t i = 0; i < b.n; i++)
 			if (f->a.key[2].auth || i < 2)
