@@ -77,10 +77,10 @@ XC_ASSERT_SIZE(xc_key, 576);
 /* The packet is probably forged: an engine may authenticate it first. No engine has to. */
 #define XC_JOB_DOUBT 0x8
 /* Bits 8 to 14 and 16 to 22, of RTP without convert: numbers of bytes at the end of the body. The
- * last XC_BLOCK_CUT(flags) bytes of the received body are authenticated, but not sent. The sent body
- * ends with XC_BLOCK_ADD(flags) bytes, which arena.out has at out_off - XC_BLOCK_MAX. So its length
- * may differ from that of the received body. Only the serial engine does this: devices get no such
- * jobs (batch/run.c). */
+ * last XC_BLOCK_CUT(flags) bytes of the received body are authenticated, but not sent. The sent
+ * body ends with XC_BLOCK_ADD(flags) bytes, which arena.out has at out_off - XC_BLOCK_MAX. So its
+ * length may differ from that of the received body. Only the serial engine does this: devices get
+ * no such jobs (batch/run.c). */
 #define XC_BLOCK_MAX            64
 #define XC_BLOCKS(cut, add)     ((xc_u32)(cut) << 8 | (xc_u32)(add) << 16)
 #define XC_BLOCK_CUT(flags)     ((flags) >> 8 & 0x7f)
