@@ -98,7 +98,7 @@ static int init(void)
 }
 
 static param_export_t params[] = {
-	{"resume", INT_PARAM, &resume},
+	{"resume", PARAM_INT, &resume},
 	{0},
 };
 
