@@ -127,9 +127,9 @@ static bool may_pass(const struct audio_session *s, const struct audio_session *
 }
 
 /* Converts the payload by the codec's function for the other terminal's codec, such as G.711 to
- * L16. Only functions without a state are used, because each packet may be converted either by
- * them or by PCM. Returns the length, or a negative value: there is no such function, the payload
- * is invalid, or the result is too long. */
+ * L16. Functions with a state are left out: their state would miss the packets that PCM is needed
+ * for. Returns the length of the result. A negative value means that there is no function, that the
+ * payload is invalid, or that the result is too long. */
 static int convert(const struct audio_session *s, const struct audio_session *to,
 	const struct said *d, uint8_t *out, uint32_t cap)
 {

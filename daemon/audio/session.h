@@ -48,7 +48,7 @@ struct audio_env {
 	const struct g722_device_ops *g722; /* of the thread; NULL: none */
 	uint64_t (*cpu_ns)(void);           /* for audio_stats.cpu_ns; NULL: not measured */
 	uint64_t real_ahead_ns;             /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-	uint64_t steady_ns;                 /* steady_ns() of this round */
+	uint64_t now_ns;                    /* CLOCK_MONOTONIC of this round */
 	/* Scratch. */
 	int16_t pcm[2 * AUDIO_PCM], other[2 * AUDIO_PCM];
 };

@@ -24,7 +24,6 @@
 #include "base/deadlines.h"
 #include "base/ring.h"
 #include "base/secmem.h"
-#include "base/steady.h"
 #include "base/thread.h"
 
 #define EVENT_RING 1024u
@@ -394,7 +393,7 @@ static void *run(void *arg)
 		bool any;
 
 		t->env.real_ahead_ns = clock_real_ns() - now;
-		t->env.steady_ns = steady_ns();
+		t->env.now_ns = now;
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed);
 		any = audio_thread_round(t, now);
 		had = atomic_load_explicit(&t->packets, memory_order_relaxed) - had;

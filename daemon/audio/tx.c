@@ -59,7 +59,7 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 /* Timestamp of the present time: in units of the RTP clock, plus an offset of the SSRC. */
 static uint32_t clock_ts(const struct audio_tx *t)
 {
-	uint64_t now = t->env->steady_ns, rate = t->cfg->codec.clock;
+	uint64_t now = t->env->now_ns, rate = t->cfg->codec.clock;
 
 	return t->cfg->ts +
 		(uint32_t)(now / 1000000000 * rate + now % 1000000000 * rate / 1000000000);
@@ -90,7 +90,7 @@ enum { REFUSED_MAX = 25 };
 static bool may_send(struct audio_tx *t)
 {
 	if (t->ssrc != t->cfg->ssrc ||
-		ceiling_allows(&t->cfg->ceiling, t->index, t->env->steady_ns))
+		ceiling_allows(&t->cfg->ceiling, t->index, t->env->now_ns))
 		return true;
 	if (++t->refused <= REFUSED_MAX || !t->cfg->spare)
 		return false;

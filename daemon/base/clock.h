@@ -25,6 +25,15 @@ static inline uint64_t clock_real_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* CLOCK_MONOTONIC at a recent time of CLOCK_REALTIME. Too late rather than too early, if the thread
+ * was interrupted. */
+static inline uint64_t clock_mono_of(uint64_t real_ns)
+{
+	uint64_t real_now_ns = clock_real_ns();
+
+	return clock_mono_ns() - (real_now_ns - real_ns);
+}
+
 /* Offset of CLOCK_REALTIME from CLOCK_MONOTONIC. All zeroes: unknown. */
 struct clock_pair {
 	bool known;

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
-#include "base/steady.h"
 #include "call/codec_list.h"
 #include "call/dtmf.h"
 #include "call/gate.h"
@@ -197,7 +196,7 @@ static int draw_with_ceiling(const struct relay *r, struct leg *l)
 {
 	int err = draw(&l->audio);
 
-	l->audio.ceiling.from_ns = steady_ns();
+	l->audio.ceiling.from_ns = clock_mono_ns();
 	l->audio.ceiling.unit_ns = unit_of(r, l);
 	return err;
 }
@@ -214,7 +213,7 @@ static int take(const struct relay *r, uint32_t near, struct leg *l)
 
 	if (!a->ssrc)
 		err = draw_with_ceiling(r, l);
-	else if (!ceiling_allows(&a->ceiling, a->index - 1, steady_ns() + CEILING_REST_NS))
+	else if (!ceiling_allows(&a->ceiling, a->index - 1, clock_mono_ns()))
 		err = draw(a);
 	else
 		err = draw_ssrc(&a->spare);

@@ -4,9 +4,9 @@
 #include "call/unsaved.h"
 #include <errno.h>
 #include <stdlib.h>
+#include "base/boot.h"
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "base/steady.h"
 #include "call/call_int.h"
 #include "call/model.h"
 #include "call/table.h"
@@ -18,7 +18,7 @@ struct saver *calls_saver(struct calls *c)
 
 int saver_init(struct saver *s, struct call_table *table, const struct relay *relay)
 {
-	*s = (struct saver){.table = table, .relay = relay, .boot = steady_boot()};
+	*s = (struct saver){.table = table, .relay = relay, .boot = boot_number()};
 	return secmem_random(s->seed, sizeof(s->seed));
 }
 

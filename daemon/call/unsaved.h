@@ -30,7 +30,7 @@ struct saver {
 	uint64_t ended_lost, too_long;
 	uint8_t seed[16]; /* for hashes of states */
 	int64_t shared_ahead_ns;
-	uint64_t boot; /* steady_boot() */
+	uint64_t boot; /* boot_number() */
 };
 int saver_init(struct saver *s, struct call_table *table, const struct relay *relay);
 void saver_fini(struct saver *s);

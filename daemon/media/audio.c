@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "base/steady.h"
+#include "base/clock.h"
 #include "media/draft.h"
 #include "media/keys.h"
 #include "media/lane.h"
@@ -155,7 +155,7 @@ uint32_t media_audio_prepare(struct media *m, const struct arena *a, struct pack
 {
 	uint32_t jobs = 0;
 
-	m->steady_ns = steady_ns();
+	m->now_ns = clock_mono_ns();
 	media_lane_use(m, ++m->burst);
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,

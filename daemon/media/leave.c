@@ -33,7 +33,7 @@ static uint8_t tx_rtp_index(struct draft *d)
 		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if (ssrc == d->tx->cfg->own_ssrc && ssrc &&
 		!(d->note->ours &&
-			ceiling_allows(&d->tx->cfg->ceiling, d->job->tx_index, m->steady_ns)))
+			ceiling_allows(&d->tx->cfg->ceiling, d->job->tx_index, m->now_ns)))
 		return draft_drop(d, PACKET_DROP_NONCE);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)
 	      : media_ssrc_past_has(m, d->tx, TX_RTP, ssrc, d->job->tx_index))

@@ -302,7 +302,7 @@ struct media {
 	 * the last command. Bursts after done are in flight. */
 	uint64_t burst, done, changed;
 	uint64_t clock;             /* of ssrc_state.touched */
-	uint64_t steady_ns;         /* steady_ns() of the last burst of audio sessions */
+	uint64_t now_ns;            /* CLOCK_MONOTONIC at the last burst of audio sessions */
 	uint32_t bursts;            /* maximum in flight */
 	uint64_t shed_before_ns[2]; /* [emergency]: packets received before are too old */
 	/* number of streams that are listeners or need silence: a packet may make several jobs */

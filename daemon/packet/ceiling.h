@@ -4,7 +4,8 @@
  * faster than an audio session sends packets. A later process begins above the ceiling of that
  * time. So it repeats no index that an earlier process sent, whichever record of the call it reads.
  * A receiver still estimates the right roll-over counter, as long as the jump is less than half a
- * cycle of sequence numbers (RFC 3711 3.3.1). Times are those of steady_ns(). */
+ * cycle of sequence numbers (RFC 3711 3.3.1). Times are those of CLOCK_MONOTONIC, which nobody can
+ * set, so a ceiling holds within one boot of the machine. */
 #ifndef PACKET_CEILING_H
 #define PACKET_CEILING_H
 
@@ -14,13 +15,9 @@
 /* Packets that may be sent in addition, in a burst: 5 s of 20 ms each. */
 #define CEILING_BURST 256u
 
-/* A later process begins where the ceiling will be after this time, and sends nothing until then.
- * The clock of the earlier process may have been ahead by so much. */
-#define CEILING_REST_NS 40000000ull
-
 struct ceiling {
 	uint64_t from_ns;
-	uint32_t unit_ns; /* time of one index; 0: there is no ceiling */
+	uint32_t unit_ns; /* the ceiling grows by one index in this time; 0: no ceiling */
 	uint32_t first;   /* index of the SSRC's first packet */
 };
 

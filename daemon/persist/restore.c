@@ -13,13 +13,12 @@
  *   once.
  * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The
  *   record's times are converted to this node's clock, so the clocks of two nodes need not agree.
- * - Sent SRTP: each life sends every other source under SSRCs of its own (media/rename.c), so
- *   nothing that was sent before matters. An authenticated source is no exception: a terminal owns
- *   its key, and can protect other words with an index that it used before.
+ * - Sent SRTP of terminals: each life sends it under SSRCs of its own (media/rename.c), so indexes
+ *   that earlier lives sent do not matter. This includes authenticated terminals: they own their
+ *   keys, and can send other content with an index that they used before.
  * - Sent SRTP of an audio session: we choose its SSRC and indexes. No life sends above the SSRC's
  *   ceiling (packet/ceiling.h), and each life begins above the ceiling of that time. So the SSRC
- *   stays, unless the clocks of two lives differ, or the terminal may have missed half a cycle of
- *   sequence numbers.
+ *   stays within one boot, unless the terminal may have missed half a cycle of sequence numbers.
  * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent
  *   until then, by the clock (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP
  *   rests for RTCP_MARGIN after a restart.
@@ -36,7 +35,6 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "base/steady.h"
 #include "call/apply.h"
 #include "call/call_int.h"
 #include "call/leg_locals.h"
@@ -231,8 +229,8 @@ struct taking {
 	const struct relay *relay;
 	const struct call_state *state;
 	struct resume resume;
-	uint64_t rtcp_from, steady_ns; /* steady_ns: by the clock that is ahead */
-	bool clocks_agree;
+	uint64_t rtcp_from, mono_ns;
+	bool ssrcs_stay;
 	int err;
 };
 
@@ -263,32 +261,24 @@ static int take_locals(const struct relay *r, struct call *c, struct leg *l)
 
 /* --- Audio sessions --------------------------------------------------------------------------- */
 
-/* The largest difference of the clocks of two processes at which an SSRC stays. */
-#define CLOCKS_AGREE_NS ((int64_t)NS_PER_SEC / 4)
+/* By how much the clock that all nodes read may have been set, as CLOCK_MONOTONIC shows. */
+#define CLOCK_SET_NS ((int64_t)NS_PER_SEC / 4)
 /* Packets that a terminal may miss at the change, in addition to those below the ceiling. */
 #define MISSED_MAX 1024
 
-/* How far ahead one clock is of another. False: by more than is allowed for. */
-static bool ahead_by(uint64_t clock, uint64_t other, int64_t *by)
+/* Whether audio sessions keep their SSRCs. Only processes of one boot read the same CLOCK_MONOTONIC
+ * and cannot have the same ports at the same time: two machines that do not reach each other could
+ * both send. The ceiling of SRTCP depends on the clock that all nodes read, so that must not have
+ * been set either. */
+static bool ssrcs_stay(const struct calls *calls, const struct call_state *s, uint64_t now_ns)
 {
-	return !__builtin_sub_overflow((int64_t)clock, (int64_t)other, by) &&
-		*by <= CLOCKS_AGREE_NS && *by >= -CLOCKS_AGREE_NS;
-}
+	uint64_t theirs = s->at_ns - s->mono_ns;
+	uint64_t ours = now_ns + (uint64_t)calls->saver.shared_ahead_ns - clock_mono_of(now_ns);
+	int64_t by;
 
-/* By how much our clock is behind that of the process that wrote the record. Only processes of one
- * boot keep an SSRC: they read the same CLOCK_MONOTONIC, which nobody can set, and cannot have the
- * same ports at the same time. Two machines could both send, if they do not reach each other.
- * SRTCP depends on the clock that all nodes read, so that must agree, too. False: it does not, or
- * the machine is another one, or was rebooted. */
-static bool clock_behind(
-	const struct calls *calls, const struct call_state *s, uint64_t now_ns, int64_t *behind)
-{
-	uint64_t theirs = s->at_ns - s->steady_ns;
-	uint64_t ours = now_ns + (uint64_t)calls->saver.shared_ahead_ns - steady_of(now_ns);
-	int64_t shared;
-
-	return s->steady_ns && s->boot && s->boot == calls->saver.boot &&
-		ahead_by(s->ahead_ns, steady_ahead_ns(), behind) && ahead_by(ours, theirs, &shared);
+	return s->boot && s->boot == calls->saver.boot &&
+		!__builtin_sub_overflow((int64_t)ours, (int64_t)theirs, &by) &&
+		by <= CLOCK_SET_NS && by >= -CLOCK_SET_NS;
 }
 
 /* The highest saved index under this SSRC, at least that before its first packet. */
@@ -313,8 +303,8 @@ static void resume_audio(const struct taking *t, struct leg *l, const struct leg
 
 	if (!a->ssrc)
 		return;
-	next = ceiling_at(&a->ceiling, t->steady_ns + CEILING_REST_NS) + 1;
-	if (s && t->clocks_agree && a->ceiling.unit_ns && next > sent && next <= SRTP_INDEX_MAX &&
+	next = ceiling_at(&a->ceiling, t->mono_ns) + 1;
+	if (s && t->ssrcs_stay && a->ceiling.unit_ns && next > sent && next <= SRTP_INDEX_MAX &&
 		(!l->tx.keys || next - sent < HALF_CYCLE - MISSED_MAX))
 		a->index = next;
 	else
@@ -423,15 +413,12 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 {
 	const struct relay *relay = calls->relay;
 	uint64_t now_ns = when.now_ns;
-	int64_t behind;
 	struct taking t = {.relay = relay,
 		.state = state,
-		.steady_ns = steady_of(now_ns),
+		.mono_ns = clock_mono_of(now_ns),
+		.ssrcs_stay = ssrcs_stay(calls, state, now_ns),
 		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = when.elapsed_ns}};
 
-	t.clocks_agree = clock_behind(calls, state, now_ns, &behind);
-	if (t.clocks_agree && behind > 0)
-		t.steady_ns += (uint64_t)behind;
 	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
 	for_legs(c, take_leg, &t);

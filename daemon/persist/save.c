@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
-#include "base/steady.h"
 #include "call/call_int.h"
 #include "call/model.h"
 #include "call/unsaved.h"
@@ -136,8 +135,7 @@ static int state_of(
 		.revision = c->save.revision,
 		.at_ns = now_ns + (uint64_t)s->shared_ahead_ns,
 		.real_ns = now_ns,
-		.steady_ns = steady_of(now_ns),
-		.ahead_ns = steady_ahead_ns(),
+		.mono_ns = clock_mono_of(now_ns),
 		.boot = s->boot};
 	for (uint32_t i = 0; i < c->sides; i++)
 		legs += c->side[i]->legs;

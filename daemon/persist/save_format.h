@@ -38,9 +38,8 @@ struct call_state {
 	/* The same by CLOCK_REALTIME of the node that wrote it, as all other times in the record. 0
 	 * = at_ns (written before 0.3). */
 	uint64_t real_ns;
-	uint64_t steady_ns; /* the same time by steady_ns(); 0 = written before 0.3 */
-	uint64_t ahead_ns;  /* steady_ahead_ns() */
-	uint64_t boot;      /* steady_boot() */
+	uint64_t mono_ns; /* the same time by CLOCK_MONOTONIC, which counts within one boot */
+	uint64_t boot;    /* boot_number(); 0 = not known, or written before 0.3 */
 	uint32_t legs;
 	struct leg_state *leg;
 };

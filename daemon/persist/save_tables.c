@@ -408,8 +408,7 @@ static const struct field state_fields[] = {
 	NUM("rev", call_state, revision, ANY),
 	NUM("at", call_state, at_ns, ANY),
 	NUM("real", call_state, real_ns, ANY),
-	NUM("std", call_state, steady_ns, ANY),
-	NUM("sta", call_state, ahead_ns, ANY),
+	NUM("mono", call_state, mono_ns, ANY),
 	NUM("boot", call_state, boot, ANY),
 };
 const struct record save_state = RECORD_OF(state_fields);

@@ -518,7 +518,7 @@ static void a_ceiling_bounds_indexes(void **state)
 	cfg.ceiling =
 		(struct ceiling){.from_ns = 5000000000ull, .unit_ns = 20000000, .first = 1003};
 	cfg.ceiling.first -= CEILING_BURST;
-	r->env.steady_ns = 5000000000ull;
+	r->env.now_ns = 5000000000ull;
 	audio_rig_set(r, B, &cfg);
 	talk(r, A, 4);
 	h = header(audio_rig_got(r, B, 0));
@@ -527,7 +527,7 @@ static void a_ceiling_bounds_indexes(void **state)
 	assert_int_equal(h.ts, 77 + 5 * 8000 + 3 * 160);
 	talk(r, A, 3);
 	assert_int_equal(header(audio_rig_got(r, B, 0)).seq, 1003);
-	r->env.steady_ns += 40000000;
+	r->env.now_ns += 40000000;
 	talk(r, A, 2);
 	h = header(audio_rig_got(r, B, 0));
 	assert_int_equal(h.seq, 1005);
