@@ -129,7 +129,8 @@ struct media_way {
 	bool f8 : 1;                    /* AES in F8 mode */
 	bool tagged : 1;                /* RTP has tags of SRTP+ (tags.h) */
 	bool fast_tagged : 1;           /* fast, or would be without these tags */
-	/* SRTP+ chain: payloads end with a block of media_block_len() bytes; 0: they do not. */
+	/* SRTP+ chain: payloads end with a block of 2 << chains bytes (media_block_len()); 0: they
+	 * do not. */
 	uint8_t chains : 3;
 	bool coming : 1; /* receiving in clear: ZRTP has keys, which will come (ahead.h) */
 	bool rename : 1; /* media_ctx_cfg.rename is set, and this is not passed through */
