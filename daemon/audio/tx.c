@@ -89,8 +89,7 @@ enum { REFUSED_MAX = 25 };
  * for example because it relays payloads of another length, continues under the spare SSRC. */
 static bool may_send(struct audio_tx *t)
 {
-	if (t->ssrc != t->cfg->ssrc ||
-		ceiling_allows(&t->cfg->ceiling, t->index, t->env->now_ns))
+	if (t->ssrc != t->cfg->ssrc || ceiling_allows(&t->cfg->ceiling, t->index, t->env->now_ns))
 		return true;
 	if (++t->refused <= REFUSED_MAX || !t->cfg->spare)
 		return false;

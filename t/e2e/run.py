@@ -7,7 +7,8 @@ namespaces, and fails by raising. Tests wait for four fifths of their time, so -
 a time (default: six per processor, at most 12). Tests with the attribute alone measure something
 and run last, one by one. BUILD is the folder of the programs, default build. --also repeats these
 tests with another folder. Each line tells how long a test took and how much of that a processor
-worked for it. Last line: N passed, N failed, and how many were skipped or unsteady."""
+worked for it. Last lines: the failed tests, each with its error; N passed, N failed, and how many
+were skipped or unsteady."""
 import importlib
 import inspect
 import os
@@ -25,6 +26,7 @@ import relay  # noqa: E402
 from unsteady import LATE, unsteady  # noqa: E402
 
 TEST_SECONDS = 600  # a test that runs longer has hung
+WHY_MAX = 300  # characters of an error in the list of failed tests
 OUTCOMES = ("passed", "failed", "skipped")
 WORDS = {"passed": "ok", "failed": "NOT OK"}
 
@@ -49,9 +51,10 @@ class Test:
             return "passed", "ok"
         except Skip as why:
             return "skipped", f"skip ({why})"
-        except Exception:  # a test may fail in any way
+        except Exception as why:  # a test may fail in any way
             traceback.print_exc()
             print(relay.logs(), file=sys.stderr)
+            print(f"{type(why).__name__}: {str(why)[:WHY_MAX]!r}", file=sys.stderr)
             return "failed", "NOT OK"
 
 
@@ -194,14 +197,17 @@ def main():
     if not tests:
         print("no test has such a name")
         sys.exit(NO_TEST)
-    failed = []
+    failed, why = [], {}
     for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1
         if outcome == "failed":
             failed.append(test)
+            why[test.label] = text.rstrip("\n").rpartition("\n")[2]
         print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s, {cpu:.1f} of a processor)", flush=True)
     count["unsteady"] = len(unsteady(failed, again))
     count["failed"] -= count["unsteady"]
+    for label, line in why.items():
+        print(f"failed: {label}: {line}")
     more = "".join(f", {count[k]} {k}" for k in ("skipped", "unsteady") if count[k])
     print(f"{count['passed']} passed, {count['failed']} failed{more}")
     sys.exit(1 if count["failed"] or not count["passed"] else 0)
