@@ -25,13 +25,20 @@ static inline uint64_t clock_real_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* CLOCK_MONOTONIC at a recent time of CLOCK_REALTIME. Too late rather than too early, if the thread
- * was interrupted. */
+/* CLOCK_MONOTONIC at a recent time of CLOCK_REALTIME. Reads both clocks again if the thread was
+ * interrupted between them. If it is interrupted each time, the result is too late rather than too
+ * early. */
 static inline uint64_t clock_mono_of(uint64_t real_ns)
 {
-	uint64_t real_now_ns = clock_real_ns();
+	uint64_t before_ns, real_now_ns, after_ns;
+	int tries = 16;
 
-	return clock_mono_ns() - (real_now_ns - real_ns);
+	do {
+		before_ns = clock_mono_ns();
+		real_now_ns = clock_real_ns();
+		after_ns = clock_mono_ns();
+	} while (after_ns - before_ns > NS_PER_SEC / 1000 && --tries);
+	return after_ns - (real_now_ns - real_ns);
 }
 
 /* Offset of CLOCK_REALTIME from CLOCK_MONOTONIC. All zeroes: unknown. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/secmem.h"
 
 struct place {
@@ -232,6 +233,12 @@ static void op_stats(void *arg, uint32_t audio, struct audio_stats *out)
 		audio_thread_stats(b->thread[thread_of(b, audio)], audio, out);
 }
 
+static uint64_t op_now_ns(void *arg)
+{
+	(void)arg;
+	return clock_mono_ns();
+}
+
 const struct audio_ops bridge_audio_ops = {.codecs = op_codecs,
 	.take = op_take,
 	.release = op_release,
@@ -241,7 +248,8 @@ const struct audio_ops bridge_audio_ops = {.codecs = op_codecs,
 	.play = op_play,
 	.stop = op_stop,
 	.digits = op_digits,
-	.stats = op_stats};
+	.stats = op_stats,
+	.now_ns = op_now_ns};
 
 uint32_t bridge_audio_max(const struct bridge_audio *b)
 {

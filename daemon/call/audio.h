@@ -35,6 +35,7 @@ struct audio_ops {
 	int (*stop)(void *arg, uint32_t audio, uint32_t id); /* id 0: all, queued digits too */
 	int (*digits)(void *arg, uint32_t audio, const struct audio_digit *d, uint32_t n);
 	void (*stats)(void *arg, uint32_t audio, struct audio_stats *out);
+	uint64_t (*now_ns)(void *arg); /* CLOCK_MONOTONIC, by which ceilings grow */
 };
 
 struct audio {

@@ -196,7 +196,7 @@ static int draw_with_ceiling(const struct relay *r, struct leg *l)
 {
 	int err = draw(&l->audio);
 
-	l->audio.ceiling.from_ns = clock_mono_ns();
+	l->audio.ceiling.from_ns = r->audio->ops->now_ns(r->audio->arg);
 	l->audio.ceiling.unit_ns = unit_of(r, l);
 	return err;
 }
@@ -213,7 +213,7 @@ static int take(const struct relay *r, uint32_t near, struct leg *l)
 
 	if (!a->ssrc)
 		err = draw_with_ceiling(r, l);
-	else if (!ceiling_allows(&a->ceiling, a->index - 1, clock_mono_ns()))
+	else if (!ceiling_allows(&a->ceiling, a->index - 1, r->audio->ops->now_ns(r->audio->arg)))
 		err = draw(a);
 	else
 		err = draw_ssrc(&a->spare);

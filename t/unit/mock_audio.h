@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "call/audio.h"
 #include "codec/registry.h"
 
@@ -16,6 +17,7 @@
 struct mock_audio {
 	struct audio audio;
 	struct codec_registry *registry; /* the built-in codecs; tests may add entries */
+	uint64_t now_ns;                 /* its clock; 0: CLOCK_MONOTONIC */
 	bool taken[MOCK_AUDIOS];
 	uint32_t group[MOCK_AUDIOS], serial[MOCK_AUDIOS];
 	struct audio_cfg cfg[MOCK_AUDIOS];  /* in force */
@@ -140,6 +142,13 @@ static void mock_audio_stats(void *arg, uint32_t audio, struct audio_stats *out)
 	*out = ((struct mock_audio *)arg)->stats[audio];
 }
 
+static uint64_t mock_audio_now_ns(void *arg)
+{
+	struct mock_audio *m = arg;
+
+	return m->now_ns ? m->now_ns : clock_mono_ns();
+}
+
 /* Gives calls these codec threads. The caller has zeroed m, or keeps it over a restart of the
  * calls. */
 static inline void mock_audio_start(struct mock_audio *m, struct relay *relay)
@@ -153,7 +162,8 @@ static inline void mock_audio_start(struct mock_audio *m, struct relay *relay)
 		.play = mock_audio_play,
 		.stop = mock_audio_stop,
 		.digits = mock_audio_digits,
-		.stats = mock_audio_stats};
+		.stats = mock_audio_stats,
+		.now_ns = mock_audio_now_ns};
 
 	if (!m->registry)
 		assert_int_equal(codec_registry_create(&m->registry), 0);
