@@ -31,7 +31,7 @@ BASE = f"{BUILD}/kernel"
 SECONDS = 1800  # a hang ends here; the usual time is two minutes, and six times that on a busy machine
 SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
-TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server"]
+TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server", "/usr/bin/openssl"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["test_flood", "dtls", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
 # Libraries that libsrtp2 loads by name: NSS.
@@ -93,6 +93,7 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
     for tool in TOOLS:
         if os.path.exists(tool):
             fs.program(tool, tool)
+    fs.text("usr/lib/ssl/openssl.cnf", "[req]\ndistinguished_name = name\n[name]\n")
     for name in PROGRAMS:
         fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
     for source in sorted(f for pattern in LOADED for f in glob.glob(pattern)):
