@@ -87,9 +87,14 @@ class Client:
         self.sock = socket_in(namespace)
         self.sock.connect(address)
         self.sock.settimeout(1)
+        self.one_at_a_time = threading.Lock()  # a thread would drop the replies of another one
 
     def raw(self, datagram, timeout=10.0):
         """Sends raw bytes and returns the reply to that cookie, or None."""
+        with self.one_at_a_time:
+            return self.exchange(datagram, timeout)
+
+    def exchange(self, datagram, timeout):
         cookie, _, body = datagram.partition(b" ")
         if self.key:
             # Retransmissions repeat the same datagram, or the request would be executed again.
@@ -117,7 +122,8 @@ class Client:
         said, _, body = reply.partition(b" ")
         return said[-32:] == reply_mac(self.key, cookie, body)
 
-    def call(self, command, cookie=None, tries=10, **keys):
+    def call(self, command, cookie=None, tries=60, **keys):
+        """Repeats the request each second: a busy machine may hold up a daemon for long."""
         request = {"command": command}
         request.update({k.replace("_", "-"): v for k, v in keys.items()})
         cookie = cookie or os.urandom(8).hex()
