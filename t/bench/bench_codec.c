@@ -25,7 +25,7 @@ enum {
 struct options {
 	struct codec_loader_cfg loader;
 	const char *only;   /* a codec's name, or NULL */
-	const char *device; /* of OpenCL; "none": only plug-ins */
+	const char *device; /* of OpenCL; "none": only plug-ins; NULL: the CPU, if OpenCL has it */
 	uint32_t batch[MOST_BATCHES], batches;
 	double seconds; /* of CPU per measurement */
 	bool json;
@@ -253,11 +253,11 @@ static int on_device(const struct options *o, const struct codec_entry *e, struc
 /* NULL: without. */
 static struct g722_device *open_device(const struct options *o)
 {
-	struct engine_config cfg = {.device = o->device};
+	struct engine_config cfg = {.device = o->device ? o->device : "cpu"};
 	struct g722_device *d = NULL;
 	char err[256] = "";
 
-	if (strcmp(o->device, "none") == 0)
+	if (strcmp(cfg.device, "none") == 0)
 		return NULL;
 	if (g722_device_open(&d, &cfg, G722_DEVICE_STREAMS, err, sizeof(err)))
 		fprintf(stderr, "%s\n", err);
@@ -282,7 +282,7 @@ static void usage(FILE *to)
 		"  --codec-worker=FILE      xcipher-codec-worker (default in /usr/lib/xcipher)\n"
 		"  --codec-isolation=WHICH  none or all plug-ins run in processes of their own (default none)\n"
 		"  --device=NAME            of OpenCL, as xcipherd's opencl-device; none: without (default cpu)\n"
-		"  --batch=N,...            streams in a batch (default 1,4,16,64,256,1024,4096)\n"
+		"  --batch=N,...            streams in a batch, 1 to 4096, at most 8 sizes (default 1,4,16,64,256,1024,4096)\n"
 		"  --seconds=S              per measurement (default 0.2)\n"
 		"  --json                   one object per line\n"
 		"  --help                   print this\n");
@@ -311,9 +311,9 @@ static int parse(struct options *o, int argc, char **argv)
 		{"device", required_argument, NULL, 'D'}, {"batch", required_argument, NULL, 'b'},
 		{"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'}, {0}};
-	int c = 0;
+	int c = 0, which = 0;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "", options, &which)) != -1) {
 		if (c == 'c')
 			o->only = optarg;
 		else if (c == 'd')
@@ -335,8 +335,8 @@ static int parse(struct options *o, int argc, char **argv)
 			return usage(stdout), 1;
 		else {
 			if (optarg)
-				fprintf(stderr, "xcipher-bench codec: \"%s\" is wrong here:\n",
-					optarg);
+				fprintf(stderr, "xcipher-bench codec: --%s cannot be \"%s\"\n",
+					options[which].name, optarg);
 			return usage(stderr), 2;
 		}
 	}
@@ -347,10 +347,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 int bench_codec(int argc, char **argv)
 {
-	struct options o = {.device = "cpu",
-		.batch = {1, 4, 16, 64, 256, 1024, 4096},
-		.batches = 7,
-		.seconds = 0.2};
+	struct options o = {.batch = {1, 4, 16, 64, 256, 1024, 4096}, .batches = 7, .seconds = 0.2};
 	struct codec_registry *r = NULL;
 	struct g722_device *d = NULL;
 	bool any = false;
@@ -373,6 +370,10 @@ int bench_codec(int argc, char **argv)
 		fprintf(stderr,
 			"--codec-worker=FILE names the program, in a clone build/xcipher-codec-worker\n");
 	d = open_device(&o);
+	if (!d && o.device && strcmp(o.device, "none") != 0) {
+		codec_registry_destroy(r);
+		return 1;
+	}
 	if (!o.json)
 		printf("codec           clock    PCM ch where    batch  encode us decode us  streams per core\n");
 	rc = rc < 0;
