@@ -47,7 +47,7 @@ QEMU = ["qemu-system-x86_64", "-M", "pc", "-cpu", "max,-cx16", "-m", "512", "-no
 CLOCK = ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"]
 GUESTS = {"parallel": ["-accel", "tcg,thread=multi", "-smp", "2"], "clock": CLOCK, "clock2": CLOCK}
 # Scripts by the first letters of their names. The others go to "clock".
-PARALLEL, CLOCK2 = ("20", "30", "40", "45", "90", "92"), ("60", "62", "64", "66", "68", "70")
+PARALLEL, CLOCK2 = ("20", "30", "40", "45", "90", "92"), ("60", "62", "64", "66", "68", "70", "72")
 CMDLINE = "kmemleak=on console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
 PASSED_ON = ("RING_PACKETS", "RING_SEED")  # the kernel gives them to the guest's environment
 TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|WARNING: (possible|suspicious|bad|inconsistent)|KASAN|hung task|blocked for more than|general protection")
@@ -93,7 +93,6 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
     for tool in TOOLS:
         if os.path.exists(tool):
             fs.program(tool, tool)
-    fs.text("usr/lib/ssl/openssl.cnf", "[req]\ndistinguished_name = name\n[name]\n")
     for name in PROGRAMS:
         fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
     for source in sorted(f for pattern in LOADED for f in glob.glob(pattern)):

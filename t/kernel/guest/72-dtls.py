@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Calls with DTLS keys under kernel steering: the handshake and the media come by the module, both roles, with the ring and
 without, and a killed daemon goes on with the keys in Redis, without a second handshake."""
+import os
+
 import rig
 from rig import equal, tap
 import dtls
@@ -74,6 +76,8 @@ def killed(net):
 
 
 def main():
+    rig.write("/tmp/openssl.cnf", "[req]\ndistinguished_name = name\n[name]\n")
+    os.environ["OPENSSL_CONF"] = "/tmp/openssl.cnf"  # for the terminals' programs only
     with netns.Net(("caller", "callee")) as net:
         roles(net, "received by ring")
         roles(net, "sent by verdict", "--kernel-ring=no")
