@@ -23,6 +23,10 @@
 #define KEYS_LIFE_S 7200 /* as long as OpenSSL's sessions */
 #define ADDRESS_MAX 64
 
+#if OPENSSL_VERSION_NUMBER < 0x30300000L
+#define SSL_SESSION_get_time_ex SSL_SESSION_get_time
+#endif
+
 struct slot {
 	unsigned char key[DIGEST];
 	time_t expires; /* 0: empty */
@@ -193,7 +197,7 @@ static const unsigned char *bind_address(SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 /* A session ends with its server's certificate, because a resumed one is not verified again. */
 static time_t expiry(const SSL_SESSION *session)
 {
-	time_t end = (time_t)(SSL_SESSION_get_time(session) + SSL_SESSION_get_timeout(session));
+	time_t end = (time_t)(SSL_SESSION_get_time_ex(session) + SSL_SESSION_get_timeout(session));
 	X509 *cert = SSL_SESSION_get0_peer((SSL_SESSION *)(uintptr_t)session);
 	struct tm tm;
 	time_t until;
