@@ -26,6 +26,17 @@ void nfx_owner_flush(struct nfx_net *nn, struct nfx_owner *owner)
 		nfx_table_del(nn, t);
 }
 
+/* Nobody moves guards any more: they would soon refuse the terminals' own packets. The next process
+ * sets guards again where it finds attacks. */
+static void unguard(struct nfx_net *nn, struct nfx_owner *o)
+{
+	struct nfx_target *t;
+
+	list_for_each_entry(t, &o->targets, in_owner)
+		if (rcu_access_pointer(t->guard))
+			(void)nfx_guard_set(nn, t, NULL, 0);
+}
+
 static void owner_free(struct nfx_net *nn, struct nfx_owner *o)
 {
 	nfx_ring_close(nn, o, NFX_RING_CLOSED);
@@ -112,6 +123,7 @@ static int notify(struct notifier_block *nb, unsigned long event, void *data)
 		unsigned long grace = msecs_to_jiffies(o->grace_ms);
 
 		nfx_ring_close(nn, o, NFX_RING_CLOSED);
+		unguard(nn, o);
 		o->portid = 0;
 		o->expires = jiffies + grace;
 		mod_delayed_work(nfx_wq, &o->expire, grace);

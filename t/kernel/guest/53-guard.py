@@ -1,92 +1,91 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Floods of forged SRTP from a terminal's own address, under kernel steering, with the ring and with
-the queue: the module drops most of them, and no true packet is lost."""
-import os
-import random
-import struct
+the queue, IPv4 and IPv6: the module drops most of them, and no true packet is lost. A guard does not
+outlive its daemon."""
 import time
 
 import rig
 from rig import equal, tap
-import calls
 import netns
+import redisrig
 import relay
-import srtp
+from test_flood import flood, refused
+from test_ng import Phone, leaves, talk
+
+ADDRESSES = {"IPv4": ("10.200.1.2", "10.200.2.2", "10.200.1.1", "10.200.2.1"), "IPv6": ("fd00:1::2", "fd00:2::2", "fd00:1::1", "fd00:2::1")}
+BEYOND = 300  # packets: more than a guard accepts after the newest
 
 
-class Phone:
-    def __init__(self, net, where, address):
-        import ng
-        self.sock = ng.socket_in(net.terminal[where])
-        self.sock.bind((address, 0))
-        self.sock.settimeout(60)
-        self.address, self.port, self.seq, self.ssrc = address, self.sock.getsockname()[1], 0, random.randrange(1 << 32)
-        self.suite = calls.Suite("80")
-        self.key = os.urandom(self.suite.key_len)
-        self.tx = srtp.Session(self.suite.name, self.key, srtp.OUTBOUND)
-
-    def sdp(self, tag=1):
-        return calls.sdp(self.address, self.port, "80", [self.key], tag)
-
-    def told(self, text):
-        p = calls.parse(text)
-        self.to = (p["ip"], p["port"])
-        self.tag, _, key = next(c for c in p["crypto"] if c[1] == self.suite.name)
-        self.rx = srtp.Session(self.suite.name, key, srtp.INBOUND)
-
-    def send(self, payload):
-        self.seq += 1
-        self.sock.sendto(self.tx.protect(struct.pack("!BBHII", 0x80, 0, self.seq, self.seq * 160, self.ssrc) + payload), self.to)
-
-    def forge(self, n):
-        for _ in range(n):
-            head = struct.pack("!BBHII", 0x80, 0, random.randrange(1 << 16), random.randrange(1 << 32), self.ssrc)
-            self.sock.sendto(head + os.urandom(170), self.to)
-
-    def hears(self):
-        packet = self.rx.unprotect(self.sock.recv(2048))
-        return packet and packet[12:]
+def started(net, ours, *options):
+    return relay.Xcipherd(net, "--engine=serial", "--steering=kernel", *options, addresses=ours).wait_ready()
 
 
-def heard(a, b):
-    word = os.urandom(8)
-    a.send(word)
-    return b.hears() == word
+def phones(net, daemon, family):
+    """Two terminals that talk."""
+    for i, name in enumerate(("caller", "callee"), 1):  # each may be told the relay's address on the other link
+        net.run(net.terminal[name], "ip", "-6", "route", "add", "default", "via", f"fd00:{i}::1")
+    a, b = Phone(net, "caller", ADDRESSES[family][0], "80"), Phone(net, "callee", ADDRESSES[family][1], "80")
+    talk(daemon.client, a, b, "c")
+    return a, b
 
 
-def guarded(s):
-    return sum(v for k, v in s.items() if k.startswith("guard: "))
+def attacked(daemon, a, b):
+    """Until the module drops forged packets. How many so far."""
+    end = time.monotonic() + 60 * rig.PATIENCE
+    while not refused(daemon)[1] and time.monotonic() < end:
+        flood(a, 20)
+        if not leaves(a, b):
+            break
+    return refused(daemon)[1]
 
 
-def flood(ring):
+def main(name, family, *options):
     with netns.Net(("caller", "callee")) as net:
-        net.forward()
-        daemon = relay.Xcipherd(net, "--engine=serial", "--steering=kernel", *([] if ring else ["--kernel-ring=no"]),
-                                addresses=("10.200.1.1", "10.200.2.1")).wait_ready()
-        name = "ring" if ring else "queue"
-        a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
-        b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), transport_protocol="RTP/SAVP"))["sdp"])
-        a.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp(b.tag)))["sdp"])
-        tap(heard(a, b) and heard(b, a), f"{name}: media pass")
-        end = time.monotonic() + 60 * rig.PATIENCE
-        while not guarded(daemon.statistics()) and time.monotonic() < end:
-            a.forge(20)
-            if not heard(a, b):
-                break
-        before = guarded(daemon.statistics())
+        daemon = started(net, ADDRESSES[family][2:], *options)
+        a, b = phones(net, daemon, family)
+        before = attacked(daemon, a, b)
         tap(before > 0, f"{name}: the module drops forged packets")
         good = 0
         for _ in range(100):
-            a.forge(10)
-            good += heard(a, b)
-        s = daemon.statistics()
+            flood(a, 10)
+            good += leaves(a, b)
         equal(f"{name}: no true packet is lost", good, 100)
-        tap(guarded(s) - before > 500, f"{name}: most forged packets are dropped by the module: {guarded(s) - before} of 1000")
-        rig.note({k: v for k, v in s.items() if k.startswith("guard: ")})
-        rig.note({k: v for k, v in s["drops"].items() if v})
+        after = refused(daemon)[1]
+        tap(after - before > 500, f"{name}: most forged packets are dropped by the module: {after - before} of 1000")
+        rig.note({k: v for k, v in daemon.statistics().items() if k.startswith("guard: ")})
+        rig.note({k: v for k, v in daemon.statistics()["drops"].items() if v})
         equal(f"{name}: the daemon ends", daemon.stop(), 0)
 
 
-rig.test(lambda: flood(True))
-rig.test(lambda: flood(False))
+def killed():
+    """In mid-attack, and started again with the call. The attack is over, so the next process sets no guard."""
+    if not redisrig.have():
+        rig.note(f"skipped: no {redisrig.PROGRAM}")
+        return
+    with netns.Net(("caller", "callee")) as net:
+        redis = redisrig.Redis(net)
+        daemon = started(net, ADDRESSES["IPv4"][2:], *redis.daemon_options())
+        a, b = phones(net, daemon, "IPv4")
+        tap(attacked(daemon, a, b) > 0, "killed: the module drops forged packets")
+        tap(rig.until(lambda: daemon.statistics()["redis"]["waiting"] == 0), "killed: the call is in Redis")
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.client.close()
+        daemon = started(net, ADDRESSES["IPv4"][2:], *redis.daemon_options())
+        tap("1 calls restored" in daemon.text() and "taken over" in daemon.text(), "killed: the next process has the call and its targets")
+        a.send(b"again")
+        b.hears(1)  # a restart changes the SSRC
+        heard = 0
+        while heard < BEYOND and leaves(a, b):
+            heard += 1
+        equal("killed: true packets until the old guard refuses one", heard, BEYOND)
+        rig.note({k: v for k, v in daemon.statistics().items() if k.startswith("guard: ")})
+        equal("killed: the daemon ends", daemon.stop(), 0)
+        redis.stop()
+
+
+rig.test(lambda: main("ring", "IPv4"))
+rig.test(lambda: main("ring, IPv6", "IPv6"))
+rig.test(lambda: main("queue", "IPv4", "--kernel-ring=no"))
+rig.test(killed)
