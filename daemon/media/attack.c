@@ -37,6 +37,19 @@ static void start_period(const struct media *m, struct attack *t, uint64_t now_n
 	t->refused = count_of(&c->drops[PACKET_DROP_GUARD]);
 }
 
+/* Steering gets a report after so many authentic packets, or when the newest index is so far ahead
+ * of the last report. With chain steering knows the tags of the next packets only: three quarters
+ * of these remain for lost packets and for bursts. */
+static uint32_t tell_after(const struct media *m, uint32_t stream)
+{
+	const struct media_ctx *c = &m->ctx[m->stream[stream].cfg.ctx];
+	enum preauth_scheme s = media_tag_scheme(&c->cfg->rx);
+	uint32_t most =
+		c->rx.tagged && preauth_is_chain(s) ? preauth_chain_of(s).next / 4u : ATTACK_TELL;
+
+	return most < ATTACK_TELL ? most : ATTACK_TELL;
+}
+
 static void tell(struct media *m, struct attack *t)
 {
 	m->attacks->waiting += !t->tell;
@@ -176,15 +189,13 @@ void media_attack_true(struct media *m, const struct arena *a, const struct note
 	const struct packet_in *in, const struct xc_job *j)
 {
 	struct attack *t = attack_of(m, n->stream);
-	uint16_t before = t->window.seq;
-	uint32_t ssrc = t->window.ssrc;
+	uint32_t ssrc = t->window.ssrc, most = tell_after(m, n->stream);
 
 	if (!(j->flags & XC_JOB_RTCP))
 		move(m, a, t, in, j);
 	describe(t, &m->stream[n->stream]);
-	/* A jump is reported at once: the terminal's next packets are outside the old window. */
-	if (++t->untold >= ATTACK_TELL || ssrc != t->window.ssrc ||
-		(uint16_t)(t->window.seq - before) > ATTACK_TELL)
+	if (++t->untold >= most || ssrc != t->window.ssrc ||
+		(uint16_t)(t->window.seq - t->told_seq) >= most)
 		tell(m, t);
 	if (t->ssrcs >= ATTACK_SSRCS) {
 		m->trial[n->stream].attack.not_before_ns = in->t_ns + ATTACK_NONE_NS;
@@ -283,6 +294,7 @@ bool media_guard_next(struct media *m, struct media_guard *out)
 	out->local = all->of[i].local;
 	out->on = !all->of[i].over;
 	out->guard.window = all->of[i].window;
+	all->of[i].told_seq = all->of[i].window.seq;
 	add_tags(m, all->of[i].stream, &out->guard);
 	if (all->of[i].over)
 		all->of[i].stream = MEDIA_NONE;

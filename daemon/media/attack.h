@@ -26,7 +26,7 @@
 #define ATTACK_SSRCS     2u             /* changes in a period: several SSRCs at a time, no guard */
 #define ATTACK_NONE_NS   10000000000ull /* how long such a stream stays unguarded */
 #define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
-#define ATTACK_TELL      8u             /* authentic packets per report to steering */
+#define ATTACK_TELL      8u             /* authentic packets per report to steering, at most */
 
 /* A guarded stream. */
 struct attack {
@@ -36,6 +36,7 @@ struct attack {
 	uint32_t stream;         /* MEDIA_NONE: the place is free */
 	uint32_t forged;         /* in this period */
 	uint32_t untold;         /* authentic packets since the last report to steering */
+	uint16_t told_seq;       /* window.seq of the last report */
 	uint32_t wild;           /* authentic packets whose timestamp jumped */
 	uint32_t ssrcs;          /* changes of the SSRC in this period */
 	struct local_port local; /* port of the last report to steering */

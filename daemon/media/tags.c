@@ -10,7 +10,9 @@
 
 /* Multiples of PREAUTH_FIPS_RUN, or of the tags in an AES block. */
 enum { FILL_FIPS = 8 * PREAUTH_FIPS_RUN, FILL_AES = 32, SENT_FIPS = PREAUTH_FIPS_RUN };
-_Static_assert(2 * FILL_AES <= TAGS_AT_ONCE && 2 * FILL_FIPS <= TAGS_AT_ONCE, "");
+/* Tags that a window has at least after its newest packet. */
+enum { AHEAD = 2 * FILL_AES };
+_Static_assert(PREAUTH_BEHIND + 1 + AHEAD + FILL_FIPS - 1 <= TAGS_AT_ONCE, "");
 _Static_assert(FILL_FIPS <= TAGS_STORE / 4, "");
 /* chain: tags that are computed at once, and bits of the index of the first one. */
 enum { STORE_CHAIN = 128, STORE_WIDE = TAGS_STORE / 4, STORE_BEFORE = 16, STORE_AHEAD = 4 };
@@ -165,32 +167,35 @@ static void announced(
 	}
 }
 
-/* In the steady state, one packet in "fill" calls it. */
-static __attribute__((noinline)) void compute(
-	struct preauth_window *w, const struct preauth_key *k, uint32_t ssrc, uint32_t fill)
+/* In the steady state, one packet in "fill" calls it. newest: the index of the packet. */
+static __attribute__((noinline)) void compute(struct preauth_window *w, const struct preauth_key *k,
+	uint32_t ssrc, uint64_t newest, uint32_t fill)
 {
 	uint32_t tag[FILL_FIPS], n;
 	__u64 index;
 
-	/* Twice, so that a new window has tags ahead of the packets. */
-	for (uint32_t i = 0; i < 2 && preauth_window_room(w, &index) >= fill; i++) {
+	/* Twice, so that a new window is full soon. It has tags behind the newest packet first. */
+	for (uint32_t i = 0;
+		preauth_window_room(w, &index) >= fill && (i < 2 || index < newest + 1 + AHEAD);
+		i++) {
 		n = fill - (uint32_t)(index % fill);
 		preauth_sequence(k, ssrc, index, tag, n);
 		preauth_window_add(w, tag, n);
 	}
 }
 
-/* The window of an authentic packet's SSRC. */
+/* The window of an authentic packet's SSRC. behind: packets before it for which a new window has
+ * room, because they may come late. */
 static struct tags_window *window_for(
-	struct tags_windows *t, uint32_t ssrc, uint64_t index, uint8_t tag_len)
+	struct tags_windows *t, const struct tags_next *n, const struct xc_job *j, uint32_t behind)
 {
-	struct tags_window *w = find(t, ssrc);
+	struct tags_window *w = find(t, j->ssrc);
 
 	/* Further ahead, the window would keep none of its tags. */
-	if (w && index < w->w.first + w->w.known + PREAUTH_BEHIND)
+	if (w && j->rx_index < w->w.first + w->w.known + PREAUTH_BEHIND)
 		return w;
-	w = w ? w : make(t, ssrc);
-	preauth_window_init(&w->w, index, 8u * tag_len);
+	w = w ? w : make(t, j->ssrc);
+	preauth_window_init(&w->w, j->rx_index > behind ? j->rx_index - behind : 0, 8u * n->len);
 	return w;
 }
 
@@ -230,6 +235,7 @@ static __attribute__((noinline)) void take_other(
 	uint32_t fill = t->scheme == PREAUTH_SEQUENCE_FIPS ? FILL_FIPS : FILL_AES;
 	struct tags_windows *all = windows_of(m, rx);
 	struct tags_window *w;
+	bool chain;
 
 	if (preauth_is_header((enum preauth_scheme)t->scheme)) {
 		t->keyed = t->scheme == PREAUTH_HEADER_SIPHASH;
@@ -243,17 +249,18 @@ static __attribute__((noinline)) void take_other(
 	if (XC_JOB_HAS_BLOCK(j->flags))
 		return; /* prepared while tags were not checked: its block was not decrypted */
 	mark(t, all);
-	w = window_for(all, j->ssrc, j->rx_index, t->len);
+	chain = preauth_is_chain((enum preauth_scheme)t->scheme);
+	w = window_for(all, t, j, chain ? 0 : PREAUTH_BEHIND);
 	w->touched = ++m->clock;
 	preauth_window_take(&w->w, j->rx_index);
-	if (preauth_is_chain((enum preauth_scheme)t->scheme)) {
+	if (chain) {
 		announced(&w->w, (enum preauth_scheme)t->scheme, j->rx_index,
 			a->out + j->out_off + j->hdr_len + j->body_len -
 				preauth_chain_len((enum preauth_scheme)t->scheme));
 		return;
 	}
 	if (PREAUTH_WINDOW - w->w.known >= fill)
-		compute(&w->w, key_at(a, t->slot), j->ssrc, fill);
+		compute(&w->w, key_at(a, t->slot), j->ssrc, j->rx_index, fill);
 	advance(t, w, j->rx_index);
 }
 

@@ -26,7 +26,7 @@
 
 #define TAGS_SSRCS   4u /* per context and direction; packets of other SSRCs are not checked */
 #define TAGS_SENT    12u
-#define TAGS_AT_ONCE 160u
+#define TAGS_AT_ONCE 272u
 #define TAGS_STORE   320u /* bytes of struct tags_store */
 #define TAGS_WARY    128u /* authentic packets: about two seconds of audio */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A guard describes which packets a stream under attack accepts. media/attack.c sets it. Media, the
- * XDP program and the kernel module use this one check, before a packet costs anything. It only
- * reads.
+/* A guard describes which packets a stream under attack accepts. media/attack.c sets it. The
+ * programs of xdp and nfqueue and the kernel module use this one check, guard_check(), before a
+ * packet costs anything. Media use its first part, guard_window_check(), and compare SRTP+ tags by
+ * their own state, which is newer (media_attack_refuses()). It only reads.
  * It is plain C without a library, loops or pointers to pointers, because of eBPF's verifier.
  *
  * A guard proves nothing. It says which packets are not worth authentication. So an error must
@@ -128,10 +129,23 @@ GUARD_INLINE int guard_time_ok(const struct guard_window *g, __u32 time, __u64 n
 	return time - g->time + GUARD_TIME_BEHIND <= ahead + GUARD_TIME_BEHIND;
 }
 
+GUARD_INLINE enum guard_result guard_time_check(
+	const struct guard_window *g, const struct guard_packet *p, __u64 now_ns)
+{
+	return g->flags & GUARD_TIMES && !guard_time_ok(g, p->time, now_ns) ? GUARD_TIME
+									    : GUARD_PASS;
+}
+
 /* The sequence number is one that may come next, or the replay window has room for. */
 GUARD_INLINE int guard_seq_ok(const struct guard_window *g, __u16 seq)
 {
 	return (__u16)(seq - g->seq + GUARD_BEHIND) < GUARD_BEHIND + GUARD_AHEAD;
+}
+
+/* The newest packet, or one before it that the replay window has room for. */
+GUARD_INLINE int guard_is_late(const struct guard_window *g, __u16 seq)
+{
+	return (__u16)(g->seq - seq) <= GUARD_BEHIND;
 }
 
 GUARD_INLINE enum guard_result guard_window_check(
@@ -153,8 +167,7 @@ GUARD_INLINE enum guard_result guard_window_check(
 		return GUARD_PASS;
 	if (!guard_seq_ok(g, p->seq))
 		return GUARD_INDEX;
-	return g->flags & GUARD_TIMES && !guard_time_ok(g, p->time, now_ns) ? GUARD_TIME
-									    : GUARD_PASS;
+	return guard_time_check(g, p, now_ns);
 }
 
 /* Whether the packet needs its tag checked. */
@@ -187,7 +200,10 @@ GUARD_INLINE enum guard_result guard_check(
 		case PREAUTH_TRUE:
 			return GUARD_PASS;
 		case PREAUTH_OUTSIDE:
-			r = GUARD_INDEX;
+			/* A new window of chain has no tags of earlier packets: SRTP decides. */
+			r = guard_is_late(&g->window, p->seq)
+				? guard_time_check(&g->window, p, now_ns)
+				: GUARD_INDEX;
 			break;
 		default:
 			return GUARD_TAG;

@@ -296,7 +296,7 @@ static struct guard random_guard(void)
 	if (below(3) == 0)
 		key_header(&g);
 	else if (below(2))
-		fill_tags(&g, below(2) ? 32 : 4);
+		fill_tags(&g, (const uint32_t[]){32, 8, 4}[below(3)]);
 	return g;
 }
 
@@ -317,7 +317,7 @@ static struct guard_packet random_packet(const struct guard *g)
 					     : g->tags.tag[p.seq % PREAUTH_WINDOW];
 	p.tag ^= below(2) ? 1u << below(32) : 0;
 	if (g->window.tag_len == 1)
-		p.tag &= 15;
+		p.tag &= g->tags.mask;
 	return p;
 }
 
@@ -402,15 +402,17 @@ static void tell(struct stream *s)
 	open_port(&s->guard);
 }
 
-/* The window has the newest packet, 128 before it, and those up to its length. */
+/* The window has the newest packet, 128 before it, and those up to its length. A new one begins at
+ * the newest packet: SRTP decides on those before it, which may come late. */
 static enum expected expect(const struct stream *s, uint64_t index, bool forged)
 {
-	uint64_t first = s->told_newest < s->start + PREAUTH_BEHIND
-		? s->start
-		: s->told_newest - PREAUTH_BEHIND;
+	uint64_t oldest = s->told_newest - PREAUTH_BEHIND;
+	uint64_t first = oldest < s->start ? s->start : oldest;
 
-	if (index < first || index >= first + PREAUTH_WINDOW)
+	if (index < oldest || index >= first + PREAUTH_WINDOW)
 		return MAY_BOTH;
+	if (index < first)
+		return MUST_PASS;
 	return forged || s->told_used[index % KEPT] == index + 1 ? MUST_DROP : MUST_PASS;
 }
 

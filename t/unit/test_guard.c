@@ -34,6 +34,14 @@ static int64_t way(uint64_t a, uint64_t b, unsigned bits)
 	return d >= 1ll << (bits - 1) ? d - (1ll << bits) : d;
 }
 
+/* Between the two bounds, the clock's rounding decides: not looked at. */
+static bool model_time(const struct guard_window *w, int64_t time, int64_t passed)
+{
+	return !(w->flags & GUARD_TIMES) ||
+		(time >= -(int64_t)GUARD_TIME_BEHIND &&
+			time <= (int64_t)GUARD_TIME_AHEAD + 96 * (passed + passed / 50 + 8));
+}
+
 static enum guard_result model(
 	const struct guard *g, const struct guard_packet *p, uint64_t now, bool open)
 {
@@ -57,18 +65,17 @@ static enum guard_result model(
 		switch (preauth_window_check(&g->tags, p->seq, p->tag)) {
 		case PREAUTH_TRUE:
 			break;
-		case PREAUTH_OUTSIDE:
-			r = GUARD_INDEX;
+		case PREAUTH_OUTSIDE: /* SRTP decides on packets that come late */
+			r = seq > 0 || seq < -(int64_t)GUARD_BEHIND ? GUARD_INDEX
+				: model_time(w, time, passed)       ? GUARD_PASS
+								    : GUARD_TIME;
 			break;
 		default:
 			return GUARD_TAG;
 		}
 	else if (seq < -(int64_t)GUARD_BEHIND || seq >= (int64_t)GUARD_AHEAD)
 		r = GUARD_INDEX;
-	/* Between the two bounds, the clock's rounding decides: not looked at. */
-	else if (w->flags & GUARD_TIMES &&
-		(time < -(int64_t)GUARD_TIME_BEHIND ||
-			time > (int64_t)GUARD_TIME_AHEAD + 96 * (passed + passed / 50 + 8)))
+	else if (!model_time(w, time, passed))
 		r = GUARD_TIME;
 	if (r != GUARD_PASS && !open)
 		return r;
