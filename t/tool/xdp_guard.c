@@ -5,7 +5,7 @@
  *   xdp_guard cost [REPEAT] [tc]   nanoseconds per packet, of forged packets by reason
  *   xdp_guard check [COUNT] [tc]   random guards and packets: program and packet/guard.h agree
  *   xdp_guard follow [COUNT] [tc]  used tags, loss, reordering and jumps, against a model
- *   xdp_guard limit [COUNT]        one source is limited, another is not
+ *   xdp_guard limit [COUNT]        one source is limited, another is not; the guard comes first
  *   xdp_guard wipe                 no key or tag stays in maps after a guard, or after all of them
  *   xdp_guard refuse               nor if a map refuses a guard; then its port has none
  *
@@ -535,6 +535,30 @@ static uint32_t limit(uint32_t count)
 	return (passed < 250) + (passed > 250 + ms * 11 / 10 + 2) + (others != asked);
 }
 
+/* Forged packets with the terminal's address, which its guard refuses, leave it its whole burst. A
+ * wrong tag is refused in open periods, too. Returns how much was wrong. */
+static uint32_t limit_after_guard(uint32_t count)
+{
+	struct guard_packet p = {.port = FROM, .first = 0x80, .seq = 1001, .ssrc = 7}, forged;
+	struct guard g = guard_now();
+	uint32_t passed = 0, refused = 0;
+
+	fill_tags(&g, 32);
+	((uint8_t *)g.window.addr)[3] += 2; /* another address than those before */
+	memcpy(p.addr, g.window.addr, sizeof(p.addr));
+	open_port(&g);
+	p.tag = g.tags.tag[1001 % PREAUTH_WINDOW];
+	forged = p;
+	forged.tag++;
+	for (uint32_t i = 0; i < count; i++)
+		refused += run(&forged, 4, 1, NULL) == XDP_DROP;
+	for (int i = 0; i < 250; i++)
+		passed += run(&p, 4, 1, NULL) == XDP_PASS;
+	printf("%u forged packets of %u refused, then %u true ones of 250 passed\n", refused, count,
+		passed);
+	return (refused != count) + (passed != 250);
+}
+
 /* --- Wiping ----------------------------------------------------------------------------------- */
 
 /* Places of the map that are not all zero. */
@@ -659,7 +683,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "refuse") == 0)
 		bad = refused(o) != 0;
 	else if (strcmp(argv[1], "limit") == 0)
-		bad = limit((uint32_t)n) != 0;
+		bad = limit((uint32_t)n) + limit_after_guard((uint32_t)n) != 0;
 	else
 		cost(n);
 	bpf_object__close(o);

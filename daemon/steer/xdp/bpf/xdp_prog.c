@@ -244,18 +244,21 @@ static __always_inline enum way way_of(
 	if (!used || !is_used(used, local, &number))
 		return NOT_OURS;
 	*now = bpf_ktime_get_ns();
+	if (used & XDP_PORT_GUARDED) {
+		d->number = number;
+		r = guard_says(d, *now);
+		if (r != GUARD_PASS) {
+			count_drop(r);
+			return REFUSED;
+		}
+	}
+	/* After the guard: forged packets do not use up the limit of the terminal whose address
+	 * they have. */
 	if (over_limit(d->from, *now)) {
 		count_drop(0);
 		return REFUSED;
 	}
-	if (!(used & XDP_PORT_GUARDED))
-		return OURS;
-	d->number = number;
-	r = guard_says(d, *now);
-	if (r == GUARD_PASS)
-		return OURS;
-	count_drop(r);
-	return REFUSED;
+	return OURS;
 }
 
 static __always_inline __u64 word_of_v4(__be32 addr)
