@@ -79,8 +79,12 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 
 	while (i < ATTACK_STREAMS && all->of[i].stream != MEDIA_NONE)
 		i++;
-	if (i == ATTACK_STREAMS)
+	if (i == ATTACK_STREAMS) {
+		/* So a flood does not search for a place with each packet. */
+		m->trial[stream].attack.not_before_ns = now_ns + ATTACK_SECOND_NS;
+		atomic_fetch_add_explicit(&all->left_out, 1, memory_order_relaxed);
 		return;
+	}
 	all->of[i] = (struct attack){.stream = stream,
 		.local = m->stream[stream].cfg.local,
 		.window = {.ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed),
@@ -304,6 +308,11 @@ bool media_guard_next(struct media *m, struct media_guard *out)
 uint64_t media_attacks(const struct media *m)
 {
 	return count_of(&m->attacks->begun);
+}
+
+uint64_t media_attacks_left_out(const struct media *m)
+{
+	return count_of(&m->attacks->left_out);
 }
 
 uint32_t media_attacked(const struct media *m)

@@ -22,7 +22,7 @@
 #define ATTACK_PERIOD_NS 2200000000ull
 #define ATTACK_FEW       8u
 #define ATTACK_CALM      5u
-#define ATTACK_STREAMS   256u           /* of one worker; others get no guard */
+#define ATTACK_STREAMS   256u           /* of one worker; others get no guard, and are counted */
 #define ATTACK_SSRCS     2u             /* changes in a period: several SSRCs at a time, no guard */
 #define ATTACK_NONE_NS   10000000000ull /* how long such a stream stays unguarded */
 #define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
@@ -51,6 +51,8 @@ struct attacks {
 	uint32_t next;      /* place to report first: each has its turn */
 	_Atomic uint32_t n; /* guarded streams */
 	_Atomic uint64_t begun;
+	/* Attacked streams that found no place: each counts once a second. */
+	_Atomic uint64_t left_out;
 };
 
 /* A packet of this stream failed authentication, or has a wrong SRTP+ tag. */

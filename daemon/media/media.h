@@ -385,6 +385,8 @@ bool media_guards_wait(const struct media *m);
 /* Any thread: guards set up so far, and streams that have one now. */
 uint64_t media_attacks(const struct media *m);
 uint32_t media_attacked(const struct media *m);
+/* Any thread: attacked streams for which there was no guard, each once a second. */
+uint64_t media_attacks_left_out(const struct media *m);
 
 /* Any thread. NULL for a handle out of range. Valid as long as the media. */
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream);

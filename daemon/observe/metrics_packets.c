@@ -104,14 +104,18 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 
 static void write_attacks(const struct stats_input *in, struct sbuf *b)
 {
-	uint64_t begun = 0, now = 0;
+	uint64_t begun = 0, now = 0, left_out = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		begun += media_attacks(in->worker[i]->media);
 		now += media_attacked(in->worker[i]->media);
+		left_out += media_attacks_left_out(in->worker[i]->media);
 	}
 	metrics_one(b, "attacks_total", COUNTER,
 		"Streams that began to receive more forged packets than true ones.", begun);
+	metrics_one(b, "attacks_left_out_total", COUNTER,
+		"Seconds in which a stream was under attack, but got no guard: other streams had all.",
+		left_out);
 	metrics_one(b, "streams_attacked", GAUGE,
 		"Streams under attack: implausible packets are dropped before any cipher.", now);
 }

@@ -312,13 +312,15 @@ static void fill_side(const struct stats_input *in, struct pool *p, struct ngval
 /* Streams that receive more forged packets than true ones. */
 static void fill_attacks(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
-	uint64_t begun = 0, now = 0;
+	uint64_t begun = 0, now = 0, left_out = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		begun += media_attacks(in->worker[i]->media);
 		now += media_attacked(in->worker[i]->media);
+		left_out += media_attacks_left_out(in->worker[i]->media);
 	}
 	add(p, dict, "attacks", begun);
+	add(p, dict, "attacks without a guard", left_out);
 	add(p, dict, "streams under attack", now);
 }
 

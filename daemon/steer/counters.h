@@ -60,6 +60,10 @@
 	X(guard_time, "guard: timestamp", false, \
 		"guard_drops_total", "reason=\"time\"", STEER_GUARD_HELP) \
 	X(guard_tag, "guard: tag", false, "guard_drops_total", "reason=\"tag\"", STEER_GUARD_HELP) \
+	/* nfqueue, xdp: reports of guards that found no place in the program's maps */ \
+	X(guards_left_out, "guards without a place", false, \
+		"guards_left_out_total", "", \
+		"Reports of guards that found no place in the XDP program or that of nfqueue: xcipherd checks these streams.") \
 	/* all but udp: dropped before the daemon, over the limit per source address */ \
 	X(source_limit, "over source rate", false, \
 		"source_limit_drops_total", "", \

@@ -7,7 +7,7 @@
  *   xdp_guard follow [COUNT] [tc]  used tags, loss, reordering and jumps, against a model
  *   xdp_guard limit [COUNT]        one source is limited, another is not; the guard comes first
  *   xdp_guard wipe                 no key or tag stays in maps after a guard, or after all of them
- *   xdp_guard refuse               nor if a map refuses a guard; then its port has none
+ *   xdp_guard refuse               nor if a map refuses a guard, or has no place; the port has none
  *
  * Needs CAP_BPF and CAP_NET_ADMIN, as xcipherd does. */
 #include <arpa/inet.h>
@@ -660,6 +660,33 @@ static uint32_t refused(const struct bpf_object *o)
 	return wrong + (filled() != 0);
 }
 
+/* So many workers that each has room for one guard. Returns how much was wrong. */
+static uint32_t left_out(const struct bpf_object *o)
+{
+	struct local_port one = {.port = PORT}, two = {.port = PORT + 2};
+	struct guard g = guard_now();
+	struct steer_counters c = {0};
+	struct xdp_guards *x;
+	uint32_t wrong;
+
+	if (xdp_guards_create(&x, o, XDP_ABI_GUARDS))
+		die("xdp_guards_create");
+	xdp_guards_put(x, 0, one, &g);
+	xdp_guards_put(x, 0, two, &g);
+	xdp_guards_put(x, 0, two, NULL);
+	wrong = !has_guard(PORT) + has_guard(PORT + 2);
+	xdp_guards_count(x, &c);
+	wrong += c.guards_left_out != 1;
+	xdp_guards_put(x, 0, one, NULL);
+	xdp_guards_put(x, 0, two, &g);
+	wrong += !has_guard(PORT + 2);
+	xdp_guards_put(x, 0, two, NULL);
+	xdp_guards_count(x, &c);
+	wrong += c.guards_left_out != 1;
+	xdp_guards_destroy(x);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 100000;
@@ -681,7 +708,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "wipe") == 0)
 		bad = wiped(o) != 0;
 	else if (strcmp(argv[1], "refuse") == 0)
-		bad = refused(o) != 0;
+		bad = left_out(o) + refused(o) != 0;
 	else if (strcmp(argv[1], "limit") == 0)
 		bad = limit((uint32_t)n) + limit_after_guard((uint32_t)n) != 0;
 	else

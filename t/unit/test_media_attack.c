@@ -339,6 +339,29 @@ static void steering_is_told(void **state)
 	rig_free(c.r);
 }
 
+/* All places are taken. The stream counts once a second, and gets a guard when there is a place. */
+static void a_stream_without_a_place_is_counted(void **state)
+{
+	struct call c = call_new(100);
+	struct attacks *all;
+
+	(void)state;
+	all = c.r->m->attacks;
+	for (uint32_t i = 0; i < ATTACK_STREAMS; i++)
+		all->of[i].stream = B;
+	talk(&c, 1000, 0);
+	talk(&c, 10000, 40);
+	assert_false(c.r->m->stream[A].guarded);
+	assert_in_range(media_attacks_left_out(c.r->m), 8, 10);
+	assert_int_equal(media_attacks(c.r->m), 0);
+	assert_int_equal(c.sent, c.relayed);
+	all->of[77].stream = MEDIA_NONE;
+	talk(&c, 3000, 40);
+	assert_true(guarded(&c));
+	assert_int_equal(c.sent, c.relayed);
+	rig_free(c.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +374,7 @@ int main(void)
 		cmocka_unit_test(a_clock_set_back_delays_no_guard),
 		cmocka_unit_test(suspects_go_last),
 		cmocka_unit_test(steering_is_told),
+		cmocka_unit_test(a_stream_without_a_place_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "steer/xdp/bpf/xdp_abi.h"
 
 /* X(member): maps, named as in the program. */
@@ -23,7 +24,8 @@ struct xdp_guards {
 #undef X
 	uint32_t share; /* places of a worker */
 	int cpus;
-	uint64_t *each; /* [cpus] */
+	uint64_t *each;            /* [cpus] */
+	_Atomic uint64_t left_out; /* guards that found no place */
 	struct place place[XDP_ABI_GUARDS];
 };
 
@@ -124,6 +126,16 @@ static int mark(const struct xdp_guards *g, uint16_t port, bool on)
 	return bpf_map_update_elem(g->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }
 
+/* The log has it once. A stream counts with each report, so the number only shows that it
+ * happens. */
+static void leave_out(struct xdp_guards *g)
+{
+	if (atomic_fetch_add_explicit(&g->left_out, 1, memory_order_relaxed) == 0)
+		log_warn(
+			"%u streams of one worker are under attack: forged packets of further ones reach the daemon",
+			g->share);
+}
+
 int xdp_guards_put(
 	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard)
 {
@@ -131,8 +143,11 @@ int xdp_guards_put(
 	uint32_t key = xdp_guard_key(local.addr, local.port), at;
 	struct place *p;
 
-	if (i == g->share)
+	if (i == g->share) {
+		if (guard)
+			leave_out(g);
 		return 0;
+	}
 	p = &g->place[first + i];
 	if (!guard) {
 		if (!p->used)
@@ -183,5 +198,7 @@ uint64_t xdp_guards_count(const struct xdp_guards *g, struct steer_counters *c)
 	SET(guard_time, GUARD_TIME);
 	SET(guard_tag, GUARD_TAG);
 #undef SET
+	atomic_store_explicit(&c->guards_left_out,
+		atomic_load_explicit(&g->left_out, memory_order_relaxed), memory_order_relaxed);
 	return n[GUARD_PASS];
 }

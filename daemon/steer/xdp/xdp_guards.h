@@ -21,8 +21,9 @@ int xdp_guards_share(const struct xdp_guards *g, const struct bpf_object *obj);
 /* Control thread: packets per second of one source address; 0: no limit. 0 or -errno. */
 int xdp_guards_limit(const struct xdp_guards *g, uint32_t source_rate);
 /* Worker thread: sets, changes or ends (NULL) the guard of a port of this worker. local.addr: the
- * number of its address in map "locals". A guard that finds no place is left out: the daemon itself
- * checks the packets then. Returns by how much the number of guarded ports changed: 1, 0 or -1. */
+ * number of its address in map "locals". A guard that finds no place is left out and counted: the
+ * daemon itself checks the packets then. Returns by how much the number of guarded ports changed:
+ * 1, 0 or -1. */
 int xdp_guards_put(
 	struct xdp_guards *g, uint32_t worker, struct local_port local, const struct guard *guard);
 /* Any one thread: sets the counters of packets that guards dropped so far. Returns how many packets
