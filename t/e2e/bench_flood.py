@@ -26,7 +26,7 @@ RATE = 50  # packets per second of a leg
 PAIR = ("80", "80")
 RATES, RATES_OTHER = (2000, 20000, 50000, 100000, 200000, 0), (20000, 0)
 KINDS = {"any": RATES, "next": RATES, "stun": RATES_OTHER, "dtls": RATES_OTHER, "zrtp": RATES_OTHER, "rtcp": RATES_OTHER, "port": RATES_OTHER,
-         "next, sequence-aes": RATES, "next, header-siphash": RATES}
+         "next, sequence-aes": RATES, "next, header-siphash": RATES, "next, chain": RATES}
 # rtpengine's log when it has found over 50 waiting packets at a port five times: it never reads that port again.
 NO_CALL = 39998
 GIVES_UP = "UDP receive queue exceeded"

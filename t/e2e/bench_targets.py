@@ -36,6 +36,23 @@ def over(a, b):
     return a / b if a is not None and b else None
 
 
+def flood(rows):
+    """Forged packets (bench_flood.py): CPU per forged packet, lost packets of the calls, and their p99."""
+    if not rows:
+        return []
+    own, out = "without the program's own time: xdp_guard cost", []
+    plus = [k for k in rows if k.startswith("next, ")] or ["next, sequence-aes"]
+    for kind, bound, steerings in [(k, 1.0, ("udp", "nfqueue", "xdp")) for k in ("any", "next")] + [(k, 0.1, ("xdp",)) for k in plus]:
+        for s in steerings:
+            for rate in (20000, 100000):
+                r = rows.get(kind, {}).get(f"{s} serial", {}).get(rate, {})
+                name = f"flood, {s} serial: {kind}, {rate} per second"
+                out += [(f"{name}: CPU us per forged packet", r.get("forged_us"), bound, False, None, own if s != "udp" else ""),
+                        (f"{name}: packets of calls lost", r.get("lost"), 0, False, None),
+                        (f"{name}: p99 to that without a flood", over(r.get("p99_us"), r.get("calm_p99_us")), 1, False, None)]
+    return out
+
+
 def targets(sections):
     """The targets: (name, value, bound, whether the bound is the least, the bare loop's value on
     that path or None, reasons for uncertainty)."""
@@ -69,6 +86,7 @@ def targets(sections):
     for n in ours:
         rows += [(f"{n}: set-ups per second to rtpengine's, one client that waits", ratio(most_calls, PEER, n, "setup_ms"), 2, True, None),
                  (f"{n}: the same per second of the relay's CPU", ratio(most_calls, PEER, n, "setup_cpu_ms"), 2, True, None)]
+    rows += flood(sections.get("flood", {}))
     return [(*r, "") if len(r) == 5 else r for r in rows]
 
 

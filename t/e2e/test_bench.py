@@ -36,7 +36,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import bench_flood, relay
 start = lambda net: relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue")
-print(json.dumps({kind: bench_flood.measure(start, (2000,), kind, 1) for kind in ("any", "rtcp", "next, sequence-aes", "next, header-siphash")}))
+print(json.dumps({kind: bench_flood.measure(start, (2000,), kind, 1) for kind in ("any", "rtcp", "next, sequence-aes", "next, header-siphash", "next, chain")}))
 """
 
 
@@ -104,6 +104,21 @@ def test_sections_print_and_draw(_net):
     assert not missing and "NOT met" in text.getvalue(), missing
     many = [a for a in asked if a[1] == 10000 and a[0] == "xdp opencl"]
     assert len(many) == 1, many  # for delay and setup
+
+
+def test_floods_are_judged(_net):
+    """0.1 us for SRTP+ with xdp, 1.0 us for ordinary SRTP, nothing lost, and p99 as without a flood."""
+    cell = {"forged_us": 0.4, "lost": 0, "p99_us": 90, "calm_p99_us": 90}
+    rows = {k: {"xdp serial": {20000: cell, 100000: {**cell, "lost": 3, "p99_us": 180}}} for k in ("next", "next, chain")}
+    met = {}
+    for name, value, bound, least, _, _ in bench_targets.targets({"flood": rows}):
+        if name.startswith("flood") and value is not None:
+            assert not least
+            met[name.removeprefix("flood, xdp serial: ")] = value <= bound
+    assert len(met) == 12
+    assert met["next, 20000 per second: CPU us per forged packet"] and not met["next, chain, 20000 per second: CPU us per forged packet"]
+    assert met["next, 20000 per second: packets of calls lost"] and not met["next, 100000 per second: packets of calls lost"]
+    assert met["next, 20000 per second: p99 to that without a flood"] and not met["next, 100000 per second: p99 to that without a flood"]
 
 
 def test_a_round_with_loss_is_no_ratio(_net):
