@@ -134,7 +134,8 @@ def forge_tags(phone, n):
         phone.sock.sendto(struct.pack("!BBHII", 0x80, 0, seq, seq * 160, phone.ssrc) + os.urandom(174), phone.to)
 
 
-@cases(("xdp", "sequence-aes"), ("xdp", "header-siphash"), ("xdp:skb", "chain"), ("nfqueue", "sequence-aes"), ("nfqueue", "header-siphash"), ("nfqueue", "chain"))
+@cases(("xdp", "sequence-aes"), ("xdp", "header-siphash"), ("xdp:skb", "chain"), ("xdp", "chain/8/32/128"), ("nfqueue", "sequence-aes"), ("nfqueue", "header-siphash"),
+       ("nfqueue", "chain"), ("nfqueue", "sequence-fips"))
 def test_the_kernel_drops_wrong_tags(net, steering, scheme):
     """A flood that only tags tell from media. The terminal sends more packets than a window has tags."""
     if "xdp" in steering:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--source-rate under nfqueue steering, by nftables, whose counter the daemon reads; IPv4 and IPv6. A flood takes none of the packets
-of another address."""
+"""--source-rate under nfqueue steering, by nftables, whose counter the daemon reads, and under kernel steering, by the module; IPv4 and
+IPv6. A flood takes none of the packets of another address."""
 import time
 
 import rig
@@ -15,27 +15,33 @@ ADDRESSES = {"IPv4": ("10.200.1.2", "10.200.2.2", "10.200.1.1", "10.200.2.1"), "
 RATE, FORGED = 20, 1000
 
 
-def main(family):
+def main(steering, family):
+    name = f"{steering}, {family}"
     caller, callee, *ours = ADDRESSES[family]
     with netns.Net(("caller", "callee")) as net:
-        daemon = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", f"--source-rate={RATE}", addresses=ours).wait_ready()
-        for i, name in enumerate(("caller", "callee"), 1):  # each may be told the relay's address on the other link
-            net.run(net.terminal[name], "ip", "-6", "route", "add", "default", "via", f"fd00:{i}::1")
+        daemon = relay.Xcipherd(net, "--engine=serial", f"--steering={steering}", f"--source-rate={RATE}", addresses=ours).wait_ready()
+        for i, where in enumerate(("caller", "callee"), 1):  # each may be told the relay's address on the other link
+            net.run(net.terminal[where], "ip", "-6", "route", "add", "default", "via", f"fd00:{i}::1")
+        look = rig.Nfx(net.gateway)
         begun = time.monotonic()
         a, b = Phone(net, "caller", caller, "80"), Phone(net, "callee", callee, "80")
         talk(daemon.client, a, b, "c")
         flood(a, FORGED)
-        tap(leaves(b, a), f"{family}: another address is heard during the flood")
+        tap(leaves(b, a), f"{name}: another address is heard during the flood")
 
         def over():
+            if steering == "kernel":  # the module counts for each target, the daemon does not
+                return look.ok("stats")[0]["SOURCE_DROPS"]
             return daemon.statistics()["over source rate"]
 
         passed = 25 * (time.monotonic() - begun) + 30
         # A worker reads its counter when a packet comes.
-        tap(rig.until(lambda: (a.send(b"again"), over() >= FORGED - passed)[1]), f"{family}: what was over the rate is counted: {over()}")
-        tap(rig.until(lambda: (a.send(b"again"), b.hears(0.1))[1]), f"{family}: the first address is heard again")
-        equal(f"{family}: the daemon ends", daemon.stop(), 0)
+        tap(rig.until(lambda: (a.send(b"again"), over() >= FORGED - passed)[1]), f"{name}: what was over the rate is counted: {over()}")
+        tap(rig.until(lambda: (a.send(b"again"), b.hears(0.1))[1]), f"{name}: the first address is heard again")
+        look.close()
+        equal(f"{name}: the daemon ends", daemon.stop(), 0)
 
 
-rig.test(lambda: main("IPv4"))
-rig.test(lambda: main("IPv6"))
+for s in ("nfqueue", "kernel"):
+    rig.test(lambda s=s: main(s, "IPv4"))
+    rig.test(lambda s=s: main(s, "IPv6"))
