@@ -295,11 +295,8 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 	const struct codec_entry *e;
 
 	*out = (struct audio_type){.type = c->type, .clock = number_in(c->name, 1)};
-	if (!out->clock || fmtp.len > sizeof(out->fmtp))
+	if (!out->clock)
 		return false;
-	out->fmtp_len = (uint8_t)fmtp.len;
-	if (fmtp.len)
-		memcpy(out->fmtp, fmtp.s, fmtp.len);
 	if (sdp_codec_is(STR("telephone-event"), c->name)) {
 		out->kind = AUDIO_EVENTS;
 		return true;
@@ -308,6 +305,11 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 		out->kind = AUDIO_CN;
 		return true;
 	}
+	if (fmtp.len > sizeof(out->fmtp))
+		return false;
+	out->fmtp_len = (uint16_t)fmtp.len;
+	if (fmtp.len)
+		memcpy(out->fmtp, fmtp.s, fmtp.len);
 	e = entry_of(from->codecs, c->name);
 	e = e ? codec_registry_variant(from->codecs, e, from->rate) : NULL;
 	out->kind = AUDIO_CODEC;
@@ -400,6 +402,16 @@ static uint32_t rate_of(const struct codec_registry *r, const struct codec_list 
 	return e ? e->about.rate : 0;
 }
 
+/* Whether a codec here has an fmtp that a session cannot store. */
+static bool is_too_long(const struct codec_registry *r, const struct codec_list *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if ((l->at[i].fmtp.len > AUDIO_FMTP || l->at[i].ours.len > AUDIO_FMTP) &&
+			sdp_codec_is_voice(l->at[i].name) && entry_of(r, l->at[i].name))
+			return true;
+	return false;
+}
+
 int leg_audio_set(const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = s->leg[media], *peer = leg_peer(c, s, media);
@@ -417,6 +429,8 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	int err;
 
 	codec_list_read(&list, l->audio.agreed);
+	if (is_too_long(from.codecs, &list))
+		return -ENOPROTOOPT;
 	if (cfg.to != AUDIO_NONE)
 		codec_list_read(&theirs, peer->audio.agreed);
 	from.rate = rate_of(from.codecs, &theirs);

@@ -17,6 +17,7 @@ PLUGINS = (f"--codec-dir={BUILD}/codecs", f"--codec-worker={BUILD}/xcipher-codec
 TONE, PACKET = 1000, 160  # Hz, samples of 20 ms at 8000 Hz
 PCMU, G722, G729, EVENT = 0, 9, 18, 101
 OPUS = "a=rtpmap:96 opus/48000/2"
+FREESWITCH = "a=fmtp:96 useinbandfec=1; maxaveragebitrate=30000; maxplaybackrate=48000; ptime=20; minptime=10; maxptime=40"
 
 
 def linear(byte):
@@ -139,7 +140,7 @@ def test_g722(relay, suite_a, suite_b):
 
 
 @compat_each("transcoding", DOC + ", packets of plug-ins", [
-    ("opus", ("96", OPUS), 96, 960), ("G729", ("18",), G729, 160), ("AMR", ("96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 octet-align=1"), 96, 160),
+    ("opus", ("96", OPUS), 96, 960), ("opus", ("96", OPUS, FREESWITCH), 96, 960), ("G729", ("18",), G729, 160), ("AMR", ("96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 octet-align=1"), 96, 160),
     ("AMR-WB", ("96", "a=rtpmap:96 AMR-WB/16000", "a=fmtp:96 octet-align=1"), 96, 320), ("GSM", ("3",), 3, 160)], options=PLUGINS)
 def test_plug_ins(relay, codec, theirs, kind, step):
     _, a, b = meet(relay, theirs, codec)
