@@ -362,8 +362,10 @@ static void sends(struct audio_cfg *cfg, const struct choice *from, const struct
 	cfg->codec.type = cfg->events.type = cfg->cn.type = AUDIO_NO_TYPE;
 	for (uint32_t i = 0; i < l->n && cfg->codec.type == AUDIO_NO_TYPE; i++)
 		if (sdp_codec_is_voice(l->at[i].name) &&
-			type_of(&t, from, &l->at[i], l->at[i].fmtp))
+			type_of(&t, from, &l->at[i], l->at[i].fmtp)) {
 			cfg->codec = t;
+			cfg->bitrate = l->at[i].bitrate;
+		}
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (sdp_codec_is_voice(l->at[i].name) ||
 			!type_of(&t, from, &l->at[i], l->at[i].fmtp))
@@ -421,7 +423,6 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 		.ceiling = l->audio.ceiling,
 		.spare = l->audio.spare,
 		.ptime = l->audio.ptime,
-		.bitrate = l->audio.bitrate,
 		.emergency = s->emergency};
 	struct codec_list list, theirs = {.n = 0};
 	struct choice from = {.codecs = codecs(r)};

@@ -231,7 +231,9 @@ static void gather(struct answer *a, const struct leg *lf, const struct sdp_medi
 		struct codec_item said = {.type = c.theirs.at[i].type,
 			.name = c.theirs.at[i].name,
 			.fmtp = c.theirs.at[i].fmtp};
+		const struct codec_item *told = codec_list_find(&a->told, said.name);
 
+		said.bitrate = told ? told->bitrate : 0;
 		for (uint32_t k = 0; k < a->told.n; k++)
 			if (a->told.at[k].type == said.type)
 				said.ours = a->told.at[k].fmtp;

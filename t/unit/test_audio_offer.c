@@ -326,6 +326,31 @@ static void both_sessions_know_their_codecs(void **state)
 	rig_end(&g);
 }
 
+/* The bitrate of one codec is not that of the others, whichever the callee chooses. */
+static void a_bitrate_stays_with_its_codec(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {
+		{.op = SDP_CODEC_TRANSCODE, .name = {"opus/48000/2", 12}, .bitrate = 24000},
+		RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *answer;
+		uint32_t bitrate;
+	} T[] = {{"9", 0}, {"96=opus/48000/2", 24000}, {"98=opus/48000/2", 24000},
+		{"9 96=opus/48000/2", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig g;
+
+		rig_start(&g);
+		offer(&g, rule, "0");
+		answer(&g, T[i].answer);
+		assert_int_equal(session(&g, "b")->bitrate, T[i].bitrate);
+		assert_int_equal(session(&g, "a")->bitrate, 0);
+		rig_end(&g);
+	}
+}
+
 /* What FreeSWITCH writes for Opus: 98 bytes with its blanks. */
 #define SWITCH                                                                       \
 	"useinbandfec=1;~maxaveragebitrate=30000;~maxplaybackrate=48000;~ptime=20;~" \
@@ -756,6 +781,7 @@ int main(void)
 		cmocka_unit_test(the_offerer_is_answered_its_own_codec),
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
+		cmocka_unit_test(a_bitrate_stays_with_its_codec),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
 		cmocka_unit_test(a_too_long_fmtp_is_not_silence),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
