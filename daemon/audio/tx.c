@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "audio/order.h"
 #include "audio/tx_batch.h"
@@ -13,12 +14,21 @@ static const struct codec_about *about(const struct audio_tx *t)
 	return &t->env->codecs->entry[t->cfg->codec.entry].about;
 }
 
+/* Bytes of a sample if the codec does not compress; 0: its packets are never too long. */
+static uint32_t sample_bytes(const struct codec_about *a)
+{
+	return strcasecmp(a->name, "L16") == 0 ? 2 * a->channels : 0;
+}
+
 uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime)
 {
 	uint32_t samples = a->rate * (ptime ? ptime : a->ptime) / 1000;
-	uint32_t most = a->rate * 120 / 1000;
+	uint32_t most = a->rate * 120 / 1000, bytes;
 
 	samples = samples < most ? samples : most;
+	bytes = samples * sample_bytes(a);
+	/* Several packets of the same length, each short enough. */
+	samples /= bytes ? (bytes + TX_PAYLOAD - 1) / TX_PAYLOAD : 1;
 	samples -= samples % a->frame_samples;
 	return samples ? samples : a->frame_samples;
 }

@@ -9,6 +9,8 @@
 
 /* Less than one packet that is left over, and one call's samples. */
 #define TX_FIFO (2 * AUDIO_PCM + 64)
+/* Bytes of a payload that fits into a packet of 1,500 bytes with IPv6, SRTP and its MKI. */
+#define TX_PAYLOAD 1400u
 
 struct audio_tx {
 	struct audio_env *env;
@@ -34,7 +36,7 @@ struct audio_tx {
 };
 
 /* Samples of a packet of this codec: the ptime in whole frames, at least one frame, at most 120 ms.
- * ptime 0: that of the codec. */
+ * ptime 0: that of the codec. If the payload would exceed TX_PAYLOAD, the packet is shorter. */
 uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime);
 /* Puts the codec, packet time and SSRC of cfg into force. The caller still owns encoder. */
 void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct audio_cfg *before,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "audio/tx.h"
 #include "codec/g711.h"
 #include "proto/rtp.h"
 
@@ -186,6 +187,39 @@ static void packet_times_are_changed(void **state)
 		assert_true(heard(r, B, 0, 1000) > 20);
 		audio_rig_free(r);
 	}
+}
+
+/* 20 ms of L16 at 44.1 and 48 kHz do not fit into a packet, nor do 60 ms at 16 kHz. */
+static void linear_packets_are_short_enough(void **state)
+{
+	static const struct {
+		uint32_t rate, channels, ptime, frame;
+	} T[] = {{8000, 1, 0, 160}, {16000, 1, 20, 320}, {16000, 1, 60, 480}, {44100, 1, 0, 441},
+		{48000, 1, 20, 480}, {48000, 1, 10, 480}, {48000, 1, 120, 640}, {44100, 2, 20, 294},
+		{48000, 2, 20, 320}};
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
+	struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_PCMA);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct codec_entry *e =
+			codec_registry_find(r->codecs, "L16", T[i].rate, T[i].channels);
+
+		assert_int_equal(audio_tx_frame(&e->about, T[i].ptime), T[i].frame);
+		assert_true(2 * T[i].channels * T[i].frame <= TX_PAYLOAD);
+	}
+	cfg.codec = (struct audio_type){.type = 96,
+		.kind = AUDIO_CODEC,
+		.entry = (uint16_t)(codec_registry_find(r->codecs, "L16", 48000, 1) -
+			r->codecs->entry),
+		.clock = 48000};
+	audio_rig_set(r, B, &cfg);
+	talk(r, A, 10);
+	assert_int_equal(r->end[B].gots, 20);
+	assert_int_equal(audio_rig_got(r, B, 0)->len, RTP_FIXED_LEN + 960);
+	assert_even(r, B, 18, 480);
+	assert_int_equal(audio_session_stats(r->end[B].s)->broken, 0);
+	audio_rig_free(r);
 }
 
 /* The terminal's clock is 100 ppm fast, for eight hours: nothing piles up, nothing is lost. */
@@ -657,6 +691,7 @@ int main(void)
 		cmocka_unit_test(a_gap_is_not_waited_for_long),
 		cmocka_unit_test(late_packets_are_counted),
 		cmocka_unit_test(packet_times_are_changed),
+		cmocka_unit_test(linear_packets_are_short_enough),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
 		cmocka_unit_test(law_becomes_linear_directly),
