@@ -317,14 +317,25 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 	return e;
 }
 
-/* Call it for codecs first, so events do not take their places. */
-static void receives(
-	struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l, bool voice)
+/* Payload types that the terminal may send: its codecs, then events and comfort noise. These have
+ * up to OTHERS places of their own, so that a long list of codecs leaves digits their place. */
+enum { OTHERS = 3 };
+
+static void receives(struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l)
 {
-	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES; i++)
-		if (sdp_codec_is_voice(l->at[i].name) == voice &&
+	struct audio_type other[OTHERS];
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < l->n && others < OTHERS; i++)
+		if (!sdp_codec_is_voice(l->at[i].name) &&
+			type_of(&other[others], from, &l->at[i], l->at[i].ours))
+			others++;
+	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES - others; i++)
+		if (sdp_codec_is_voice(l->at[i].name) &&
 			type_of(&cfg->type[cfg->types], from, &l->at[i], l->at[i].ours))
 			cfg->types++;
+	for (uint32_t i = 0; i < others; i++)
+		cfg->type[cfg->types++] = other[i];
 }
 
 uint32_t leg_audio_types(
@@ -337,9 +348,9 @@ uint32_t leg_audio_types(
 	if (!r->audio || l->rx.pass || !l->audio.agreed.len)
 		return 0;
 	codec_list_read(&list, l->audio.agreed);
-	receives(&cfg, &from, &list, true);
-	if (cfg.types)
-		receives(&cfg, &from, &list, false);
+	receives(&cfg, &from, &list);
+	if (cfg.type[0].kind != AUDIO_CODEC)
+		cfg.types = 0;
 	memset(out, 0, AUDIO_TYPES * sizeof(*out));
 	for (uint32_t i = 0; i < cfg.types; i++)
 		out[i] = cfg.type[i];
@@ -435,8 +446,7 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	if (cfg.to != AUDIO_NONE)
 		codec_list_read(&theirs, peer->audio.agreed);
 	from.rate = rate_of(from.codecs, &theirs);
-	receives(&cfg, &from, &list, true);
-	receives(&cfg, &from, &list, false);
+	receives(&cfg, &from, &list);
 	sends(&cfg, &from, &list);
 	sends_digits(&cfg, &list, &theirs);
 	cfg.cover = s->dtmf.cover;

@@ -351,6 +351,29 @@ static void a_bitrate_stays_with_its_codec(void **state)
 	}
 }
 
+/* A terminal that answers with more codecs than a session decodes still dials digits. */
+static void many_codecs_leave_room_for_events(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(ACCEPT, "all"), {.name = {NULL, 0}}};
+	const char many[] = "0 8 9 18 96=opus/48000/2 97=AMR/8000 98=L16/8000 99=L16/16000 "
+			    "100=L16/32000 13 101=telephone-event/8000";
+	const struct audio_cfg *a;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, many);
+	answer(&g, "8 13 101=telephone-event/8000");
+	a = session(&g, "a");
+	assert_int_equal(a->types, AUDIO_TYPES);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(a->type[i].kind, AUDIO_CODEC);
+	assert_int_equal(a->type[6].kind, AUDIO_CN);
+	assert_int_equal(a->type[7].kind, AUDIO_EVENTS);
+	assert_int_equal(a->events.type, 101);
+	rig_end(&g);
+}
+
 /* What FreeSWITCH writes for Opus: 98 bytes with its blanks. */
 #define SWITCH                                                                       \
 	"useinbandfec=1;~maxaveragebitrate=30000;~maxplaybackrate=48000;~ptime=20;~" \
@@ -782,6 +805,7 @@ int main(void)
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
 		cmocka_unit_test(a_bitrate_stays_with_its_codec),
+		cmocka_unit_test(many_codecs_leave_room_for_events),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
 		cmocka_unit_test(a_too_long_fmtp_is_not_silence),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
