@@ -26,9 +26,9 @@ __attribute__((constructor)) static void crash_early(void)
 }
 #endif
 
-#ifdef BAD_FORGE
+#if defined(BAD_FORGE) || defined(BAD_SILENT)
 /* Takes the program over before it can report. Then offers a process that is not its own to be
- * killed: the host. */
+ * killed: the host. Or it never answers. */
 __attribute__((constructor)) static void forge(void)
 {
 	static struct codec_hello h = {.loaded = 1,
@@ -53,6 +53,9 @@ __attribute__((constructor)) static void forge(void)
 	if (write(CODEC_CONTROL_FD, &h, sizeof(h)) < 0)
 		_exit(1);
 	while (read(CODEC_CONTROL_FD, in, sizeof(in)) > 0) {
+#ifdef BAD_SILENT
+		continue;
+#endif
 		memset(in, 0, sizeof(in));
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
