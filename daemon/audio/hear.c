@@ -238,6 +238,7 @@ static void conceal(struct audio_session *s, struct audio_session *to, const str
 	}
 	fill(s, to, c, a, samples - last);
 	n = decoded(s, codec_stream_recover(c, d->payload, d->len, s->env->pcm, AUDIO_PCM));
+	s->stats.recovered += n > 0;
 	if (n)
 		give_pcm(s, to, a, n);
 	else

@@ -12,6 +12,7 @@
 	X(passed, "packets whose payload was relayed, or converted without PCM")                \
 	X(lost, "packets that did not arrive")                                                  \
 	X(concealed, "lost packets replaced, by concealment or redundancy")                     \
+	X(recovered, "lost packets replaced by redundancy in the next packet; a part of these") \
 	X(late, "packets that arrived after they were counted as lost")                         \
 	X(early, "packets dropped: audio two seconds ahead of real time")                       \
 	X(reordered, "packets that arrived before earlier ones, and were held")                 \

@@ -38,8 +38,10 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 {
 	bool restart = !before || before->ssrc != cfg->ssrc;
 
-	if (encoder != t->encoder)
+	if (encoder != t->encoder) {
 		t->mode = -ENOENT;
+		t->loss = AUDIO_LOSS;
+	}
 	t->encoder = encoder;
 	t->cfg = cfg;
 	if (restart) {
@@ -155,18 +157,40 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 	end(t, p, d->len, d->ts);
 }
 
-void audio_tx_mode(struct audio_tx *t, int mode)
+/* If the codec cannot adapt, the same wish is not tried again. */
+static void adapt(struct audio_tx *t)
 {
 	struct xcipher_codec_wish wish = audio_encoder_wish(t->cfg);
 
+	audio_tx_settle(t);
+	wish.has_mode = t->mode >= 0;
+	wish.mode = t->mode >= 0 ? (uint8_t)t->mode : 0;
+	wish.loss_percent = t->loss;
+	(void)codec_stream_adapt(t->encoder, &wish);
+}
+
+void audio_tx_mode(struct audio_tx *t, int mode)
+{
 	if (mode == t->mode || (mode < 0 && mode != -ENOENT))
 		return;
-	audio_tx_settle(t);
-	wish.has_mode = mode >= 0;
-	wish.mode = mode >= 0 ? (uint8_t)mode : 0;
-	/* If the codec cannot change its mode, later requests for this mode are not tried. */
-	(void)codec_stream_adapt(t->encoder, &wish);
 	t->mode = mode;
+	adapt(t);
+}
+
+enum { LOSS_STEP = 5, LOSS_MOST = 30 };
+
+void audio_tx_loss(struct audio_tx *t, int percent)
+{
+	int loss = (percent + LOSS_STEP - 1) / LOSS_STEP * LOSS_STEP;
+
+	if (percent < 0 || !t->encoder || !(about(t)->can & CODEC_RECOVERS))
+		return;
+	loss = loss < LOSS_MOST ? loss : LOSS_MOST;
+	loss = loss < t->loss ? t->loss - LOSS_STEP : loss;
+	if (loss == t->loss)
+		return;
+	t->loss = (uint8_t)loss;
+	adapt(t);
 }
 
 /* --- Encoding --------------------------------------------------------------------------------- */

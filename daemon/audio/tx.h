@@ -29,7 +29,8 @@ struct audio_tx {
 	bool marker;                  /* the next packet of audio begins a talkspurt */
 	bool begun;                   /* audio_tx_at() was called under this SSRC */
 	bool broke;                   /* the encoder's process failed too often */
-	int mode; /* that the encoder uses as requested; -ENOENT: its own choice */
+	int mode;     /* that the encoder uses as requested; -ENOENT: its own choice */
+	uint8_t loss; /* percent that the encoder expects */
 	struct audio_rtcp_tx sent;
 	uint32_t n; /* samples in fifo, mono */
 	int16_t fifo[TX_FIFO];
@@ -48,6 +49,9 @@ void audio_tx_at(struct audio_tx *t, uint64_t t_ns);
 /* The terminal requests a mode of the encoder's codec, such as AMR's CMR (RFC 4867 4.3.1), or
  * withdraws its request with -ENOENT. */
 void audio_tx_mode(struct audio_tx *t, int mode);
+/* The terminal reports so many percent of lost packets; -1: nothing. An encoder with redundancy
+ * adapts to it: at once to more loss, slowly to less. */
+void audio_tx_loss(struct audio_tx *t, int percent);
 /* Adds n mono samples at tx.rate, at most AUDIO_PCM, and sends all complete packets. */
 void audio_tx_pcm(struct audio_tx *t, const int16_t *pcm, uint32_t n);
 /* Skips samples of silence: completes the packet in progress and advances the timestamp. */
