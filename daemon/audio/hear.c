@@ -147,6 +147,15 @@ static int convert(const struct audio_session *s, const struct audio_session *to
 	return -ENOTSUP;
 }
 
+/* The packets that are missing before this one, of the length of the last. The terminal gets the
+ * same gap, because only its decoder can conceal it. */
+static uint32_t missing(const struct audio_session *s, int64_t gap)
+{
+	uint32_t fit = gap > 0 && s->rx.step ? (uint32_t)gap / s->rx.step : 0;
+
+	return min_u32(s->rx.lost, fit);
+}
+
 static void pass(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	const struct audio_type *t = &s->cfg.type[d->at];
@@ -154,11 +163,13 @@ static void pass(struct audio_session *s, struct audio_session *to, const struct
 	/* It follows the last packet without a pause. */
 	bool next = s->rx.placed && !d->h.marker && gap > -(int64_t)s->rx.step &&
 		gap < (int64_t)t->clock / 8;
-	uint32_t units = next ? s->rx.step + (uint32_t)gap : s->rx.step;
+	uint32_t since = next ? s->rx.step + (uint32_t)gap : s->rx.step, units;
 	struct audio_tx_packet out = {
 		.type = to->cfg.codec.type, .payload = d->payload, .len = d->len};
 
 	audio_tx_flush(&to->tx);
+	out.skip = next ? missing(s, gap) : 0;
+	units = out.skip ? s->rx.step : since;
 	if (!units)
 		units = scale(s->env->codecs->entry[t->entry].about.ptime, t->clock, 1000);
 	to->tx.ts += (uint32_t)gap;
@@ -168,7 +179,7 @@ static void pass(struct audio_session *s, struct audio_session *to, const struct
 	to->tx.marker = false;
 	to->tx.ts += units;
 	s->stats.passed++;
-	count_time(s, units, t->clock);
+	count_time(s, since ? since : units, t->clock);
 	placed(s, d, units, t->clock);
 }
 

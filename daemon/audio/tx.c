@@ -150,6 +150,8 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 	if (d->len > AUDIO_PACKET_MAX - RTP_FIXED_LEN)
 		return;
 	audio_tx_settle(t);
+	t->index += d->skip;
+	t->stats->skipped += d->skip;
 	p = begin(t, d->type, d->marker, d->ts);
 	if (!p)
 		return;

@@ -64,6 +64,7 @@ struct audio_tx_packet {
 	uint32_t ts;
 	const uint8_t *payload;
 	uint32_t len;
+	uint32_t skip; /* sequence numbers to leave out before it */
 };
 /* Sends a payload unchanged. */
 void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *p);

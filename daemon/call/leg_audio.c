@@ -233,8 +233,8 @@ static void leave(const struct relay *r, struct leg_audio *a)
 		return;
 	r->audio->ops->stats(r->audio->arg, a->handle, &stats);
 	a->has = false;
-	a->index += stats.sent + LEFT_OUT;
-	if (stats.sent > SENT_MAX)
+	a->index += stats.sent + stats.skipped + LEFT_OUT;
+	if (stats.sent + stats.skipped > SENT_MAX)
 		a->ssrc = 0;
 }
 
@@ -247,7 +247,9 @@ static int rekeyed(const struct relay *r, struct leg *l)
 
 	if (l->audio.has)
 		r->audio->ops->stats(r->audio->arg, l->audio.handle, &stats);
-	return l->audio.index + stats.sent + LEFT_OUT > UINT16_MAX ? draw_with_ceiling(r, l) : 0;
+	return l->audio.index + stats.sent + stats.skipped + LEFT_OUT > UINT16_MAX
+		? draw_with_ceiling(r, l)
+		: 0;
 }
 
 /* Any session of the call; AUDIO_NONE: it has none. */

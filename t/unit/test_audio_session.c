@@ -320,6 +320,44 @@ static void law_becomes_linear_directly(void **state)
 	}
 }
 
+/* Packets that are lost before the relay are missing for the other terminal, too, so that it can
+ * conceal them and reports them. A change of the packet time is no loss. */
+static void losses_are_passed_on(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_G722, RIG_G722);
+	struct rtp_hdr before, after;
+
+	(void)state;
+	talk(r, A, 10);
+	before = header(audio_rig_got(r, B, 0));
+	for (uint32_t lost = 1; lost <= 3; lost++) {
+		for (uint32_t i = 0; i < lost; i++)
+			(void)audio_rig_say(r, A);
+		talk(r, A, 3); /* the third one after a gap ends the wait for it */
+		audio_rig_wait(r, 100 * RIG_MS);
+		after = header(audio_rig_got(r, B, 2));
+		assert_int_equal(after.seq, (uint16_t)(before.seq + 1 + lost));
+		assert_int_equal(after.ts, before.ts + 160 * (1 + lost));
+		assert_even(r, B, 3, 160);
+		before = header(audio_rig_got(r, B, 0));
+	}
+	assert_int_equal(r->end[B].gots, 19);
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	assert_int_equal(audio_session_stats(r->end[B].s)->sent, 19);
+	r->end[A].step_ms = 40;
+	talk(r, A, 5);
+	after = header(audio_rig_got(r, B, 0));
+	assert_int_equal(after.seq, (uint16_t)(before.seq + 5));
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	/* A loss of half a second is a pause. */
+	for (uint32_t i = 0; i < 12; i++)
+		(void)audio_rig_say(r, A);
+	talk(r, A, 5);
+	assert_int_equal(header(audio_rig_got(r, B, 0)).seq, (uint16_t)(after.seq + 5));
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	audio_rig_free(r);
+}
+
 /* One terminal's further codec is PCMU, so its G.722 is PCM of 8 kHz. */
 static void equal_codecs_with_other_pcm_are_passed(void **state)
 {
@@ -694,6 +732,7 @@ int main(void)
 		cmocka_unit_test(linear_packets_are_short_enough),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
+		cmocka_unit_test(losses_are_passed_on),
 		cmocka_unit_test(law_becomes_linear_directly),
 		cmocka_unit_test(equal_codecs_with_other_pcm_are_passed),
 		cmocka_unit_test(pauses_stay_pauses),
