@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "audio/cpu.h"
 #include "audio/dtmf.h"
 
 #define SECOND     1000000000ull
@@ -273,17 +274,12 @@ static void before(struct audio_session *s, struct audio_session *to, const stru
 	audio_tx_gap(&to->tx, samples);
 }
 
-static uint64_t cpu(const struct audio_session *s)
-{
-	return s->env->cpu_ns ? s->env->cpu_ns() : 0;
-}
-
 static void decode(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	const struct audio_type *t = &s->cfg.type[d->at];
 	const struct codec_about *a = &s->env->codecs->entry[t->entry].about;
 	struct codec_stream *c = s->rx.decoder[d->at];
-	uint64_t from = cpu(s);
+	uint64_t from;
 	uint32_t n;
 	int got;
 
@@ -292,8 +288,9 @@ static void decode(struct audio_session *s, struct audio_session *to, const stru
 	/* While something plays, the clock advances the timestamps. */
 	if (!audio_player_on(to))
 		before(s, to, d, c, gap_before(s, d, t->clock));
+	from = audio_cpu_begin(s->env);
 	got = codec_stream_decode(c, d->payload, d->len, s->env->pcm, AUDIO_PCM);
-	s->stats.cpu_ns += cpu(s) - from;
+	s->stats.cpu_ns += audio_cpu_end(s->env, from);
 	n = decoded(s, got);
 	if (got < 0) {
 		s->stats.broken++;

@@ -22,7 +22,7 @@
 	X(sent, "RTP packets sent to the terminal")                                              \
 	X(skipped, "sequence numbers left out for packets of the other terminal that were lost") \
 	X(unsent, "packets dropped: no room in the ring to the worker, or too many per second")  \
-	X(cpu_ns, "nanoseconds spent in decoder and encoder")                                    \
+	X(cpu_ns, "estimated nanoseconds of CPU time in decoder and encoder")                    \
 	X(events, "telephone events relayed")                                                    \
 	X(digits, "digits heard")
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "audio/cpu.h"
 #include "audio/order.h"
 #include "audio/tx_batch.h"
 #include "proto/rtp.h"
@@ -199,7 +200,7 @@ void audio_tx_loss(struct audio_tx *t, int percent)
 
 static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
 {
-	uint64_t from = t->env->cpu_ns ? t->env->cpu_ns() : 0;
+	uint64_t from = audio_cpu_begin(t->env);
 	const int16_t *pcm = mono;
 	int len;
 
@@ -211,8 +212,7 @@ static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
 		pcm = both;
 	}
 	len = codec_stream_encode(t->encoder, pcm, t->frame, out, AUDIO_PACKET_MAX - RTP_FIXED_LEN);
-	if (from)
-		t->stats->cpu_ns += t->env->cpu_ns() - from;
+	t->stats->cpu_ns += audio_cpu_end(t->env, from);
 	return len;
 }
 
@@ -288,13 +288,13 @@ static void send_waiting(struct audio_tx_batch *b, uint32_t i)
 void audio_tx_run(struct audio_env *env)
 {
 	struct audio_tx_batch *b = env->batch;
-	uint64_t from = env->cpu_ns && b && b->n ? env->cpu_ns() : 0, each = 0;
+	uint64_t from, each;
 
 	if (!b || !b->n)
 		return;
+	from = audio_cpu_begin(env);
 	codec_streams_encode(b->stream, b->job, b->n, env->g722);
-	if (from)
-		each = (env->cpu_ns() - from) / b->n;
+	each = audio_cpu_end(env, from) / b->n;
 	for (uint32_t i = 0; i < b->n; i++) {
 		send_waiting(b, i);
 		b->item[i].tx->stats->cpu_ns += each;

@@ -498,3 +498,17 @@ struct str leg_audio_pair(
 
 	return leg_audio_pair_text(c, s, media, text) ? pool_strdup(p, str_from(text)) : STR_NONE;
 }
+
+struct str leg_audio_counts(const struct relay *r, const struct leg *l, struct pool *p)
+{
+	struct audio_stats n;
+
+	if (!l->audio.has)
+		return STR_NONE;
+	r->audio->ops->stats(r->audio->arg, l->audio.handle, &n);
+	return pool_printf(p,
+		"%llu packets decoded, %llu passed; %llu lost, %llu concealed (%llu by redundancy), %llu late",
+		(unsigned long long)n.decoded, (unsigned long long)n.passed,
+		(unsigned long long)n.lost, (unsigned long long)n.concealed,
+		(unsigned long long)n.recovered, (unsigned long long)n.late);
+}

@@ -222,6 +222,11 @@ def test_digits_without_events(relay, suite_a, suite_b):
     wait_for("two digits", lambda: relay.statistics()["totalstatistics"]["digitsheard"] == before + 2)
 
 
+def pair_counts(relay):
+    """What codec threads counted for PCMU to G722."""
+    return next((p for p in relay.daemon.client.call("codecs")["pairs"] if p["codecs"] == "PCMU to G722"), {})
+
+
 def lossy(a):
     """Packets of A's tone: each twentieth is missing, each seventh changes places with the next one."""
     held = None
@@ -244,7 +249,8 @@ def lossy(a):
              [(None,), ("AES_CM_128_HMAC_SHA1_80",)], options=PLUGINS)
 def test_loss_and_order(relay, suite):
     """Both get numbers and timestamps without gaps, and the audio that B gets and sends back has the tone."""
-    _, a, b = meet(relay, ("9 101",), "G722", suite, suite)
+    call, a, b = meet(relay, ("9 101",), "G722", suite, suite)
+    before = pair_counts(relay)
     there, back, shares = Stream(b, G722, 160, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc)), []
     for packet in itertools.islice(lossy(a), 1000):
         a.sock.sendto(packet, a.to)
@@ -255,7 +261,24 @@ def test_loss_and_order(relay, suite):
         if len(shares) >= 150:
             break
     assert len(shares) >= 150, len(shares)
+    seen = call.query()["tags"]["a"]["medias"][0]["transcoder"]
+    assert seen["decoded"] >= 130 and seen["lost"] >= 5 and seen["concealed"] == seen["lost"], seen
+    assert "concealed" in relay.request("explain", call_id=call.id)["legs"][0]["audio"]
+    after = pair_counts(relay)
+    assert all(after[k] >= before.get(k, 0) + 5 for k in ("decoded", "lost", "concealed")), (before, after)
     assert sum(shares[12:]) / len(shares[12:]) > 0.95 and min(shares[12:]) > 0.5, sorted(shares[12:])[:10]
+
+
+@compat("transcoding", DOC + ", metrics by pair of codecs", options=[*PLUGINS, "--listen-ng-unix={folder}/ng"])
+def test_pairs_in_metrics(relay):
+    _, a, b = meet(relay, ("96", "a=rtpmap:96 L16/16000"), "L16/16000")
+    round_trip(a, b, 96, 320)
+    lines = dict(line.rsplit(" ", 1) for line in relay.request("metrics")["metrics"].splitlines() if not line.startswith("#"))
+    for pair in ("PCMU to L16", "L16 to PCMU"):
+        assert int(lines[f'xcipher_transcoded_packets_total{{codecs="{pair}"}}']) >= 25, pair
+        for name in ("lost_packets", "concealed_packets", "late_packets", "passed_packets"):
+            assert lines[f'xcipher_transcoded_{name}_total{{codecs="{pair}"}}'] == "0", (name, pair)
+        assert float(lines[f'xcipher_transcoded_cpu_seconds_total{{codecs="{pair}"}}']) >= 0
 
 
 @compat("transcoding", "RFC 3264 section 8: another codec in mid-call", options=PLUGINS)
