@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 import select
+import shutil
 import struct
 
 import relay as relays
@@ -14,6 +15,7 @@ from text import audio, sdp, video
 
 BUILD = os.path.abspath(relays.BUILD)
 PLUGINS = (f"--codec-dir={BUILD}/codecs", f"--codec-worker={BUILD}/xcipher-codec-worker", "--codec-isolation=none")
+LATE = f"{BUILD}/t/codecs/late.so"
 TONE, PACKET = 1000, 160  # Hz, samples of 20 ms at 8000 Hz
 PCMU, G722, G729, EVENT = 0, 9, 18, 101
 OPUS = "a=rtpmap:96 opus/48000/2"
@@ -145,6 +147,31 @@ def test_g722(relay, suite_a, suite_b):
 def test_plug_ins(relay, codec, theirs, kind, step):
     _, a, b = meet(relay, theirs, codec)
     round_trip(a, b, kind, step)
+
+
+def only_late():
+    """A folder with the plug-in that does harm when a payload asks for it."""
+    folder = os.path.join(BUILD, "t", "codecs-late")
+    os.makedirs(folder, exist_ok=True)
+    if os.path.exists(LATE):
+        shutil.copy(LATE, folder)
+    return folder
+
+
+@compat("transcoding", "xcipher-codec(7), ISOLATION: a plug-in that crashes in mid-call costs its stream one packet",
+        options=[f"--codec-dir={only_late()}", PLUGINS[1], "--codec-isolation=all"])
+def test_a_plug_in_crashes_in_mid_call(relay):
+    _, a, b = meet(relay, ("96", "a=rtpmap:96 x-bad/8000"), "x-bad/8000")
+    there, back = Stream(b, 96, PACKET, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc))
+    for n in range(20):
+        a.send(PERIOD, PCMU)
+        payload = there.next()
+        send_back(b, 96, PACKET, b"DIES" + payload[4:] if n == 10 else payload)
+        if n != 10:
+            back.next()
+    back.next()  # the one that was concealed
+    faults = relay.daemon.client.call("codecs")["plug-ins"][0]
+    assert faults["crashed"] == 1 and faults["restarted"] >= 1 and faults["given_up"] == 0, faults
 
 
 def has_mode(there, a, b, step, request, mode):
