@@ -22,7 +22,7 @@ struct run {
 
 static const struct xcipher_codec_plugin *load(const struct run *r, char *why)
 {
-	const struct xcipher_codec_plugin *p = NULL;
+	struct xcipher_codec_plugin *p = NULL;
 	void *handle = NULL;
 
 	if (!r->path)
@@ -98,6 +98,8 @@ static int all(struct run *r)
 	if (p->resampler)
 		one(r, "resampler", 0, abuse_tests_n);
 	printf("%u passed, %u failed\n", r->passed, r->failed);
+	if (r->path)
+		free((void *)p);
 	return r->failed ? 1 : 0;
 }
 

@@ -54,13 +54,13 @@ $(BUILD)/xcipher-av: $(call obj,$(AV_SRC) daemon/codec/helper_jail.c) $(LIB)
 
 # Plug-ins that misbehave, for the tests.
 BAD_DIR  := $(BUILD)/t/codecs
-BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so loop.so name.so overwrite.so symbol.so tone.so)
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so long.so loop.so name.so old.so overwrite.so silent.so symbol.so tone.so)
 $(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -Idaemon -D_GNU_SOURCE \
 		-DBAD_$(shell echo $* | tr a-z A-Z) -shared -o $@ $<
 units: $(BAD_ONES) $(BUILD)/xcipher-codec-worker codecs
-tools: $(BAD_DIR)/symbol.so # for t/e2e/test_codecs.py
+tools: $(BAD_DIR)/late.so $(BAD_DIR)/symbol.so # for t/e2e/test_codecs.py and t/compat/test_codecs.py
 
 # The fuzzer of codecs links all plug-ins, each under a name of its own, and nothing of other rooms.
 FUZZ_CODEC_ROOM := $(patsubst %,$(BUILD)/fuzz/obj/daemon/codec/%.o,builtin g711 g722 g722_batch g722_lanes g722_lanes_avx2 g722_lanes_avx512 gap guard noise)

@@ -159,7 +159,21 @@ static int conceal(void *dec, enum xcipher_codec_gap why, size_t samples, int16_
 	return n < 0 ? error(n) : n;
 }
 
-/* Only packets of SILK carry redundancy; others would be concealed as conceal() does. */
+/* Whether a packet has the one before with fewer bits. Only SILK has: its first frame begins with a
+ * bit of activity for each 20 ms, and then this one, for each channel (RFC 6716 4.2.3). */
+static int has_redundancy(const uint8_t *p, size_t len)
+{
+	const unsigned char *frame[48];
+	opus_int16 size[48];
+	int n = opus_packet_get_samples_per_frame(p, RATE) / (RATE / 50);
+
+	if (p[0] & 0x80 || opus_packet_parse(p, (opus_int32)len, NULL, frame, size, NULL) <= 0 ||
+		!size[0])
+		return 0;
+	n = n > 1 ? n : 1;
+	return (frame[0][0] >> (7 - n) & 1) || (p[0] & 4 && (frame[0][0] >> (6 - 2 * n) & 1));
+}
+
 static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, size_t cap)
 {
 	int n = 0;
@@ -171,7 +185,7 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 		return -EBADMSG;
 	if ((size_t)n > cap)
 		return -ENOSPC;
-	if (next[0] & 0x80)
+	if (!has_redundancy(next, len))
 		return -ENOENT;
 	n = opus_decode(((struct decoder *)dec)->opus, next, (opus_int32)len, pcm, n, 1);
 	return n < 0 ? error(n) : n;
@@ -179,23 +193,28 @@ static int recover(void *dec, const uint8_t *next, size_t len, int16_t *pcm, siz
 
 /* --- Encoder ---------------------------------------------------------------------------------- */
 
-/* 0: the library's choice. For 8 and 16 kHz that would be 11 and 19 kbit/s. */
-static uint32_t usual_bitrate(const struct encoder *e)
+/* 0: the library's choice. For 8 and 16 kHz that would be 11 and 19 kbit/s. Without 4 kbit/s more
+ * it leaves redundancy out, unless the loss is high. */
+static uint32_t usual_bitrate(const struct encoder *e, int redundant)
 {
-	return e->rate == 8000 ? 16000 : e->rate == 16000 ? 24000 : 0;
+	uint32_t more = redundant ? 4000 : 0;
+
+	return e->rate == 8000 ? 16000 + more : e->rate == 16000 ? 24000 + more : 0;
 }
 
 static int adapt(void *enc, const struct xcipher_codec_wish *wish)
 {
 	struct encoder *e = enc;
-	uint32_t bitrate = wish->bitrate ? wish->bitrate : usual_bitrate(e);
+	int fec = wish->fec || e->params.fec;
+	uint32_t usual = usual_bitrate(e, fec && wish->loss_percent);
+	uint32_t bitrate = wish->bitrate ? wish->bitrate : usual;
 
 	if (e->params.max_bitrate && (bitrate == 0 || bitrate > e->params.max_bitrate))
 		bitrate = e->params.max_bitrate;
 	if (bitrate && (bitrate < 500 || bitrate > 512000))
 		return -EINVAL;
 	opus_encoder_ctl(e->opus, OPUS_SET_BITRATE(bitrate ? (opus_int32)bitrate : OPUS_AUTO));
-	opus_encoder_ctl(e->opus, OPUS_SET_INBAND_FEC(wish->fec || e->params.fec));
+	opus_encoder_ctl(e->opus, OPUS_SET_INBAND_FEC(fec));
 	opus_encoder_ctl(e->opus, OPUS_SET_DTX(wish->dtx || e->params.dtx));
 	opus_encoder_ctl(e->opus,
 		OPUS_SET_PACKET_LOSS_PERC(wish->loss_percent > 100 ? 100 : wish->loss_percent));

@@ -288,7 +288,7 @@ function explained(e) {
 		parts.push(element("h4", `${l.role} ${l.tag || ""}, media ${l.media}: ${[l.kind + (l.codec ? " " + l.codec : ""), l.protocol, l.direction].join(", ")}`));
 		const list = element("dl");
 		const suite = l["suite in"] === l["suite out"] ? l["suite in"] : `${l["suite in"]} from the terminal, to it ${l["suite out"]}`;
-		for (const [name, text] of [["trouble", l.trouble], ["suite", suite], ["because", l.why], ["transcoded", l.transcoded],
+		for (const [name, text] of [["trouble", l.trouble], ["suite", suite], ["because", l.why], ["transcoded", l.transcoded], ["audio", l.audio],
 			["SRTP+", l["SRTP+"]], ["address", l.source], ["in", l.received], ["out", l.sent], ["dropped", l.dropped]])
 			if (text) list.append(element("dt", name), element("dd", text, name === "trouble" ? "bad" : ""));
 		parts.push(list);

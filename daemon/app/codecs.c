@@ -129,6 +129,27 @@ void app_codecs_show(const struct codec_registry *r, struct pool *p, struct ngva
 	ngval_add_str(p, dict, STR("resampler"), r->resampler ? STR("speexdsp") : STR("built in"));
 }
 
+/* By pair of codecs, of all sessions so far. */
+static void add_pairs(const struct bridge_audio *b, struct pool *p, struct ngval *dict)
+{
+	struct ngval *list = ngval_add_list(p, dict, STR("pairs"));
+	struct audio_pairs pairs;
+
+	bridge_audio_pairs(b, &pairs);
+	for (uint32_t i = 0; i < pairs.n; i++) {
+		const struct audio_stats *n = &pairs.at[i].sum;
+		struct ngval *d = ngval_add_dict(p, list, STR_NONE);
+
+		ngval_add_str(p, d, STR("codecs"), pool_strdup(p, str_from(pairs.at[i].name)));
+		ngval_add_int(p, d, STR("decoded"), (int64_t)n->decoded);
+		ngval_add_int(p, d, STR("passed"), (int64_t)n->passed);
+		ngval_add_int(p, d, STR("lost"), (int64_t)n->lost);
+		ngval_add_int(p, d, STR("concealed"), (int64_t)n->concealed);
+		ngval_add_int(p, d, STR("late"), (int64_t)n->late);
+		ngval_add_int(p, d, STR("cpu us"), (int64_t)(n->cpu_ns / 1000));
+	}
+}
+
 void app_codecs_show_threads(const struct bridge_audio *b, struct pool *p, struct ngval *dict)
 {
 	struct bridge_audio_usage u;
@@ -141,4 +162,6 @@ void app_codecs_show_threads(const struct bridge_audio *b, struct pool *p, struc
 	ngval_add_int(p, d, STR("cpu ms"), (int64_t)(u.cpu_ns / 1000000));
 	ngval_add_int(p, d, STR("dropped"), (int64_t)(u.strays + u.stale + u.back_full));
 	ngval_add_int(p, d, STR("broken"), (int64_t)u.broken);
+	if (b)
+		add_pairs(b, p, dict);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "audio/ahead.h"
 
+#include "audio/cpu.h"
 #include "audio/session_int.h"
 
 /* Whether the packet is in order and of the known source. */
@@ -65,16 +66,16 @@ void audio_ahead_add(struct audio_ahead *a, struct audio_session *s, const struc
 
 void audio_ahead_run(struct audio_ahead *a)
 {
-	uint64_t (*cpu_ns)(void) = a->n ? a->session[0]->env->cpu_ns : NULL;
-	uint64_t from = cpu_ns ? cpu_ns() : 0, each = 0;
+	struct audio_env *env = a->n ? a->session[0]->env : NULL;
+	uint64_t from, each;
 
 	if (a->n < AHEAD_LEAST) {
 		a->n = 0;
 		return;
 	}
-	codec_streams_foresee(a->stream, a->job, a->n, a->session[0]->env->g722);
-	if (cpu_ns)
-		each = (cpu_ns() - from) / a->n;
+	from = audio_cpu_begin(env);
+	codec_streams_foresee(a->stream, a->job, a->n, env->g722);
+	each = audio_cpu_end(env, from) / a->n;
 	for (uint32_t i = 0; i < a->n; i++)
 		a->session[i]->stats.cpu_ns += each;
 }

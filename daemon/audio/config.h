@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 #include "packet/ceiling.h"
+#include "proto/sdp_filter.h"
 
-#define AUDIO_TYPES   8u  /* payload types that a session decodes */
-#define AUDIO_FMTP    96u /* longer ones are not transcoded */
+#define AUDIO_TYPES   8u /* payload types that a session decodes */
+#define AUDIO_FMTP    SDP_FMTP_MAX
 #define AUDIO_NONE    UINT32_MAX
 #define AUDIO_NO_TYPE 255u
 
@@ -30,7 +31,7 @@ struct audio_type {
 	uint8_t kind;   /* enum audio_kind */
 	uint16_t entry; /* AUDIO_CODEC: index in codec_registry.entry */
 	uint32_t clock; /* RTP clock, Hz */
-	uint8_t fmtp_len;
+	uint16_t fmtp_len;
 	char fmtp[AUDIO_FMTP]; /* from the receiver of these packets */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "audio/cpu.h"
 #include "audio/dtmf.h"
 
 #define SECOND     1000000000ull
@@ -147,6 +148,15 @@ static int convert(const struct audio_session *s, const struct audio_session *to
 	return -ENOTSUP;
 }
 
+/* The packets that are missing before this one, of the length of the last. The terminal gets the
+ * same gap, because only its decoder can conceal it. */
+static uint32_t missing(const struct audio_session *s, int64_t gap)
+{
+	uint32_t fit = gap > 0 && s->rx.step ? (uint32_t)gap / s->rx.step : 0;
+
+	return min_u32(s->rx.lost, fit);
+}
+
 static void pass(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	const struct audio_type *t = &s->cfg.type[d->at];
@@ -154,11 +164,13 @@ static void pass(struct audio_session *s, struct audio_session *to, const struct
 	/* It follows the last packet without a pause. */
 	bool next = s->rx.placed && !d->h.marker && gap > -(int64_t)s->rx.step &&
 		gap < (int64_t)t->clock / 8;
-	uint32_t units = next ? s->rx.step + (uint32_t)gap : s->rx.step;
+	uint32_t since = next ? s->rx.step + (uint32_t)gap : s->rx.step, units;
 	struct audio_tx_packet out = {
 		.type = to->cfg.codec.type, .payload = d->payload, .len = d->len};
 
 	audio_tx_flush(&to->tx);
+	out.skip = next ? missing(s, gap) : 0;
+	units = out.skip ? s->rx.step : since;
 	if (!units)
 		units = scale(s->env->codecs->entry[t->entry].about.ptime, t->clock, 1000);
 	to->tx.ts += (uint32_t)gap;
@@ -168,7 +180,7 @@ static void pass(struct audio_session *s, struct audio_session *to, const struct
 	to->tx.marker = false;
 	to->tx.ts += units;
 	s->stats.passed++;
-	count_time(s, units, t->clock);
+	count_time(s, since ? since : units, t->clock);
 	placed(s, d, units, t->clock);
 }
 
@@ -238,6 +250,7 @@ static void conceal(struct audio_session *s, struct audio_session *to, const str
 	}
 	fill(s, to, c, a, samples - last);
 	n = decoded(s, codec_stream_recover(c, d->payload, d->len, s->env->pcm, AUDIO_PCM));
+	s->stats.recovered += n > 0;
 	if (n)
 		give_pcm(s, to, a, n);
 	else
@@ -261,17 +274,12 @@ static void before(struct audio_session *s, struct audio_session *to, const stru
 	audio_tx_gap(&to->tx, samples);
 }
 
-static uint64_t cpu(const struct audio_session *s)
-{
-	return s->env->cpu_ns ? s->env->cpu_ns() : 0;
-}
-
 static void decode(struct audio_session *s, struct audio_session *to, const struct said *d)
 {
 	const struct audio_type *t = &s->cfg.type[d->at];
 	const struct codec_about *a = &s->env->codecs->entry[t->entry].about;
 	struct codec_stream *c = s->rx.decoder[d->at];
-	uint64_t from = cpu(s);
+	uint64_t from;
 	uint32_t n;
 	int got;
 
@@ -280,8 +288,9 @@ static void decode(struct audio_session *s, struct audio_session *to, const stru
 	/* While something plays, the clock advances the timestamps. */
 	if (!audio_player_on(to))
 		before(s, to, d, c, gap_before(s, d, t->clock));
+	from = audio_cpu_begin(s->env);
 	got = codec_stream_decode(c, d->payload, d->len, s->env->pcm, AUDIO_PCM);
-	s->stats.cpu_ns += cpu(s) - from;
+	s->stats.cpu_ns += audio_cpu_end(s->env, from);
 	n = decoded(s, got);
 	if (got < 0) {
 		s->stats.broken++;

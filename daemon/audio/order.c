@@ -23,7 +23,8 @@ struct xcipher_codec_wish audio_encoder_wish(const struct audio_cfg *cfg)
 {
 	return (struct xcipher_codec_wish){.size = sizeof(struct xcipher_codec_wish),
 		.bitrate = cfg->bitrate,
-		.dtx = cfg->dtx};
+		.dtx = cfg->dtx,
+		.loss_percent = AUDIO_LOSS};
 }
 
 static int open_codec(struct codec_stream **out, const struct codec_registry *r,

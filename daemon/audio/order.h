@@ -17,6 +17,9 @@ struct audio_order {
 
 /* Whether the decoder of a can be used for b. */
 bool audio_type_same(const struct audio_type *a, const struct audio_type *b);
+/* Loss to expect before the first report of the terminal, in percent. With 0 Opus would not send
+ * the redundancy that was agreed on. */
+#define AUDIO_LOSS 5u
 /* The wish about the encoder in these settings, without a mode. */
 struct xcipher_codec_wish audio_encoder_wish(const struct audio_cfg *cfg);
 

@@ -61,6 +61,18 @@ void audio_rtcp_take(struct audio_rtcp_rx *r, const uint8_t *p, size_t len, uint
 	r->lsr_ns = at_ns;
 }
 
+int audio_rtcp_loss(const uint8_t *p, size_t len, uint32_t ssrc)
+{
+	struct rtcp_info info;
+
+	if (rtcp_read(&info, p, len))
+		return -1;
+	for (uint32_t i = 0; i < info.blocks; i++)
+		if (info.block[i].ssrc == ssrc)
+			return (info.block[i].fraction * 100 + 255) / 256;
+	return -1;
+}
+
 /* --- Writing ---------------------------------------------------------------------------------- */
 
 static uint8_t *head(uint8_t *p, uint32_t count, uint8_t type, size_t len)

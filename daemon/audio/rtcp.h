@@ -34,6 +34,10 @@ void audio_rtcp_heard(struct audio_rtcp_rx *r, uint32_t ssrc, uint16_t seq, uint
 /* Reads RTCP of the terminal. The bytes may be malformed. */
 void audio_rtcp_take(struct audio_rtcp_rx *r, const uint8_t *p, size_t len, uint64_t at_ns);
 
+/* How many percent of our packets the terminal's report says were lost, rounded up; -1: it says
+ * nothing about ssrc. The bytes may be malformed. */
+int audio_rtcp_loss(const uint8_t *p, size_t len, uint32_t ssrc);
+
 struct audio_rtcp_say {
 	uint32_t ssrc;     /* ours */
 	const char *cname; /* terminated */

@@ -232,10 +232,12 @@ void audio_session_take(struct audio_session *s, struct audio_session *to,
 		return;
 	if (to && !to->set)
 		to = NULL;
-	if (p->rtcp)
-		audio_rtcp_take(&s->report, p->bytes, p->len, p->t_ns);
-	else
+	if (!p->rtcp) {
 		take_rtp(s, to, p, now_ns);
+		return;
+	}
+	audio_rtcp_take(&s->report, p->bytes, p->len, p->t_ns);
+	audio_tx_loss(&s->tx, audio_rtcp_loss(p->bytes, p->len, s->tx.ssrc));
 }
 
 uint64_t audio_session_deadline(const struct audio_session *s)

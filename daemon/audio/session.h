@@ -46,7 +46,8 @@ struct audio_env {
 	void *arg;
 	struct audio_tx_batch *batch;       /* NULL: each packet is encoded at once */
 	const struct g722_device_ops *g722; /* of the thread; NULL: none */
-	uint64_t (*cpu_ns)(void);           /* for audio_stats.cpu_ns; NULL: not measured */
+	uint64_t (*cpu_ns)(void);           /* of this thread; NULL: CPU time is not measured */
+	uint32_t cpu_draw;                  /* random */
 	uint64_t real_ahead_ns;             /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	uint64_t now_ns;                    /* CLOCK_MONOTONIC of this round */
 	/* Scratch. */

@@ -55,6 +55,7 @@ struct audio_thread {
 	uint32_t seed;
 	/* Written by the thread, read by all. */
 	_Atomic uint64_t (*count)[COUNTS]; /* [max], struct audio_stats */
+	_Atomic uint32_t *owner;           /* [max], serial of the session that count is of */
 	_Atomic uint64_t packets, strays;
 	_Atomic uint32_t sessions;
 };
@@ -154,8 +155,9 @@ static struct slot *hearer(struct audio_thread *t, const struct slot *s)
 
 static void drop(struct audio_thread *t, struct slot *s)
 {
+	atomic_store_explicit(&t->owner[s - t->slot], 0, memory_order_relaxed);
 	for (uint32_t i = 0; i < COUNTS; i++)
-		atomic_store_explicit(&t->count[s - t->slot][i], 0, memory_order_relaxed);
+		atomic_store_explicit(&t->count[s - t->slot][i], 0, memory_order_release);
 	deadlines_set(&t->deadlines, (uint32_t)(s - t->slot), DEADLINE_NEVER);
 	audio_session_free(s->session);
 	*s = (struct slot){0};
@@ -188,6 +190,7 @@ static void set(struct audio_thread *t, struct audio_cmd *c, uint64_t now_ns)
 		*s = (struct slot){.session = c->session, .serial = c->serial};
 		audio_session_init(s->session, &t->env, (uint32_t)(s - t->slot), seed(t), now_ns);
 		atomic_fetch_add_explicit(&t->sessions, 1, memory_order_relaxed);
+		atomic_store_explicit(&t->owner[s - t->slot], c->serial, memory_order_release);
 		c->session = NULL;
 	}
 	if (!s->session || s->serial != c->serial || c->worker >= t->cfg.channels) {
@@ -427,12 +430,19 @@ bool audio_thread_event(struct audio_thread *t, struct audio_event *out)
 	return ring_pop(&t->events, out);
 }
 
-void audio_thread_stats(const struct audio_thread *t, uint32_t handle, struct audio_stats *out)
+/* A session that ends while it is read gives zeroes. So the sums of all sessions never count one
+ * that has ended as if it were the next one of its place. */
+void audio_thread_stats(const struct audio_thread *t, uint32_t serial, struct audio_stats *out)
 {
+	uint32_t at = serial % t->cfg.max;
+	const _Atomic uint32_t *owner = &t->owner[at];
 	uint64_t now[COUNTS] = {0};
 
-	for (uint32_t i = 0; i < COUNTS && handle < t->cfg.max; i++)
-		now[i] = atomic_load_explicit(&t->count[handle][i], memory_order_relaxed);
+	if (atomic_load_explicit(owner, memory_order_acquire) == serial)
+		for (uint32_t i = 0; i < COUNTS; i++)
+			now[i] = atomic_load_explicit(&t->count[at][i], memory_order_acquire);
+	if (atomic_load_explicit(owner, memory_order_relaxed) != serial)
+		memset(now, 0, sizeof(now));
 	memcpy(out, now, sizeof(*out));
 }
 
@@ -455,6 +465,14 @@ struct audio_thread_counts audio_thread_counts(const struct audio_thread *t)
 		.sessions = atomic_load_explicit(&t->sessions, memory_order_relaxed)};
 }
 
+static uint64_t cpu_now(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
 /* --- Set-up ----------------------------------------------------------------------------------- */
 
 int audio_thread_create(struct audio_thread **out, const struct audio_thread_config *cfg)
@@ -473,7 +491,7 @@ int audio_thread_create(struct audio_thread **out, const struct audio_thread_con
 		.batch = &t->batch,
 		.g722 = cfg->g722,
 		.arg = t,
-		.cpu_ns = clock_mono_ns};
+		.cpu_ns = cpu_now};
 	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = t->wake_fd < 0 ? -errno : 0;
 	err = err ? err : ring_init(&t->cmds, 2 * cfg->max + 256, sizeof(struct audio_cmd));
@@ -481,7 +499,8 @@ int audio_thread_create(struct audio_thread **out, const struct audio_thread_con
 	err = err ? err : deadlines_init(&t->deadlines, cfg->max);
 	t->slot = calloc(cfg->max, sizeof(*t->slot));
 	t->count = calloc(cfg->max, sizeof(*t->count));
-	if (!err && (!t->slot || !t->count))
+	t->owner = calloc(cfg->max, sizeof(*t->owner));
+	if (!err && (!t->slot || !t->count || !t->owner))
 		err = -ENOMEM;
 	if (err) {
 		audio_thread_destroy(t);
@@ -533,6 +552,7 @@ void audio_thread_destroy(struct audio_thread *t)
 		close(t->wake_fd);
 	free(t->slot);
 	free(t->count);
+	free(t->owner);
 	secmem_wipe(t, sizeof(*t));
 	free(t);
 }

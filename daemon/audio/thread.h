@@ -57,8 +57,9 @@ int audio_thread_command(struct audio_thread *t, const struct audio_cmd *cmd, ui
 uint32_t audio_thread_room(const struct audio_thread *t);
 /* Control thread. Takes the next event. False: none. */
 bool audio_thread_event(struct audio_thread *t, struct audio_event *out);
-/* Any thread. Copies the counters of a session. */
-void audio_thread_stats(const struct audio_thread *t, uint32_t handle, struct audio_stats *out);
+/* Any thread. Copies the counters of the session with this serial; zeroes if it has not begun, or
+ * has ended. */
+void audio_thread_stats(const struct audio_thread *t, uint32_t serial, struct audio_stats *out);
 struct audio_thread_counts audio_thread_counts(const struct audio_thread *t);
 
 #endif

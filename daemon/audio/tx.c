@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
+#include "audio/cpu.h"
 #include "audio/order.h"
 #include "audio/tx_batch.h"
 #include "proto/rtp.h"
@@ -13,12 +15,21 @@ static const struct codec_about *about(const struct audio_tx *t)
 	return &t->env->codecs->entry[t->cfg->codec.entry].about;
 }
 
+/* Bytes of a sample if the codec does not compress; 0: its packets are never too long. */
+static uint32_t sample_bytes(const struct codec_about *a)
+{
+	return strcasecmp(a->name, "L16") == 0 ? 2 * a->channels : 0;
+}
+
 uint32_t audio_tx_frame(const struct codec_about *a, uint32_t ptime)
 {
 	uint32_t samples = a->rate * (ptime ? ptime : a->ptime) / 1000;
-	uint32_t most = a->rate * 120 / 1000;
+	uint32_t most = a->rate * 120 / 1000, bytes;
 
 	samples = samples < most ? samples : most;
+	bytes = samples * sample_bytes(a);
+	/* Several packets of the same length, each short enough. */
+	samples /= bytes ? (bytes + TX_PAYLOAD - 1) / TX_PAYLOAD : 1;
 	samples -= samples % a->frame_samples;
 	return samples ? samples : a->frame_samples;
 }
@@ -28,8 +39,10 @@ void audio_tx_set(struct audio_tx *t, const struct audio_cfg *cfg, const struct 
 {
 	bool restart = !before || before->ssrc != cfg->ssrc;
 
-	if (encoder != t->encoder)
+	if (encoder != t->encoder) {
 		t->mode = -ENOENT;
+		t->loss = AUDIO_LOSS;
+	}
 	t->encoder = encoder;
 	t->cfg = cfg;
 	if (restart) {
@@ -138,6 +151,8 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 	if (d->len > AUDIO_PACKET_MAX - RTP_FIXED_LEN)
 		return;
 	audio_tx_settle(t);
+	t->index += d->skip;
+	t->stats->skipped += d->skip;
 	p = begin(t, d->type, d->marker, d->ts);
 	if (!p)
 		return;
@@ -145,25 +160,47 @@ void audio_tx_payload(struct audio_tx *t, const struct audio_tx_packet *d)
 	end(t, p, d->len, d->ts);
 }
 
-void audio_tx_mode(struct audio_tx *t, int mode)
+/* If the codec cannot adapt, the same wish is not tried again. */
+static void adapt(struct audio_tx *t)
 {
 	struct xcipher_codec_wish wish = audio_encoder_wish(t->cfg);
 
+	audio_tx_settle(t);
+	wish.has_mode = t->mode >= 0;
+	wish.mode = t->mode >= 0 ? (uint8_t)t->mode : 0;
+	wish.loss_percent = t->loss;
+	(void)codec_stream_adapt(t->encoder, &wish);
+}
+
+void audio_tx_mode(struct audio_tx *t, int mode)
+{
 	if (mode == t->mode || (mode < 0 && mode != -ENOENT))
 		return;
-	audio_tx_settle(t);
-	wish.has_mode = mode >= 0;
-	wish.mode = mode >= 0 ? (uint8_t)mode : 0;
-	/* If the codec cannot change its mode, later requests for this mode are not tried. */
-	(void)codec_stream_adapt(t->encoder, &wish);
 	t->mode = mode;
+	adapt(t);
+}
+
+enum { LOSS_STEP = 5, LOSS_MOST = 30 };
+
+void audio_tx_loss(struct audio_tx *t, int percent)
+{
+	int loss = (percent + LOSS_STEP - 1) / LOSS_STEP * LOSS_STEP;
+
+	if (percent < 0 || !t->encoder || !(about(t)->can & CODEC_RECOVERS))
+		return;
+	loss = loss < LOSS_MOST ? loss : LOSS_MOST;
+	loss = loss < t->loss ? t->loss - LOSS_STEP : loss;
+	if (loss == t->loss)
+		return;
+	t->loss = (uint8_t)loss;
+	adapt(t);
 }
 
 /* --- Encoding --------------------------------------------------------------------------------- */
 
 static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
 {
-	uint64_t from = t->env->cpu_ns ? t->env->cpu_ns() : 0;
+	uint64_t from = audio_cpu_begin(t->env);
 	const int16_t *pcm = mono;
 	int len;
 
@@ -175,8 +212,7 @@ static int encode(struct audio_tx *t, const int16_t *mono, uint8_t *out)
 		pcm = both;
 	}
 	len = codec_stream_encode(t->encoder, pcm, t->frame, out, AUDIO_PACKET_MAX - RTP_FIXED_LEN);
-	if (from)
-		t->stats->cpu_ns += t->env->cpu_ns() - from;
+	t->stats->cpu_ns += audio_cpu_end(t->env, from);
 	return len;
 }
 
@@ -252,13 +288,13 @@ static void send_waiting(struct audio_tx_batch *b, uint32_t i)
 void audio_tx_run(struct audio_env *env)
 {
 	struct audio_tx_batch *b = env->batch;
-	uint64_t from = env->cpu_ns && b && b->n ? env->cpu_ns() : 0, each = 0;
+	uint64_t from, each;
 
 	if (!b || !b->n)
 		return;
+	from = audio_cpu_begin(env);
 	codec_streams_encode(b->stream, b->job, b->n, env->g722);
-	if (from)
-		each = (env->cpu_ns() - from) / b->n;
+	each = audio_cpu_end(env, from) / b->n;
 	for (uint32_t i = 0; i < b->n; i++) {
 		send_waiting(b, i);
 		b->item[i].tx->stats->cpu_ns += each;

@@ -5,6 +5,7 @@
 #include "bridge/audio.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,9 @@
 struct place {
 	uint32_t serial; /* handle + a multiple of max; below max: never used */
 	bool taken, open;
-	struct audio_cfg cfg; /* the settings in force, if open */
+	uint32_t at;                /* in opened, if open */
+	struct audio_cfg cfg;       /* the settings in force, if open */
+	struct audio_stats counted; /* what is in ended already */
 	/* Prepared settings; order NULL: none. */
 	struct audio_order *order;
 	struct audio_session *session;
@@ -29,6 +32,8 @@ struct bridge_audio {
 	uint32_t promised[AUDIO_THREADS_MAX];
 	uint32_t *free_place[AUDIO_THREADS_MAX], free_n[AUDIO_THREADS_MAX]; /* stacks */
 	struct place *place;                                                /* [max] */
+	uint32_t *opened, opened_n; /* handles of open sessions */
+	struct audio_pairs ended;   /* what was counted under earlier settings */
 	uint64_t broken;
 };
 
@@ -40,6 +45,57 @@ static uint32_t thread_of(const struct bridge_audio *b, uint32_t audio)
 static const struct codec_registry *op_codecs(void *arg)
 {
 	return ((struct bridge_audio *)arg)->cfg.codecs;
+}
+
+static void stats_of(const struct bridge_audio *b, uint32_t audio, struct audio_stats *out)
+{
+	*out = (struct audio_stats){0};
+	if (b->place[audio].open)
+		audio_thread_stats(b->thread[thread_of(b, audio)], b->place[audio].serial, out);
+}
+
+static void op_stats(void *arg, uint32_t audio, struct audio_stats *out)
+{
+	stats_of(arg, audio, out);
+}
+
+/* --- Counters by pair of codecs --------------------------------------------------------------- */
+
+static struct place *other_of(const struct bridge_audio *b, const struct place *p)
+{
+	struct place *to = p->cfg.to < b->cfg.max ? &b->place[p->cfg.to] : NULL;
+
+	return to && to->open && to != p ? to : NULL;
+}
+
+/* Adds what the session has counted and is not in ended. *now: its counters. */
+static void add_pair(const struct bridge_audio *b, uint32_t audio, struct audio_pairs *to,
+	struct audio_stats *now)
+{
+	const struct place *p = &b->place[audio], *other = other_of(b, p);
+	const struct codec_entry *e = b->cfg.codecs->entry;
+	char name[AUDIO_PAIR_TEXT];
+
+	stats_of(b, audio, now);
+	if (!other || p->cfg.codec.type == AUDIO_NO_TYPE || other->cfg.codec.type == AUDIO_NO_TYPE)
+		return;
+	snprintf(name, sizeof(name), "%s to %s", e[p->cfg.codec.entry].about.name,
+		e[other->cfg.codec.entry].about.name);
+	audio_pairs_add(to, name, &p->counted, now);
+}
+
+/* Call it before the codecs of this session, or of the one that it belongs to, change. */
+static void settle_pairs(struct bridge_audio *b, uint32_t audio)
+{
+	struct place *p = &b->place[audio], *other = p->open ? other_of(b, p) : NULL;
+	struct audio_stats now;
+
+	if (!other)
+		return;
+	add_pair(b, audio, &b->ended, &now);
+	p->counted = now;
+	add_pair(b, (uint32_t)(other - b->place), &b->ended, &now);
+	other->counted = now;
 }
 
 /* --- Handles ---------------------------------------------------------------------------------- */
@@ -71,6 +127,7 @@ static int op_take(void *arg, uint32_t near, uint32_t *audio, uint32_t *serial)
 								     : *audio + b->cfg.max;
 	p->taken = true;
 	p->open = false;
+	p->counted = (struct audio_stats){0};
 	*serial = p->serial;
 	return 0;
 }
@@ -98,6 +155,9 @@ static void op_release(void *arg, uint32_t audio)
 
 	op_undo(b, audio);
 	if (p->open) {
+		settle_pairs(b, audio);
+		b->opened[p->at] = b->opened[--b->opened_n];
+		b->place[b->opened[p->at]].at = p->at;
 		(void)audio_thread_command(b->thread[t], &close, 0);
 		b->promised[t]--;
 	}
@@ -183,10 +243,15 @@ static void op_send(void *arg, uint32_t audio)
 
 	if (!p->order)
 		return;
+	settle_pairs(b, audio);
 	p->cfg = p->order->cfg;
 	(void)audio_thread_command(b->thread[t], &set, 0); /* room was promised */
 	p->order = NULL;
 	p->session = NULL;
+	if (!p->open) {
+		p->at = b->opened_n++;
+		b->opened[p->at] = audio;
+	}
 	p->open = true;
 	b->promised[t]--; /* the room for its end stays reserved */
 }
@@ -223,15 +288,6 @@ static int op_digits(void *arg, uint32_t audio, const struct audio_digit *d, uin
 }
 
 /* --- Counters and events ---------------------------------------------------------------------- */
-
-static void op_stats(void *arg, uint32_t audio, struct audio_stats *out)
-{
-	struct bridge_audio *b = arg;
-
-	*out = (struct audio_stats){0};
-	if (b->place[audio].open)
-		audio_thread_stats(b->thread[thread_of(b, audio)], audio, out);
-}
 
 static uint64_t op_now_ns(void *arg)
 {
@@ -293,6 +349,18 @@ void bridge_audio_usage(const struct bridge_audio *b, struct bridge_audio_usage 
 	}
 }
 
+void bridge_audio_pairs(const struct bridge_audio *b, struct audio_pairs *out)
+{
+	struct audio_stats now;
+
+	*out = (struct audio_pairs){.n = 0};
+	if (!b)
+		return;
+	*out = b->ended;
+	for (uint32_t i = 0; i < b->opened_n; i++)
+		add_pair(b, b->opened[i], out, &now);
+}
+
 /* --- Start and stop --------------------------------------------------------------------------- */
 
 static int thread_create(struct bridge_audio *b, uint32_t t)
@@ -330,7 +398,8 @@ int bridge_audio_create(struct bridge_audio **out, const struct bridge_audio_con
 	b->cfg = *cfg;
 	b->cfg.max = (cfg->max + cfg->threads - 1) / cfg->threads * cfg->threads;
 	b->place = calloc(b->cfg.max, sizeof(*b->place));
-	err = b->place ? 0 : -ENOMEM;
+	b->opened = calloc(b->cfg.max, sizeof(*b->opened));
+	err = b->place && b->opened ? 0 : -ENOMEM;
 	for (uint32_t t = 0; !err && t < cfg->threads; t++)
 		err = thread_create(b, t);
 	if (err)
@@ -362,5 +431,6 @@ void bridge_audio_destroy(struct bridge_audio *b)
 		audio_session_free(b->place[i].session);
 	}
 	free(b->place);
+	free(b->opened);
 	free(b);
 }

@@ -5,6 +5,7 @@
 #define BRIDGE_AUDIO_H
 
 #include "audio/thread.h"
+#include "bridge/audio_pairs.h"
 #include "call/audio.h"
 
 #define AUDIO_THREADS_MAX 16u
@@ -46,5 +47,8 @@ struct bridge_audio_usage {
 };
 /* Sums the counters of all threads and channels. b NULL: there are no codec threads. */
 void bridge_audio_usage(const struct bridge_audio *b, struct bridge_audio_usage *out);
+
+/* Counters by pair of codecs, of all sessions so far. b NULL: none. */
+void bridge_audio_pairs(const struct bridge_audio *b, struct audio_pairs *out);
 
 #endif

@@ -11,7 +11,7 @@ void codec_list_read(struct codec_list *out, struct str text)
 		struct str line = str_cut(&text, '\n');
 		struct str number = str_cut(&line, '\t');
 		struct codec_item c = {.accept = number.len && number.s[0] == '+'};
-		uint64_t type;
+		uint64_t type, bitrate;
 
 		if (c.accept) {
 			number.s++;
@@ -19,7 +19,9 @@ void codec_list_read(struct codec_list *out, struct str text)
 		}
 		c.name = str_cut(&line, '\t');
 		c.fmtp = str_cut(&line, '\t');
-		c.ours = line;
+		c.ours = str_cut(&line, '\t');
+		if (line.len && str_to_u64(&bitrate, line, UINT32_MAX) == 0)
+			c.bitrate = (uint32_t)bitrate;
 		if (!c.name.len || str_to_u64(&type, number, SDP_TYPES - 1))
 			continue;
 		c.type = (uint8_t)type;
@@ -44,9 +46,11 @@ struct str codec_list_write(const struct codec_list *l, struct pool *p)
 
 		if (unfit(c->name) || unfit(c->fmtp) || unfit(c->ours))
 			continue;
-		sbuf_printf(&b, "%s%u\t" STR_FMT "\t" STR_FMT "\t" STR_FMT "\n",
-			c->accept ? "+" : "", c->type, STR_ARG(c->name), STR_ARG(c->fmtp),
-			STR_ARG(c->ours));
+		sbuf_printf(&b, "%s%u\t" STR_FMT "\t" STR_FMT "\t" STR_FMT, c->accept ? "+" : "",
+			c->type, STR_ARG(c->name), STR_ARG(c->fmtp), STR_ARG(c->ours));
+		if (c->bitrate)
+			sbuf_printf(&b, "\t%u", c->bitrate);
+		sbuf_put(&b, "\n", 1);
 	}
 	out = b.err ? STR_NONE : pool_strdup(p, sbuf_view(&b));
 	sbuf_fini(&b);

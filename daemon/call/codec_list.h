@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The codecs of a leg as one text, which is part of the call and saved with it. Each codec has a
- * line: payload type, name, the terminal's fmtp, our fmtp, separated by tabs. Pure. */
+ * line, separated by tabs: payload type, name, the terminal's fmtp, our fmtp, and the bitrate if
+ * the request chose one. Pure. */
 #ifndef CALL_CODEC_LIST_H
 #define CALL_CODEC_LIST_H
 
@@ -10,10 +11,11 @@
 
 struct codec_item {
 	uint8_t type;
-	bool accept;     /* an offerer's codec that its answer must have; "+" before the line */
-	struct str name; /* in the format of a=rtpmap */
-	struct str fmtp; /* of the terminal; empty: none */
-	struct str ours; /* our fmtp, for packets of the terminal */
+	bool accept;      /* an offerer's codec that its answer must have; "+" before the line */
+	struct str name;  /* in the format of a=rtpmap */
+	struct str fmtp;  /* of the terminal; empty: none */
+	struct str ours;  /* our fmtp, for packets of the terminal */
+	uint32_t bitrate; /* of packets to the terminal, bits per second; 0: the codec's choice */
 };
 
 struct codec_list {

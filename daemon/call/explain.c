@@ -374,7 +374,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	const struct leg *l = s->leg[media];
 	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
 	struct relay_stats st = {0}, rtcp = {0};
-	struct str transcoded;
+	struct str transcoded, counts;
 
 	leg_stats(x->c->relay, x->call, l, false, &st);
 	leg_stats(x->c->relay, x->call, l, true, &rtcp);
@@ -387,6 +387,9 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	transcoded = leg_audio_pair(x->call, s, media, x->p);
 	if (transcoded.len)
 		ngval_add_str(x->p, d, STR("transcoded"), transcoded);
+	counts = leg_audio_counts(x->c->relay, l, x->p);
+	if (counts.len)
+		ngval_add_str(x->p, d, STR("audio"), counts);
 	add(x, d, "protocol",
 		sdp_proto_name(l->active          ? l->proto
 				: l->said.relayed ? l->said.proto

@@ -233,8 +233,8 @@ static void leave(const struct relay *r, struct leg_audio *a)
 		return;
 	r->audio->ops->stats(r->audio->arg, a->handle, &stats);
 	a->has = false;
-	a->index += stats.sent + LEFT_OUT;
-	if (stats.sent > SENT_MAX)
+	a->index += stats.sent + stats.skipped + LEFT_OUT;
+	if (stats.sent + stats.skipped > SENT_MAX)
 		a->ssrc = 0;
 }
 
@@ -247,7 +247,9 @@ static int rekeyed(const struct relay *r, struct leg *l)
 
 	if (l->audio.has)
 		r->audio->ops->stats(r->audio->arg, l->audio.handle, &stats);
-	return l->audio.index + stats.sent + LEFT_OUT > UINT16_MAX ? draw_with_ceiling(r, l) : 0;
+	return l->audio.index + stats.sent + stats.skipped + LEFT_OUT > UINT16_MAX
+		? draw_with_ceiling(r, l)
+		: 0;
 }
 
 /* Any session of the call; AUDIO_NONE: it has none. */
@@ -295,11 +297,8 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 	const struct codec_entry *e;
 
 	*out = (struct audio_type){.type = c->type, .clock = number_in(c->name, 1)};
-	if (!out->clock || fmtp.len > sizeof(out->fmtp))
+	if (!out->clock)
 		return false;
-	out->fmtp_len = (uint8_t)fmtp.len;
-	if (fmtp.len)
-		memcpy(out->fmtp, fmtp.s, fmtp.len);
 	if (sdp_codec_is(STR("telephone-event"), c->name)) {
 		out->kind = AUDIO_EVENTS;
 		return true;
@@ -308,6 +307,11 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 		out->kind = AUDIO_CN;
 		return true;
 	}
+	if (fmtp.len > sizeof(out->fmtp))
+		return false;
+	out->fmtp_len = (uint16_t)fmtp.len;
+	if (fmtp.len)
+		memcpy(out->fmtp, fmtp.s, fmtp.len);
 	e = entry_of(from->codecs, c->name);
 	e = e ? codec_registry_variant(from->codecs, e, from->rate) : NULL;
 	out->kind = AUDIO_CODEC;
@@ -315,14 +319,25 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 	return e;
 }
 
-/* Call it for codecs first, so events do not take their places. */
-static void receives(
-	struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l, bool voice)
+/* Payload types that the terminal may send: its codecs, then events and comfort noise. These have
+ * up to OTHERS places of their own, so that a long list of codecs leaves digits their place. */
+enum { OTHERS = 3 };
+
+static void receives(struct audio_cfg *cfg, const struct choice *from, const struct codec_list *l)
 {
-	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES; i++)
-		if (sdp_codec_is_voice(l->at[i].name) == voice &&
+	struct audio_type other[OTHERS];
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < l->n && others < OTHERS; i++)
+		if (!sdp_codec_is_voice(l->at[i].name) &&
+			type_of(&other[others], from, &l->at[i], l->at[i].ours))
+			others++;
+	for (uint32_t i = 0; i < l->n && cfg->types < AUDIO_TYPES - others; i++)
+		if (sdp_codec_is_voice(l->at[i].name) &&
 			type_of(&cfg->type[cfg->types], from, &l->at[i], l->at[i].ours))
 			cfg->types++;
+	for (uint32_t i = 0; i < others; i++)
+		cfg->type[cfg->types++] = other[i];
 }
 
 uint32_t leg_audio_types(
@@ -335,9 +350,9 @@ uint32_t leg_audio_types(
 	if (!r->audio || l->rx.pass || !l->audio.agreed.len)
 		return 0;
 	codec_list_read(&list, l->audio.agreed);
-	receives(&cfg, &from, &list, true);
-	if (cfg.types)
-		receives(&cfg, &from, &list, false);
+	receives(&cfg, &from, &list);
+	if (cfg.type[0].kind != AUDIO_CODEC)
+		cfg.types = 0;
 	memset(out, 0, AUDIO_TYPES * sizeof(*out));
 	for (uint32_t i = 0; i < cfg.types; i++)
 		out[i] = cfg.type[i];
@@ -360,8 +375,10 @@ static void sends(struct audio_cfg *cfg, const struct choice *from, const struct
 	cfg->codec.type = cfg->events.type = cfg->cn.type = AUDIO_NO_TYPE;
 	for (uint32_t i = 0; i < l->n && cfg->codec.type == AUDIO_NO_TYPE; i++)
 		if (sdp_codec_is_voice(l->at[i].name) &&
-			type_of(&t, from, &l->at[i], l->at[i].fmtp))
+			type_of(&t, from, &l->at[i], l->at[i].fmtp)) {
 			cfg->codec = t;
+			cfg->bitrate = l->at[i].bitrate;
+		}
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (sdp_codec_is_voice(l->at[i].name) ||
 			!type_of(&t, from, &l->at[i], l->at[i].fmtp))
@@ -400,6 +417,16 @@ static uint32_t rate_of(const struct codec_registry *r, const struct codec_list 
 	return e ? e->about.rate : 0;
 }
 
+/* Whether a codec here has an fmtp that a session cannot store. */
+static bool is_too_long(const struct codec_registry *r, const struct codec_list *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if ((l->at[i].fmtp.len > AUDIO_FMTP || l->at[i].ours.len > AUDIO_FMTP) &&
+			sdp_codec_is_voice(l->at[i].name) && entry_of(r, l->at[i].name))
+			return true;
+	return false;
+}
+
 int leg_audio_set(const struct relay *r, const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = s->leg[media], *peer = leg_peer(c, s, media);
@@ -409,7 +436,6 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 		.ceiling = l->audio.ceiling,
 		.spare = l->audio.spare,
 		.ptime = l->audio.ptime,
-		.bitrate = l->audio.bitrate,
 		.emergency = s->emergency};
 	struct codec_list list, theirs = {.n = 0};
 	struct choice from = {.codecs = codecs(r)};
@@ -417,11 +443,12 @@ int leg_audio_set(const struct relay *r, const struct call *c, const struct side
 	int err;
 
 	codec_list_read(&list, l->audio.agreed);
+	if (is_too_long(from.codecs, &list))
+		return -ENOPROTOOPT;
 	if (cfg.to != AUDIO_NONE)
 		codec_list_read(&theirs, peer->audio.agreed);
 	from.rate = rate_of(from.codecs, &theirs);
-	receives(&cfg, &from, &list, true);
-	receives(&cfg, &from, &list, false);
+	receives(&cfg, &from, &list);
 	sends(&cfg, &from, &list);
 	sends_digits(&cfg, &list, &theirs);
 	cfg.cover = s->dtmf.cover;
@@ -470,4 +497,18 @@ struct str leg_audio_pair(
 	char text[CALL_PAIR_TEXT];
 
 	return leg_audio_pair_text(c, s, media, text) ? pool_strdup(p, str_from(text)) : STR_NONE;
+}
+
+struct str leg_audio_counts(const struct relay *r, const struct leg *l, struct pool *p)
+{
+	struct audio_stats n;
+
+	if (!l->audio.has)
+		return STR_NONE;
+	r->audio->ops->stats(r->audio->arg, l->audio.handle, &n);
+	return pool_printf(p,
+		"%llu packets decoded, %llu passed; %llu lost, %llu concealed (%llu by redundancy), %llu late",
+		(unsigned long long)n.decoded, (unsigned long long)n.passed,
+		(unsigned long long)n.lost, (unsigned long long)n.concealed,
+		(unsigned long long)n.recovered, (unsigned long long)n.late);
 }

@@ -30,4 +30,7 @@ bool leg_audio_pair_text(const struct call *c, const struct side *s, uint32_t me
 struct str leg_audio_pair(
 	const struct call *c, const struct side *s, uint32_t media, struct pool *p);
 
+/* What the session counted of its terminal's packets, as text in the pool; empty: no session. */
+struct str leg_audio_counts(const struct relay *r, const struct leg *l, struct pool *p);
+
 #endif

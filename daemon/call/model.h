@@ -87,7 +87,6 @@ struct leg_audio {
 	struct str theirs; /* of the offerer, without those that the request stripped */
 	struct str told;   /* offered to the terminal */
 	bool engaged;      /* the terminal's answer may need transcoding */
-	uint32_t bitrate;  /* of packets to the terminal, bits per second; 0: the codec's choice */
 	uint8_t ptime;     /* ms of packets to the terminal; 0: the codec's choice */
 	bool resize;       /* the request chose ptime, for all codecs */
 	/* Of the last offer; the answer puts them into force. */

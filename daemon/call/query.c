@@ -299,6 +299,24 @@ static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 		add_text(q, x, "enrolled", "yes");
 }
 
+/* Packets of this terminal, as the codec thread counted them. */
+static void add_audio(struct query *q, struct ngval *d, const struct leg *l)
+{
+	struct audio_stats n;
+	struct ngval *x;
+
+	if (!l->audio.has)
+		return;
+	q->relay->audio->ops->stats(q->relay->audio->arg, l->audio.handle, &n);
+	x = ngval_add_dict(q->p, d, STR("transcoder"));
+	add_int(q, x, "decoded", n.decoded);
+	add_int(q, x, "passed", n.passed);
+	add_int(q, x, "lost", n.lost);
+	add_int(q, x, "concealed", n.concealed);
+	add_int(q, x, "recovered", n.recovered);
+	add_int(q, x, "late", n.late);
+}
+
 static void add_media(
 	struct query *q, struct ngval *list, const struct side *s, const struct leg *l, uint32_t i)
 {
@@ -318,6 +336,7 @@ static void add_media(
 	transcoded = leg_audio_pair(q->c, s, i, q->p);
 	if (transcoded.len)
 		ngval_add_str(q->p, d, STR("transcoded"), transcoded);
+	add_audio(q, d, l);
 	/* Directions differ in suite only after a re-keying; the terminal's direction has
 	 * precedence. */
 	if (l->rx.keys)

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "codec/tables.h"
 
 __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *fmt, ...)
 {
@@ -117,8 +120,25 @@ int codec_check_plugin(const struct xcipher_codec_plugin *p, char *why)
 	return 0;
 }
 
-int codec_check_open(
-	const char *path, void **handle, const struct xcipher_codec_plugin **out, char *why)
+/* Checks the version first, because all else depends on it. */
+static int check_copy(
+	const struct xcipher_codec_plugin *p, struct xcipher_codec_plugin **out, char *why)
+{
+	const char *reason = NULL;
+	int rc;
+
+	if (!p || p->abi != XCIPHER_CODEC_ABI)
+		return codec_check_plugin(p, why);
+	*out = codec_tables_copy(p, &reason);
+	if (!*out)
+		return refuse(why, "%s", reason ? reason : "no memory");
+	rc = codec_check_plugin(*out, why);
+	if (rc)
+		free(*out);
+	return rc;
+}
+
+int codec_check_open(const char *path, void **handle, struct xcipher_codec_plugin **out, char *why)
 {
 	const struct xcipher_codec_plugin *(*get)(void) = NULL;
 	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -132,7 +152,7 @@ int codec_check_open(
 	if (!get)
 		rc = refuse(why, "it does not export " XCIPHER_CODEC_SYMBOL);
 	else
-		rc = codec_check_plugin(*out = get(), why);
+		rc = check_copy(get(), out, why);
 	if (rc) {
 		dlclose(lib);
 		return rc;

@@ -16,8 +16,8 @@ int codec_check_plugin(const struct xcipher_codec_plugin *p, char *why);
 bool codec_name_valid(const char *name);
 
 /* Loads a plug-in into this process and checks its tables. 0, or -errno and a reason. The file is
- * trusted: its constructors run here. *handle is for dlclose(). */
-int codec_check_open(
-	const char *path, void **handle, const struct xcipher_codec_plugin **out, char *why);
+ * trusted: its constructors run here. *handle is for dlclose(), and *out for free(): it has copies
+ * of the tables (codec/tables.h). */
+int codec_check_open(const char *path, void **handle, struct xcipher_codec_plugin **out, char *why);
 
 #endif

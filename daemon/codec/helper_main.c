@@ -52,7 +52,7 @@ static int test(const struct xcipher_codec_plugin *p, char *why)
 
 static const struct xcipher_codec_plugin *load(const char *path, struct codec_hello *h)
 {
-	const struct xcipher_codec_plugin *p = NULL;
+	struct xcipher_codec_plugin *p = NULL;
 	void *handle = NULL;
 	char *why = mmap(
 		NULL, CODEC_WHY_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

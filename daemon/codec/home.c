@@ -19,8 +19,12 @@
 
 void codec_home_defaults(struct codec_home_cfg *cfg)
 {
-	*cfg = (struct codec_home_cfg){
-		.load_ms = 60000, .answer_ms = 100, .per_stream = 3, .per_minute = 60};
+	*cfg = (struct codec_home_cfg){.load_ms = 60000,
+		.start_ms = 1000,
+		.answer_ms = 100,
+		.hangs = 10,
+		.per_stream = 3,
+		.per_minute = 60};
 }
 
 bool codec_budget_take(struct codec_budget *b, uint64_t now_ns)
@@ -33,6 +37,23 @@ bool codec_budget_take(struct codec_budget *b, uint64_t now_ns)
 		return false;
 	b->left--;
 	return true;
+}
+
+uint32_t codec_home_patience(const struct codec_home *h, uint64_t now_ns)
+{
+	bool hasty = now_ns < atomic_load_explicit(&h->hasty_until_ns, memory_order_relaxed);
+
+	return hasty ? h->cfg.answer_ms / 10 : h->cfg.answer_ms;
+}
+
+void codec_home_hung(struct codec_home *h, uint64_t now_ns)
+{
+	h->faults.hung++;
+	pthread_mutex_lock(&h->lock);
+	if (!codec_budget_take(&h->hangs, now_ns))
+		atomic_store_explicit(
+			&h->hasty_until_ns, now_ns + 60 * NS_PER_SEC, memory_order_relaxed);
+	pthread_mutex_unlock(&h->lock);
 }
 
 /* --- Starting the program --------------------------------------------------------------------- */
@@ -145,6 +166,7 @@ int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg,
 		return -ENOMEM;
 	h->cfg = *cfg;
 	h->budget.per_minute = cfg->per_minute;
+	h->hangs.per_minute = cfg->hangs;
 	h->sock = -1;
 	pthread_mutex_init(&h->lock, NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
@@ -257,7 +279,8 @@ static int descriptor_of(struct msghdr *m)
 	return -1;
 }
 
-static int receive_one(struct codec_home *h, int *process)
+/* -ETIMEDOUT: no answer within so many ms. */
+static int receive_one(struct codec_home *h, uint32_t ms, int *process)
 {
 	union {
 		struct cmsghdr align;
@@ -271,8 +294,9 @@ static int receive_one(struct codec_home *h, int *process)
 		.msg_controllen = sizeof(control.bytes)};
 	int fd = -1;
 
-	if (!readable(h->sock, h->cfg.load_ms) ||
-		recvmsg(h->sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(rc))
+	if (!readable(h->sock, ms))
+		return -ETIMEDOUT;
+	if (recvmsg(h->sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(rc))
 		return -EPIPE;
 	fd = descriptor_of(&m);
 	if (fd < 0)
@@ -283,6 +307,32 @@ static int receive_one(struct codec_home *h, int *process)
 	}
 	*process = fd;
 	return 0;
+}
+
+/* Takes answers that came too late, and kills their processes. False: one is still owed. */
+static bool settled(struct codec_home *h)
+{
+	for (; h->owed; h->owed--) {
+		struct codec_process late = {.sock = -1, .process = -1};
+
+		if (receive_one(h, 0, &late.process) == -ETIMEDOUT)
+			return false;
+		codec_process_end(&late);
+	}
+	return true;
+}
+
+/* With the lock held: the codec thread and the control thread wait for it. */
+static int ask(struct codec_home *h, int memory, int theirs, int *process)
+{
+	int rc = settled(h) ? send_two(h->sock, memory, theirs) : -EPIPE;
+
+	rc = rc ? rc : receive_one(h, h->cfg.start_ms, process);
+	if (rc != -ETIMEDOUT)
+		return rc;
+	h->owed++;
+	h->faults.silent++;
+	return -EPIPE;
 }
 
 /* Memory that neither end can shrink: reading it never raises SIGBUS. */
@@ -316,9 +366,7 @@ int codec_home_start(struct codec_home *h, struct codec_process *out)
 	} else {
 		p.sock = pair[0];
 		pthread_mutex_lock(&h->lock);
-		rc = send_two(h->sock, memory, pair[1]);
-		if (rc == 0)
-			rc = receive_one(h, &p.process);
+		rc = ask(h, memory, pair[1], &p.process);
 		pthread_mutex_unlock(&h->lock);
 		close(pair[1]);
 	}

@@ -61,11 +61,12 @@ static int list(const char *folder, char ***out)
 /* Loads a plug-in into this process, after its test in another one. */
 static void load_here(struct codec_registry *r, struct codec_loaded *l, const char *path)
 {
-	const struct xcipher_codec_plugin *p = NULL;
+	struct xcipher_codec_plugin *p = NULL;
 	void *handle = NULL;
 
 	if (codec_check_open(path, &handle, &p, l->refused))
 		return;
+	l->tables = p;
 	if (p->resampler && !r->resampler)
 		r->resampler = p->resampler;
 	for (uint32_t i = 0; i < p->codecs; i++) {
@@ -76,6 +77,8 @@ static void load_here(struct codec_registry *r, struct codec_loaded *l, const ch
 	}
 	if (l->codecs == 0 && !p->resampler) {
 		snprintf(l->refused, sizeof(l->refused), "all its codecs are there already");
+		free(p);
+		l->tables = NULL;
 		dlclose(handle);
 	}
 }

@@ -80,7 +80,9 @@ void codec_registry_destroy(struct codec_registry *r)
 {
 	if (!r)
 		return;
-	for (uint32_t i = 0; i < r->plugins; i++)
+	for (uint32_t i = 0; i < r->plugins; i++) {
 		codec_home_destroy(r->loaded[i].home);
+		free(r->loaded[i].tables);
+	}
 	free(r);
 }

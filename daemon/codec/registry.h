@@ -19,9 +19,10 @@ enum codec_isolation {
 struct codec_loaded {
 	char file[CODEC_FILE_MAX];
 	char version[CODEC_NAME_MAX], license[CODEC_NAME_MAX];
-	char refused[CODEC_WHY_MAX]; /* the reason; empty: it is loaded */
-	uint32_t codecs;             /* entries that it has */
-	struct codec_home *home;     /* isolated; NULL: in this process */
+	char refused[CODEC_WHY_MAX];         /* the reason; empty: it is loaded */
+	uint32_t codecs;                     /* entries that it has */
+	struct codec_home *home;             /* isolated; NULL: in this process */
+	struct xcipher_codec_plugin *tables; /* in this process */
 };
 
 struct codec_entry {

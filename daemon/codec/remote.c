@@ -11,7 +11,8 @@
 /* Gives the turn to the process, and waits until it gives it back. 0, -ETIMEDOUT or -EPIPE. */
 static int take_turns(struct codec_remote *r)
 {
-	uint64_t end = clock_mono_ns() + (uint64_t)r->home->cfg.answer_ms * 1000000, now = 0;
+	uint64_t now = clock_mono_ns();
+	uint64_t end = now + (uint64_t)codec_home_patience(r->home, now) * 1000000;
 	struct pollfd p = {.fd = r->process.sock, .events = POLLIN};
 	uint8_t turn = 1;
 
@@ -36,7 +37,7 @@ static int exchange(struct codec_remote *r, const struct codec_request *q, int32
 	s->overwrote = 0;
 	rc = take_turns(r);
 	if (rc == -ETIMEDOUT)
-		f->hung++;
+		codec_home_hung(r->home, clock_mono_ns());
 	else if (rc)
 		f->crashed++;
 	else if (*(volatile uint32_t *)&s->overwrote)

@@ -55,12 +55,29 @@ static void threads(const struct view *v, const struct ngval *t)
 		(long long)ngval_int(ngval_get(t, STR("broken")), 0));
 }
 
+static void pairs(const struct view *v, const struct ngval *list)
+{
+	for (const struct ngval *c = list ? list->first : NULL; c; c = c->next) {
+		print_text(v->to, text(v->p, c, "codecs"));
+		fprintf(v->to, ": %lld packets decoded, %lld passed",
+			(long long)ngval_int(ngval_get(c, STR("decoded")), 0),
+			(long long)ngval_int(ngval_get(c, STR("passed")), 0));
+		fprintf(v->to, "; %lld lost, %lld concealed, %lld late",
+			(long long)ngval_int(ngval_get(c, STR("lost")), 0),
+			(long long)ngval_int(ngval_get(c, STR("concealed")), 0),
+			(long long)ngval_int(ngval_get(c, STR("late")), 0));
+		fprintf(v->to, "; about %.3f s of CPU in codecs\n",
+			(double)ngval_int(ngval_get(c, STR("cpu us")), 0) / 1e6);
+	}
+}
+
 void view_codecs(const struct view *v, const struct ngval *reply)
 {
 	const struct ngval *plugins = ngval_get(reply, STR("plug-ins"));
 
 	list(v, ngval_get(reply, STR("codecs")));
 	threads(v, ngval_get(reply, STR("threads")));
+	pairs(v, ngval_get(reply, STR("pairs")));
 	for (const struct ngval *c = plugins ? plugins->first : NULL; c; c = c->next) {
 		struct str refused = text(v->p, c, "refused");
 

@@ -50,6 +50,7 @@ static void put_leg(const struct view *v, const struct ngval *l)
 	fputc('\n', v->to);
 	put_line(v, "because: ", l, "why");
 	put_line(v, "transcoded: ", l, "transcoded");
+	put_line(v, "its audio: ", l, "audio");
 	put_line(v, "SRTP+: ", l, "SRTP+");
 	put_line(v, "ZRTP SAS between this terminal and the relay: ", l, "SAS");
 	put_line(v, "blocked by command: ", l, "blocked");

@@ -271,6 +271,45 @@ static void write_codec_threads(const struct bridge_audio *a, struct sbuf *b)
 	metrics_u64(b, "codec_dropped_packets_total", "reason=\"full\"", u.back_full);
 }
 
+/* By pair of codecs: from the terminal's to the other one's. */
+static void write_codec_pairs(const struct bridge_audio *a, struct sbuf *b)
+{
+	static const struct {
+		const char *name, *help;
+		size_t at;
+	} family[] = {
+		{"transcoded_packets_total", "Packets that were decoded, by pair of codecs.",
+			offsetof(struct audio_stats, decoded)},
+		{"transcoded_passed_packets_total",
+			"Packets whose payload passed, or was converted without PCM, by pair of codecs.",
+			offsetof(struct audio_stats, passed)},
+		{"transcoded_lost_packets_total", "Packets that did not arrive, by pair of codecs.",
+			offsetof(struct audio_stats, lost)},
+		{"transcoded_concealed_packets_total",
+			"Lost packets that were concealed or recovered, by pair of codecs.",
+			offsetof(struct audio_stats, concealed)},
+		{"transcoded_late_packets_total",
+			"Packets that arrived after they were given up, by pair of codecs.",
+			offsetof(struct audio_stats, late)},
+	};
+	struct audio_pairs p;
+	char text[LABEL_LEN];
+
+	bridge_audio_pairs(a, &p);
+	for (size_t i = 0; i < ARRAY_LEN(family); i++) {
+		metrics_family(b, family[i].name, COUNTER, family[i].help);
+		for (uint32_t k = 0; k < p.n; k++)
+			metrics_u64(b, family[i].name, label(text, "codecs", p.at[k].name),
+				*(const uint64_t *)(const void *)((const char *)&p.at[k].sum +
+					family[i].at));
+	}
+	metrics_family(b, "transcoded_cpu_seconds_total", COUNTER,
+		"CPU time of decoder and encoder, estimated from one of 64 calls, by pair of codecs.");
+	for (uint32_t k = 0; k < p.n; k++)
+		metrics_real(b, "transcoded_cpu_seconds_total", label(text, "codecs", p.at[k].name),
+			(double)p.at[k].sum.cpu_ns / 1e9);
+}
+
 void metrics_write(const struct metrics_input *in, struct sbuf *out)
 {
 	write_calls(in->stats, out);
@@ -281,8 +320,10 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_limits(in->stats, out);
 	metrics_write_packets(in->stats, out);
 	write_resources(in->stats, out);
-	if (in->audio)
+	if (in->audio) {
 		write_codec_threads(in->audio, out);
+		write_codec_pairs(in->audio, out);
+	}
 	write_redis(in->stats, out);
 	if (in->stats->sessions)
 		keying_metrics(in->stats->sessions, out);

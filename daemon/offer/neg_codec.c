@@ -165,8 +165,22 @@ static void warn(struct plan *plan, const struct sdp_codecs *c, const struct sdp
 	}
 }
 
-/* Stores a list in the leg. If memory runs out, the leg is not transcoded. */
-static void keep(struct str *to, const struct sdp_formats *from, const struct neg_in *in)
+/* The bitrate that the request chose for a codec; 0: none. */
+static uint32_t bitrate_of(const struct sdp_filter *f, struct str name)
+{
+	uint32_t bitrate = 0;
+
+	for (uint32_t i = 0; i < f->codecs; i++)
+		if (f->codec[i].op != SDP_CODEC_ACCEPT && f->codec[i].bitrate &&
+			sdp_codec_is(f->codec[i].name, name))
+			bitrate = f->codec[i].bitrate;
+	return bitrate;
+}
+
+/* Stores a list in the leg. If memory runs out, the leg is not transcoded. f: NULL, or has the
+ * bitrates. */
+static void keep(struct str *to, const struct sdp_formats *from, const struct sdp_filter *f,
+	const struct neg_in *in)
 {
 	struct codec_list l = {.n = 0};
 	struct str text = STR_NONE;
@@ -176,7 +190,8 @@ static void keep(struct str *to, const struct sdp_formats *from, const struct ne
 			&(struct codec_item){.type = from->at[i].type,
 				.accept = from->at[i].accept,
 				.name = from->at[i].name,
-				.fmtp = from->at[i].fmtp});
+				.fmtp = from->at[i].fmtp,
+				.bitrate = f ? bitrate_of(f, from->at[i].name) : 0});
 	if (l.n)
 		text = codec_list_write(&l, in->p);
 	(void)str_replace(to, text);
@@ -188,7 +203,6 @@ static void options(const struct neg_codec_pair *pair, const struct sdp_filter *
 {
 	struct leg_audio *to = &pair->to->audio, *from = &pair->from->audio;
 
-	to->bitrate = 0;
 	to->next_ptime = in->r->ptime;
 	to->next_resize = in->known && in->r->ptime;
 	from->next_ptime = in->r->ptime_reverse ? in->r->ptime_reverse : neg_codec_ptime(m);
@@ -198,7 +212,6 @@ static void options(const struct neg_codec_pair *pair, const struct sdp_filter *
 
 		if (r->op == SDP_CODEC_ACCEPT)
 			continue;
-		to->bitrate = r->bitrate ? r->bitrate : to->bitrate;
 		to->next_ptime = r->ptime && !in->r->ptime ? r->ptime : to->next_ptime;
 	}
 }
@@ -225,8 +238,8 @@ void neg_codec_offer(struct plan *plan, const struct neg_codec_pair *pair,
 	kept = c.engaged || (audio && in->known);
 	to->asked.laws = c.laws;
 	to->audio.engaged = c.engaged;
-	keep(&to->audio.theirs, kept ? &c.theirs : NULL, in);
-	keep(&to->audio.told, kept ? &c.told : NULL, in);
+	keep(&to->audio.theirs, kept ? &c.theirs : NULL, NULL, in);
+	keep(&to->audio.told, kept ? &c.told : NULL, f, in);
 	if (!audio)
 		return;
 	options(pair, f, m, in);

@@ -72,6 +72,12 @@ static bool knows(const struct answer *a, struct str name)
 	return sdp_filter_knows(&a->known, name);
 }
 
+/* Whether the offerer's codec can be transcoded. */
+static bool can(const struct answer *a, const struct codec_item *c)
+{
+	return sdp_codec_is_voice(c->name) && c->fmtp.len <= SDP_FMTP_MAX && knows(a, c->name);
+}
+
 /* The offerer's codec that stands for one of the answer; NULL: the payload is relayed unchanged. */
 static const struct codec_item *choose(const struct answer *a, struct str name, uint32_t type)
 {
@@ -87,7 +93,7 @@ static const struct codec_item *choose(const struct answer *a, struct str name, 
 	for (uint32_t i = 0; i < a->theirs.n; i++) {
 		const struct codec_item *c = &a->theirs.at[i];
 
-		if (!sdp_codec_is_voice(c->name) || !knows(a, c->name))
+		if (!can(a, c))
 			continue;
 		if (law >= 0 && sdp_law(c->name) >= 0)
 			return c;
@@ -225,7 +231,9 @@ static void gather(struct answer *a, const struct leg *lf, const struct sdp_medi
 		struct codec_item said = {.type = c.theirs.at[i].type,
 			.name = c.theirs.at[i].name,
 			.fmtp = c.theirs.at[i].fmtp};
+		const struct codec_item *told = codec_list_find(&a->told, said.name);
 
+		said.bitrate = told ? told->bitrate : 0;
 		for (uint32_t k = 0; k < a->told.n; k++)
 			if (a->told.at[k].type == said.type)
 				said.ours = a->told.at[k].fmtp;
@@ -275,7 +283,8 @@ static void add_rejected(struct answer *a)
 	for (uint32_t i = 0; i < a->told.n; i++) {
 		struct codec_item c = a->told.at[i];
 
-		if (!sdp_codec_is_voice(c.name) || codec_list_find(&a->said, c.name))
+		if (!sdp_codec_is_voice(c.name) || c.fmtp.len > SDP_FMTP_MAX ||
+			codec_list_find(&a->said, c.name))
 			continue;
 		c.ours = c.fmtp;
 		c.accept = false;

@@ -261,7 +261,6 @@ static const struct field audio_fields[] = {
 	{"w", TEXT, AT(leg_audio, theirs)},
 	{"v", TEXT, AT(leg_audio, told)},
 	FLAG("e", leg_audio, engaged),
-	NUM("b", leg_audio, bitrate, 1000000),
 	NUM("p", leg_audio, ptime, NG_PTIME_MAX),
 	FLAG("r", leg_audio, resize),
 	NUM("np", leg_audio, next_ptime, NG_PTIME_MAX),

@@ -121,7 +121,7 @@
 	X(CODEC, "Not supported: this relay transcodes only between parties of a call", \
 		"Use another relay for it.") \
 	X(FMTP, "A codec refuses its a=fmtp", \
-		"The SDP asks a transcoded codec for what the plug-in cannot do: see xcipher-codec(7).") \
+		"The SDP asks a transcoded codec for what the plug-in cannot do, or in more than 256 bytes: see xcipher-codec(7).") \
 	X(NO_AUDIO, "There are no codec threads: set --codec-threads", \
 		"Set codec-threads.") \
 	X(NO_PARTY, "No participant party specified", \

@@ -86,8 +86,10 @@ static struct sdp_codec_rule rule_of(struct ng_parser *x, struct str text)
 	if (ms.len && str_to_u64(&n, ms, 120) == 0)
 		r.ptime = (uint8_t)n;
 	fmtp = unescape(x, rest);
-	if (line_safe(fmtp))
+	if (line_safe(fmtp) && fmtp.len <= SDP_FMTP_MAX)
 		r.fmtp = fmtp;
+	else if (fmtp.len > SDP_FMTP_MAX)
+		ng_note(x, STR("codec"), "an fmtp of more than 256 bytes is ignored");
 	return r;
 }
 

@@ -31,7 +31,8 @@ struct sdp_codec_rule {
 	struct str fmtp;
 };
 
-#define SDP_TYPES 128 /* payload types */
+#define SDP_TYPES    128  /* payload types */
+#define SDP_FMTP_MAX 256u /* bytes; a codec with a longer a=fmtp is not transcoded */
 /* The codecs that are transcoded: PCMU and PCMA, in this order. */
 #define SDP_LAWS 2
 /* PCMU 0, PCMA 1, any other name -1. */

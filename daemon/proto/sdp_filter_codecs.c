@@ -273,7 +273,8 @@ static bool look_at_sender(
 			l->theirs[law] = (uint8_t)(type + 1);
 		if (law >= 0 && s->stays[type] && !l->told[law])
 			l->told[law] = (uint8_t)(type + 1);
-		if (s->lost[type] || !s->voice[type] || !known(f, s->name[type]))
+		if (s->lost[type] || !s->voice[type] || s->fmtp[type].len > SDP_FMTP_MAX ||
+			!known(f, s->name[type]))
 			continue;
 		can = true;
 		for (uint32_t i = 0; i < f->codecs; i++)

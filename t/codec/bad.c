@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Plug-ins that misbehave, one per BAD_* macro, for test_codec_isolation and test_codec_loader.
- * LATE passes all tests, and does harm when a payload asks for it by its first four bytes. */
+ * LATE passes all tests, and does harm when a payload asks for it by its first four bytes. OLD does
+ * not misbehave: its structures are shorter than those of this version, LONG's are longer. */
 #include "xcipher_codec.h"
 
 #include <errno.h>
@@ -26,9 +27,9 @@ __attribute__((constructor)) static void crash_early(void)
 }
 #endif
 
-#ifdef BAD_FORGE
+#if defined(BAD_FORGE) || defined(BAD_SILENT)
 /* Takes the program over before it can report. Then offers a process that is not its own to be
- * killed: the host. */
+ * killed: the host. Or it never answers. */
 __attribute__((constructor)) static void forge(void)
 {
 	static struct codec_hello h = {.loaded = 1,
@@ -53,6 +54,9 @@ __attribute__((constructor)) static void forge(void)
 	if (write(CODEC_CONTROL_FD, &h, sizeof(h)) < 0)
 		_exit(1);
 	while (read(CODEC_CONTROL_FD, in, sizeof(in)) > 0) {
+#ifdef BAD_SILENT
+		continue;
+#endif
 		memset(in, 0, sizeof(in));
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
@@ -145,8 +149,46 @@ static int encode(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, s
 	return (int)samples;
 }
 
+#ifdef BAD_OLD
+/* Memory behind the structures is none of theirs. */
+#define SIZE_OF_CODEC  offsetof(struct xcipher_codec, direct)
+#define SIZE_OF_PLUGIN offsetof(struct xcipher_codec_plugin, resampler)
+#define BEHIND         (void *)8
+#define BEHIND_N       99
+#else
+#define SIZE_OF_CODEC  sizeof(struct xcipher_codec)
+#define SIZE_OF_PLUGIN sizeof(struct xcipher_codec_plugin)
+#define BEHIND         NULL
+#define BEHIND_N       0
+#endif
+
+#ifdef BAD_LONG
+static int to_l16(void *state, const uint8_t *in, size_t len, uint8_t *out, size_t cap)
+{
+	(void)state;
+	if (2 * len > cap)
+		return -ENOSPC;
+	for (size_t i = 0; i < len; i++) {
+		out[2 * i] = in[i];
+		out[2 * i + 1] = 0;
+	}
+	return (int)(2 * len);
+}
+
+/* With a member of a later version. */
+struct longer {
+	struct xcipher_codec_direct now;
+	uint64_t later;
+};
+#define TO(rate)                                                                             \
+	{                                                                                    \
+		{sizeof(struct longer), rate, "L16", 1, 0, NULL, to_l16}, 0xffffffffffffffff \
+	}
+static const struct longer conversions[] = {TO(16000), TO(8000)};
+#endif
+
 static const struct xcipher_codec codec = {
-	.size = sizeof(struct xcipher_codec),
+	.size = SIZE_OF_CODEC,
 	.flags = XCIPHER_CODEC_PLAIN_STATE,
 #ifdef BAD_NAME
 	.name = "no name",
@@ -163,6 +205,15 @@ static const struct xcipher_codec codec = {
 	.align = 4,
 	.decode = decode,
 	.encode = encode,
+#ifdef BAD_LONG
+	.direct = &conversions[0].now,
+	.direct_n = 2,
+#else
+	.direct = BEHIND,
+	.direct_n = BEHIND_N,
+	.decode_batch = BEHIND,
+	.encode_batch = BEHIND,
+#endif
 };
 
 static const struct xcipher_codec *const codecs[] = {&codec};
@@ -173,7 +224,8 @@ static const struct xcipher_codec_plugin plugin = {
 #else
 	.abi = XCIPHER_CODEC_ABI,
 #endif
-	.size = sizeof(struct xcipher_codec_plugin),
+	.size = SIZE_OF_PLUGIN,
+	.resampler = BEHIND,
 	.name = "bad",
 	.version = "1",
 	.license = "GPL-2.0-or-later",

@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 import select
+import shutil
 import struct
 
 import relay as relays
@@ -14,9 +15,11 @@ from text import audio, sdp, video
 
 BUILD = os.path.abspath(relays.BUILD)
 PLUGINS = (f"--codec-dir={BUILD}/codecs", f"--codec-worker={BUILD}/xcipher-codec-worker", "--codec-isolation=none")
+LATE = f"{BUILD}/t/codecs/late.so"
 TONE, PACKET = 1000, 160  # Hz, samples of 20 ms at 8000 Hz
 PCMU, G722, G729, EVENT = 0, 9, 18, 101
 OPUS = "a=rtpmap:96 opus/48000/2"
+FREESWITCH = "a=fmtp:96 useinbandfec=1; maxaveragebitrate=30000; maxplaybackrate=48000; ptime=20; minptime=10; maxptime=40"
 
 
 def linear(byte):
@@ -139,11 +142,36 @@ def test_g722(relay, suite_a, suite_b):
 
 
 @compat_each("transcoding", DOC + ", packets of plug-ins", [
-    ("opus", ("96", OPUS), 96, 960), ("G729", ("18",), G729, 160), ("AMR", ("96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 octet-align=1"), 96, 160),
+    ("opus", ("96", OPUS), 96, 960), ("opus", ("96", OPUS, FREESWITCH), 96, 960), ("G729", ("18",), G729, 160), ("AMR", ("96", "a=rtpmap:96 AMR/8000", "a=fmtp:96 octet-align=1"), 96, 160),
     ("AMR-WB", ("96", "a=rtpmap:96 AMR-WB/16000", "a=fmtp:96 octet-align=1"), 96, 320), ("GSM", ("3",), 3, 160)], options=PLUGINS)
 def test_plug_ins(relay, codec, theirs, kind, step):
     _, a, b = meet(relay, theirs, codec)
     round_trip(a, b, kind, step)
+
+
+def only_late():
+    """A folder with the plug-in that does harm when a payload asks for it."""
+    folder = os.path.join(BUILD, "t", "codecs-late")
+    os.makedirs(folder, exist_ok=True)
+    if os.path.exists(LATE):
+        shutil.copy(LATE, folder)
+    return folder
+
+
+@compat("transcoding", "xcipher-codec(7), ISOLATION: a plug-in that crashes in mid-call costs its stream one packet",
+        options=[f"--codec-dir={only_late()}", PLUGINS[1], "--codec-isolation=all"])
+def test_a_plug_in_crashes_in_mid_call(relay):
+    _, a, b = meet(relay, ("96", "a=rtpmap:96 x-bad/8000"), "x-bad/8000")
+    there, back = Stream(b, 96, PACKET, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc))
+    for n in range(20):
+        a.send(PERIOD, PCMU)
+        payload = there.next()
+        send_back(b, 96, PACKET, b"DIES" + payload[4:] if n == 10 else payload)
+        if n != 10:
+            back.next()
+    back.next()  # the one that was concealed
+    faults = relay.daemon.client.call("codecs")["plug-ins"][0]
+    assert faults["crashed"] == 1 and faults["restarted"] >= 1 and faults["given_up"] == 0, faults
 
 
 def has_mode(there, a, b, step, request, mode):
@@ -221,6 +249,11 @@ def test_digits_without_events(relay, suite_a, suite_b):
     wait_for("two digits", lambda: relay.statistics()["totalstatistics"]["digitsheard"] == before + 2)
 
 
+def pair_counts(relay):
+    """What codec threads counted for PCMU to G722."""
+    return next((p for p in relay.daemon.client.call("codecs")["pairs"] if p["codecs"] == "PCMU to G722"), {})
+
+
 def lossy(a):
     """Packets of A's tone: each twentieth is missing, each seventh changes places with the next one."""
     held = None
@@ -243,7 +276,8 @@ def lossy(a):
              [(None,), ("AES_CM_128_HMAC_SHA1_80",)], options=PLUGINS)
 def test_loss_and_order(relay, suite):
     """Both get numbers and timestamps without gaps, and the audio that B gets and sends back has the tone."""
-    _, a, b = meet(relay, ("9 101",), "G722", suite, suite)
+    call, a, b = meet(relay, ("9 101",), "G722", suite, suite)
+    before = pair_counts(relay)
     there, back, shares = Stream(b, G722, 160, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc)), []
     for packet in itertools.islice(lossy(a), 1000):
         a.sock.sendto(packet, a.to)
@@ -254,7 +288,24 @@ def test_loss_and_order(relay, suite):
         if len(shares) >= 150:
             break
     assert len(shares) >= 150, len(shares)
+    seen = call.query()["tags"]["a"]["medias"][0]["transcoder"]
+    assert seen["decoded"] >= 130 and seen["lost"] >= 5 and seen["concealed"] == seen["lost"], seen
+    assert "concealed" in relay.request("explain", call_id=call.id)["legs"][0]["audio"]
+    after = pair_counts(relay)
+    assert all(after[k] >= before.get(k, 0) + 5 for k in ("decoded", "lost", "concealed")), (before, after)
     assert sum(shares[12:]) / len(shares[12:]) > 0.95 and min(shares[12:]) > 0.5, sorted(shares[12:])[:10]
+
+
+@compat("transcoding", DOC + ", metrics by pair of codecs", options=[*PLUGINS, "--listen-ng-unix={folder}/ng"])
+def test_pairs_in_metrics(relay):
+    _, a, b = meet(relay, ("96", "a=rtpmap:96 L16/16000"), "L16/16000")
+    round_trip(a, b, 96, 320)
+    lines = dict(line.rsplit(" ", 1) for line in relay.request("metrics")["metrics"].splitlines() if not line.startswith("#"))
+    for pair in ("PCMU to L16", "L16 to PCMU"):
+        assert int(lines[f'xcipher_transcoded_packets_total{{codecs="{pair}"}}']) >= 25, pair
+        for name in ("lost_packets", "concealed_packets", "late_packets", "passed_packets"):
+            assert lines[f'xcipher_transcoded_{name}_total{{codecs="{pair}"}}'] == "0", (name, pair)
+        assert float(lines[f'xcipher_transcoded_cpu_seconds_total{{codecs="{pair}"}}']) >= 0
 
 
 @compat("transcoding", "RFC 3264 section 8: another codec in mid-call", options=PLUGINS)

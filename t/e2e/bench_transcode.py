@@ -5,6 +5,7 @@ t/tool/codecload plays the terminals. Two streams make a call. A relay that lack
 dash. The row PCMU-PCMU is re-encryption alone: no codec is needed. CPU is that of all threads of
 the relay, per packet that arrived. Late: packets that the load sent over 20 ms after their time,
 because it had too little processor time."""
+import functools
 import json
 import os
 import re
@@ -150,9 +151,15 @@ def spread(rows, key):
     return f"{statistics.median(values):.0f} ({min(values):.0f}-{max(values):.0f})"
 
 
+@functools.cache
+def peer_codecs():
+    """What rtpengine encodes and decodes. It depends on the libavcodec that is installed."""
+    shown = subprocess.run(["/usr/bin/rtpengine", "--codecs"], capture_output=True, text=True, timeout=60, check=False)
+    return set(re.findall(r"^\s*(\S+): fully supported", shown.stdout + shown.stderr, re.M))
+
+
 def start_has(name, pair):
-    """Debian's rtpengine cannot encode AMR-WB."""
-    return name != PEER or "AMR-WB" not in pair
+    return name != PEER or all(codec in peer_codecs() for codec in pair)
 
 
 def show(name, relays):

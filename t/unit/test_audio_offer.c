@@ -75,10 +75,10 @@ static void rig_end(struct rig *g)
 /* The caller's profile, and further lines. */
 static const char *profile = "RTP/AVP", *crypto = "";
 
-/* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000" */
+/* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000". In an fmtp "~" is a blank. */
 static char *body(const char *addr, const char *formats)
 {
-	char *out = malloc(4096), types[256] = "", lines[2048] = "", copy[512], *save = NULL;
+	char *out = malloc(4096), types[256] = "", lines[2048] = "", copy[1024], *save = NULL;
 
 	snprintf(copy, sizeof(copy), "%s", formats);
 	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
@@ -89,6 +89,8 @@ static char *body(const char *addr, const char *formats)
 			*name++ = 0;
 		if (fmtp)
 			*fmtp++ = 0;
+		for (char *c = fmtp; c && *c; c++)
+			*c = *c == '~' ? ' ' : *c;
 		snprintf(types + strlen(types), 16, " %s", w);
 		if (name)
 			at += (size_t)snprintf(
@@ -321,6 +323,125 @@ static void both_sessions_know_their_codecs(void **state)
 	assert_memory_equal(b->type[0].fmtp, "useinbandfec=1", b->type[0].fmtp_len);
 	assert_int_equal(stream(&g, "a")->audio, leg(&g, "a")->audio.serial);
 	assert_int_equal(stream(&g, "a")->convert, 0);
+	rig_end(&g);
+}
+
+/* The bitrate of one codec is not that of the others, whichever the callee chooses. */
+static void a_bitrate_stays_with_its_codec(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {
+		{.op = SDP_CODEC_TRANSCODE, .name = {"opus/48000/2", 12}, .bitrate = 24000},
+		RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *answer;
+		uint32_t bitrate;
+	} T[] = {{"9", 0}, {"96=opus/48000/2", 24000}, {"98=opus/48000/2", 24000},
+		{"9 96=opus/48000/2", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig g;
+
+		rig_start(&g);
+		offer(&g, rule, "0");
+		answer(&g, T[i].answer);
+		assert_int_equal(session(&g, "b")->bitrate, T[i].bitrate);
+		assert_int_equal(session(&g, "a")->bitrate, 0);
+		rig_end(&g);
+	}
+}
+
+/* A terminal that answers with more codecs than a session decodes still dials digits. */
+static void many_codecs_leave_room_for_events(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(ACCEPT, "all"), {.name = {NULL, 0}}};
+	const char many[] = "0 8 9 18 96=opus/48000/2 97=AMR/8000 98=L16/8000 99=L16/16000 "
+			    "100=L16/32000 13 101=telephone-event/8000";
+	const struct audio_cfg *a;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, many);
+	answer(&g, "8 13 101=telephone-event/8000");
+	a = session(&g, "a");
+	assert_int_equal(a->types, AUDIO_TYPES);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(a->type[i].kind, AUDIO_CODEC);
+	assert_int_equal(a->type[6].kind, AUDIO_CN);
+	assert_int_equal(a->type[7].kind, AUDIO_EVENTS);
+	assert_int_equal(a->events.type, 101);
+	rig_end(&g);
+}
+
+/* What FreeSWITCH writes for Opus: 98 bytes with its blanks. */
+#define SWITCH                                                                       \
+	"useinbandfec=1;~maxaveragebitrate=30000;~maxplaybackrate=48000;~ptime=20;~" \
+	"minptime=10;~maxptime=40"
+
+static void a_long_fmtp_is_obeyed(void **state)
+{
+	static const struct sdp_codec_rule to_opus[] = {RULE(TRANSCODE, "opus"),
+		{.name = {NULL, 0}}},
+					   to_law[] = {
+						   RULE(TRANSCODE, "PCMU"), {.name = {NULL, 0}}};
+	const struct audio_type *t;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, to_opus, "0");
+	answer(&g, "96=opus/48000/2;" SWITCH);
+	t = &session(&g, "b")->codec;
+	assert_int_equal(t->type, 96);
+	assert_int_equal(t->fmtp_len, 98);
+	assert_memory_equal(t->fmtp + 90, "ptime=40", 8);
+	rig_end(&g);
+	rig_start(&g);
+	offer(&g, to_law, "111=opus/48000/2;" SWITCH);
+	answer(&g, "0");
+	t = &session(&g, "a")->codec;
+	assert_int_equal(t->type, 111);
+	assert_int_equal(t->fmtp_len, 98);
+	assert_int_equal(session(&g, "a")->type[0].type, 111);
+	rig_end(&g);
+}
+
+/* A codec whose fmtp is too long is not transcoded: not if it is offered, and an answer with it is
+ * refused. */
+static void a_too_long_fmtp_is_not_silence(void **state)
+{
+	static const struct sdp_codec_rule to_opus[] = {RULE(TRANSCODE, "opus"),
+		{.name = {NULL, 0}}},
+					   to_law[] = {RULE(TRANSCODE, "PCMU"),
+						   {.name = {NULL, 0}}},
+					   to_g722[] = {
+						   RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	char fmtp[SDP_FMTP_MAX + 2], formats[SDP_FMTP_MAX + 64], *text;
+	struct rig g;
+
+	(void)state;
+	memset(fmtp, 'x', sizeof(fmtp) - 1);
+	fmtp[sizeof(fmtp) - 1] = 0;
+	rig_start(&g);
+	snprintf(formats, sizeof(formats), "111=opus/48000/2;%s", fmtp);
+	offer(&g, to_law, formats);
+	assert_string_equal(said(&g), formats); /* nothing was added */
+	rig_end(&g);
+	rig_start(&g);
+	snprintf(formats, sizeof(formats), "111=opus/48000/2;%s 8", fmtp);
+	offer(&g, to_g722, formats);
+	answer(&g, "9");
+	assert_string_equal(said(&g), "8");
+	assert_int_equal(session(&g, "a")->codec.type, 8);
+	rig_end(&g);
+	rig_start(&g);
+	offer(&g, to_opus, "0");
+	snprintf(formats, sizeof(formats), "96=opus/48000/2;%s", fmtp);
+	text = body(CALLEE, formats);
+	talk_answer(&g.t, "a", "b", text);
+	assert_string_equal(g.t.reply.error, "A codec refuses its a=fmtp");
+	free(text);
 	rig_end(&g);
 }
 
@@ -683,6 +804,10 @@ int main(void)
 		cmocka_unit_test(the_offerer_is_answered_its_own_codec),
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
+		cmocka_unit_test(a_bitrate_stays_with_its_codec),
+		cmocka_unit_test(many_codecs_leave_room_for_events),
+		cmocka_unit_test(a_long_fmtp_is_obeyed),
+		cmocka_unit_test(a_too_long_fmtp_is_not_silence),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
 		cmocka_unit_test(events_of_another_clock_are_sent),
 		cmocka_unit_test(pcm_has_the_rate_of_the_other_codec),

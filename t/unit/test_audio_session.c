@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "audio/tx.h"
 #include "codec/g711.h"
 #include "proto/rtp.h"
 
@@ -188,6 +189,39 @@ static void packet_times_are_changed(void **state)
 	}
 }
 
+/* 20 ms of L16 at 44.1 and 48 kHz do not fit into a packet, nor do 60 ms at 16 kHz. */
+static void linear_packets_are_short_enough(void **state)
+{
+	static const struct {
+		uint32_t rate, channels, ptime, frame;
+	} T[] = {{8000, 1, 0, 160}, {16000, 1, 20, 320}, {16000, 1, 60, 480}, {44100, 1, 0, 441},
+		{48000, 1, 20, 480}, {48000, 1, 10, 480}, {48000, 1, 120, 640}, {44100, 2, 20, 294},
+		{48000, 2, 20, 320}};
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
+	struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_PCMA);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct codec_entry *e =
+			codec_registry_find(r->codecs, "L16", T[i].rate, T[i].channels);
+
+		assert_int_equal(audio_tx_frame(&e->about, T[i].ptime), T[i].frame);
+		assert_true(2 * T[i].channels * T[i].frame <= TX_PAYLOAD);
+	}
+	cfg.codec = (struct audio_type){.type = 96,
+		.kind = AUDIO_CODEC,
+		.entry = (uint16_t)(codec_registry_find(r->codecs, "L16", 48000, 1) -
+			r->codecs->entry),
+		.clock = 48000};
+	audio_rig_set(r, B, &cfg);
+	talk(r, A, 10);
+	assert_int_equal(r->end[B].gots, 20);
+	assert_int_equal(audio_rig_got(r, B, 0)->len, RTP_FIXED_LEN + 960);
+	assert_even(r, B, 18, 480);
+	assert_int_equal(audio_session_stats(r->end[B].s)->broken, 0);
+	audio_rig_free(r);
+}
+
 /* The terminal's clock is 100 ppm fast, for eight hours: nothing piles up, nothing is lost. */
 static void eight_hours_of_skew(void **state)
 {
@@ -284,6 +318,44 @@ static void law_becomes_linear_directly(void **state)
 		assert_even(r, B, 9, 160);
 		audio_rig_free(r);
 	}
+}
+
+/* Packets that are lost before the relay are missing for the other terminal, too, so that it can
+ * conceal them and reports them. A change of the packet time is no loss. */
+static void losses_are_passed_on(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_G722, RIG_G722);
+	struct rtp_hdr before, after;
+
+	(void)state;
+	talk(r, A, 10);
+	before = header(audio_rig_got(r, B, 0));
+	for (uint32_t lost = 1; lost <= 3; lost++) {
+		for (uint32_t i = 0; i < lost; i++)
+			(void)audio_rig_say(r, A);
+		talk(r, A, 3); /* the third one after a gap ends the wait for it */
+		audio_rig_wait(r, 100 * RIG_MS);
+		after = header(audio_rig_got(r, B, 2));
+		assert_int_equal(after.seq, (uint16_t)(before.seq + 1 + lost));
+		assert_int_equal(after.ts, before.ts + 160 * (1 + lost));
+		assert_even(r, B, 3, 160);
+		before = header(audio_rig_got(r, B, 0));
+	}
+	assert_int_equal(r->end[B].gots, 19);
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	assert_int_equal(audio_session_stats(r->end[B].s)->sent, 19);
+	r->end[A].step_ms = 40;
+	talk(r, A, 5);
+	after = header(audio_rig_got(r, B, 0));
+	assert_int_equal(after.seq, (uint16_t)(before.seq + 5));
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	/* A loss of half a second is a pause. */
+	for (uint32_t i = 0; i < 12; i++)
+		(void)audio_rig_say(r, A);
+	talk(r, A, 5);
+	assert_int_equal(header(audio_rig_got(r, B, 0)).seq, (uint16_t)(after.seq + 5));
+	assert_int_equal(audio_session_stats(r->end[B].s)->skipped, 6);
+	audio_rig_free(r);
 }
 
 /* One terminal's further codec is PCMU, so its G.722 is PCM of 8 kHz. */
@@ -657,8 +729,10 @@ int main(void)
 		cmocka_unit_test(a_gap_is_not_waited_for_long),
 		cmocka_unit_test(late_packets_are_counted),
 		cmocka_unit_test(packet_times_are_changed),
+		cmocka_unit_test(linear_packets_are_short_enough),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
+		cmocka_unit_test(losses_are_passed_on),
 		cmocka_unit_test(law_becomes_linear_directly),
 		cmocka_unit_test(equal_codecs_with_other_pcm_are_passed),
 		cmocka_unit_test(pauses_stay_pauses),

@@ -154,10 +154,35 @@ static void play(struct rig *r, uint32_t audio)
 	(void)r->ops->digits(r->b, audio, &d, 1);
 }
 
+static uint64_t pair_count(const struct audio_pairs *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (strcmp(p->at[i].name, name) == 0)
+			return p->at[i].sum.decoded + p->at[i].sum.passed;
+	return 0;
+}
+
+/* Counters by pair of codecs never fall: not if sessions end, nor if others take their places. */
+static void assert_grown(struct rig *r, uint64_t before[2])
+{
+	static const char *const names[] = {"PCMU to PCMA", "PCMA to PCMU"};
+	struct audio_pairs p;
+
+	bridge_audio_pairs(r->b, &p);
+	assert_true(p.n <= 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t now = pair_count(&p, names[i]);
+
+		assert_true(now >= before[i]);
+		before[i] = now;
+	}
+}
+
 /* Settings change, clips play, calls end and begin, while packets come. */
 static void calls_while_packets_come(void **state)
 {
 	uint32_t audio[THREADS][2], serial;
+	uint64_t counted[2] = {0};
 	struct audio_stats stats;
 	pthread_t thread;
 	struct rig r;
@@ -182,12 +207,14 @@ static void calls_while_packets_come(void **state)
 		play(&r, audio[t][i / 2 % 2]);
 		(void)r.ops->stop(r.b, audio[t][0], 0);
 		r.ops->stats(r.b, audio[t][0], &stats);
+		assert_grown(&r, counted);
 		bridge_audio_poll(r.b);
 		sched_yield();
 	}
 	atomic_store(&r.stop, true);
 	pthread_join(thread, NULL);
 	assert_true(r.ended > 0);
+	assert_true(counted[0] > 0 && counted[1] > 0);
 	rig_end(&r);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "codec/stream.h"
@@ -239,6 +240,74 @@ static void a_forged_process_is_not_killed(void **state)
 	codec_home_destroy(h);
 }
 
+/* Its program reports a codec, but starts no process: it is waited for once. */
+static void a_silent_program_is_waited_for_once(void **state)
+{
+	struct codec_stream_cfg cfg = {.can = CODEC_DECODES};
+	char why[CODEC_WHY_MAX];
+	struct codec_home *h = home_of("t/codecs/silent.so", 1000, why);
+	struct codec_entry e = {.home = h};
+	struct codec_stream *s = NULL;
+
+	(void)state;
+	if (!h)
+		fail_msg("silent.so: %s", why);
+	e.about = h->hello.about[0];
+	h->cfg.start_ms = 100;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(codec_stream_open(&s, &e, &cfg), -EPIPE);
+	assert_int_equal(h->faults.silent, 1);
+	codec_home_destroy(h);
+}
+
+/* A program that was stopped starts processes again, and those that come too late are ended. */
+static void a_late_program_is_asked_again(void **state)
+{
+	struct codec_stream_cfg cfg = {.can = CODEC_DECODES};
+	char why[CODEC_WHY_MAX];
+	struct codec_home *h = home_of("t/codecs/late.so", 60000, why);
+	struct codec_entry e = {.home = h};
+	struct codec_stream *s = NULL;
+	int16_t pcm[N];
+
+	(void)state;
+	assert_non_null(h);
+	e.about = h->hello.about[0];
+	kill(h->pid, SIGSTOP);
+	h->cfg.start_ms = 1;
+	assert_int_equal(codec_stream_open(&s, &e, &cfg), -EPIPE);
+	assert_int_equal(codec_stream_open(&s, &e, &cfg), -EPIPE);
+	assert_int_equal(h->faults.silent, 1);
+	kill(h->pid, SIGCONT);
+	h->cfg.start_ms = 60000;
+	while (codec_stream_open(&s, &e, &cfg) == -EPIPE)
+		usleep(1000);
+	assert_int_equal(codec_stream_decode(s, (const uint8_t *)"a", 1, pcm, N), 1);
+	assert_int_equal(h->faults.silent, 1);
+	codec_stream_close(s);
+	codec_home_destroy(h);
+}
+
+/* A codec thread does not wait 100 ms for each stream of a plug-in that hangs again and again. */
+static void patience_ends(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct codec_home h = {.cfg = {.answer_ms = 100}, .hangs = {.per_minute = 2}};
+
+	(void)state;
+	pthread_mutex_init(&h.lock, NULL);
+	for (uint64_t i = 0; i < 2; i++) {
+		codec_home_hung(&h, (5 + i) * second);
+		assert_int_equal(codec_home_patience(&h, (5 + i) * second), 100);
+	}
+	codec_home_hung(&h, 7 * second);
+	assert_int_equal(codec_home_patience(&h, 7 * second), 10);
+	assert_int_equal(codec_home_patience(&h, 66 * second), 10);
+	assert_int_equal(codec_home_patience(&h, 67 * second), 100);
+	assert_int_equal(h.faults.hung, 3);
+	pthread_mutex_destroy(&h.lock);
+}
+
 static void budget_is_per_minute(void **state)
 {
 	struct codec_budget b = {.per_minute = 2};
@@ -263,6 +332,9 @@ int main(void)
 		cmocka_unit_test(a_program_that_ends_ends_its_streams),
 		cmocka_unit_test(nothing_gets_out),
 		cmocka_unit_test(a_forged_process_is_not_killed),
+		cmocka_unit_test(a_silent_program_is_waited_for_once),
+		cmocka_unit_test(a_late_program_is_asked_again),
+		cmocka_unit_test(patience_ends),
 		cmocka_unit_test(budget_is_per_minute),
 	};
 

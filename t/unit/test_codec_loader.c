@@ -87,6 +87,39 @@ static void built_in_codecs_come_first(void **state)
 	codec_registry_destroy(r);
 }
 
+/* A plug-in that was compiled with an older header has shorter structures, one of a newer header
+ * longer ones. What is missing counts as zero. */
+static void structures_of_other_lengths_are_read(void **state)
+{
+	const struct codec_entry *e;
+	uint8_t out[4];
+	struct rig g;
+
+	(void)state;
+	rig_open(&g);
+	put(&g, "t/codecs/old.so", "old.so");
+	g.cfg.isolation = CODEC_ISOLATE_NONE;
+	assert_int_equal(codec_loader_run(g.r, &g.cfg), 1);
+	assert_string_equal(g.r->loaded[0].refused, "");
+	assert_null(g.r->resampler);
+	e = codec_registry_find(g.r, "x-bad", 8000, 1);
+	assert_int_equal(e->codec->size, sizeof(struct xcipher_codec));
+	assert_int_equal(e->codec->direct_n, 0);
+	assert_null(e->codec->direct);
+	assert_true(!e->codec->decode_batch && !e->codec->encode_batch);
+	rig_close(&g);
+	rig_open(&g);
+	put(&g, "t/codecs/long.so", "long.so");
+	g.cfg.isolation = CODEC_ISOLATE_NONE;
+	assert_int_equal(codec_loader_run(g.r, &g.cfg), 1);
+	e = codec_registry_find(g.r, "x-bad", 8000, 1);
+	assert_int_equal(e->codec->direct_n, 2);
+	assert_int_equal(e->codec->direct[1].to_clock, 8000);
+	assert_string_equal(e->codec->direct[1].to, "L16");
+	assert_int_equal(e->codec->direct[1].convert(NULL, (const uint8_t *)"ab", 2, out, 4), 4);
+	rig_close(&g);
+}
+
 static void isolates_as_configured(void **state)
 {
 	static const struct {
@@ -264,6 +297,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loads_in_order_of_names),
 		cmocka_unit_test(built_in_codecs_come_first),
+		cmocka_unit_test(structures_of_other_lengths_are_read),
 		cmocka_unit_test(isolates_as_configured),
 		cmocka_unit_test(files_of_others_are_refused),
 		cmocka_unit_test(without_its_program_nothing_is_loaded),
