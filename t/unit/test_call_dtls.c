@@ -16,6 +16,7 @@
 #include "call/reach_again.h"
 #include "call/tick.h"
 #include "call_talk.h"
+#include "keying/dtls_cert.h"
 #include "mock_sessions.h"
 #include "offer/trickle.h"
 #include "srtp/preauth.h"
@@ -94,6 +95,25 @@ static int keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, u
 	e.rx.key[0] = mark;
 	e.tx.key[0] = mark + 1;
 	return calls_session_event(r->t.c, number(r, port), &e, r->t.now);
+}
+
+/* a=tls-id of the last reply. */
+static void our_id(const struct rig *r, char out[KEYING_TLS_ID])
+{
+	const char *at = memmem(r->t.reply.sdp.s, r->t.reply.sdp.len, "a=tls-id:", 9);
+
+	assert_non_null(at);
+	memcpy(out, at + 9, KEYING_TLS_ID);
+}
+
+/* Of the mock's n-th certificate. */
+static uint64_t cert_id(uint8_t n)
+{
+	struct mock_sessions m = {.cert = n};
+	struct dtls_fingerprint sha256;
+
+	mock_session_fingerprint(&m, &sha256, DTLS_SHA256);
+	return dtls_cert_id_of(&sha256);
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */
@@ -539,6 +559,78 @@ static void our_new_certificate_is_a_new_association(void **state)
 	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
 	answer(&r, "RTP/AVP", "");
 	assert_int_equal(session(&r, a)->dtls.association, 2);
+	end(&r);
+}
+
+/* Our certificate changes between an offer of ours and its answer. The association has the one that
+ * the offer named, and the next offer names the new one, for an association of its own. */
+static void the_offer_names_the_certificate_of_the_association(void **state)
+{
+	char id[3][KEYING_TLS_ID];
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	our_id(&r, id[0]);
+	b = r.t.sdp->media[0].port;
+	r.s.cert = 1;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 1);
+	assert_true(session(&r, b)->dtls.cert == cert_id(0));
+	keys(&r, b, 1, false, 9);
+	/* The first of two re-INVITEs has a certificate that is replaced before its answer. */
+	for (uint8_t n = 1; n < 3; n++) {
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		assert_true(says(&r, n == 1 ? "sha-256 AB:CD:01" : "sha-256 AB:CD:02"));
+		our_id(&r, id[n]);
+		assert_memory_not_equal(id[n], id[n - 1], KEYING_TLS_ID);
+		assert_int_equal(session(&r, b)->dtls.association, n);
+		r.s.cert = 2;
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		assert_int_equal(session(&r, b)->dtls.association, n + 1);
+		assert_true(session(&r, b)->dtls.cert == cert_id(n));
+	}
+	/* An offer that names the same one changes nothing, whatever happens before its answer. */
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	r.s.cert = 3;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 3);
+	/* An offer is not answered, and then the certificate is the former one again. The terminal
+	 * gets another a=tls-id, so there is another association. */
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	r.s.cert = 2;
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	our_id(&r, id[0]);
+	assert_memory_not_equal(id[0], id[2], KEYING_TLS_ID);
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 4);
+	assert_true(session(&r, b)->dtls.cert == cert_id(2));
+	end(&r);
+}
+
+/* Several terminals answer one offer, and our certificate changes meanwhile. */
+static void each_branch_has_the_certificate_of_the_offer(void **state)
+{
+	static const char *const attrs[] = {
+		"a=setup:active\r\n" PRINT_A, "a=setup:active\r\n" PRINT_B};
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	for (uint8_t i = 0; i < 2; i++) {
+		r.s.cert = i + 1;
+		talk_answer(&r.t, "a", i ? "c" : "b",
+			talk_body(&r.t, "198.51.100.2", 5000 + 1000 * i, "UDP/TLS/RTP/SAVP",
+				attrs[i]));
+		assert_null(r.t.reply.error);
+		assert_int_equal(session(&r, b)->dtls.association, i + 1);
+		assert_true(session(&r, b)->dtls.cert == cert_id(0));
+	}
 	end(&r);
 }
 
@@ -1121,6 +1213,8 @@ int main(void)
 		cmocka_unit_test(nena_binds_the_offerer),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
+		cmocka_unit_test(the_offer_names_the_certificate_of_the_association),
+		cmocka_unit_test(each_branch_has_the_certificate_of_the_offer),
 		cmocka_unit_test(what_else_makes_an_association_new),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
