@@ -347,7 +347,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
 	if (err)
 		return refuse(a, err);
-	/* A new association has a new a=tls-id (RFC 8842 5.3). */
+	/* A new association has a new a=tls-id (RFC 8842 5.3). Another role needs one, too. */
+	fresh |= role != s->role;
 	if ((!s->our_id[0] || fresh) && !draw_id(s, in)) {
 		a->error = nomem();
 		return KEYING_REFUSES;

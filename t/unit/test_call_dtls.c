@@ -637,24 +637,30 @@ static void each_branch_has_the_certificate_of_the_offer(void **state)
 #define ID_1 "a=tls-id:abcdefghijklmnopqrstuvwxyz\r\n"
 #define ID_2 "a=tls-id:bbcdefghijklmnopqrstuvwxyz\r\n"
 
-/* RFC 8842 5.1: a=tls-id decides if there is one, then the transport does, but not with ICE. */
+/* RFC 8842 5.1: a=tls-id decides if there is one, then the transport does, but not with ICE.
+ * Another role is another association, too. A new one has a new a=tls-id of ours, and no other
+ * (RFC 8842 5.3). */
 static void what_else_makes_an_association_new(void **state)
 {
 	static const struct {
 		const char *first, *then;
 		uint16_t port;
 		uint32_t want;
+		const char *setup; /* of the second offer; NULL: actpass */
 	} T[] = {
-		{"", "", 4000, 1},
-		{"", "", 4100, 2},
-		{ID_1, ID_1, 4100, 1},
-		{ID_1, ID_2, 4000, 2},
-		{ICE_A, ICE_A, 4100, 1},
+		{"", "", 4000, 1, NULL},
+		{"", "", 4100, 2, NULL},
+		{ID_1, ID_1, 4100, 1, NULL},
+		{ID_1, ID_2, 4000, 2, NULL},
+		{ICE_A, ICE_A, 4100, 1, NULL},
+		{"", "", 4000, 2, "active"},
+		{ID_1, ID_1, 4000, 2, "active"},
+		{"", "", 4000, 1, "passive"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		char attrs[1200];
+		char attrs[1200], id[2][KEYING_TLS_ID];
 		struct ng_request q;
 		struct rig r;
 		uint16_t a;
@@ -663,9 +669,11 @@ static void what_else_makes_an_association_new(void **state)
 		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].first);
 		offer(&r, "UDP/TLS/RTP/SAVP", attrs, "RTP/AVP");
 		answer(&r, "RTP/AVP", "");
+		our_id(&r, id[0]);
 		a = r.t.sdp->media[0].port;
 		keys(&r, a, 1, false, 5);
-		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].then);
+		snprintf(attrs, sizeof(attrs), "a=setup:%s\r\n%s%s",
+			T[i].setup ? T[i].setup : "actpass", PRINT_A, T[i].then);
 		q = talk_request("a", "b",
 			talk_body(&r.t, "198.51.100.1", T[i].port, "UDP/TLS/RTP/SAVP", attrs));
 		talk_send(&r.t, &q, false);
@@ -674,6 +682,9 @@ static void what_else_makes_an_association_new(void **state)
 		assert_null(r.t.reply.error);
 		if (session(&r, a)->dtls.association != T[i].want)
 			fail_msg("row %zu: %u", i, session(&r, a)->dtls.association);
+		our_id(&r, id[1]);
+		if ((memcmp(id[0], id[1], KEYING_TLS_ID) == 0) != (T[i].want == 1))
+			fail_msg("row %zu: a=tls-id", i);
 		end(&r);
 	}
 }
