@@ -119,6 +119,13 @@ static struct keying_error nomem(void)
 	return (struct keying_error){NGE_NOMEM, STR("keys")};
 }
 
+/* The request demands suites, and DTLS may agree on none of them. */
+static struct keying_error no_profile(void)
+{
+	return (struct keying_error){
+		NGE_SUITE, STR("--dtls-profiles has no profile that the request allows")};
+}
+
 /* --- Offers ----------------------------------------------------------------------------------- */
 
 /* Towards the terminal that gets the SDP. What the other one offers is its own matter. */
@@ -155,7 +162,12 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 			NGE_SETUP, str_from(dtls_role_err_text(DTLS_ROLE_ERR_HOLDCONN))};
 		return false;
 	}
-	s->suites = suites;
+	s->suites = suites & in->host->profiles;
+	if (!s->suites) {
+		s->offered.given = false;
+		*why = no_profile();
+		return false;
+	}
 	if (in->r->dtls == NG_DTLS_PASSIVE || in->r->dtls == NG_DTLS_ACTIVE)
 		s->passive = in->r->dtls == NG_DTLS_PASSIVE;
 	return true;
@@ -199,7 +211,11 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	s->asked_preauth = keying_preauth_offers(
 		in, o->to.state->in_force == KEYING_DTLS ? s->in_force.preauth : 0);
 	s->nena = in->r->nena || (s->nena && o->to.state->in_force == KEYING_DTLS);
-	s->suites = s->nena ? NENA_SUITES : UINT32_MAX;
+	s->suites = in->host->profiles & (s->nena ? NENA_SUITES : UINT32_MAX);
+	if (!s->suites) {
+		o->error = no_profile();
+		return KEYING_REFUSES;
+	}
 	if (o->to.state->in_force != KEYING_DTLS)
 		s->association++;
 	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, s->asked_preauth, in)) {
@@ -314,9 +330,14 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	if (err)
 		return refuse(a, err);
 	if (in->r->sdes.require_given)
-		s->suites = in->r->sdes.require & (s->nena ? NENA_SUITES : UINT32_MAX);
+		s->suites = in->r->sdes.require & in->host->profiles &
+			(s->nena ? NENA_SUITES : UINT32_MAX);
 	if (s->nena && is_too_weak(&a->answerer))
 		return refuse_weak(a);
+	if (!s->suites) {
+		a->error = no_profile();
+		return KEYING_REFUSES;
+	}
 	/* The answer must repeat the scheme of our offer. */
 	if (said.preauth != s->asked_preauth)
 		said.preauth = 0;

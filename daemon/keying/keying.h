@@ -38,6 +38,7 @@ struct zrtp_store;
 /* Services of this host that keyings use. */
 struct keying_host {
 	bool dtls;                     /* there are keying threads, and a certificate */
+	uint32_t profiles;             /* bit per suite: SRTP profiles of DTLS */
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
 	uint64_t cert;                 /* dtls_cert_id() of the certificate */

@@ -97,6 +97,7 @@ static void look_at_host(struct exchange *x)
 	if (!s)
 		return;
 	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
+	in->host.profiles = s->profiles;
 	in->host.sha1 = s->sha1;
 	in->host.zrtp = s->zrtp;
 	if (s->ops->fingerprint(s->arg, &sha256, DTLS_SHA256) == 0)

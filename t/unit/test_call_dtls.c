@@ -422,6 +422,51 @@ static void demanded_suites_bind_dtls(void **state)
 	end(&r);
 }
 
+/* Without AES-256 in --dtls-profiles, what demands it is refused. Else the list bounds what the
+ * handshake may agree on. */
+static void the_hosts_profiles_bind_dtls(void **state)
+{
+	static const char dtls[] = "UDP/TLS/RTP/SAVP", actpass[] = "a=setup:actpass\r\n" PRINT_A;
+	static const struct {
+		bool ours, nena, require, good; /* ours: DTLS is in our offer */
+	} T[] = {
+		{true, false, false, true},
+		{true, true, false, false},
+		{false, false, false, true},
+		{false, false, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		r.s.sessions.profiles = 1u << SUITE_AES_CM_128_80;
+		q = talk_request("a", "",
+			talk_body(&r.t, "198.51.100.1", 4000, T[i].ours ? "RTP/AVP" : dtls,
+				T[i].ours ? "" : actpass));
+		q.transport = T[i].ours ? STR(dtls) : STR("RTP/AVP");
+		q.nena = T[i].nena;
+		q.sdes.require_given = T[i].require;
+		q.sdes.require = 1u << SUITE_AEAD_AES_256_GCM;
+		talk_send(&r.t, &q, false);
+		if (!T[i].good) {
+			assert_ptr_equal(r.t.reply.error, NGE_SUITE);
+			assert_non_null(memmem(
+				r.t.reply.detail.s, r.t.reply.detail.len, "--dtls-profiles", 15));
+			end(&r);
+			continue;
+		}
+		assert_null(r.t.reply.error);
+		answer(&r, T[i].ours ? dtls : "RTP/AVP",
+			T[i].ours ? "a=setup:active\r\n" PRINT_B : "");
+		assert_null(r.t.reply.error);
+		assert_int_equal(r.s.cfg[0].dtls.suites, r.s.sessions.profiles);
+		end(&r);
+	}
+}
+
 /* DTLS=NENA towards the answerer: the offer is DTLS-SRTP with AES-256 and nothing else, whatever
  * the other terminal speaks. Other answers are refused. */
 static void nena_upgrades_or_refuses_the_answerer(void **state)
@@ -1220,6 +1265,7 @@ int main(void)
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
 		cmocka_unit_test(demanded_suites_bind_dtls),
+		cmocka_unit_test(the_hosts_profiles_bind_dtls),
 		cmocka_unit_test(nena_upgrades_or_refuses_the_answerer),
 		cmocka_unit_test(nena_binds_the_offerer),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
