@@ -807,6 +807,55 @@ static void ice_is_of_each_leg(void **state)
 	end(&r);
 }
 
+/* RFC 8445 10: ice2 is in each SDP with ICE. RFC 8839 4.4.1.2.2: later offers of a controlling
+ * agent name the pairs in use. */
+static void later_offers_name_the_pairs(void **state)
+{
+	static const struct {
+		bool controlling, mux;
+		const char *want; /* NULL: none */
+	} T[] = {
+		{true, true, "\r\na=remote-candidates:1 198.51.100.2 5000\r\n"},
+		{true, false,
+			"\r\na=remote-candidates:1 198.51.100.2 5000 2 198.51.100.2 5001\r\n"},
+		{false, true, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct session_event pair = {.kind = SESSION_PAIR, .controlling = T[i].controlling};
+		const char *mux = T[i].mux ? MUX : "";
+		struct ng_request q;
+		struct rig r;
+		char ice[600];
+		uint16_t b;
+
+		start(&r);
+		snprintf(ice, sizeof(ice), "%s%s", ICE_A2, mux);
+		q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ice));
+		q.rtcp_mux = NG_RTCP_MUX_ACCEPT;
+		talk_send(&r.t, &q, false);
+		assert_true(says(&r, "\r\na=ice-options:ice2\r\n"));
+		assert_false(says(&r, "remote-candidates"));
+		b = r.t.sdp->media[0].port;
+		answer(&r, "RTP/AVP", ice);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "\r\na=ice-options:ice2\r\n"));
+		for (uint16_t k = 0; k < (T[i].mux ? 1 : 2); k++) {
+			pair.rtcp = k;
+			assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.2:5000")), 0);
+			pair.remote.port = (uint16_t)(5000 + k);
+			calls_session_event(r.t.c, number(&r, b), &pair, r.t.now);
+		}
+		offer(&r, "RTP/AVP", ice, "");
+		assert_int_equal(says(&r, "remote-candidates"), T[i].want != NULL);
+		assert_true(!T[i].want || says(&r, T[i].want));
+		answer(&r, "RTP/AVP", ice);
+		assert_false(says(&r, "remote-candidates"));
+		end(&r);
+	}
+}
+
 static void on_notice(void *arg, const struct call_session_notice *n)
 {
 	uint32_t *told = arg;
@@ -1275,6 +1324,7 @@ int main(void)
 		cmocka_unit_test(what_else_makes_an_association_new),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(later_offers_name_the_pairs),
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
