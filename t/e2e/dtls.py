@@ -129,6 +129,9 @@ class Dtls(Plain):
     def attributes(self):
         return f"a=setup:{self.setup}\r\na=fingerprint:sha-256 {self.fingerprint()}\r\na=rtcp-mux\r\n"
 
+    def connect(self):
+        """Before the handshake: nothing to do without ICE."""
+
     def handshake(self):
         """Starts the program: a client sends, a server waits."""
         self.log = tempfile.TemporaryFile("w+")
@@ -224,6 +227,7 @@ class Call:
 
     def begin(self):
         self.offer().answer()
+        self.b.connect()
         self.b.handshake()
         self.b.keyed()
         return self

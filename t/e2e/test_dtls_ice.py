@@ -23,28 +23,8 @@ BY_SIDE = {"direction": ["caller", "callee"]}
 ICE = {"ICE": "force", **BY_SIDE}
 
 
-class Terminal(ice.Ice, dtls.Dtls):
-    """It checks and nominates a pair, over which OpenSSL's program makes the handshake."""
-
-    def __init__(self, net, place, address, setup="active"):
-        super().__init__(net, place, address)
-        self.setup = setup
-
-    def attributes(self):
-        return ice.Ice.attributes(self) + dtls.Dtls.attributes(self).replace("a=rtcp-mux\r\n", "")
-
-    def connect(self):
-        """Until a check is answered."""
-        before = self.responses
-
-        def answered():
-            self.check()
-            return self.responses > before
-        wait_for("the check is answered", answered)
-
-
 @contextlib.contextmanager
-def rig(net, *options, setup="active", family=4, kind=Terminal, workers=1, flags=None):
+def rig(net, *options, setup="active", family=4, kind=ice.Keyed, workers=1, flags=None):
     if not shutil.which("openssl"):
         raise Skip("the program openssl is not installed")
     daemon = start(net, *options, family=family, workers=workers)
@@ -61,13 +41,7 @@ def start(net, *options, family=4, workers=1):
 
 
 def begin(call):
-    call.offer().answer()
-    if isinstance(call.b, ice.Ice):
-        call.b.connect()
-    call.b.handshake()
-    call.b.keyed()
-    call.exchange()
-    return call
+    call.begin().exchange()
 
 
 @cases((4, "active"), (4, "passive"), (6, "active"), (6, "passive"))
@@ -96,7 +70,7 @@ def test_killed_under_other_steerings(net, steering, kind):
         need_xdp(net)
     redis = redisrig.Redis(net)
     options = [f"--steering={steering}", *redis.daemon_options()]
-    with rig(net, *options, kind=Terminal if kind == "ice" else dtls.Dtls, flags=ICE if kind == "ice" else BY_SIDE) as (daemon, call):
+    with rig(net, *options, kind=ice.Keyed if kind == "ice" else dtls.Dtls, flags=ICE if kind == "ice" else BY_SIDE) as (daemon, call):
         begin(call)
         saved(daemon)
         kill(daemon)
@@ -125,7 +99,7 @@ def test_two_keying_threads(net):
         assert threads(daemon) == {"keying-0", "keying-1"}
         begin(call)
         for done in range(2, 5):
-            a, b = dtls.Plain(net, "caller", TERMINAL[4][0]), Terminal(net, "callee", TERMINAL[4][1])
+            a, b = dtls.Plain(net, "caller", TERMINAL[4][0]), ice.Keyed(net, "callee", TERMINAL[4][1])
             ends.callback(a.close)
             ends.callback(b.close)
             begin(dtls.Call(daemon, a, b, **ICE))
@@ -140,7 +114,7 @@ def test_metrics(net):
         first = values(scrape(net))
         assert first["xcipher_dtls_handshake_seconds_count"] == 0 and not any(v for k, v in first.items() if k.startswith("xcipher_ice_"))
         begin(call)
-        wrong = dtls.Call(daemon, call.a, Terminal(net, "callee", TERMINAL[4][1]), **ICE)
+        wrong = dtls.Call(daemon, call.a, ice.Keyed(net, "callee", TERMINAL[4][1]), **ICE)
         wrong.offer()
         wrong.b.fingerprint, right = (lambda: ":".join(["AB"] * 32)), wrong.b.fingerprint
         wrong.ask("answer", sdp=wrong.b.sdp(), from_tag="a", to_tag="b")
@@ -196,7 +170,7 @@ def test_a_flood_of_stun_in_mid_call(net):
 LINES = ("audio", 0, "PCMU/8000"), ("video", 96, "VP8/90000")
 
 
-class Bundled(Terminal):
+class Bundled(ice.Keyed):
     """Audio and video on one port (RFC 9143), with an SSRC each."""
 
     def __init__(self, *args):
