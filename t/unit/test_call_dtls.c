@@ -398,6 +398,23 @@ static void the_profile_decides_between_sdes_and_dtls(void **state)
 	}
 }
 
+/* RFC 8643 allows a=fingerprint in RTP/AVP. */
+static void an_opportunistic_offer_of_dtls_is_answered(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	assert_false(says(&r, "a=fingerprint"));
+	answer(&r, "RTP/AVP", "");
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "RTP/AVP 0") && says(&r, "a=fingerprint:sha-256 AB:CD"));
+	assert_true(session(&r, r.t.sdp->media[0].port)->dtls.on);
+	assert_true(mock_ctx(r.t.m, r.t.sdp->media[0].port)->rx.awaited);
+	end(&r);
+}
+
 /* SDES=require holds for DTLS, too: other profiles are neither agreed on nor believed. */
 static void demanded_suites_bind_dtls(void **state)
 {
@@ -1313,6 +1330,7 @@ int main(void)
 		cmocka_unit_test(media_under_the_keys_settle_the_association),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
+		cmocka_unit_test(an_opportunistic_offer_of_dtls_is_answered),
 		cmocka_unit_test(demanded_suites_bind_dtls),
 		cmocka_unit_test(the_hosts_profiles_bind_dtls),
 		cmocka_unit_test(nena_upgrades_or_refuses_the_answerer),
