@@ -161,6 +161,15 @@ static void widen(struct context *c, char *flags, size_t *len)
 		c->call_id.s);
 }
 
+/* Flags for the answering point, as DTLS=NENA. The caller must not get them, so an answer and a
+ * request within the dialog have none. */
+static const char *offer_words(const struct context *c)
+{
+	bool first = c->job.op == OP_OFFER && !c->to_tag.len && !c->rtp;
+
+	return first && settings.emergency_offer ? settings.emergency_offer : "";
+}
+
 /* The flags that demand it from the daemon on the leg it writes. */
 static size_t policy_words(char *out, size_t size, struct context *c)
 {
@@ -171,13 +180,13 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);
 	if (c->policy.emergency)
-		n += (size_t)snprintf(out + n, size - n, " emergency%s%s%s %s",
+		n += (size_t)snprintf(out + n, size - n, " emergency%s%s%s %s %s",
 			c->rtp ? " RTP/AVP" : "",
 			c->job.op == OP_ANSWER && policy_allows(settings.emergency_fallback, "rtp")
 				? " " RTP_ANSWER
 				: "",
 			policy_allows(settings.emergency_fallback, "rtp") ? " ZRTP=fallback" : "",
-			settings.emergency_flags ? settings.emergency_flags : "");
+			settings.emergency_flags ? settings.emergency_flags : "", offer_words(c));
 	return n < size ? n : 0;
 }
 

@@ -224,6 +224,7 @@ static param_export_t params[] = {
 	{"emergency_numbers", PARAM_STRING, &settings.emergency_numbers},
 	{"emergency_peers", PARAM_STRING, &settings.emergency_peers},
 	{"emergency_flags", PARAM_STRING, &settings.emergency_flags},
+	{"emergency_offer", PARAM_STRING, &settings.emergency_offer},
 	{0, 0, 0},
 };
 

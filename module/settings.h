@@ -25,6 +25,7 @@ struct settings {
 	char *emergency_numbers;  /* regular expression for the user part of a request's URI */
 	char *emergency_peers;    /* addresses and networks whose headers may mark a call */
 	char *emergency_flags;    /* flags added to the script's */
+	char *emergency_offer;    /* likewise, of the first offer of a call only */
 };
 extern struct settings settings;
 

@@ -131,13 +131,12 @@ int daemon_keying_create(struct daemon *d)
 		.threads = d->o.keying_threads,
 		.max = d->legs,
 		.keep_not = ~0ull,
-		.profile = {SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM, SUITE_AES_CM_128_80,
-			SUITE_AES_CM_128_32},
 		.sha1 = d->o.dtls_sha1,
 		.event = on_event,
 		.event_arg = d};
 	int err;
 
+	memcpy(cfg.profile, d->o.dtls_profile, sizeof(cfg.profile));
 	err = daemon_zrtp_create(d);
 	if (err || !cfg.threads)
 		return err;
@@ -161,6 +160,8 @@ int daemon_keying_start(struct daemon *d)
 		.max = d->legs,
 		.sha1 = d->o.dtls_sha1,
 		.zrtp = true};
+	for (uint32_t i = 0; i < SUITE_COUNT && d->o.dtls_profile[i] != SUITE_PLAIN; i++)
+		d->sessions_border.profiles |= 1u << d->o.dtls_profile[i];
 	d->relay_border.sessions = &d->sessions_border;
 	calls_on_session(d->calls, session_notice, d);
 	err = calls_set_sessions(d->calls, d->sessions_border.max);

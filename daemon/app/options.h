@@ -142,6 +142,8 @@
 		"PEM certificate for DTLS; default: a new one at each start")                       \
 	X("dtls-key", START, STRING, dtls_key, "", "FILE",                                          \
 		"PEM private key of --dtls-cert, mode 0640 or stricter; default: the same file")    \
+	X("dtls-profiles", START, PROFILES, dtls_profile, "strong", "PROFILE,...",                  \
+		"SRTP profiles of DTLS, best first; strong = all that encrypt")                     \
 	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
 	X("codec-dir", START, NAMES, codec_dir, CODEC_FOLDER, "DIR[,DIR...]|none",                  \
@@ -288,6 +290,7 @@ struct options {
 	uint8_t keying_threads;
 	uint8_t codec_threads;
 	const char *dtls_cert, *dtls_key;
+	uint8_t dtls_profile[SUITE_COUNT]; /* suites; SUITE_PLAIN ends the list */
 	const char *codec_dir, *codec_worker;
 	enum codec_isolation codec_isolation;
 	bool dtls_sha1, zrtp_preshared;

@@ -35,6 +35,7 @@ enum kind {
 	ISOLATION,
 	SDES_OFFER,
 	SDES_ACCEPT,
+	PROFILES,
 	NETS,
 	SOME_NETS,
 	BOOL,
@@ -79,6 +80,7 @@ static inline char option_separator(const struct option_row *row)
 	case MINS:
 	case SDES_OFFER:
 	case SDES_ACCEPT:
+	case PROFILES:
 	case NETS:
 	case SOME_NETS:
 		return ',';

@@ -39,6 +39,7 @@ static void spans(const struct option_row *row, struct span out[2])
 		[MIX] = sizeof(bool),
 		[FORMAT] = sizeof(bool),
 		[ISOLATION] = sizeof(enum codec_isolation),
+		[PROFILES] = SUITE_COUNT,
 		[NETS] = sizeof(struct call_nets),
 		[SOME_NETS] = sizeof(struct call_nets)};
 

@@ -11,6 +11,7 @@
 #include "batch/engine.h"
 #include "call/call.h"
 #include "control/teardown.h"
+#include "keying/dtls.h"
 #include "layout.h"
 
 static const char *set_string(const char **field, const char *value)
@@ -381,6 +382,29 @@ static const char *set_sdes_accept(struct sdes_policy *p, const char *value)
 	return NULL;
 }
 
+static const char *set_profiles(uint8_t out[SUITE_COUNT], const char *value)
+{
+	struct str rest = str_from(value);
+	struct sdes_list l = {0};
+	bool known = true;
+
+	for (struct str name = next_name(&rest); known && name.len; name = next_name(&rest)) {
+		bool strong = str_eq_nocase(name, STR("strong"));
+		enum srtp_suite_id one = dtls_profile_find(name);
+
+		known = strong || one != SUITE_PLAIN;
+		if (one != SUITE_PLAIN)
+			list_suite(&l, srtp_suite_get(one));
+		for (uint32_t i = SUITE_PLAIN + 1; i < SUITE_COUNT && strong; i++)
+			if (dtls_profile_known(i))
+				list_suite(&l, srtp_suite_get(i));
+	}
+	if (!known || !l.n)
+		return "one or more of SRTP_AEAD_AES_256_GCM, SRTP_AEAD_AES_128_GCM, SRTP_AES128_CM_HMAC_SHA1_80 and SRTP_AES128_CM_HMAC_SHA1_32, best first, with ',' between; or strong. NULL profiles do not encrypt and are refused";
+	memcpy(out, l.suite, sizeof(l.suite));
+	return NULL;
+}
+
 /* all: whether a list may name all addresses. */
 static const char *set_nets(struct call_nets *out, const char *value, bool all)
 {
@@ -573,6 +597,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_sdes_offer(field, value);
 	case SDES_ACCEPT:
 		return set_sdes_accept(field, value);
+	case PROFILES:
+		return set_profiles(field, value);
 	case NETS:
 	case SOME_NETS:
 		return set_nets(field, value, row->kind == NETS);

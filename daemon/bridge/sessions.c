@@ -23,9 +23,12 @@ struct place {
 	/* The command is queued, as the ring had no room. */
 	bool in_line, closing;
 	struct session_order *order; /* NULL: none waits */
+	/* Of the last order. An answer may need it when it is no longer the current one. */
+	struct dtls_cert *cert;
 	/* The next order, prepared but not in force; NULL: none. */
 	struct session_order *next;
 	uint32_t next_worker, next_stream[SESSION_PORTS], next_streams;
+	struct dtls_cert *next_cert;
 };
 
 /* Queue of events for calls whose worker takes no commands now, oldest first. Events of other
@@ -43,9 +46,9 @@ struct bridge_sessions {
 	struct side_thread *thread[SESSIONS_THREADS_MAX];
 	struct side_channel *channel[SESSIONS_THREADS_MAX][SESSIONS_WORKERS_MAX];
 	struct held *held[SESSIONS_THREADS_MAX];
-	struct dtls_cert *cert;
-	struct place *place;  /* [max] */
-	uint32_t *free_place; /* stack */
+	struct dtls_cert *cert; /* the current one */
+	struct place *place;    /* [max] */
+	uint32_t *free_place;   /* stack */
 	uint32_t free_n;
 	uint32_t *line; /* places with queued commands, a ring; each at most once */
 	uint32_t line_first, line_n;
@@ -71,9 +74,16 @@ static int op_take(void *arg, uint32_t *session, uint32_t *serial)
 	return 0;
 }
 
+static void set_cert(struct dtls_cert **held, struct dtls_cert *cert)
+{
+	dtls_cert_put(*held);
+	*held = cert;
+}
+
 static void give_back(struct bridge_sessions *s, uint32_t session)
 {
 	s->place[session].taken = s->place[session].open = s->place[session].closing = false;
+	set_cert(&s->place[session].cert, NULL);
 	s->free_place[s->free_n++] = session;
 }
 
@@ -132,6 +142,7 @@ static void op_undo(void *arg, uint32_t session)
 
 	session_order_free(s->place[session].next);
 	s->place[session].next = NULL;
+	set_cert(&s->place[session].next_cert, NULL);
 }
 
 static void op_release(void *arg, uint32_t session)
@@ -156,20 +167,30 @@ static bool is_restored(const struct session_cfg *cfg)
 	return cfg->dtls.established || cfg->zrtp.established || cfg->selected[0].family;
 }
 
+/* The certificate that SDP named to this terminal. If it is gone with an earlier process, the
+ * current one. */
+static struct dtls_cert *find_cert(
+	const struct bridge_sessions *s, const struct place *p, uint64_t id)
+{
+	return p->cert && dtls_cert_id(p->cert) == id ? p->cert : s->cert;
+}
+
 static int op_set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
 	const struct session_cfg *cfg)
 {
 	struct bridge_sessions *s = arg;
 	struct place *p = &s->place[session];
+	struct dtls_cert *cert = find_cert(s, p, cfg->dtls.cert);
 	struct session_order *order;
 
 	if (s->line_n >= WAITING_MAX && !p->open && !p->order && !is_restored(cfg))
 		return -EAGAIN;
-	order = session_order_new(cfg, s->cert);
+	order = session_order_new(cfg, cert);
 	if (!order)
 		return -ENOMEM;
 	op_undo(s, session);
 	p->next = order;
+	p->next_cert = dtls_cert_get(cert);
 	p->next_worker = worker;
 	p->next_streams = 0;
 	for (uint32_t i = 0; i < cfg->locals && i < SESSION_LOCALS; i++) {
@@ -189,6 +210,8 @@ static void op_send(void *arg, uint32_t session)
 	session_order_free(p->order);
 	p->order = p->next;
 	p->next = NULL;
+	set_cert(&p->cert, p->next_cert);
+	p->next_cert = NULL;
 	p->worker = p->next_worker;
 	p->thread = p->worker % s->cfg.threads;
 	p->streams = p->next_streams;
@@ -282,15 +305,12 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 
 	if (!dtls_cert_is_old(s->cert, now_s) || dtls_cert_create(&fresh, now_s, CERT_LIFE_S))
 		return;
-	dtls_cert_put(s->cert);
-	s->cert = fresh;
+	set_cert(&s->cert, fresh);
 }
 
 void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert)
 {
-	dtls_cert_get(cert);
-	dtls_cert_put(s->cert);
-	s->cert = cert;
+	set_cert(&s->cert, dtls_cert_get(cert));
 }
 
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
@@ -389,7 +409,8 @@ void bridge_sessions_destroy(struct bridge_sessions *s)
 	dtls_cert_put(s->cert);
 	for (uint32_t i = 0; s->place && i < s->cfg.max; i++) {
 		session_order_free(s->place[i].order);
-		session_order_free(s->place[i].next);
+		op_undo(s, i);
+		set_cert(&s->place[i].cert, NULL);
 	}
 	free(s->place);
 	free(s->free_place);

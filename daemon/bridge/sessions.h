@@ -44,7 +44,8 @@ extern const struct session_ops bridge_session_ops; /* arg: struct bridge_sessio
 /* Reports events, and sends queued commands. Called on the eventfd, which is also readable when a
  * thread has room for commands, and each second. */
 void bridge_sessions_poll(struct bridge_sessions *s);
-/* Uses this certificate for new associations; others keep theirs. Takes a reference. */
+/* Uses this certificate for new associations. Others keep theirs, even if their offer is not
+ * answered yet. Takes a reference. */
 void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert);
 /* Each second: replaces an old certificate for new associations. */
 void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s);

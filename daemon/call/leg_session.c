@@ -79,6 +79,7 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 	out->role = a.role;
 	out->association = a.number;
 	out->suites = a.suites;
+	out->cert = a.cert;
 	out->established = l->session_resumed && l->rx.keys && l->keyed == a.number;
 	if (out->established && l->active && !l->mux && l->rx.rtcp.suite == SUITE_PLAIN)
 		out->rtp_suite = (uint8_t)srtp_params_suite(&l->rx);

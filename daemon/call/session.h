@@ -32,9 +32,10 @@ struct session_ops {
 struct sessions {
 	const struct session_ops *ops;
 	void *arg;
-	uint32_t max; /* handles */
-	bool sha1;    /* accept SHA-1 in a=fingerprint */
-	bool zrtp;    /* ZRTP exchanges are available */
+	uint32_t max;      /* handles */
+	uint32_t profiles; /* bit per suite: SRTP profiles of DTLS */
+	bool sha1;         /* accept SHA-1 in a=fingerprint */
+	bool zrtp;         /* ZRTP exchanges are available */
 };
 
 #endif

@@ -28,18 +28,21 @@
 
 /* SRTP protection profiles (RFC 5764 4.1.2, RFC 7714 14.2). The two NULL profiles are missing on
  * purpose: they are neither offered nor accepted.
- * X(suite, number, OpenSSL's name) */
+ * X(suite, number, OpenSSL's name, RFC's name) */
 /* clang-format off */
 #define DTLS_PROFILES(X) \
-	X(AEAD_AES_256_GCM, 0x0008, "SRTP_AEAD_AES_256_GCM") \
-	X(AEAD_AES_128_GCM, 0x0007, "SRTP_AEAD_AES_128_GCM") \
-	X(AES_CM_128_80, 0x0001, "SRTP_AES128_CM_SHA1_80") \
-	X(AES_CM_128_32, 0x0002, "SRTP_AES128_CM_SHA1_32")
+	X(AEAD_AES_256_GCM, 0x0008, "SRTP_AEAD_AES_256_GCM", "SRTP_AEAD_AES_256_GCM") \
+	X(AEAD_AES_128_GCM, 0x0007, "SRTP_AEAD_AES_128_GCM", "SRTP_AEAD_AES_128_GCM") \
+	X(AES_CM_128_80, 0x0001, "SRTP_AES128_CM_SHA1_80", "SRTP_AES128_CM_HMAC_SHA1_80") \
+	X(AES_CM_128_32, 0x0002, "SRTP_AES128_CM_SHA1_32", "SRTP_AES128_CM_HMAC_SHA1_32")
 /* clang-format on */
 #define DTLS_PROFILES_MAX 4u
 
 /* Whether a suite has a profile number. */
 bool dtls_profile_known(enum srtp_suite_id suite);
+/* By OpenSSL's name or the RFC's, with or without "SRTP_", or by the suite's in SDP; ASCII
+ * case-insensitive. SUITE_PLAIN: unknown. */
+enum srtp_suite_id dtls_profile_find(struct str name);
 
 enum dtls_state {
 	DTLS_IDLE,      /* no packet sent or received */

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/secmem.h"
 #include "keying/dtls_int.h"
 
@@ -22,6 +23,7 @@ struct dtls_cert {
 	atomic_uint refs;
 	SSL_CTX *ctx;
 	BIO_METHOD *bio;
+	uint64_t id;
 	uint64_t made_s;
 	uint32_t life_s; /* 0: loaded */
 };
@@ -46,6 +48,22 @@ static struct dtls_cert *allocate(void)
 		return c;
 	destroy(c);
 	return NULL;
+}
+
+uint64_t dtls_cert_id_of(const struct dtls_fingerprint *sha256)
+{
+	return hash_siphash((const uint8_t[16]){0}, sha256->value, 32) | 1;
+}
+
+/* Once the context has its certificate. */
+static bool set_id(struct dtls_cert *c)
+{
+	struct dtls_fingerprint sha256;
+
+	if (dtls_cert_fingerprint(&sha256, c, DTLS_SHA256))
+		return false;
+	c->id = dtls_cert_id_of(&sha256);
+	return true;
 }
 
 /* 63 random bits that are not zero. */
@@ -80,7 +98,7 @@ int dtls_cert_create(struct dtls_cert **out, uint64_t now_s, uint32_t life_s)
 
 	if (c && key && x && fill(x, key, now_s, life_s) &&
 		SSL_CTX_use_certificate(c->ctx, x) == 1 &&
-		SSL_CTX_use_PrivateKey(c->ctx, key) == 1) {
+		SSL_CTX_use_PrivateKey(c->ctx, key) == 1 && set_id(c)) {
 		c->made_s = now_s;
 		c->life_s = life_s ? life_s : 1;
 		*out = c;
@@ -167,6 +185,8 @@ int dtls_cert_load(struct dtls_cert **out, struct str cert, struct str key, uint
 
 	if (!err)
 		err = load_key(c->ctx, key);
+	if (!err && !set_id(c))
+		err = -ENOMEM;
 	if (!err)
 		*out = c;
 	else if (c)
@@ -222,6 +242,11 @@ int dtls_cert_fingerprint(struct dtls_fingerprint *out, const struct dtls_cert *
 		return -EINVAL;
 	*out = f;
 	return 0;
+}
+
+uint64_t dtls_cert_id(const struct dtls_cert *c)
+{
+	return c->id;
 }
 
 bool dtls_cert_is_old(const struct dtls_cert *c, uint64_t now_s)

@@ -31,6 +31,9 @@ void dtls_cert_put(struct dtls_cert *c); /* NULL is fine; the last one frees it 
 /* The fingerprint by this hash. 0 or -EINVAL. */
 int dtls_cert_fingerprint(
 	struct dtls_fingerprint *out, const struct dtls_cert *c, enum dtls_hash h);
+/* Identifies a certificate by its SHA-256. Never 0. */
+uint64_t dtls_cert_id_of(const struct dtls_fingerprint *sha256);
+uint64_t dtls_cert_id(const struct dtls_cert *c);
 /* Whether half of its life is over at now_s, so that new calls should get a new one. Never true
  * for one that was loaded. */
 bool dtls_cert_is_old(const struct dtls_cert *c, uint64_t now_s);

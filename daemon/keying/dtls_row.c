@@ -47,22 +47,24 @@ static bool read_said(
 	return out->given;
 }
 
-/* Our certificate is not that of the association: it was renewed, or we were restarted. */
-static bool have_new_certificate(const struct keying_dtls *s, const struct keying_in *in)
+/* The certificate that our SDP names is not that of the association: it was renewed or loaded
+ * again, or we were restarted. */
+static bool have_new_certificate(const struct keying_dtls *s, uint64_t cert)
 {
-	return s->our_cert && s->our_cert != in->host->cert;
+	return s->our_cert && s->our_cert != cert;
 }
 
-/* Whether what the terminal says now, or our certificate, needs a new association (RFC 8842 5.1).
- * With a=tls-id it decides. */
-static bool is_new(const struct keying_state *state, const struct keying_dtls_said *now,
-	const struct keying_in *in)
+/* Whether what the terminal says now, or the certificate that our SDP names, needs a new
+ * association (RFC 8842 5.1). With a=tls-id it decides. */
+static bool is_new(
+	const struct keying_state *state, const struct keying_dtls_said *now, uint64_t cert)
 {
 	const struct keying_dtls *s = &state->dtls;
 	const struct keying_dtls_said *before = &s->in_force;
 
-	if (state->in_force != KEYING_DTLS || !s->role || !before->given ||
-		have_new_certificate(s, in) || !sdp_fingerprints_eq(&before->prints, &now->prints))
+	if (state->in_force != KEYING_DTLS || !s->role || !before->given || s->announced ||
+		have_new_certificate(s, cert) ||
+		!sdp_fingerprints_eq(&before->prints, &now->prints))
 		return true;
 	if (before->tls_id && now->tls_id)
 		return before->tls_id != now->tls_id;
@@ -117,6 +119,13 @@ static struct keying_error nomem(void)
 	return (struct keying_error){NGE_NOMEM, STR("keys")};
 }
 
+/* The request demands suites, and DTLS may agree on none of them. */
+static struct keying_error no_profile(void)
+{
+	return (struct keying_error){
+		NGE_SUITE, STR("--dtls-profiles has no profile that the request allows")};
+}
+
 /* --- Offers ----------------------------------------------------------------------------------- */
 
 /* Towards the terminal that gets the SDP. What the other one offers is its own matter. */
@@ -153,7 +162,12 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 			NGE_SETUP, str_from(dtls_role_err_text(DTLS_ROLE_ERR_HOLDCONN))};
 		return false;
 	}
-	s->suites = suites;
+	s->suites = suites & in->host->profiles;
+	if (!s->suites) {
+		s->offered.given = false;
+		*why = no_profile();
+		return false;
+	}
 	if (in->r->dtls == NG_DTLS_PASSIVE || in->r->dtls == NG_DTLS_ACTIVE)
 		s->passive = in->r->dtls == NG_DTLS_PASSIVE;
 	return true;
@@ -183,18 +197,25 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	if (is_off(in) || !sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
 	/* A new association has a new a=tls-id (RFC 8842 5.2). */
-	if ((!s->our_id[0] || o->to.state->in_force != KEYING_DTLS ||
-		    have_new_certificate(s, in)) &&
-		!draw_id(s, in)) {
-		o->error = nomem();
-		return KEYING_REFUSES;
+	if (!s->our_id[0] || o->to.state->in_force != KEYING_DTLS ||
+		have_new_certificate(s, in->host->cert)) {
+		if (!draw_id(s, in)) {
+			o->error = nomem();
+			return KEYING_REFUSES;
+		}
+		s->announced = true;
 	}
 	s->asked_setup = (uint8_t)dtls_setup_offer((enum dtls_role)s->role, false);
 	s->asked = true;
+	s->asked_cert = in->host->cert;
 	s->asked_preauth = keying_preauth_offers(
 		in, o->to.state->in_force == KEYING_DTLS ? s->in_force.preauth : 0);
 	s->nena = in->r->nena || (s->nena && o->to.state->in_force == KEYING_DTLS);
-	s->suites = s->nena ? NENA_SUITES : UINT32_MAX;
+	s->suites = in->host->profiles & (s->nena ? NENA_SUITES : UINT32_MAX);
+	if (!s->suites) {
+		o->error = no_profile();
+		return KEYING_REFUSES;
+	}
 	if (o->to.state->in_force != KEYING_DTLS)
 		s->association++;
 	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, s->asked_preauth, in)) {
@@ -206,21 +227,31 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
+/* The certificate that our SDP to this leg names: after an offer of ours, the one of then. */
+static uint64_t named_cert(
+	const struct keying_answer *a, const struct keying_leg *l, const struct keying_in *in)
+{
+	const struct keying_dtls *s = &l->state->dtls;
+
+	return l == &a->answerer && s->asked_cert ? s->asked_cert : in->host->cert;
+}
+
 /* Puts the agreed parameters into force. An association's keys stay in use until the next
  * association has keys. */
 static void agree(struct keying_answer *a, const struct keying_leg *l,
 	const struct keying_dtls_said *said, enum dtls_role role, const struct keying_in *in)
 {
 	struct keying_dtls *s = &l->state->dtls;
-	bool fresh = is_new(l->state, said, in), had_one = l->state->in_force == KEYING_DTLS;
+	uint64_t cert = named_cert(a, l, in);
+	bool fresh = is_new(l->state, said, cert) || s->role != role,
+	     had_one = l->state->in_force == KEYING_DTLS;
 	uint64_t transport = fresh || said->transport ? said->transport : s->in_force.transport;
 
-	if (fresh || s->role != role) {
-		/* The first one of an offer of ours has its number from write_offer(). */
-		if (l == &a->offerer || s->role)
-			s->association++;
-		s->our_cert = in->host->cert;
-	}
+	/* The first one of an offer of ours has its number from write_offer(). */
+	if (fresh && (l == &a->offerer || s->role))
+		s->association++;
+	s->our_cert = cert;
+	s->announced = false;
 	if (had_one) {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
@@ -299,9 +330,14 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	if (err)
 		return refuse(a, err);
 	if (in->r->sdes.require_given)
-		s->suites = in->r->sdes.require & (s->nena ? NENA_SUITES : UINT32_MAX);
+		s->suites = in->r->sdes.require & in->host->profiles &
+			(s->nena ? NENA_SUITES : UINT32_MAX);
 	if (s->nena && is_too_weak(&a->answerer))
 		return refuse_weak(a);
+	if (!s->suites) {
+		a->error = no_profile();
+		return KEYING_REFUSES;
+	}
 	/* The answer must repeat the scheme of our offer. */
 	if (said.preauth != s->asked_preauth)
 		said.preauth = 0;
@@ -326,13 +362,14 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	s->suites &= nena ? NENA_SUITES : UINT32_MAX;
 	if (nena && is_too_weak(&a->offerer))
 		return refuse_weak(a);
-	fresh = is_new(a->offerer.state, &s->offered, in);
+	fresh = is_new(a->offerer.state, &s->offered, in->host->cert);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
 		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
 	if (err)
 		return refuse(a, err);
-	/* A new association has a new a=tls-id (RFC 8842 5.3). */
+	/* A new association has a new a=tls-id (RFC 8842 5.3). Another role needs one, too. */
+	fresh |= role != s->role;
 	if ((!s->our_id[0] || fresh) && !draw_id(s, in)) {
 		a->error = nomem();
 		return KEYING_REFUSES;
@@ -407,9 +444,11 @@ static bool association(struct keying_association *out, const struct keying_stat
 			.suites = s->suites,
 			.role = s->role,
 			.preauth = s->in_force.preauth,
+			.cert = s->announced ? s->asked_cert : s->our_cert,
 			.prints = &s->in_force.prints};
 	else if (s->asked)
-		*out = (struct keying_association){.number = s->association, .suites = s->suites};
+		*out = (struct keying_association){
+			.number = s->association, .suites = s->suites, .cert = s->asked_cert};
 	return state->in_force == KEYING_DTLS || s->asked;
 }
 

@@ -20,9 +20,9 @@
 static const struct profile {
 	enum srtp_suite_id suite;
 	uint16_t number;
-	const char *name;
+	const char *name, *rfc_name;
 } profiles[] = {
-#define X(id, number, name) {SUITE_##id, number, name},
+#define X(id, number, name, rfc_name) {SUITE_##id, number, name, rfc_name},
 	DTLS_PROFILES(X)
 #undef X
 };
@@ -38,6 +38,21 @@ static const struct profile *profile_of(enum srtp_suite_id suite)
 bool dtls_profile_known(enum srtp_suite_id suite)
 {
 	return profile_of(suite) != NULL;
+}
+
+enum srtp_suite_id dtls_profile_find(struct str name)
+{
+	static const struct str prefix = {"SRTP_", 5};
+	const struct srtp_suite *s = srtp_suite_find(name);
+
+	if (name.len > prefix.len && str_eq_nocase((struct str){name.s, prefix.len}, prefix))
+		name = (struct str){name.s + prefix.len, name.len - prefix.len};
+	for (size_t i = 0; i < ARRAY_LEN(profiles); i++)
+		if ((s && s->id == profiles[i].suite) ||
+			str_eq_nocase(name, str_from(profiles[i].name + prefix.len)) ||
+			str_eq_nocase(name, str_from(profiles[i].rfc_name + prefix.len)))
+			return profiles[i].suite;
+	return SUITE_PLAIN;
 }
 
 /* --- Certificates ----------------------------------------------------------------------------- */

@@ -38,9 +38,10 @@ struct zrtp_store;
 /* Services of this host that keyings use. */
 struct keying_host {
 	bool dtls;                     /* there are keying threads, and a certificate */
+	uint32_t profiles;             /* bit per suite: SRTP profiles of DTLS */
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
-	uint64_t cert;                 /* identifies the certificate */
+	uint64_t cert;                 /* dtls_cert_id() of the certificate */
 	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 	bool zrtp;                     /* there are keying threads */
 	enum zrtp_policy zrtp_policy;  /* used if the request has none */
@@ -153,6 +154,7 @@ struct keying_association { /* see session_dtls */
 	uint32_t suites; /* bit per suite: profiles that may be agreed on */
 	uint8_t role;    /* enum dtls_role; NONE: the answer decides */
 	uint8_t preauth; /* SRTP+ of its keys: 0 = none, else 1 + enum preauth_scheme */
+	uint64_t cert;   /* dtls_cert_id() of ours, which SDP names; 0: not known */
 	const struct dtls_fingerprints *prints; /* NULL: not known yet */
 };
 

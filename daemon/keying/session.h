@@ -44,6 +44,7 @@ struct session_dtls {
 	uint8_t role; /* enum dtls_role; NONE: the answer decides, and a ClientHello is answered */
 	uint32_t association; /* another number is another association */
 	uint32_t suites;      /* bit per suite: profiles that may be agreed on; 0 = all */
+	uint64_t cert;        /* dtls_cert_id() of ours in SDP; 0: the current one */
 	/* Restored: its keys are known, and its handshake is over. */
 	bool established;
 	/* Restored without RTCP's keys: the suite of RTP's. SUITE_PLAIN: RTCP needs no

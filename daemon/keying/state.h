@@ -63,13 +63,15 @@ struct keying_dtls {
 	bool asked;            /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;   /* and this a=setup: enum dtls_setup */
 	uint8_t asked_preauth; /* and this scheme of SRTP+; 0: none */
+	uint64_t asked_cert;   /* dtls_cert_id() of the certificate that it names; 0: not known */
+	bool announced;        /* our_id was drawn for an association that is not agreed on yet */
 	bool passive;          /* the terminal may be the DTLS client */
 	uint8_t role;          /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association;  /* counts them */
 	uint32_t suites;       /* bit per suite: SRTP profiles that may be agreed on */
 	bool may_clear;    /* media in clear if the terminal declines the handshake; not saved */
 	bool nena;         /* the terminal must use DTLS-SRTP with AES-256 (DTLS=NENA) */
-	uint64_t our_cert; /* keying_host.cert of the one in force; 0: none */
+	uint64_t our_cert; /* dtls_cert_id() of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
 

@@ -2,7 +2,6 @@
 /* The steps of an exchange (exchange_int.h). */
 #include "offer/exchange_int.h"
 
-#include "base/hash.h"
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/audio.h"
@@ -13,6 +12,7 @@
 #include "call/recording.h"
 #include "call/session.h"
 #include "call/table.h"
+#include "keying/dtls_cert.h"
 #include "keying/zrtp_store.h"
 #include "offer/edit.h"
 #include "offer/neg_answer.h"
@@ -97,10 +97,11 @@ static void look_at_host(struct exchange *x)
 	if (!s)
 		return;
 	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
+	in->host.profiles = s->profiles;
 	in->host.sha1 = s->sha1;
 	in->host.zrtp = s->zrtp;
 	if (s->ops->fingerprint(s->arg, &sha256, DTLS_SHA256) == 0)
-		in->host.cert = hash_siphash((const uint8_t[16]){0}, sha256.value, 32) | 1;
+		in->host.cert = dtls_cert_id_of(&sha256);
 }
 
 /* Collects the input of the negotiation, in addition to the call. */

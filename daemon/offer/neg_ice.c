@@ -233,6 +233,17 @@ static uint32_t candidates(struct ice_candidate out[SESSION_PORTS], const struct
 	return components * n;
 }
 
+/* A controlling agent's later offer names the terminal's side of the pairs in use, in case that it
+ * overtakes the nomination (RFC 8839 4.4.1.2.2). */
+static void write_remotes(struct sdp_ice_write *w, const struct leg *l)
+{
+	if (!l->ice.on || !l->ice.controlling)
+		return;
+	w->remote[0] = l->ice.pair[0];
+	if (!l->mux)
+		w->remote[1] = l->ice.pair[1];
+}
+
 struct str neg_ice_lines(
 	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)
 {
@@ -249,6 +260,8 @@ struct str neg_ice_lines(
 	if (!(is_answer ? l->ice.on : l->ice.asked))
 		return STR("");
 	w.count = candidates(c, l, both ? 2 : 1, addr, in);
+	if (!is_answer)
+		write_remotes(&w, l);
 	sbuf_init(&b, 0);
 	sdp_ice_write(&b, &w);
 	out = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));

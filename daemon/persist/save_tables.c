@@ -110,6 +110,8 @@ static const struct field keying_dtls_fields[] = {
 	NUM("u", keying_dtls, suites, UINT32_MAX),
 	FLAG("e", keying_dtls, nena),
 	NUM("c", keying_dtls, our_cert, ANY),
+	NUM("d", keying_dtls, asked_cert, ANY),
+	FLAG("w", keying_dtls, announced),
 	BYTES_ROW("i", keying_dtls, our_id),
 };
 static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);

@@ -115,10 +115,8 @@ void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c)
 
 static void take_options(struct sdp_ice *ice, struct str arg)
 {
-	for (struct str w = str_word(&arg); w.len > 0; w = str_word(&arg)) {
+	for (struct str w = str_word(&arg); w.len > 0; w = str_word(&arg))
 		ice->trickle = ice->trickle || str_eq_nocase(w, STR("trickle"));
-		ice->renomination = ice->renomination || str_eq_nocase(w, STR("renomination"));
-	}
 }
 
 static void take_candidate(struct sdp_ice *ice, struct str arg)
@@ -143,25 +141,8 @@ static void take_attr(struct sdp_ice *ice, struct str name, struct str arg)
 		take_options(ice, arg);
 	else if (str_eq(name, STR("ice-lite")))
 		ice->lite = true;
-	else if (str_eq(name, STR("ice-mismatch")))
-		ice->mismatch = true;
 	else if (str_eq(name, STR("end-of-candidates")))
 		ice->end_of_candidates = true;
-}
-
-/* Trickling agents write port 9, or an address that is none; a name cannot be compared. */
-static bool default_missing(const struct sdp_ice *ice, const struct sdp_media *m)
-{
-	struct endpoint e = m->conn.addr;
-
-	if (!sdp_ice_used(ice) || !m->conn.present || m->port == 0 || m->port == 9 ||
-		endpoint_is_unspecified(&e) || (ice->count == 0 && ice->trickle))
-		return false;
-	e.port = m->port;
-	for (uint32_t i = 0; i < ice->count; i++)
-		if (ice->candidate[i].component == 1 && endpoint_eq(&ice->candidate[i].addr, &e))
-			return false;
-	return true;
 }
 
 void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i)
@@ -175,7 +156,6 @@ void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i)
 	for (const struct sdp_line *l = s->media[i].lines; l; l = l->next)
 		if (l->type == 'a')
 			take_attr(out, l->name, l->arg);
-	out->default_missing = default_missing(out, &s->media[i]);
 }
 
 bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufrag, struct str pwd)
@@ -208,10 +188,9 @@ void sdp_ice_write(struct sbuf *b, const struct sdp_ice_write *w)
 	if (w->lite)
 		sbuf_printf(b, "a=ice-lite%s", w->eol);
 	if (w->ufrag.s && w->pwd.s)
-		sbuf_printf(b, "a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%s",
-			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol);
-	if (w->trickle)
-		sbuf_printf(b, "a=ice-options:trickle%s", w->eol);
+		sbuf_printf(b,
+			"a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%sa=ice-options:ice2%s",
+			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol, w->eol);
 	for (uint32_t i = 0; i < w->count; i++) {
 		ice_candidate_write(b, &w->candidate[i]);
 		sbuf_str(b, str_from(w->eol));
@@ -219,8 +198,6 @@ void sdp_ice_write(struct sbuf *b, const struct sdp_ice_write *w)
 	write_remote(b, w);
 	if (w->end_of_candidates)
 		sbuf_printf(b, "a=end-of-candidates%s", w->eol);
-	if (w->mismatch)
-		sbuf_printf(b, "a=ice-mismatch%s", w->eol);
 }
 
 /* --- Fragments -------------------------------------------------------------------------------- */

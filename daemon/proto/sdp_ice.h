@@ -53,16 +53,14 @@ void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c);
 /* ICE attributes of an m-line, session level included. */
 struct sdp_ice {
 	struct str ufrag, pwd; /* slices of the body; s = NULL: absent or malformed */
-	bool lite, trickle, renomination, end_of_candidates;
-	bool mismatch;        /* a=ice-mismatch (RFC 8839 5.3) */
-	bool default_missing; /* default destination not among the candidates (RFC 8839 4.2.5) */
-	uint32_t count;       /* candidates that we can use */
-	uint32_t ignored;     /* those we cannot: TCP, names, malformed ones, too many */
+	bool lite, trickle, end_of_candidates;
+	uint32_t count;   /* candidates that we can use */
+	uint32_t ignored; /* those we cannot: TCP, names, malformed ones, too many */
 	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
 };
 /* Reads the attributes of m-line i. Never fails: what is malformed counts as absent. ICE is in use
- * only with ufrag and pwd (sdp_ice_used). A missing default destination does not end ICE: we go on,
- * as users of rtpengine expect. */
+ * only with ufrag and pwd (sdp_ice_used). A default destination that is no candidate does not end
+ * ICE (RFC 8839 4.2.5): we go on without a=ice-mismatch, as users of rtpengine expect. */
 void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i);
 static inline bool sdp_ice_used(const struct sdp_ice *i)
 {
@@ -75,10 +73,9 @@ bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufra
 
 /* ICE attributes to write. */
 struct sdp_ice_write {
-	struct str ufrag, pwd; /* s = NULL: none of both */
+	struct str ufrag, pwd; /* s = NULL: none of both, and no a=ice-options:ice2 (RFC 8445 10) */
 	bool lite;             /* a=ice-lite: only at session level */
-	bool trickle;          /* a=ice-options:trickle */
-	bool end_of_candidates, mismatch;
+	bool end_of_candidates;
 	const struct ice_candidate *candidate;
 	uint32_t count;
 	/* a=remote-candidates: what is selected, of a controlling agent's later offer (RFC 8839

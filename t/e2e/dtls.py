@@ -20,6 +20,7 @@ SUITE = "AES_CM_128_HMAC_SHA1_80"
 AES_256 = "SRTP_AEAD_AES_256_GCM"
 # Suite, lengths of key and salt (RFC 5764 4.1.2, RFC 7714 14.2)
 KEYS = {PROFILE: (SUITE, 16, 14), AES_256: ("AEAD_AES_256_GCM", 32, 12)}
+NUMBERS = {AES_256: 8, "SRTP_AEAD_AES_128_GCM": 7, PROFILE: 1, "SRTP_AES128_CM_SHA1_32": 2}
 
 
 def since(heard, payload, before=0):
@@ -101,7 +102,8 @@ class Dtls(Plain):
     """setup: the role in its SDP. DTLS packets go to and from the program through a separate
     socket."""
     profile = "UDP/TLS/RTP/SAVP"
-    profiles = PROFILE
+    profiles = PROFILE  # that is agreed on
+    use_srtp = None  # those that the program knows, with ':' between; default: the one that is agreed on
 
     def __init__(self, net, place, address, setup="active"):
         self.setup, self.process, self.rx, self.deaf = setup, None, None, False
@@ -127,11 +129,14 @@ class Dtls(Plain):
     def attributes(self):
         return f"a=setup:{self.setup}\r\na=fingerprint:sha-256 {self.fingerprint()}\r\na=rtcp-mux\r\n"
 
+    def connect(self):
+        """Before the handshake: nothing to do without ICE."""
+
     def handshake(self):
         """Starts the program: a client sends, a server waits."""
         self.log = tempfile.TemporaryFile("w+")
         port = self.inside.getsockname()[1]
-        common = ["-dtls1_2", "-use_srtp", self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
+        common = ["-dtls1_2", "-use_srtp", self.use_srtp or self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
                   "-keymatexportlen", str(self.material())]
         if self.setup == "active":
             args = ["s_client", "-connect", f"127.0.0.1:{port}"]
@@ -222,6 +227,7 @@ class Call:
 
     def begin(self):
         self.offer().answer()
+        self.b.connect()
         self.b.handshake()
         self.b.keyed()
         return self

@@ -8,6 +8,7 @@ import struct
 import zlib
 
 import dtls
+from baresip import wait_for
 
 MAGIC = 0x2112a442
 REQUEST, SUCCESS = 0x0001, 0x0101
@@ -67,3 +68,23 @@ class Ice(dtls.Plain):
             self.requests += 1
             if not self.mute:
                 s.sendto(message(SUCCESS, mapped(source, packet[8:20]), self.pwd, packet[8:20]), source)
+
+
+class Keyed(Ice, dtls.Dtls):
+    """DTLS, too: it nominates a pair, over which OpenSSL's program makes the handshake."""
+
+    def __init__(self, net, place, address, setup="active"):
+        super().__init__(net, place, address)
+        self.setup = setup
+
+    def attributes(self):
+        return Ice.attributes(self) + dtls.Dtls.attributes(self).replace("a=rtcp-mux\r\n", "")
+
+    def connect(self):
+        """Until a check is answered."""
+        before = self.responses
+
+        def answered():
+            self.check()
+            return self.responses > before
+        wait_for("the check is answered", answered)

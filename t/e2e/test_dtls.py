@@ -116,6 +116,35 @@ def test_nena(net, profile, good):
         assert call.b.count["rtp"] == 0
 
 
+def hello_offers(packets, *profiles):
+    """Whether a ClientHello has exactly these SRTP profiles, in this order (RFC 5764 4.1.1)."""
+    numbers = b"".join(struct.pack("!H", dtls.NUMBERS[p]) for p in profiles)
+    return any(struct.pack("!HHH", 14, len(numbers) + 3, len(numbers)) + numbers + b"\x00" in p for p in packets)
+
+
+@cases(("active",), ("passive",))
+def test_the_operator_orders_the_profiles(net, setup):
+    """--dtls-profiles: as server the daemon takes its first one, whatever the client prefers. As client it offers them in this order, and no others."""
+    with rig(net, f"--dtls-profiles={dtls.PROFILE},{dtls.AES_256}", setup=setup) as (daemon, call):
+        call.b.use_srtp = f"{dtls.AES_256}:SRTP_AEAD_AES_128_GCM:{dtls.PROFILE}"
+        call.b.profiles = dtls.PROFILE if setup == "active" else dtls.AES_256
+        packets, take = [], call.b.take_dtls
+        call.b.take_dtls = lambda packet: (packets.append(packet), take(packet))
+        call.begin().exchange()
+        assert f"DTLS handshake completed: {dtls.KEYS[call.b.profiles][0]}" in daemon.text()
+        assert hello_offers(packets, dtls.PROFILE, dtls.AES_256) == (setup == "passive")
+        assert call.b.bad == 0
+
+
+@cases(("active",), ("passive",))
+def test_a_terminal_without_an_allowed_profile_gets_no_media(net, setup):
+    with rig(net, f"--dtls-profiles={dtls.AES_256}", setup=setup) as (daemon, call):
+        call.offer().answer()
+        call.b.handshake()
+        wait_for("it is told", lambda: "no media: no SRTP profile in common" in daemon.text())
+        assert call.b.count["rtp"] == 0 and daemon.text().count("no media:") == 1
+
+
 def handshakes(daemon):
     return daemon.text().count("DTLS handshake completed")
 

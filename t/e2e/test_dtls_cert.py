@@ -2,6 +2,8 @@
 """A DTLS certificate from a file: what is refused, its reload, and what it makes possible: another daemon goes on where one was killed."""
 import contextlib
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 
@@ -9,6 +11,7 @@ import dtls
 import redisrig
 import relay
 from baresip import wait_for
+from relay import text_of
 from run import Skip, cases
 
 A, B = "10.200.1.2", "10.200.2.2"
@@ -30,6 +33,32 @@ def make(folder, name, *how):
 def fingerprint(path, digest="sha256"):
     text = subprocess.run(["openssl", "x509", "-in", path, "-noout", "-fingerprint", f"-{digest}"], check=True, capture_output=True, text=True)
     return text.stdout.strip().partition("=")[2]
+
+
+def seen(terminal):
+    """The fingerprint of the daemon's certificate in the terminal's handshake, as OpenSSL's program prints it."""
+    pem = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", text_of(terminal.log), re.S)
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as f:
+        f.write(pem[0])
+        f.flush()
+        return fingerprint(f.name)
+
+
+def reload(daemon, path, cert):
+    shutil.copy(cert + ".both", path + ".new")
+    os.chmod(path + ".new", 0o640)
+    os.replace(path + ".new", path)
+    assert daemon.client.call("reload")["result"] == "ok"
+
+
+def handshake(call, terminal, cert):
+    """A handshake of the terminal with this certificate of the daemon, and media under its keys."""
+    if terminal.process:
+        terminal.net.stop(terminal.process)
+    terminal.handshake()
+    terminal.keyed()
+    call.exchange()
+    assert seen(terminal) == fingerprint(cert) and terminal.bad == 0
 
 
 @contextlib.contextmanager
@@ -110,6 +139,51 @@ def test_its_fingerprint_is_in_sdp_and_is_reloaded(net, kind):
         call.exchange()
         assert fingerprint(second) in dtls.Call(daemon, a, b).offer().offered
         assert daemon.text().count("DTLS handshake completed") == 1
+        assert daemon.stop() == 0
+
+
+@cases(("active",), ("passive",))
+def test_reloaded_between_offer_and_answer(net, setup):
+    """The association has the certificate that its offer named. The next offer names the new one, and begins another association."""
+    with tempfile.TemporaryDirectory() as folder, terminals(net, setup) as (a, b):
+        certs = [make(folder, str(i)) for i in range(3)]
+        path = os.path.join(folder, "in-use")
+        shutil.copy(certs[0] + ".both", path)
+        daemon = start(net, f"--dtls-cert={path}")
+        call = dtls.Call(daemon, a, b).offer()
+        reload(daemon, path, certs[1])
+        handshake(call.answer(), b, certs[0])
+        call.offer(to_tag="b")
+        assert fingerprint(certs[1]) in call.offered, call.offered
+        handshake(call.answer(), b, certs[1])
+        call.offer(to_tag="b")  # names the certificate of the association: there is no new one
+        reload(daemon, path, certs[2])
+        call.answer()
+        call.exchange()
+        call.offer(to_tag="b")
+        assert fingerprint(certs[2]) in call.offered, call.offered
+        handshake(call.answer(), b, certs[2])
+        assert daemon.text().count("DTLS handshake completed") == 3 and "no media" not in daemon.text()
+        assert daemon.stop() == 0
+
+
+@cases(("active",), ("passive",))
+def test_reloaded_while_two_terminals_ring(net, setup):
+    """Both answer one offer, and get the certificate that it named."""
+    with tempfile.TemporaryDirectory() as folder, terminals(net, setup) as (a, b):
+        first, second = make(folder, "first"), make(folder, "second")
+        path = os.path.join(folder, "in-use")
+        shutil.copy(first + ".both", path)
+        daemon = start(net, f"--dtls-cert={path}")
+        call = dtls.Call(daemon, a, b).offer()
+        reload(daemon, path, second)
+        handshake(call.answer(), b, first)
+        call.b = dtls.Dtls(net, "callee", B, setup)
+        call.b.believe(call.offered)
+        a.believe(call.ask("answer", sdp=call.b.sdp(), from_tag="a", to_tag="c"))
+        handshake(call, call.b, first)
+        call.b.close()
+        assert daemon.text().count("DTLS handshake completed") == 2 and "no media" not in daemon.text()
         assert daemon.stop() == 0
 
 

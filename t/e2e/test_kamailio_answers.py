@@ -65,14 +65,15 @@ class Agent:
 
 
 class Gateway:
-    def __init__(self, net, folder, example, *swap, options=()):
+    def __init__(self, net, folder, example, *swap, options=(), **defines):
         needs()
         self.example = example
         self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--media-deny={DENIED}", *options, addresses=BOTH).wait_ready()
         more = [('loadmodule "textops.so"', COREX)]
         if example == "kamailio-demo.cfg":
             more.append(('loadmodule "tm.so"', CONTROL))
-        defines = {"XC_SCRIPT": quoted(relay.ROOT + "/kamailio-cfg/xcipher-module.js")} if "kemi" in example else {}
+        if "kemi" in example:
+            defines["XC_SCRIPT"] = quoted(relay.ROOT + "/kamailio-cfg/xcipher-module.js")
         self.kam = sipp.Kamailio(net, folder, example=example, swap=[*more, *swap], **defines)
         self.a = Agent(net, "caller", "10.200.1.2")
         self.b = Agent(net, "callee", "10.200.2.2")
@@ -92,9 +93,9 @@ class Gateway:
 
 
 @contextlib.contextmanager
-def gateway(net, example, *swap, options=()):
+def gateway(net, example, *swap, options=(), **defines):
     with tempfile.TemporaryDirectory(prefix="xcipher-answers-") as folder:
-        g = Gateway(net, folder, example, *swap, options=options)
+        g = Gateway(net, folder, example, *swap, options=options, **defines)
         yield g
         g.stop()
 
@@ -126,6 +127,32 @@ def test_a_refused_answer_reaches_no_caller(net, example):
         g.b.reply(200, g.b.wait("INVITE", "CSeq: 2 "), g.b.sdp(), "other")
         assert "c=IN IP4 10.200.1.1" in g.a.wait("SIP/2.0 200"), g.a.heard
         assert not raw(g.a)
+
+
+@cases(*EXAMPLES)
+def test_an_answering_point_in_an_esinet(net, example):
+    """XC_NENA: an emergency call is offered DTLS-SRTP with AES-256, and fails if the answer has other keys. The caller keeps its own. An ordinary call is offered
+    what it would be offered without."""
+    with gateway(net, example, XC_NENA=1, XC_FALLBACK=quoted("")) as g:
+        g.invite("one")
+        ordinary = g.b.wait("INVITE")
+        assert " RTP/SAVP 0" in ordinary and "a=crypto" in ordinary, ordinary
+        g.b.reply(486, ordinary)
+        g.a.wait("SIP/2.0 486")
+        g.a.request("ACK", "sip:callee@10.200.2.2:5060", "one", to_tag="u5060")
+        wait_for("the end of it", lambda: g.calls() == [])
+        dtls = g.b.sdp(suite=None).replace("RTP/AVP", "UDP/TLS/RTP/SAVP") + f"a=setup:active\r\na=fingerprint:sha-256 {':'.join(['AB'] * 32)}\r\n"
+        for cseq, branch, body, wanted in ((2, "two", g.b.sdp(), "SIP/2.0 4"), (3, "three", dtls, "SIP/2.0 200")):
+            g.a.request("INVITE", "sip:112@10.200.2.2:5060", branch, body=g.a.sdp(suite="AES_CM_128_HMAC_SHA1_80"), cseq=cseq)
+            invite = g.b.wait("INVITE sip:112@", f"CSeq: {cseq} ")
+            assert " UDP/TLS/RTP/SAVP 0" in invite and "a=fingerprint" in invite and "a=crypto" not in invite, invite
+            g.b.reply(200, invite, body, branch)
+            answer = g.a.wait(wanted, f"CSeq: {cseq} INVITE")
+            if cseq == 2:
+                assert "m=audio" not in answer, answer
+                g.a.request("ACK", "sip:112@10.200.2.2:5060", branch, to_tag=branch, cseq=cseq)
+                wait_for("the end of it", lambda: g.calls() == [])
+        assert " RTP/SAVP 0" in answer and "a=crypto" in answer and "a=fingerprint" not in answer, answer
 
 
 @cases(*EXAMPLES)

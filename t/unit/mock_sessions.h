@@ -119,6 +119,7 @@ static inline void mock_sessions_start(
 	m->sessions.ops = &ops;
 	m->sessions.arg = m;
 	m->sessions.max = MOCK_SESSIONS;
+	m->sessions.profiles = UINT32_MAX;
 	relay->relay.sessions = &m->sessions;
 	assert_int_equal(calls_set_sessions(calls, MOCK_SESSIONS), 0);
 }

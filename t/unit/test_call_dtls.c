@@ -16,6 +16,7 @@
 #include "call/reach_again.h"
 #include "call/tick.h"
 #include "call_talk.h"
+#include "keying/dtls_cert.h"
 #include "mock_sessions.h"
 #include "offer/trickle.h"
 #include "srtp/preauth.h"
@@ -94,6 +95,25 @@ static int keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, u
 	e.rx.key[0] = mark;
 	e.tx.key[0] = mark + 1;
 	return calls_session_event(r->t.c, number(r, port), &e, r->t.now);
+}
+
+/* a=tls-id of the last reply. */
+static void our_id(const struct rig *r, char out[KEYING_TLS_ID])
+{
+	const char *at = memmem(r->t.reply.sdp.s, r->t.reply.sdp.len, "a=tls-id:", 9);
+
+	assert_non_null(at);
+	memcpy(out, at + 9, KEYING_TLS_ID);
+}
+
+/* Of the mock's n-th certificate. */
+static uint64_t cert_id(uint8_t n)
+{
+	struct mock_sessions m = {.cert = n};
+	struct dtls_fingerprint sha256;
+
+	mock_session_fingerprint(&m, &sha256, DTLS_SHA256);
+	return dtls_cert_id_of(&sha256);
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */
@@ -378,6 +398,23 @@ static void the_profile_decides_between_sdes_and_dtls(void **state)
 	}
 }
 
+/* RFC 8643 allows a=fingerprint in RTP/AVP. */
+static void an_opportunistic_offer_of_dtls_is_answered(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	assert_false(says(&r, "a=fingerprint"));
+	answer(&r, "RTP/AVP", "");
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "RTP/AVP 0") && says(&r, "a=fingerprint:sha-256 AB:CD"));
+	assert_true(session(&r, r.t.sdp->media[0].port)->dtls.on);
+	assert_true(mock_ctx(r.t.m, r.t.sdp->media[0].port)->rx.awaited);
+	end(&r);
+}
+
 /* SDES=require holds for DTLS, too: other profiles are neither agreed on nor believed. */
 static void demanded_suites_bind_dtls(void **state)
 {
@@ -400,6 +437,51 @@ static void demanded_suites_bind_dtls(void **state)
 	keys(&r, b, 1, false, 9); /* of AES_CM_128_80 */
 	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
 	end(&r);
+}
+
+/* Without AES-256 in --dtls-profiles, what demands it is refused. Else the list bounds what the
+ * handshake may agree on. */
+static void the_hosts_profiles_bind_dtls(void **state)
+{
+	static const char dtls[] = "UDP/TLS/RTP/SAVP", actpass[] = "a=setup:actpass\r\n" PRINT_A;
+	static const struct {
+		bool ours, nena, require, good; /* ours: DTLS is in our offer */
+	} T[] = {
+		{true, false, false, true},
+		{true, true, false, false},
+		{false, false, false, true},
+		{false, false, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		r.s.sessions.profiles = 1u << SUITE_AES_CM_128_80;
+		q = talk_request("a", "",
+			talk_body(&r.t, "198.51.100.1", 4000, T[i].ours ? "RTP/AVP" : dtls,
+				T[i].ours ? "" : actpass));
+		q.transport = T[i].ours ? STR(dtls) : STR("RTP/AVP");
+		q.nena = T[i].nena;
+		q.sdes.require_given = T[i].require;
+		q.sdes.require = 1u << SUITE_AEAD_AES_256_GCM;
+		talk_send(&r.t, &q, false);
+		if (!T[i].good) {
+			assert_ptr_equal(r.t.reply.error, NGE_SUITE);
+			assert_non_null(memmem(
+				r.t.reply.detail.s, r.t.reply.detail.len, "--dtls-profiles", 15));
+			end(&r);
+			continue;
+		}
+		assert_null(r.t.reply.error);
+		answer(&r, T[i].ours ? dtls : "RTP/AVP",
+			T[i].ours ? "a=setup:active\r\n" PRINT_B : "");
+		assert_null(r.t.reply.error);
+		assert_int_equal(r.s.cfg[0].dtls.suites, r.s.sessions.profiles);
+		end(&r);
+	}
 }
 
 /* DTLS=NENA towards the answerer: the offer is DTLS-SRTP with AES-256 and nothing else, whatever
@@ -542,27 +624,105 @@ static void our_new_certificate_is_a_new_association(void **state)
 	end(&r);
 }
 
+/* Our certificate changes between an offer of ours and its answer. The association has the one that
+ * the offer named, and the next offer names the new one, for an association of its own. */
+static void the_offer_names_the_certificate_of_the_association(void **state)
+{
+	char id[3][KEYING_TLS_ID];
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	our_id(&r, id[0]);
+	b = r.t.sdp->media[0].port;
+	r.s.cert = 1;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 1);
+	assert_true(session(&r, b)->dtls.cert == cert_id(0));
+	keys(&r, b, 1, false, 9);
+	/* The first of two re-INVITEs has a certificate that is replaced before its answer. */
+	for (uint8_t n = 1; n < 3; n++) {
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		assert_true(says(&r, n == 1 ? "sha-256 AB:CD:01" : "sha-256 AB:CD:02"));
+		our_id(&r, id[n]);
+		assert_memory_not_equal(id[n], id[n - 1], KEYING_TLS_ID);
+		assert_int_equal(session(&r, b)->dtls.association, n);
+		r.s.cert = 2;
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		assert_int_equal(session(&r, b)->dtls.association, n + 1);
+		assert_true(session(&r, b)->dtls.cert == cert_id(n));
+	}
+	/* An offer that names the same one changes nothing, whatever happens before its answer. */
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	r.s.cert = 3;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 3);
+	/* An offer is not answered, and then the certificate is the former one again. The terminal
+	 * gets another a=tls-id, so there is another association. */
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	r.s.cert = 2;
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	our_id(&r, id[0]);
+	assert_memory_not_equal(id[0], id[2], KEYING_TLS_ID);
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_int_equal(session(&r, b)->dtls.association, 4);
+	assert_true(session(&r, b)->dtls.cert == cert_id(2));
+	end(&r);
+}
+
+/* Several terminals answer one offer, and our certificate changes meanwhile. */
+static void each_branch_has_the_certificate_of_the_offer(void **state)
+{
+	static const char *const attrs[] = {
+		"a=setup:active\r\n" PRINT_A, "a=setup:active\r\n" PRINT_B};
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	for (uint8_t i = 0; i < 2; i++) {
+		r.s.cert = i + 1;
+		talk_answer(&r.t, "a", i ? "c" : "b",
+			talk_body(&r.t, "198.51.100.2", 5000 + 1000 * i, "UDP/TLS/RTP/SAVP",
+				attrs[i]));
+		assert_null(r.t.reply.error);
+		assert_int_equal(session(&r, b)->dtls.association, i + 1);
+		assert_true(session(&r, b)->dtls.cert == cert_id(0));
+	}
+	end(&r);
+}
+
 #define ID_1 "a=tls-id:abcdefghijklmnopqrstuvwxyz\r\n"
 #define ID_2 "a=tls-id:bbcdefghijklmnopqrstuvwxyz\r\n"
 
-/* RFC 8842 5.1: a=tls-id decides if there is one, then the transport does, but not with ICE. */
+/* RFC 8842 5.1: a=tls-id decides if there is one, then the transport does, but not with ICE.
+ * Another role is another association, too. A new one has a new a=tls-id of ours, and no other
+ * (RFC 8842 5.3). */
 static void what_else_makes_an_association_new(void **state)
 {
 	static const struct {
 		const char *first, *then;
 		uint16_t port;
 		uint32_t want;
+		const char *setup; /* of the second offer; NULL: actpass */
 	} T[] = {
-		{"", "", 4000, 1},
-		{"", "", 4100, 2},
-		{ID_1, ID_1, 4100, 1},
-		{ID_1, ID_2, 4000, 2},
-		{ICE_A, ICE_A, 4100, 1},
+		{"", "", 4000, 1, NULL},
+		{"", "", 4100, 2, NULL},
+		{ID_1, ID_1, 4100, 1, NULL},
+		{ID_1, ID_2, 4000, 2, NULL},
+		{ICE_A, ICE_A, 4100, 1, NULL},
+		{"", "", 4000, 2, "active"},
+		{ID_1, ID_1, 4000, 2, "active"},
+		{"", "", 4000, 1, "passive"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		char attrs[1200];
+		char attrs[1200], id[2][KEYING_TLS_ID];
 		struct ng_request q;
 		struct rig r;
 		uint16_t a;
@@ -571,9 +731,11 @@ static void what_else_makes_an_association_new(void **state)
 		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].first);
 		offer(&r, "UDP/TLS/RTP/SAVP", attrs, "RTP/AVP");
 		answer(&r, "RTP/AVP", "");
+		our_id(&r, id[0]);
 		a = r.t.sdp->media[0].port;
 		keys(&r, a, 1, false, 5);
-		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].then);
+		snprintf(attrs, sizeof(attrs), "a=setup:%s\r\n%s%s",
+			T[i].setup ? T[i].setup : "actpass", PRINT_A, T[i].then);
 		q = talk_request("a", "b",
 			talk_body(&r.t, "198.51.100.1", T[i].port, "UDP/TLS/RTP/SAVP", attrs));
 		talk_send(&r.t, &q, false);
@@ -582,6 +744,9 @@ static void what_else_makes_an_association_new(void **state)
 		assert_null(r.t.reply.error);
 		if (session(&r, a)->dtls.association != T[i].want)
 			fail_msg("row %zu: %u", i, session(&r, a)->dtls.association);
+		our_id(&r, id[1]);
+		if ((memcmp(id[0], id[1], KEYING_TLS_ID) == 0) != (T[i].want == 1))
+			fail_msg("row %zu: a=tls-id", i);
 		end(&r);
 	}
 }
@@ -657,6 +822,55 @@ static void ice_is_of_each_leg(void **state)
 	calls_session_event(r.t.c, number(&r, a), &pair, r.t.now);
 	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
 	end(&r);
+}
+
+/* RFC 8445 10: ice2 is in each SDP with ICE. RFC 8839 4.4.1.2.2: later offers of a controlling
+ * agent name the pairs in use. */
+static void later_offers_name_the_pairs(void **state)
+{
+	static const struct {
+		bool controlling, mux;
+		const char *want; /* NULL: none */
+	} T[] = {
+		{true, true, "\r\na=remote-candidates:1 198.51.100.2 5000\r\n"},
+		{true, false,
+			"\r\na=remote-candidates:1 198.51.100.2 5000 2 198.51.100.2 5001\r\n"},
+		{false, true, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct session_event pair = {.kind = SESSION_PAIR, .controlling = T[i].controlling};
+		const char *mux = T[i].mux ? MUX : "";
+		struct ng_request q;
+		struct rig r;
+		char ice[600];
+		uint16_t b;
+
+		start(&r);
+		snprintf(ice, sizeof(ice), "%s%s", ICE_A2, mux);
+		q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ice));
+		q.rtcp_mux = NG_RTCP_MUX_ACCEPT;
+		talk_send(&r.t, &q, false);
+		assert_true(says(&r, "\r\na=ice-options:ice2\r\n"));
+		assert_false(says(&r, "remote-candidates"));
+		b = r.t.sdp->media[0].port;
+		answer(&r, "RTP/AVP", ice);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "\r\na=ice-options:ice2\r\n"));
+		for (uint16_t k = 0; k < (T[i].mux ? 1 : 2); k++) {
+			pair.rtcp = k;
+			assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.2:5000")), 0);
+			pair.remote.port = (uint16_t)(5000 + k);
+			calls_session_event(r.t.c, number(&r, b), &pair, r.t.now);
+		}
+		offer(&r, "RTP/AVP", ice, "");
+		assert_int_equal(says(&r, "remote-candidates"), T[i].want != NULL);
+		assert_true(!T[i].want || says(&r, T[i].want));
+		answer(&r, "RTP/AVP", ice);
+		assert_false(says(&r, "remote-candidates"));
+		end(&r);
+	}
 }
 
 static void on_notice(void *arg, const struct call_session_notice *n)
@@ -1116,14 +1330,19 @@ int main(void)
 		cmocka_unit_test(media_under_the_keys_settle_the_association),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
+		cmocka_unit_test(an_opportunistic_offer_of_dtls_is_answered),
 		cmocka_unit_test(demanded_suites_bind_dtls),
+		cmocka_unit_test(the_hosts_profiles_bind_dtls),
 		cmocka_unit_test(nena_upgrades_or_refuses_the_answerer),
 		cmocka_unit_test(nena_binds_the_offerer),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
+		cmocka_unit_test(the_offer_names_the_certificate_of_the_association),
+		cmocka_unit_test(each_branch_has_the_certificate_of_the_offer),
 		cmocka_unit_test(what_else_makes_an_association_new),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(later_offers_name_the_pairs),
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),

@@ -245,7 +245,7 @@ static void talk_to_openssl(bool we_serve)
 		enum srtp_suite_id suite;
 		const char *name;
 	} t[] = {
-#define X(id, number, name) {SUITE_##id, name},
+#define X(id, number, name, rfc_name) {SUITE_##id, name},
 		DTLS_PROFILES(X)
 #undef X
 	};

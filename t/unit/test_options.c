@@ -66,6 +66,10 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--listen-ng=22222"}, "ADDR:PORT"},
 		{{"--listen-tcp-ng=on"}, "or off"},
 		{{"--sdes-offer=ROT13"}, "suites as"},
+		{{"--dtls-profiles=SRTP_NULL_HMAC_SHA1_80"}, "NULL profiles do not encrypt"},
+		{{"--dtls-profiles=SRTP_AEAD_AES_128_GCM,AES_256_CM_HMAC_SHA1_80"},
+			"one or more of SRTP_AEAD_AES_256_GCM"},
+		{{"--dtls-profiles=,"}, "one or more of SRTP_AEAD_AES_256_GCM"},
 		{{"--b2b-url=file:///etc/passwd"}, "--b2b-url is wrong"},
 		{{"--xmlrpc-format=3"}, "0, 1 or 2"},
 		{{"--worker-priority=100"}, "0 to 99"},
@@ -443,6 +447,36 @@ static void sdes_lists_name_suites_in_order(void **state)
 	}
 }
 
+/* By any of their names, in the order of the list. */
+static void profiles_of_dtls_have_an_order(void **state)
+{
+	static const struct {
+		const char *args[4];
+		uint8_t want[SUITE_COUNT];
+	} T[] = {
+		{{"--config-file=none"},
+			{SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM, SUITE_AES_CM_128_80,
+				SUITE_AES_CM_128_32}},
+		{{"--config-file=none",
+			 "--dtls-profiles=SRTP_AES128_CM_SHA1_32, srtp_aes128_cm_hmac_sha1_80,AEAD_AES_128_GCM"},
+			{SUITE_AES_CM_128_32, SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM}},
+		{{"--config-file=none", "--dtls-profiles=AES_CM_128_HMAC_SHA1_80",
+			 "--dtls-profiles=strong"},
+			{SUITE_AES_CM_128_80, SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM,
+				SUITE_AES_CM_128_32}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct options o;
+		char said[1024];
+
+		assert_int_equal(read_with(&o, T[i].args, said, sizeof(said)), OPTIONS_RUN);
+		assert_memory_equal(o.dtls_profile, T[i].want, sizeof(T[i].want));
+		options_free(&o);
+	}
+}
+
 static void note(void *arg, const char *name)
 {
 	char *said = arg;
@@ -623,6 +657,7 @@ int main(void)
 		cmocka_unit_test(options_of_xcipher_web_name_it),
 		cmocka_unit_test(a_repeated_list_grows),
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
+		cmocka_unit_test(profiles_of_dtls_have_an_order),
 		cmocka_unit_test(templates_come_from_their_section_and_are_tried),
 		cmocka_unit_test(devices_have_names_weights_and_minima),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),

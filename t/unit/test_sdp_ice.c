@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ICE in SDP: candidates, levels, restart, mismatch, trickle fragments. */
+/* ICE in SDP: candidates, levels, restart, trickle fragments. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,10 +96,9 @@ static void both_levels(void **state)
 	(void)state;
 	assert_true(sdp_ice_used(&i) && i.lite && i.trickle && i.end_of_candidates);
 	assert_true(str_eq(i.ufrag, STR("sess")) && i.count == 1 && i.ignored == 1);
-	assert_false(i.mismatch || i.default_missing);
 	i = read_ice(text, 1);
 	assert_true(str_eq(i.ufrag, STR("media")) && str_eq(i.pwd, STR(PWD "9")) && i.lite);
-	assert_true(i.mismatch && i.default_missing && !i.end_of_candidates);
+	assert_false(i.end_of_candidates);
 	assert_true(sdp_ice_used(&i)); /* a mismatch does not end ICE */
 }
 
@@ -110,12 +109,12 @@ static void malformed_is_absent(void **state)
 		0);
 
 	(void)state;
-	assert_false(sdp_ice_used(&i) || i.ufrag.s || i.default_missing);
+	assert_false(sdp_ice_used(&i) || i.ufrag.s);
 	assert_true(i.ignored == 1);
 	i = read_ice(HEAD "m=audio 9 RTP/AVP 0\r\na=ice-ufrag:ab:d\r\na=ice-pwd:short\r\n", 0);
 	assert_false(i.ufrag.s || i.pwd.s);
 	i = read_ice(HEAD "m=audio 5000 RTP/AVP 0\r\n", 0);
-	assert_false(sdp_ice_used(&i) || i.default_missing);
+	assert_false(sdp_ice_used(&i));
 	i = read_ice(HEAD "m=audio 5000 RTP/AVP 0\r\n", 7); /* no such m-line */
 	assert_false(sdp_ice_used(&i));
 }
@@ -149,7 +148,6 @@ static void writes(void **state)
 	struct ice_candidate c;
 	struct sdp_ice_write w = {.ufrag = STR("abcd"),
 		.pwd = STR(PWD),
-		.trickle = true,
 		.end_of_candidates = true,
 		.candidate = &c,
 		.count = 1,
@@ -163,7 +161,7 @@ static void writes(void **state)
 	sbuf_init(&b, 0);
 	sdp_ice_write(&b, &w);
 	assert_string_equal(b.p,
-		"a=ice-ufrag:abcd\r\na=ice-pwd:" PWD "\r\na=ice-options:trickle\r\n"
+		"a=ice-ufrag:abcd\r\na=ice-pwd:" PWD "\r\na=ice-options:ice2\r\n"
 		"a=candidate:1 1 UDP 5 192.0.2.1 5000 typ host\r\n"
 		"a=remote-candidates:1 192.0.2.1 5000 2 192.0.2.1 5000\r\n"
 		"a=end-of-candidates\r\n");

@@ -1,22 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls with DTLS keys under kernel steering: the handshake and the media come by the module, both roles, with the ring and
-without, and a killed daemon goes on with the keys in Redis, without a second handshake."""
+"""Calls with DTLS keys under kernel steering: the handshake and the media come by the module, both roles, with ICE and without,
+with the ring and without, and a killed daemon goes on with the keys and the pair in Redis, without a second handshake."""
 import os
 
 import rig
 from rig import equal, tap
 import dtls
+import ice
 import netns
 import redisrig
 from test_ng import start
 
 A, B = "10.200.1.2", "10.200.2.2"
 PACKETS = 100
+KINDS = dtls.Dtls, ice.Keyed
 
 
-def terminals(net, setup):
-    return dtls.Plain(net, "caller", A), dtls.Dtls(net, "callee", B, setup)
+def terminals(net, setup, kind):
+    return dtls.Plain(net, "caller", A), kind(net, "callee", B, setup)
+
+
+def call_of(daemon, a, b):
+    return dtls.Call(daemon, a, b, **({"ICE": "force"} if isinstance(b, ice.Keyed) else {})).begin()
 
 
 def close(*phones):
@@ -32,14 +38,14 @@ def by_module(daemon, way, before):
 
 def roles(net, way, *options):
     daemon = start(net, "--steering=kernel", "--workers=1", *options)
-    for done, setup in enumerate(("active", "passive"), 1):
-        a, b = terminals(net, setup)
-        call = dtls.Call(daemon, a, b).begin()
+    for done, (setup, kind) in enumerate((s, k) for k in KINDS for s in ("active", "passive")):
+        a, b = terminals(net, setup, kind)
+        call = call_of(daemon, a, b)
         before = daemon.statistics()[way]
         call.exchange(PACKETS)
-        equal(f"{setup}: every packet of the relay is authentic", b.bad, 0)
+        equal(f"{kind.__name__}, {setup}: every packet of the relay is authentic", b.bad, 0)
         by_module(daemon, way, before)
-        equal(f"{setup}: handshakes", daemon.statistics()["sessions"]["handshakes"]["completed"], done)
+        equal(f"{kind.__name__}, {setup}: handshakes", daemon.statistics()["sessions"]["handshakes"]["completed"], done + 1)
         call.end()
         close(a, b)
     equal("no command failed", daemon.statistics()["command errors"], 0)
@@ -47,13 +53,13 @@ def roles(net, way, *options):
     equal("the daemon ends in order", daemon.stop(), 0)
 
 
-def killed(net):
+def killed(net, kind):
     """In mid-call. The terminals notice nothing."""
     redis = redisrig.Redis(net)
     options = ["--steering=kernel", "--workers=1", *redis.daemon_options()]
     daemon = start(net, *options)
-    a, b = terminals(net, "active")
-    call = dtls.Call(daemon, a, b).begin()
+    a, b = terminals(net, "active", kind)
+    call = call_of(daemon, a, b)
     call.exchange(PACKETS)
     tap(rig.until(lambda: daemon.statistics()["redis"]["waiting"] == 0), "the call is in Redis")
     daemon.process.kill()
@@ -82,7 +88,8 @@ def main():
         roles(net, "received by ring")
         roles(net, "sent by verdict", "--kernel-ring=no")
         if redisrig.have():
-            killed(net)
+            for kind in KINDS:
+                killed(net, kind)
         else:
             rig.note(f"skipped: no {redisrig.PROGRAM}")
 

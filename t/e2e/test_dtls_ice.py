@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""DTLS with ICE, with OpenSSL's programs as terminals: both families, other steerings, two threads, metrics, floods of STUN, and a bundled terminal that is recorded
+and listened to."""
+import contextlib
+import os
+import shutil
+import tempfile
+
+import dtls
+import ice
+import redisrig
+import relay
+from baresip import wait_for
+from run import Skip, cases
+from test_dtls import GROWTH_KIB, Stranger, stun
+from test_dtls_cert import kill, saved
+from test_http import HTTP, scrape, values
+from test_xdp import need_xdp
+
+TERMINAL = {4: ("10.200.1.2", "10.200.2.2"), 6: ("fd00:1::2", "fd00:2::2")}
+GATEWAY = {4: ("caller/10.200.1.1", "callee/10.200.2.1"), 6: ("caller/fd00:1::1", "callee/fd00:2::1")}
+BY_SIDE = {"direction": ["caller", "callee"]}
+ICE = {"ICE": "force", **BY_SIDE}
+
+
+@contextlib.contextmanager
+def rig(net, *options, setup="active", family=4, kind=ice.Keyed, workers=1, flags=None):
+    if not shutil.which("openssl"):
+        raise Skip("the program openssl is not installed")
+    daemon = start(net, *options, family=family, workers=workers)
+    a, b = dtls.Plain(net, "caller", TERMINAL[family][0]), kind(net, "callee", TERMINAL[family][1], setup)
+    call = dtls.Call(daemon, a, b, **(flags or ICE))
+    yield daemon, call
+    for end in {a, b, call.b}:
+        end.close()
+    assert call.daemon.stop() == 0
+
+
+def start(net, *options, family=4, workers=1):
+    return relay.Xcipherd(net, "--engine=serial", f"--workers={workers}", *options, addresses=GATEWAY[family]).wait_ready()
+
+
+def begin(call):
+    call.begin().exchange()
+
+
+@cases((4, "active"), (4, "passive"), (6, "active"), (6, "passive"))
+def test_media_both_ways(net, family, setup):
+    with rig(net, setup=setup, family=family) as (daemon, call):
+        begin(call)
+        leg = daemon.client.call("query", call_id=call.id)["tags"]["b"]["medias"][0]
+        assert {"DTLS-SRTP", "ICE"} <= set(leg["flags"]) and leg["streams"][0]["family"] == f"IPv{family}", leg
+        assert call.b.bad == 0 and daemon.statistics()["sessions"]["ICE states"]["completed"] == 1
+
+
+@cases((4, "active"), (4, "passive"), (6, "active"), (6, "passive"))
+def test_dtls_without_ice(net, family, setup):
+    with rig(net, setup=setup, family=family, kind=dtls.Dtls, flags=BY_SIDE) as (daemon, call):
+        begin(call)
+        stream = daemon.client.call("query", call_id=call.id)["tags"]["b"]["medias"][0]["streams"][0]
+        assert stream["family"] == f"IPv{family}" and call.b.bad == 0, stream
+
+
+@cases(("nfqueue", "dtls"), ("nfqueue", "ice"), ("xdp", "dtls"), ("xdp", "ice"))
+def test_killed_under_other_steerings(net, steering, kind):
+    """In mid-call. The terminals notice nothing: the keys and the pair are in Redis. t/kernel tests this with the kernel module."""
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    if steering == "xdp":
+        need_xdp(net)
+    redis = redisrig.Redis(net)
+    options = [f"--steering={steering}", *redis.daemon_options()]
+    with rig(net, *options, kind=ice.Keyed if kind == "ice" else dtls.Dtls, flags=ICE if kind == "ice" else BY_SIDE) as (daemon, call):
+        begin(call)
+        saved(daemon)
+        kill(daemon)
+        call.daemon = daemon = start(net, *options)
+        wait_for("the call was restored", lambda: daemon.statistics()["redis"]["restored"] == 1)
+        before = call.b.count["dtls"]
+        call.exchange(100)
+        s = daemon.statistics()
+        assert s["sessions"]["handshakes"]["completed"] == 0 and call.b.count["dtls"] == before and call.b.bad == 0, s
+        assert s["by fallback socket"] == 0 and s["packets received"] >= 200, s
+    redis.stop()
+
+
+def threads(daemon):
+    """Names of the keying threads."""
+    found = set()
+    for task in os.listdir(f"/proc/{daemon.process.pid}/task"):
+        with open(f"/proc/{daemon.process.pid}/task/{task}/comm", encoding="ascii") as f:
+            found.add(f.read().strip())
+    return {name for name in found if name.startswith("keying-")}
+
+
+def test_two_keying_threads(net):
+    """Each serves the calls of its worker: without a window, calls are spread over the workers from the first one on."""
+    with rig(net, "--keying-threads=2", "--batch-window=0", workers=2) as (daemon, call), contextlib.ExitStack() as ends:
+        assert threads(daemon) == {"keying-0", "keying-1"}
+        begin(call)
+        for done in range(2, 5):
+            a, b = dtls.Plain(net, "caller", TERMINAL[4][0]), ice.Keyed(net, "callee", TERMINAL[4][1])
+            ends.callback(a.close)
+            ends.callback(b.close)
+            begin(dtls.Call(daemon, a, b, **ICE))
+            assert b.bad == 0 and daemon.statistics()["sessions"]["handshakes"]["completed"] == done
+        assert all(w["packets received"] >= 40 for w in daemon.statistics()["each worker"])
+        call.exchange()
+
+
+def test_metrics(net):
+    """A handshake that succeeds and one that fails, and the agents that are in use."""
+    with rig(net, f"--listen-http={HTTP[0]}:{HTTP[1]}") as (daemon, call):
+        first = values(scrape(net))
+        assert first["xcipher_dtls_handshake_seconds_count"] == 0 and not any(v for k, v in first.items() if k.startswith("xcipher_ice_"))
+        begin(call)
+        wrong = dtls.Call(daemon, call.a, ice.Keyed(net, "callee", TERMINAL[4][1]), **ICE)
+        wrong.offer()
+        wrong.b.fingerprint, right = (lambda: ":".join(["AB"] * 32)), wrong.b.fingerprint
+        wrong.ask("answer", sdp=wrong.b.sdp(), from_tag="a", to_tag="b")
+        wrong.b.fingerprint = right
+        wrong.b.connect()
+        wrong.b.handshake()
+        wait_for("it is told", lambda: "no media: certificate of the peer matches no fingerprint" in daemon.text())
+        m = values(scrape(net))
+        assert set(m) == set(first), "series must not come and go with calls"
+        assert m['xcipher_dtls_handshakes_total{result="completed"}'] == m['xcipher_dtls_handshakes_total{result="fingerprint"}'] == 1
+        assert m["xcipher_dtls_handshake_seconds_count"] == m['xcipher_dtls_handshake_seconds_bucket{le="+Inf"}'] == 1
+        assert 0 < m["xcipher_dtls_handshake_seconds_sum"] < 600
+        assert m['xcipher_ice_agents{state="completed"}'] == 2 and m['xcipher_ice_packets_total{result="requests"}'] >= 2, m
+        for c in (call, wrong):
+            c.end()
+        wait_for("the agents ended", lambda: not any(v for k, v in values(scrape(net)).items() if k.startswith("xcipher_ice_agents")))
+        wrong.b.close()
+
+
+def test_a_flood_of_stun_in_mid_call(net):
+    """From the terminal's own address and port, from its address, and from strangers: checks with wrong integrity, forged responses, and rubbish. Each packet of
+    media that is sent behind a burst of them arrives, and the pair stays."""
+    with rig(net) as (daemon, call):
+        begin(call)
+        own = Stranger(net, "callee", TERMINAL[4][1])
+        strangers = [Stranger(net, "caller", TERMINAL[4][0]) for _ in range(8)]
+        before, states = daemon.statistics(), daemon.statistics()["sessions"]["ICE states"]
+        growth = daemon.rss_kib()
+        sent = 0
+        for i in range(100):
+            bad = [stun(), ice.message(ice.SUCCESS, b"", "x" * 24), stun(f"{call.b.peer[0]}:{call.b.ufrag}".encode()), b"\x00\x01" + os.urandom(40)]
+            for packet in bad * 2:
+                call.b.socket.sendto(packet, call.b.to)
+                for s in (own, *strangers):
+                    s.send([packet], call.b.to)
+            sent += 8 * (2 + len(strangers))
+            for one, other in ((call.b, call.a), (call.a, call.b)):
+                words = b"%d" % i * 50
+                one.say(words)
+                wait_for("the packet behind the burst", lambda o=other, w=words: o.heard and o.heard[-1] == w)
+        after = daemon.statistics()
+        answers = own.count["stun"] + sum(s.count["stun"] for s in strangers)
+        for s in (own, *strangers):
+            s.close()
+        assert after["sessions"]["ICE states"] == states and after["sessions"]["handshakes"]["completed"] == 1, after["sessions"]
+        assert after["packets received"] >= before["packets received"] + sent, (sent, after)
+        assert answers < sent / 20, (answers, sent)  # refusals, whose rate is limited
+        assert call.b.bad == 0 and daemon.rss_kib() - growth < GROWTH_KIB
+        call.b.connect()  # a check of its own is still answered
+        call.exchange()
+
+
+LINES = ("audio", 0, "PCMU/8000"), ("video", 96, "VP8/90000")
+
+
+class Bundled(ice.Keyed):
+    """Audio and video on one port (RFC 9143), with an SSRC each."""
+
+    def __init__(self, *args):
+        self.ssrcs = [int.from_bytes(os.urandom(4), "big") for _ in LINES]
+        super().__init__(*args)
+
+    def sdp(self):
+        head, audio = super().sdp().split("m=audio", 1)
+        video = audio.replace(" 0\r\na=rtpmap:0 PCMU/8000", " 96\r\na=rtpmap:96 VP8/90000", 1)
+        return f"{head}a=group:BUNDLE 0 1\r\nm=audio{audio}a=mid:0\r\nm=video{video}a=mid:1\r\n"
+
+    def say_as(self, line, payload):
+        self.media, self.ssrc = LINES[line], self.ssrcs[line]
+        self.say(payload)
+        self.media = LINES[0]
+
+
+class Pair:
+    """Audio and video of a plain terminal, on a port each."""
+
+    def __init__(self, net, place, address):
+        self.line = [dtls.Plain(net, place, address) for _ in LINES]
+        for terminal, media in zip(self.line, LINES):
+            terminal.media = media
+
+    def sdp(self):
+        audio, video = (t.sdp() for t in self.line)
+        return audio + video[video.index("m=video"):]
+
+    def believe(self, sdp):
+        for terminal in self.line:
+            terminal.believe(sdp)
+
+    def close(self):
+        for terminal in self.line:
+            terminal.close()
+
+
+def hears(bundled, ends):
+    """Words on both m-lines, each of which reaches this m-line of all ends, and no other."""
+    words = [os.urandom(160) for _ in LINES]
+    for i, word in enumerate(words):
+        wait_for(f"{LINES[i][0]} is heard", lambda i=i, w=word: bundled.say_as(i, w) or all(w in e.line[i].heard for e in ends))
+    assert not any(words[i] in e.line[1 - i].heard for i in range(2) for e in ends)
+    return words
+
+
+def test_a_bundled_terminal_is_recorded_and_listened_to(net):
+    """Its two m-lines share ICE and DTLS. The recording has both in clear, and a listener gets them on two ports."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        with rig(net, f"--recording-dir={folder}", kind=Bundled) as (daemon, call), contextlib.ExitStack() as ends:
+            a, b, ear = Pair(net, "caller", TERMINAL[4][0]), call.b, Pair(net, "caller", TERMINAL[4][0])
+            for end in (a, ear):
+                ends.callback(end.close)
+            a.believe(call.ask("offer", sdp=b.sdp(), from_tag="b", direction=["callee", "caller"], transport_protocol="RTP/AVP", ICE="remove", SDES=["off"],
+                               bundle=["accept"], rtcp_mux=["demux"], replace=["origin"]))
+            answered = call.ask("answer", sdp=a.sdp(), from_tag="b", to_tag="a", rtcp_mux=["accept"], replace=["origin"])
+            assert "a=group:BUNDLE 0 1" in answered, answered
+            b.believe(answered)
+            b.connect()
+            b.handshake()
+            b.keyed()
+            hears(b, [a])
+            call.ask("start recording", from_tag="b")
+            reply = daemon.client.call("subscribe request", call_id=call.id, from_tag="b", transport_protocol="RTP/AVP", ICE="remove", SDES=["off"],
+                                       rtcp_mux=["demux"], direction=["caller"])
+            assert reply.get("result") == "ok", reply
+            ear.believe(reply["sdp"])
+            call.ask("subscribe answer", to_tag=reply["to-tag"], sdp=ear.sdp().replace("a=sendrecv", "a=recvonly"))
+            words = hears(b, [a, ear])
+            assert daemon.statistics()["sessions"]["in use"] == 1
+            call.ask("stop recording", from_tag="b")
+            call.ask("delete", from_tag="b", delete_delay=0)
+
+            def recorded():
+                data = b"".join(open(os.path.join(d, f), "rb").read() for d, _, names in os.walk(folder) for f in names)
+                return all(w in data for w in words)
+            wait_for("the recording has both in clear", recorded)
