@@ -134,7 +134,8 @@ static const char *const primitive_name[PRIMITIVES] = {"RSA-2048 sign", "RSA-204
 
 static bool primitive(enum primitive p)
 {
-	static uint8_t sig[MIKEY_RSA_MAX], pke[MIKEY_RSA_MAX], plain[MIKEY_RSA_MAX];
+	static uint8_t sig[MIKEY_RSA_MAX], pke[MIKEY_RSA_MAX];
+	static struct mikey_envelope_key plain;
 	static uint8_t power[MIKEY_TGK_MAX], secret[MIKEY_DH_SECRET_LEN] = {0x99, 1};
 	static size_t len, pke_len;
 	const struct mikey_cert *c = side[0].id.cert;
@@ -151,7 +152,7 @@ static bool primitive(enum primitive p)
 		pke_len = n > 0 ? (size_t)n : 0;
 		return n > 0;
 	case DECRYPT:
-		return mikey_decrypt(c, mikey_bytes(pke, pke_len), plain) == 16;
+		return mikey_decrypt(c, mikey_bytes(pke, pke_len), &plain);
 	default:
 		return !mikey_dh_public(
 			MIKEY_DH_OAKLEY5, mikey_bytes(secret, sizeof(secret)), power);
