@@ -97,6 +97,7 @@ struct session_out {
 	/* the answer to an authentic ICE check from dst, or the last packet of ZRTP before media
 	 * under keys that session_event() will return */
 	bool proved;
+	bool follows; /* it goes to the source of authentic media, or to dst if there is none */
 	struct endpoint dst;
 	uint16_t len;
 	uint8_t packet[SESSION_PACKET_MAX];
