@@ -48,6 +48,8 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 	rx.preauth = tx.preauth = keying_preauth_fits(a.preauth, &e->rx, false);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
+	if (l->keyed != e->association)
+		l->settled[0] = l->settled[1] = 0;
 	l->keyed = e->association;
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));

@@ -291,6 +291,8 @@ void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t
 
 	if (c->dtls && s->cfg.dtls.association == association && c->keys_told)
 		dtls_settle(c->dtls, now_ns);
+	if (!rtcp)
+		session_zrtp_settle(s, association, now_ns);
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 /* The DTLS associations end by close_notify, which session_next() returns. */
 void session_close(struct session *s, uint64_t now_ns);
 
-/* Media came under the keys of this association: see dtls_settle(). */
+/* Media came under the keys of this association or exchange: see dtls_settle(), zrtp_settle(). */
 void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns);
 
 struct session_in {

@@ -152,6 +152,8 @@ int session_zrtp_set(
 void session_zrtp_drop(struct session *s);
 void session_zrtp_proceed(struct session *s, uint64_t now_ns);
 void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t now_ns);
+/* SRTP came under the keys of this exchange. */
+void session_zrtp_settle(struct session *s, uint32_t exchange, uint64_t now_ns);
 void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);

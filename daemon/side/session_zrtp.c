@@ -251,6 +251,16 @@ void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t 
 		(void)zrtp_take(x->zrtp, in->p, in->len, now_ns);
 }
 
+void session_zrtp_settle(struct session *s, uint32_t exchange, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (!x->zrtp || !x->keys_told || s->cfg.zrtp.exchange != exchange)
+		return;
+	zrtp_settle(x->zrtp);
+	session_zrtp_proceed(s, now_ns);
+}
+
 void session_zrtp_tick(struct session *s, uint64_t now_ns)
 {
 	if (s->exchange.zrtp && zrtp_deadline(s->exchange.zrtp) <= now_ns)
