@@ -231,9 +231,11 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
+	/* From waiting for keys to clear, as the request allows. */
+	c->counters.keying_fallbacks +=
+		changed > 0 && (e->kind == SESSION_FAILED || e->kind == SESSION_ABSENT);
 	if (changed > 0 && falls_back(call, at, e)) {
 		fell.why = e->why ? e->why : absent.why;
-		c->counters.keying_fallbacks++;
 		e = &fell;
 	}
 	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))

@@ -306,6 +306,7 @@ static void an_answerer_is_offered_zrtp(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls_counters counters;
 		struct rig r;
 		uint16_t b;
 
@@ -326,6 +327,8 @@ static void an_answerer_is_offered_zrtp(void **state)
 		tell(&r, b, SESSION_ABSENT, "");
 		assert_int_equal(is_clear(&r, b), !T[i].held || T[i].may_clear);
 		assert_int_equal(r.told[SESSION_ABSENT], T[i].may_clear);
+		calls_counters(r.t.c, &counters);
+		assert_int_equal(counters.keying_fallbacks, T[i].held && T[i].may_clear);
 		end(&r);
 	}
 }
