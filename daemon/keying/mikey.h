@@ -90,11 +90,13 @@ enum mikey_failure {
 const char *mikey_failure_name(enum mikey_failure f); /* "" for MIKEY_OK */
 const char *mikey_failure_text(enum mikey_failure f);
 
+#define MIKEY_PROTOCOL STR("mikey") /* its name in SDP */
+
 #define MIKEY_PSK_MAX    64u
 #define MIKEY_PSK_MIN    16u /* shorter keys are refused: RFC 3830 9.2 */
 #define MIKEY_SKEW_S     300u
 #define MIKEY_MEDIA_MAX  16u
-#define MIKEY_SUITES_MAX 8u
+#define MIKEY_SUITES_MAX SUITE_COUNT
 #define MIKEY_TGK_MAX    192u /* a DH secret of OAKLEY 5 */
 
 /* An identity; len = 0: none. */

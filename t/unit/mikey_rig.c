@@ -254,9 +254,18 @@ static int find(void *arg, const struct mikey_ask *ask, struct mikey_identity *m
 	return g->find_err;
 }
 
+static bool afford(void *arg, const struct mikey_peer *peer)
+{
+	struct mikey_rig *g = arg;
+
+	(void)peer;
+	g->afforded++;
+	return true;
+}
+
 enum mikey_failure mikey_rig_respond(struct mikey_rig *g, struct str message)
 {
-	struct mikey_store store = {.find = find, .arg = g};
+	struct mikey_store store = {.find = find, .afford = afford, .arg = g};
 	struct mikey_answer a = {
 		.store = &store,
 		.accept = &g->accept,
