@@ -146,7 +146,6 @@ struct mikey_stamp {
 	struct str from, to; /* names of the parties */
 	struct str owner;    /* mikey_peer.owner, or the name of the peer */
 	struct str message;  /* the part that MAC or signature cover */
-	uint8_t ts_type;
 	uint64_t time;
 	uint32_t skew_s;
 	uint64_t now_ntp;

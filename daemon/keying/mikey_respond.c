@@ -95,7 +95,7 @@ static enum mikey_failure form(struct work *w, struct str message)
 		return MIKEY_FAIL_MODE;
 	if (!complete(w))
 		return MIKEY_FAIL_MISSING;
-	if (w->in.t->kind == MIKEY_TS_COUNTER && !w->a->accept->counters)
+	if (w->in.t->kind == MIKEY_TS_COUNTER)
 		return MIKEY_FAIL_TIME;
 	take_header(r, &w->in);
 	return MIKEY_OK;
@@ -140,7 +140,6 @@ static struct mikey_stamp stamp(const struct work *w)
 		.to = mikey_id_str(&w->run->mine),
 		.owner = mikey_id_str(w->peer.owner.len ? &w->peer.owner : &w->run->peer),
 		.message = w->in.covered,
-		.ts_type = w->run->ts_type,
 		.time = w->run->time,
 		.skew_s = w->a->accept->skew_s,
 		.now_ntp = w->a->env.now_ntp,

@@ -110,7 +110,7 @@ static bool exchange(struct turn *t, enum mikey_mode m, struct mikey_replay *rep
 	const struct mikey_env env = {.now_ntp = ++now_ntp};
 	const struct mikey_start s = {m, &side[0].id, &side[1].peer, &offer, env};
 	const struct mikey_answer a = {&store, &accept, replay, env};
-	const struct mikey_end e = {&side[0].id, &side[1].peer, 0, env};
+	const struct mikey_end e = {&side[0].id, &side[1].peer, env};
 	struct mikey_out i = {t->buf[0], sizeof(t->buf[0]), 0};
 	struct mikey_out r = {t->buf[1], sizeof(t->buf[1]), 0};
 	uint64_t t0 = clock_mono_ns(), t1, t2;

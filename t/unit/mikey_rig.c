@@ -294,9 +294,7 @@ bool mikey_rig_agree(const struct mikey_rig *g)
 	for (uint32_t i = 0; same && i < g->ik.media; i++) {
 		const struct mikey_medium *a = &g->ik.medium[i], *b = &g->rk.medium[i];
 
-		same = srtp_same_session(&a->tx, &b->rx) && srtp_same_session(&a->rx, &b->tx) &&
-			a->tx_stream.ssrc == b->rx_stream.ssrc &&
-			a->rx_stream.ssrc == b->tx_stream.ssrc;
+		same = srtp_same_session(&a->tx, &b->rx) && srtp_same_session(&a->rx, &b->tx);
 	}
 	return same;
 }

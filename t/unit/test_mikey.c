@@ -36,8 +36,8 @@ static void test_every_mode(void **state)
 		mikey_rig_exchange(&rig, m);
 		assert_int_equal(a->tx.suite, SUITE_AES_CM_128_80);
 		assert_false(srtp_shares_key(&a->tx, &a->rx));
-		assert_int_equal(a->tx_stream.ssrc, 0x11111111);
-		assert_int_equal(a->rx_stream.ssrc, 0x22222222);
+		assert_int_equal(rig.r.cs[0].ssrc, 0x11111111);
+		assert_int_equal(rig.i.cs[1].ssrc, 0x22222222);
 		assert_true(mikey_id_eq(&rig.r.peer, &rig.alice.id.id));
 		assert_true(mikey_id_eq(&rig.i.peer, &rig.bob.id.id));
 		assert_int_equal(rig.asked.mode, m);
