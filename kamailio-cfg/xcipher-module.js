@@ -80,6 +80,9 @@ function xc_answered() {
 	if (result < 0 && !KSR.is_BYE()) {
 		// The reason may reveal addresses, so it is only logged.
 		KSR.warn("xcipher: offer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+		if (KSR.pv.get("$xcipher(sip_warning)")) {
+			KSR.textops.append_to_reply("Warning: " + KSR.pv.get("$xcipher(sip_warning)") + "\r\n");
+		}
 		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(phrase)"));
 		return;
 	}

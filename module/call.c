@@ -71,6 +71,24 @@ const char *call_phrase(int code)
 	}
 }
 
+const char *call_sip_warning(void)
+{
+	static const char *const keying[] = {"MIKEY exchange failed", "No common crypto suite",
+		"No usable crypto line in answer", "DTLS-SRTP is not available"};
+	static char text[WIRE_REASON + 16];
+	bool public = false;
+
+	for (size_t i = 0; i < sizeof(keying) / sizeof(keying[0]); i++)
+	public |= strncmp(last.reason, keying[i], strlen(keying[i])) == 0;
+	if (!public || last.verdict != V_REFUSED)
+		return "";
+	snprintf(text, sizeof(text), "399 xcipher \"%s\"", last.reason);
+	for (char *p = strchr(text, '"') + 1; p[0] && p[1]; p++)
+		if (*p == '"' || *p == '\\')
+			*p = '\'';
+	return text;
+}
+
 static enum verdict end(enum op op, enum verdict v, const char *reason)
 {
 	last.verdict = v;

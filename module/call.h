@@ -54,6 +54,10 @@ extern struct last last;
 
 /* The usual reason phrase of a SIP code. Reveals nothing about this network. */
 const char *call_phrase(int code);
+/* For SIP: the value of a Warning header field (RFC 3261 20.43) that says why keys could not be
+ * agreed on. "" for any other result, because its reason may name addresses and limits of this
+ * network. Valid until the next call. */
+const char *call_sip_warning(void);
 
 int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
 int call_manage(struct sip_msg *msg, struct text flags, struct text route);

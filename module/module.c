@@ -96,7 +96,8 @@ FUNCTIONS(X)
 #undef X
 
 /* Without a code, uses that of the last function; without a reason, the code's usual one. The
- * daemon's own reason names addresses and limits, so it only goes to the log. */
+ * daemon's own reason names addresses and limits, so it only goes to the log, unless it says why
+ * keys could not be agreed on. */
 static int k_reject(struct sip_msg *msg, int code, str *reason)
 {
 	char text[WIRE_REASON];
@@ -106,7 +107,7 @@ static int k_reject(struct sip_msg *msg, int code, str *reason)
 	snprintf(text, sizeof(text), "%.*s", reason->len, reason->len ? reason->s : "");
 	if (!text[0])
 		snprintf(text, sizeof(text), "%s", call_phrase(code));
-	return reject_reply(msg, code, text);
+	return reject_reply(msg, code, text, call_sip_warning());
 }
 
 static int w_reject(struct sip_msg *msg, char *a, char *b)
@@ -257,6 +258,7 @@ enum pv {
 	PV_CODE,
 	PV_REASON,
 	PV_PHRASE,
+	PV_SIP_WARNING,
 	PV_WARNING,
 	PV_NODE,
 	PV_SUITE_FROM,
@@ -271,9 +273,9 @@ enum pv {
 	PV_SDP,
 	PV_COUNT
 };
-static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "warning",
-	"node", "suite_from", "suite_to", "sas_from", "sas_to", "verified_from", "verified_to",
-	"emergency", "fallback", "reply", "sdp"};
+static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "sip_warning",
+	"warning", "node", "suite_from", "suite_to", "sas_from", "sas_to", "verified_from",
+	"verified_to", "emergency", "fallback", "reply", "sdp"};
 
 static int pv_name(pv_spec_t *sp, str *in)
 {
@@ -292,6 +294,7 @@ static int pv_get(struct sip_msg *msg, pv_param_t *p, pv_value_t *res)
 {
 	const char *const texts[PV_COUNT] = {[PV_REASON] = last.reason,
 		[PV_PHRASE] = call_phrase(last.code),
+		[PV_SIP_WARNING] = call_sip_warning(),
 		[PV_WARNING] = last.warning,
 		[PV_NODE] = last.node,
 		[PV_SUITE_FROM] = last.suite_from,

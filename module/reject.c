@@ -240,7 +240,23 @@ static int branch_of(const struct sip_msg *msg)
 	return -1;
 }
 
-int reject_reply(struct sip_msg *msg, int code, const char *reason)
+/* Text behind the last header field. */
+static int add_header(struct sip_msg *msg, const char *name, const char *value)
+{
+	struct lump *at = anchor_lump(msg, (int)(msg->unparsed - msg->buf), 0, 0);
+	size_t size = strlen(name) + strlen(value) + sizeof(": \r\n");
+	char *text = at ? pkg_malloc(size) : NULL;
+
+	if (!text)
+		return -1;
+	snprintf(text, size, "%s: %s\r\n", name, value);
+	if (insert_new_lump_before(at, text, (int)size - 1, 0))
+		return 1;
+	pkg_free(text);
+	return -1;
+}
+
+int reject_reply(struct sip_msg *msg, int code, const char *reason, const char *warning)
 {
 	struct cell *t = tmb.t_gett();
 	int status, branch = branch_of(msg);
@@ -269,5 +285,7 @@ int reject_reply(struct sip_msg *msg, int code, const char *reason)
 	end_callee(msg, t, branch, why, invite);
 	if (t->uas.request && t->uas.request->to && get_to(t->uas.request)->tag_value.len)
 		end_caller(msg, t->uas.request, why);
+	if (warning[0] && add_header(msg, "Warning", warning) < 0)
+		LM_ERR("no memory for a Warning header field\n");
 	return rewrite(msg, code, reason);
 }

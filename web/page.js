@@ -314,7 +314,9 @@ function address(e) {
 // The protection of a media, as far as the relay knows.
 function security(m) {
 	if (m.keying === "SDES end-to-end") return `${m["crypto suite"]}, keys end-to-end`;
-	if (m.ZRTP) return `${m["crypto suite"]}, ZRTP SAS ${m.ZRTP.SAS}${m.ZRTP.verified === "yes" ? ", verified" : ""}`;
+	if (m.ZRTP) return [m["crypto suite"], `ZRTP SAS ${m.ZRTP.SAS}`, m.ZRTP.verified === "yes" ? "verified" : "not verified",
+		...(m.ZRTP["retained secrets"] === "mismatch" ? ["RETAINED SECRETS DO NOT MATCH"] : []),
+		...(m.ZRTP.enrolled === "yes" ? ["enrolled"] : [])].join(", ");
 	if (m["crypto suite"] || m.keying) return m["crypto suite"] || m.keying;
 	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
 }

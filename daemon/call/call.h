@@ -166,11 +166,12 @@ struct calls_counters {
 	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, per limit */
 	/* legs that changed from SRTP to RTP in mid-call: by flags, by the terminal's SDP */
 	uint64_t weaker_by_order, weaker_by_terminal;
-	uint64_t
-		keying_fallbacks; /* legs in clear after ZRTP or DTLS failed, as requests allowed */
-	uint64_t emergencies;     /* emergency calls in total */
-	uint64_t digits;          /* heard by audio sessions */
-	uint64_t streams;         /* local ports in use */
+	/* Legs whose keying failed, and that use RTP or another keying instead, as requests
+	 * allowed. */
+	uint64_t keying_fallbacks;
+	uint64_t emergencies;        /* emergency calls in total */
+	uint64_t digits;             /* heard by audio sessions */
+	uint64_t streams;            /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side in use, by suite */
 	/* media of one side in use, passed through under the terminals' own keys */
 	uint64_t passed;

@@ -29,7 +29,11 @@ bool leg_zrtp_event(struct leg *l, const struct session_event *e)
 		return false;
 	switch (e->kind) {
 	case SESSION_KEYS:
-		return x.suites >> e->rx.suite & 1 && set_keys(l, e, x.preauth);
+		if (!(x.suites >> e->rx.suite & 1))
+			return false;
+		if (!x.keyed)
+			l->settled[0] = l->settled[1] = 0;
+		return set_keys(l, e, x.preauth);
 	case SESSION_FAILED:
 	case SESSION_ABSENT:
 		if (!l->rx.awaited ||

@@ -132,8 +132,11 @@ struct leg {
 	struct srtp_params rx, tx;  /* from the terminal, and to it */
 	struct keying_state keying; /* state of the keying; private to keying/ */
 	uint32_t keyed;             /* the DTLS association that provided the keys; 0: none */
-	uint32_t settled[2];        /* the association whose keys the terminal has used, by
-				     * [rtcp] */
+	uint32_t settled[2];        /* the association, or exchange of ZRTP, whose keys the terminal
+				     * has used, by [rtcp] */
+	/* It uses what the request allows instead: RTP, or SDES in place of MIKEY. Each is counted
+	 * once. */
+	bool fell_to_rtp, fell_from_mikey;
 	struct leg_ice ice;
 	struct leg_audio audio;
 	struct leg_play play;

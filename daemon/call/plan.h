@@ -35,8 +35,9 @@ struct plan {
 	struct str notice; /* also for the log: less secure than before */
 	struct str kept;   /* flags that were not applied to an established side */
 	uint32_t weaker_by_order, weaker_by_terminal; /* legs that went from SRTP to RTP */
-	bool too_many;                                /* the warning mentions it */
-	bool offers;                                  /* some m-line is offered to the other side */
+	uint32_t fallbacks; /* legs that now use another keying than was wanted, or none */
+	bool too_many;      /* the warning mentions it */
+	bool offers;        /* some m-line is offered to the other side */
 	/* Error-reason of the first m-line that was rejected for its crypto lines; all such
 	 * m-lines. */
 	const char *unusable;

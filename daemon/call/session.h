@@ -22,8 +22,8 @@ struct session_ops {
 	void (*send)(void *arg, uint32_t session); /* never fails; does nothing if nothing is
 						    * prepared */
 	void (*undo)(void *arg, uint32_t session);
-	/* The terminal has sent media under the keys of this association, so its handshake is over
-	 * and memory can be freed. 0, or -EAGAIN. */
+	/* The terminal has sent media under the keys of this association or exchange of ZRTP, so
+	 * it has completed it. 0, or -EAGAIN. */
 	int (*settle)(void *arg, uint32_t session, uint32_t association, bool rtcp);
 	/* Fingerprint of the certificate for new associations. 0 or -EINVAL. */
 	int (*fingerprint)(void *arg, struct dtls_fingerprint *out, enum dtls_hash h);

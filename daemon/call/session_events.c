@@ -48,6 +48,8 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 	rx.preauth = tx.preauth = keying_preauth_fits(a.preauth, &e->rx, false);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
+	if (l->keyed != e->association)
+		l->settled[0] = l->settled[1] = 0;
 	l->keyed = e->association;
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));
@@ -229,9 +231,11 @@ int calls_session_event(
 		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
+	/* From waiting for keys to clear, as the request allows. */
+	c->counters.keying_fallbacks +=
+		changed > 0 && (e->kind == SESSION_FAILED || e->kind == SESSION_ABSENT);
 	if (changed > 0 && falls_back(call, at, e)) {
 		fell.why = e->why ? e->why : absent.why;
-		c->counters.keying_fallbacks++;
 		e = &fell;
 	}
 	if (!changed && e->kind == SESSION_ABSENT && is_awaited(call, at))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "call/model.h"
+#include "keying/keying.h"
 
 static void put(struct calls *c, const struct leg *l, struct session_place at)
 {
@@ -62,16 +63,27 @@ bool calls_digit(struct calls *c, uint32_t audio, struct call_digit *out)
 	return of_call;
 }
 
+/* The association or exchange whose keys are in force; 0: neither. */
+static uint32_t keyed_by(const struct leg *l)
+{
+	struct keying_exchange x;
+
+	if (keying_exchange(&x, &l->keying))
+		return x.keyed ? x.number : 0;
+	return l->keyed;
+}
+
 static void settle(const struct relay *r, const struct call *call, struct leg *l, bool rtcp)
 {
+	uint32_t by = keyed_by(l);
 	struct media_key_usage u;
 
-	if (l->settled[rtcp] == l->keyed || !l->rx_slot[0])
+	if (l->settled[rtcp] == by || !l->rx_slot[0])
 		return;
 	r->ops->key_usage(r->arg, call->worker, l->rx_slot[0], &u);
 	if ((rtcp ? u.rtcp : u.rtp) &&
-		r->sessions->ops->settle(r->sessions->arg, l->session, l->keyed, rtcp) == 0)
-		l->settled[rtcp] = l->keyed;
+		r->sessions->ops->settle(r->sessions->arg, l->session, by, rtcp) == 0)
+		l->settled[rtcp] = by;
 }
 
 void session_places_settle(const struct relay *r, struct call *call)
@@ -80,7 +92,7 @@ void session_places_settle(const struct relay *r, struct call *call)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
 			struct leg *l = call->side[s]->leg[i];
 
-			if (!l || !l->committed || !l->has_session || !l->keyed)
+			if (!l || !l->committed || !l->has_session || !keyed_by(l))
 				continue;
 			settle(r, call, l, false);
 			if (!l->mux && l->rx.rtcp.suite != SUITE_PLAIN)

@@ -29,6 +29,12 @@ bool keying_draw(struct keying_random *random, void *out, size_t len)
 
 /* --- Offers and answers ----------------------------------------------------------------------- */
 
+/* A message of MIKEY that fails refuses the offer: nothing takes its place. */
+static bool refuses(const struct keying_error *why)
+{
+	return why->reason == NGE_MIKEY || why->reason == NGE_NOMEM;
+}
+
 bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why)
 {
@@ -36,8 +42,7 @@ bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	bool found = false;
 
 	*why = (struct keying_error){.reason = NGE_SUITE};
-	/* A message of MIKEY that does not verify refuses the offer: nothing takes its place. */
-	for (uint32_t i = 0; i < KEYING_ROWS && why->reason != NGE_MIKEY; i++) {
+	for (uint32_t i = 0; i < KEYING_ROWS && !refuses(why); i++) {
 		struct keying_error before = *why;
 
 		if (rows[i]->read_offer(l, m, suites, in, why)) {
@@ -45,11 +50,11 @@ bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 			found = true;
 		}
 	}
-	if (why->reason == NGE_MIKEY)
+	if (refuses(why))
 		keying_drop_offered(l->state);
 	else if (found)
 		*why = passed_over;
-	return found && why->reason != NGE_MIKEY;
+	return found && !refuses(why);
 }
 
 bool keying_could_accept(

@@ -57,6 +57,7 @@
 	X(REPLAY, "replay", TS, "message was received before") \
 	X(REPLAY_FULL, "replay_full", TS, "replay memory of this peer is full") \
 	X(RATE, "rate", UNSPECIFIED, "too many exchanges with public keys: try again later") \
+	X(VALIDITY, "validity", UNSPECIFIED, "key is not valid for all packets of a call") \
 	X(CERT, "cert", CERT, "certificate is absent, malformed, or its key is not accepted") \
 	X(CERT_CHAIN, "cert_chain", CERT, "certificate has no chain to a trusted root") \
 	X(CERT_EXPIRED, "cert_expired", CERT, "certificate is expired or not yet valid") \
@@ -90,11 +91,13 @@ enum mikey_failure {
 const char *mikey_failure_name(enum mikey_failure f); /* "" for MIKEY_OK */
 const char *mikey_failure_text(enum mikey_failure f);
 
+#define MIKEY_PROTOCOL STR("mikey") /* its name in SDP */
+
 #define MIKEY_PSK_MAX    64u
 #define MIKEY_PSK_MIN    16u /* shorter keys are refused: RFC 3830 9.2 */
 #define MIKEY_SKEW_S     300u
 #define MIKEY_MEDIA_MAX  16u
-#define MIKEY_SUITES_MAX 8u
+#define MIKEY_SUITES_MAX SUITE_COUNT
 #define MIKEY_TGK_MAX    192u /* a DH secret of OAKLEY 5 */
 
 /* An identity; len = 0: none. */
@@ -179,11 +182,9 @@ struct mikey_accept {
 	uint8_t suites;
 	uint8_t suite[MIKEY_SUITES_MAX];
 	bool null_key_encryption; /* accept KEMAC with NULL encryption: for SDP that TLS protects */
-	/* Accept counters as timestamps. A restart forgets them: old messages could come again. */
-	bool counters;
-	bool weak_dh; /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
-	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1.1); s = NULL: not
-	 * compared. */
+	bool weak_dh;             /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
+	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1.1), unless MIKEY is the
+	 * only one; s = NULL: not compared. */
 	struct str sdp_ids;
 	uint32_t skew_s;                             /* allowed clock skew; 0 = MIKEY_SKEW_S */
 	struct mikey_stream stream[MIKEY_MEDIA_MAX]; /* ours, for the response */
@@ -236,10 +237,11 @@ struct mikey_run {
 /* 0, or -EINVAL: not a run of this layout, or a length out of range. */
 int mikey_run_check(const struct mikey_run *r);
 
-/* Keys of one medium: rx opens the peer's packets, tx protects ours. */
+/* Keys of one medium: rx opens the peer's packets, tx protects ours. SSRC and ROC of the crypto
+ * sessions are not among the results: a leg accepts each SSRC, and finds its ROC by authentication
+ * (media/roc.h). */
 struct mikey_medium {
 	struct srtp_master rx, tx;
-	struct mikey_stream rx_stream, tx_stream; /* SSRC 0: not named */
 };
 struct mikey_keys {
 	uint8_t media;
@@ -256,11 +258,11 @@ struct mikey_out {
 /* --- Replay memory --------------------------------------------------------------------------*/
 
 /* Remembers accepted I_MESSAGEs until their timestamps leave the allowed skew (RFC 3830
- * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
- * is accepted. A peer may use half of the places that others leave free, and its further messages
- * are refused. So no peer can use up the memory. One thread at a time. */
+ * 5.4). Counters (MIKEY_TS_COUNTER) are refused: the highest of each peer would have to be kept
+ * forever, over restarts, too. A peer may use half of the places that others leave free, and its
+ * further messages are refused. So no peer can use up the memory. One thread at a time. */
 struct mikey_replay;
-/* entries: messages and peers remembered, 40 bytes each. 0 or -ENOMEM, -EINVAL. */
+/* entries: messages remembered, 40 bytes each. 0 or -ENOMEM, -EINVAL. */
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
 void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 /* Refuses messages with timestamps before this time: for the start of the daemon, which remembers
@@ -317,7 +319,6 @@ enum mikey_failure mikey_respond(struct mikey_run *run, const struct mikey_answe
 struct mikey_end {
 	const struct mikey_identity *mine;
 	const struct mikey_peer *peer;
-	uint32_t skew_s; /* 0 = MIKEY_SKEW_S */
 	struct mikey_env env;
 };
 /* Takes the R_MESSAGE. An empty message is right if none was asked for (no_verify). An Error

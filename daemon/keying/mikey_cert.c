@@ -12,9 +12,6 @@
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
-#define ENVELOPE_MIN 16u
-#define ENVELOPE_MAX 64u
-
 struct mikey_cert {
 	EVP_PKEY *private; /* NULL: a peer's */
 	uint32_t count;
@@ -235,27 +232,30 @@ int mikey_encrypt(const struct mikey_cert *c, bool oaep, struct str key, uint8_t
 	return ok ? (int)len : -EIO;
 }
 
-static size_t decrypt(
-	const struct mikey_cert *c, int padding, struct str data, uint8_t out[MIKEY_RSA_MAX])
+/* The block as it is, so that its padding is judged here, where neither time nor errors depend on
+ * it. False: the ciphertext is no number of this modulus, which its sender knows. */
+static bool decrypt(const struct mikey_cert *c, struct str data, uint8_t block[MIKEY_RSA_MAX])
 {
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(c->private, NULL);
 	size_t len = MIKEY_RSA_MAX;
 	bool ok = ctx && EVP_PKEY_decrypt_init(ctx) == 1 &&
-		EVP_PKEY_CTX_set_rsa_padding(ctx, padding) == 1 &&
-		EVP_PKEY_decrypt(ctx, out, &len, (const uint8_t *)data.s, data.len) == 1;
+		EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_NO_PADDING) == 1 &&
+		EVP_PKEY_decrypt(ctx, block, &len, (const uint8_t *)data.s, data.len) == 1 &&
+		len == mikey_cert_rsa_len(c);
 
 	EVP_PKEY_CTX_free(ctx);
 	ERR_clear_error();
-	return ok ? len : 0;
+	return ok;
 }
 
-size_t mikey_decrypt(const struct mikey_cert *c, struct str data, uint8_t out[MIKEY_RSA_MAX])
+bool mikey_decrypt(const struct mikey_cert *c, struct str data, struct mikey_envelope_key *out)
 {
-	size_t len = c->private ? decrypt(c, RSA_PKCS1_PADDING, data, out) : 0;
+	uint8_t block[MIKEY_RSA_MAX];
+	bool ok = c->private != NULL;
 
-	/* A ciphertext of OAEP passes as the other one with a chance of 2^-16, and then hardly ever
-	 * has a key of such a length. */
-	if (c->private && (len < ENVELOPE_MIN || len > ENVELOPE_MAX))
-		len = decrypt(c, RSA_PKCS1_OAEP_PADDING, data, out);
-	return len;
+	if (ok && !decrypt(c, data, block))
+		memset(block, 0, sizeof(block)); /* neither padding */
+	ok = ok && mikey_unpad(out, block, mikey_cert_rsa_len(c));
+	secmem_wipe(block, sizeof(block));
+	return ok;
 }

@@ -7,7 +7,6 @@
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
 
-#define PRF_BLOCK 32u /* bytes of a part of inkey: 256 bits */
 #define LABEL_MAX (4u + 1 + 4 + 255)
 
 bool mikey_hmac(uint8_t mac[MIKEY_MAC_LEN], struct str key, struct str data)
@@ -33,8 +32,8 @@ static size_t label_bytes(uint8_t out[LABEL_MAX], const struct mikey_label *l)
 	return 9 + rand;
 }
 
-/* P(s, label, m) of RFC 3830 4.1.2, XORed into out. */
-static bool p_xor(uint8_t *out, size_t len, struct str s, struct str label)
+/* P(s, label, m) of RFC 3830 4.1.2, XORed into out where mask has ones. */
+static bool p_xor(uint8_t *out, size_t len, struct str s, struct str label, uint8_t mask)
 {
 	uint8_t a[MIKEY_MAC_LEN + LABEL_MAX], block[MIKEY_MAC_LEN];
 	bool ok = mikey_hmac(a, s, label);
@@ -43,7 +42,7 @@ static bool p_xor(uint8_t *out, size_t len, struct str s, struct str label)
 		memcpy(a + MIKEY_MAC_LEN, label.s, label.len);
 		ok = mikey_hmac(block, s, mikey_bytes(a, MIKEY_MAC_LEN + label.len));
 		for (size_t i = 0; i < MIKEY_MAC_LEN && at + i < len; i++)
-			out[at + i] ^= block[i];
+			out[at + i] ^= block[i] & mask;
 		ok = ok && mikey_hmac(block, s, mikey_bytes(a, MIKEY_MAC_LEN));
 		memcpy(a, block, MIKEY_MAC_LEN);
 	}
@@ -52,39 +51,63 @@ static bool p_xor(uint8_t *out, size_t len, struct str s, struct str label)
 	return ok;
 }
 
-bool mikey_prf(uint8_t *out, size_t len, struct str inkey, const struct mikey_label *l)
+struct inkey {
+	struct str key;
+	uint8_t rest; /* mask of all parts but the first */
+};
+
+static bool prf(uint8_t *out, size_t len, const struct inkey *k, const struct mikey_label *l)
 {
 	uint8_t label[LABEL_MAX];
 	size_t label_len = label_bytes(label, l);
-	bool ok = inkey.len > 0;
+	bool ok = k->key.len > 0;
 
 	memset(out, 0, len);
-	for (size_t at = 0; ok && at < inkey.len; at += PRF_BLOCK) {
-		size_t part = inkey.len < at + PRF_BLOCK ? inkey.len - at : PRF_BLOCK;
+	for (size_t at = 0; ok && at < k->key.len; at += MIKEY_PRF_BLOCK) {
+		size_t left = k->key.len - at;
+		struct str part = {k->key.s + at, left < MIKEY_PRF_BLOCK ? left : MIKEY_PRF_BLOCK};
 
-		ok = p_xor(
-			out, len, (struct str){inkey.s + at, part}, mikey_bytes(label, label_len));
+		ok = p_xor(out, len, part, mikey_bytes(label, label_len), at ? k->rest : 0xff);
 	}
 	if (!ok)
 		secmem_wipe(out, len);
 	return ok;
 }
 
-bool mikey_transport_keys(
-	struct mikey_transport *t, struct str inkey, uint32_t csb_id, struct str rand)
+bool mikey_prf(uint8_t *out, size_t len, struct str inkey, const struct mikey_label *l)
 {
-	struct mikey_label l = {.cs_id = MIKEY_CS_TRANSPORT, .csb_id = csb_id, .rand = rand};
+	return prf(out, len, &(struct inkey){inkey, 0xff}, l);
+}
+
+static bool transport_keys(struct mikey_transport *t, const struct inkey *k, struct mikey_label *l)
+{
 	bool ok;
 
-	l.constant = MIKEY_LABEL_TRANSPORT_ENCR;
-	ok = mikey_prf(t->encr, sizeof(t->encr), inkey, &l);
-	l.constant = MIKEY_LABEL_TRANSPORT_SALT;
-	ok = ok && mikey_prf(t->salt, sizeof(t->salt), inkey, &l);
-	l.constant = MIKEY_LABEL_TRANSPORT_AUTH;
-	ok = ok && mikey_prf(t->auth, sizeof(t->auth), inkey, &l);
+	l->cs_id = MIKEY_CS_TRANSPORT;
+	l->constant = MIKEY_LABEL_TRANSPORT_ENCR;
+	ok = prf(t->encr, sizeof(t->encr), k, l);
+	l->constant = MIKEY_LABEL_TRANSPORT_SALT;
+	ok = ok && prf(t->salt, sizeof(t->salt), k, l);
+	l->constant = MIKEY_LABEL_TRANSPORT_AUTH;
+	ok = ok && prf(t->auth, sizeof(t->auth), k, l);
 	if (!ok)
 		secmem_wipe(t, sizeof(*t));
 	return ok;
+}
+
+bool mikey_transport_keys(
+	struct mikey_transport *t, struct str inkey, uint32_t csb_id, struct str rand)
+{
+	return transport_keys(t, &(struct inkey){inkey, 0xff},
+		&(struct mikey_label){.csb_id = csb_id, .rand = rand});
+}
+
+/* HMAC pads its key with zeroes, so zeroes at the end of a part change nothing. */
+bool mikey_envelope_keys(struct mikey_transport *t, const struct mikey_envelope_key *k,
+	uint32_t csb_id, struct str rand)
+{
+	return transport_keys(t, &(struct inkey){mikey_bytes(k->key, sizeof(k->key)), k->rest},
+		&(struct mikey_label){.csb_id = csb_id, .rand = rand});
 }
 
 /* IV = (S XOR (0x0000 || CSB ID || T)) || 0x0000 */

@@ -269,7 +269,7 @@ int mikey_run_check(const struct mikey_run *r)
 {
 	bool ok = r->layout == MIKEY_RUN_LAYOUT && r->state <= MIKEY_FAILED &&
 		r->mode < MIKEY_MODE_COUNT && r->failure < MIKEY_FAIL_COUNT &&
-		r->ts_type <= MIKEY_TS_COUNTER && mikey_dh_len(r->dh_group) &&
+		r->ts_type <= MIKEY_TS_NTP && mikey_dh_len(r->dh_group) &&
 		r->media <= MIKEY_MEDIA_MAX && r->secret_len <= MIKEY_TGK_MAX &&
 		r->tgk_len <= MIKEY_TGK_MAX && r->suites <= MIKEY_SUITES_MAX;
 

@@ -219,21 +219,10 @@ enum mikey_failure mikey_in_keys(const struct mikey_in *in, const struct mikey_r
 bool mikey_in_envelope(const struct mikey_in *in, const struct mikey_cert *mine,
 	struct mikey_transport *t, const struct mikey_run *r)
 {
-	uint8_t key[MIKEY_RSA_MAX];
-	size_t len;
-	bool ok = secmem_random(key, sizeof(key)) == 0;
-	uint8_t other[16];
+	struct mikey_envelope_key key;
+	bool ok = mikey_decrypt(mine, in->pke->data, &key) &&
+		mikey_envelope_keys(t, &key, r->csb_id, mikey_bytes(r->rand, r->rand_len));
 
-	memcpy(other, key, sizeof(other));
-	len = mikey_decrypt(mine, in->pke->data, key);
-	if (len < sizeof(other)) {
-		memcpy(key, other, sizeof(other));
-		len = sizeof(other);
-	}
-	ok = ok &&
-		mikey_transport_keys(
-			t, mikey_bytes(key, len), r->csb_id, mikey_bytes(r->rand, r->rand_len));
-	secmem_wipe(key, sizeof(key));
-	secmem_wipe(other, sizeof(other));
+	secmem_wipe(&key, sizeof(key));
 	return ok;
 }

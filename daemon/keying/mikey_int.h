@@ -2,6 +2,7 @@
 /* Between the files of MIKEY. Layers, each calls only those above it:
  *   mikey_names.c   names, time
  *   mikey_crypto.c  PRF, MAC, encryption, Diffie-Hellman
+ *   mikey_unpad.c   what RSA decrypted
  *   mikey_cert.c    certificates, RSA; mikey_trust.c  chains and names
  *   mikey_policy.c  suites; mikey_keys.c  keys of the media; mikey_replay.c; mikey_marks.c
  *   mikey_in.c      a received message; mikey_out.c  what all messages of ours share
@@ -60,6 +61,16 @@ struct mikey_transport {
 };
 bool mikey_transport_keys(
 	struct mikey_transport *t, struct str inkey, uint32_t csb_id, struct str rand);
+#define MIKEY_PRF_BLOCK 32u /* bytes of a part of inkey: 256 bits */
+/* An envelope key of 16 to 64 bytes. Its length is as secret as itself. */
+#define MIKEY_ENVELOPE_MAX (2 * MIKEY_PRF_BLOCK)
+struct mikey_envelope_key {
+	uint8_t key[MIKEY_ENVELOPE_MAX]; /* zeroes follow it */
+	uint8_t rest;                    /* 0xff: it is longer than MIKEY_PRF_BLOCK. Otherwise 0 */
+};
+/* The same, and always the same work. */
+bool mikey_envelope_keys(struct mikey_transport *t, const struct mikey_envelope_key *k,
+	uint32_t csb_id, struct str rand);
 /* AES-CM-128 of KEMAC data (RFC 3830 4.2.3), in place, both directions. */
 bool mikey_transport_crypt(
 	const struct mikey_transport *t, uint32_t csb_id, uint64_t time, uint8_t *data, size_t len);
@@ -92,9 +103,14 @@ bool mikey_verify(const struct mikey_cert *c, uint8_t kind, struct str data, str
 /* An envelope key for the holder of c. Length, or -EIO. */
 int mikey_encrypt(
 	const struct mikey_cert *c, bool oaep, struct str key, uint8_t out[MIKEY_RSA_MAX]);
-/* RSAES-PKCS1-v1_5, else RSAES-OAEP: MIKEY does not say which it is. Length of the key, at most
- * MIKEY_RSA_MAX. 0: neither. */
-size_t mikey_decrypt(const struct mikey_cert *c, struct str data, uint8_t out[MIKEY_RSA_MAX]);
+/* RSAES-PKCS1-v1_5 or RSAES-OAEP: MIKEY does not say which it is. Neither: a random key. Always the
+ * same work, whatever the ciphertext has. False: c has no private key, or an error. */
+bool mikey_decrypt(const struct mikey_cert *c, struct str data, struct mikey_envelope_key *out);
+
+/* --- mikey_unpad.c --------------------------------------------------------------------------*/
+
+/* The same from a decrypted block of len bytes, at most MIKEY_RSA_MAX. False: out of memory. */
+bool mikey_unpad(struct mikey_envelope_key *out, const uint8_t *block, size_t len);
 
 /* --- mikey_trust.c --------------------------------------------------------------------------*/
 
@@ -130,7 +146,6 @@ struct mikey_stamp {
 	struct str from, to; /* names of the parties */
 	struct str owner;    /* mikey_peer.owner, or the name of the peer */
 	struct str message;  /* the part that MAC or signature cover */
-	uint8_t ts_type;
 	uint64_t time;
 	uint32_t skew_s;
 	uint64_t now_ntp;

@@ -45,6 +45,25 @@ static bool direct(struct srtp_master *m, const struct mikey_key_data *k)
 	return copy(m->key, key, s->key_len) && copy(m->salt, salt, s->salt_len);
 }
 
+/* For SRTP an interval counts packet indexes (RFC 3830 6.14). Keys are not changed when it ends, so
+ * it has to include every index that a call can reach. */
+#define INDEXES (1ull << 31)
+
+static bool is_valid(const struct mikey_kv *kv)
+{
+	uint64_t from = 0, to = 0;
+
+	if (kv->type != MIKEY_KV_INTERVAL)
+		return true;
+	if (kv->from.len > sizeof(from) || kv->to.len > sizeof(to))
+		return false;
+	for (size_t i = 0; i < kv->from.len; i++)
+		from = from << 8 | (uint8_t)kv->from.s[i];
+	for (size_t i = 0; i < kv->to.len; i++)
+		to = to << 8 | (uint8_t)kv->to.s[i];
+	return from == 0 && to >= INDEXES;
+}
+
 static bool set_mki(struct srtp_master *m, const struct mikey_kv *kv)
 {
 	if (kv->type != MIKEY_KV_SPI)
@@ -81,13 +100,6 @@ static bool medium(struct mikey_medium *out, const struct mikey_run *r,
 	uint32_t a = i * per, b = a + per - 1; /* streams of the initiator and the responder */
 	uint32_t rx = r->initiator ? b : a, tx = r->initiator ? a : b;
 
-	out->rx_stream = (struct mikey_stream){r->cs[rx].ssrc, r->cs[rx].roc};
-	out->tx_stream = (struct mikey_stream){r->cs[tx].ssrc, r->cs[tx].roc};
-	if (per == 1) { /* the SSRC is the initiator's */
-		struct mikey_stream *other = r->initiator ? &out->rx_stream : &out->tx_stream;
-
-		*other = (struct mikey_stream){0};
-	}
 	return master(&out->rx, r, k, rx) && master(&out->tx, r, k, tx);
 }
 
@@ -97,6 +109,9 @@ enum mikey_failure mikey_keys_make(
 	bool ok = k->count == 1 || k->count == r->sessions;
 
 	memset(out, 0, sizeof(*out));
+	for (uint32_t i = 0; i < k->count; i++)
+		if (!is_valid(&k->key[i].kv))
+			return MIKEY_FAIL_VALIDITY;
 	out->media = r->media;
 	for (uint32_t i = 0; ok && i < r->media; i++)
 		ok = medium(&out->medium[i], r, k, i);

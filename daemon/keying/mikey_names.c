@@ -110,10 +110,7 @@ struct str mikey_with_ids(
 			memcpy(buf + len, parts[i].s, parts[i].len);
 		len += parts[i].len;
 	}
-	if (r->ts_type != MIKEY_TS_COUNTER) {
-		put_be32(buf + len, (uint32_t)(r->time >> 32));
-		len += 4;
-	}
-	put_be32(buf + len, (uint32_t)r->time);
-	return mikey_bytes(buf, len + 4);
+	put_be32(buf + len, (uint32_t)(r->time >> 32));
+	put_be32(buf + len + 4, (uint32_t)r->time);
+	return mikey_bytes(buf, len + 8);
 }

@@ -16,13 +16,11 @@
 
 struct entry {
 	uint8_t digest[DIGEST];
-	uint64_t time;   /* of the message, or the highest counter */
+	uint64_t time;   /* of the message */
 	uint32_t skew_s; /* that was allowed for it */
 	uint16_t owner;  /* index of its counter */
-	uint8_t kind;    /* enum kind */
+	bool used;
 };
-
-enum kind { FREE, MESSAGE, COUNTER };
 
 struct mikey_replay {
 	uint8_t key[32];
@@ -134,10 +132,8 @@ static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stam
 static bool digest_of(
 	uint8_t out[HMAC_SHA256_LEN], const struct mikey_replay *r, const struct mikey_stamp *s)
 {
-	bool counter = s->ts_type == MIKEY_TS_COUNTER;
-	uint8_t len[3] = {counter ? COUNTER : MESSAGE, (uint8_t)s->from.len, (uint8_t)s->to.len};
-	struct str parts[] = {
-		mikey_bytes(len, sizeof(len)), s->from, s->to, counter ? STR_NONE : s->message};
+	uint8_t len[2] = {(uint8_t)s->from.len, (uint8_t)s->to.len};
+	struct str parts[] = {mikey_bytes(len, sizeof(len)), s->from, s->to, s->message};
 
 	return hmac_sha256(out, r->key, sizeof(r->key), parts, ARRAY_LEN(parts));
 }
@@ -145,7 +141,7 @@ static bool digest_of(
 static struct entry *find(struct entry *bucket, const uint8_t *digest)
 {
 	for (uint32_t i = 0; i < BUCKET; i++)
-		if (bucket[i].kind != FREE && memcmp(bucket[i].digest, digest, DIGEST) == 0)
+		if (bucket[i].used && memcmp(bucket[i].digest, digest, DIGEST) == 0)
 			return &bucket[i];
 	return NULL;
 }
@@ -168,14 +164,14 @@ static bool look(struct place *p, struct mikey_replay *r, const struct mikey_sta
 
 static bool is_old(const struct entry *e, uint64_t now_ntp)
 {
-	return e->kind == MESSAGE && outside(e->time, now_ntp, e->skew_s);
+	return e->used && outside(e->time, now_ntp, e->skew_s);
 }
 
 static void release(struct mikey_replay *r, struct entry *e)
 {
 	r->count[e->owner]--;
 	r->used--;
-	e->kind = FREE;
+	e->used = false;
 }
 
 /* Costs a millisecond, so at most once a second. */
@@ -212,8 +208,8 @@ static struct entry *take(struct mikey_replay *r, const struct place *p, uint64_
 
 			if (is_old(x, now_ntp))
 				release(r, x);
-			first = !first && x->kind == FREE ? x : first;
-			room += x->kind == FREE;
+			first = !first && !x->used ? x : first;
+			room += !x->used;
 		}
 		e = room > most ? first : e;
 		most = room > most ? room : most;
@@ -226,8 +222,6 @@ static struct entry *take(struct mikey_replay *r, const struct place *p, uint64_
 static enum mikey_failure judge(
 	const struct mikey_replay *r, const struct entry *found, const struct mikey_stamp *s)
 {
-	if (s->ts_type == MIKEY_TS_COUNTER)
-		return found && s->time <= found->time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
 	if (outside(s->time, s->now_ntp, skew(s)) || is_forgotten(r, s))
 		return MIKEY_FAIL_TIME;
 	return found || is_before_mark(r, s) ? MIKEY_FAIL_REPLAY : MIKEY_OK;
@@ -250,7 +244,6 @@ static void fill(struct mikey_replay *r, struct entry *e, const struct place *p)
 
 enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_stamp *s)
 {
-	bool counter = s->ts_type == MIKEY_TS_COUNTER;
 	enum mikey_failure f;
 	struct entry *e;
 	struct place p;
@@ -260,20 +253,19 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 	f = judge(r, p.found, s);
 	if (f)
 		return f;
-	if (!p.found && !has_share(r, p.owner)) {
+	if (!has_share(r, p.owner)) {
 		sweep(r, s->now_ntp);
 		if (!has_share(r, p.owner))
 			return MIKEY_FAIL_REPLAY_FULL;
 	}
-	e = p.found ? p.found : take(r, &p, s->now_ntp);
+	e = take(r, &p, s->now_ntp);
 	if (!e)
 		return MIKEY_FAIL_REPLAY_FULL;
-	if (!p.found)
-		fill(r, e, &p);
+	fill(r, e, &p);
 	e->time = s->time;
 	e->skew_s = skew(s);
-	e->kind = counter ? COUNTER : MESSAGE;
-	if (r->marks && !counter)
+	e->used = true;
+	if (r->marks)
 		mikey_marks_note(r->marks, s->owner, s->time, latest(s));
 	return MIKEY_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A received I_MESSAGE: form, identities, freshness, proof, policy, keys, in this order. Cheap
- * checks come first. The replay memory changes only after the proof. */
+ * checks come first. The replay memory changes last, so a refused message may come again. */
 #include <errno.h>
 
 #include "base/secmem.h"
@@ -95,7 +95,7 @@ static enum mikey_failure form(struct work *w, struct str message)
 		return MIKEY_FAIL_MODE;
 	if (!complete(w))
 		return MIKEY_FAIL_MISSING;
-	if (w->in.t->kind == MIKEY_TS_COUNTER && !w->a->accept->counters)
+	if (w->in.t->kind == MIKEY_TS_COUNTER)
 		return MIKEY_FAIL_TIME;
 	take_header(r, &w->in);
 	return MIKEY_OK;
@@ -140,7 +140,6 @@ static struct mikey_stamp stamp(const struct work *w)
 		.to = mikey_id_str(&w->run->mine),
 		.owner = mikey_id_str(w->peer.owner.len ? &w->peer.owner : &w->run->peer),
 		.message = w->in.covered,
-		.ts_type = w->run->ts_type,
 		.time = w->run->time,
 		.skew_s = w->a->accept->skew_s,
 		.now_ntp = w->a->env.now_ntp,
@@ -166,11 +165,12 @@ static enum mikey_failure proof_by_cert(struct work *w)
 }
 
 /* After authentication, all modes except this one compute for milliseconds. */
-static bool afford(const struct work *w)
+static enum mikey_failure afford(const struct work *w)
 {
 	const struct mikey_store *s = w->a->store;
+	bool ok = w->run->mode == MIKEY_PSK || !s->afford || s->afford(s->arg, &w->peer);
 
-	return w->run->mode == MIKEY_PSK || !s->afford || s->afford(s->arg, &w->peer);
+	return ok ? MIKEY_OK : MIKEY_FAIL_RATE;
 }
 
 static enum mikey_failure proof(struct work *w)
@@ -186,13 +186,20 @@ static enum mikey_failure proof(struct work *w)
 	/* With certificates, no common key can authenticate an Error message yet. */
 	w->run->believed = by_psk(w->run);
 	memcpy(w->run->auth_key, w->t.auth, sizeof(w->run->auth_key));
-	/* A refused message is not remembered, because it may be repeated later. */
-	return afford(w) ? mikey_replay_add(w->a->replay, &s) : MIKEY_FAIL_RATE;
+	return MIKEY_OK;
+}
+
+static enum mikey_failure remember(struct work *w)
+{
+	struct mikey_stamp s = stamp(w);
+
+	return mikey_replay_add(w->a->replay, &s);
 }
 
 /* --- Step 4: policy --------------------------------------------------------------------------*/
 
-/* The list of protocols is inside of what was proved: nobody removed a better one from the SDP. */
+/* The list of protocols is inside of what was proved: nobody removed a better one from the SDP.
+ * Without a list, MIKEY may be the only one. */
 static bool right_sdp_ids(const struct work *w)
 {
 	struct str want = w->a->accept->sdp_ids;
@@ -207,7 +214,7 @@ static bool right_sdp_ids(const struct work *w)
 			return false;
 		found = p;
 	}
-	return found && str_eq(found->data, want);
+	return str_eq(found ? found->data : MIKEY_PROTOCOL, want);
 }
 
 static bool accepted(const struct mikey_accept *a, enum srtp_suite_id suite)
@@ -469,11 +476,15 @@ static enum mikey_failure all_steps(
 	if (!f)
 		f = policy(w);
 	if (!f)
+		f = afford(w);
+	if (!f)
 		f = take_keys(w);
 	if (!f)
 		f = response(w, out);
 	if (!f)
 		f = mikey_keys_make(keys, w->run, &w->keys);
+	if (!f)
+		f = remember(w);
 	return f;
 }
 

@@ -3,9 +3,9 @@
  * what does not verify is refused before the other party hears of the call. The response waits in
  * mikey_host.h until the answer. A message of ours is for all m-lines if all have MIKEY.
  *
- * With SDES in the same offer, MIKEY goes first. SDES takes its place only where we have no key for
- * the peer or do not allow the mode. A message that fails to verify refuses the offer: else an
- * attacker could choose SDES by damaging it (RFC 4567 4.1.2, 4.1.4). */
+ * With SDES in the same offer, MIKEY goes first. A message that fails for any reason refuses the
+ * offer: else an attacker could choose SDES by damaging it, and the identity and the mode are read
+ * before the proof (RFC 4567 4.1.2, 5). SDES takes its place only in an emergency call. */
 #include "base/secmem.h"
 #include "keying/mikey_row_int.h"
 #include "keying/preauth_policy.h"
@@ -53,7 +53,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	if (in->r->mikey == NG_MIKEY_OFF || !mikey_row_said(&said, m, in))
 		return false;
 	if (!said.message.len || said.lines.malformed) {
-		*why = mikey_row_error(STR("malformed a=key-mgmt line"));
+		*why = mikey_row_refuses(why, STR("malformed a=key-mgmt line"), in);
 		return false;
 	}
 	id = mikey_row_number(said.message, in);
@@ -71,11 +71,12 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 		return false;
 	/* The call ended since: packet indexes would begin again under the same keys. */
 	if (t->answered_ns && s->used != id) {
-		*why = mikey_row_error(str_from(mikey_failure_text(MIKEY_FAIL_REPLAY)));
+		*why = mikey_row_refuses(why, str_from(mikey_failure_text(MIKEY_FAIL_REPLAY)), in);
 		return false;
 	}
 	if (!takes_place(t, said.lines.place, m, in)) {
-		*why = mikey_row_error(str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)));
+		*why = mikey_row_refuses(
+			why, str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)), in);
 		return false;
 	}
 	s->offered = id;

@@ -45,10 +45,8 @@ static enum mikey_failure finish(struct mikey_talk *t, const struct said *said,
 	enum mikey_failure f = MIKEY_FAIL_IDENTITY; /* a reload removed it */
 
 	if (mikey_config_find(h->config, &party, &run->peer) == 0) {
-		const struct mikey_end end = {.mine = &party.mine,
-			.peer = &party.peer,
-			.skew_s = mikey_config_limits(h->config)->skew_s,
-			.env = mikey_row_env(h)};
+		const struct mikey_end end = {
+			.mine = &party.mine, .peer = &party.peer, .env = mikey_row_env(h)};
 
 		/* The offer used one unit of the rate limit, which covers the first answer. A
 		 * repeated answer needs a unit of its own. */

@@ -9,7 +9,6 @@
 #include "keying/rows.h"
 #include "proto/sdp_keymgmt.h"
 
-#define MIKEY_PROTOCOL STR("mikey")
 /* Values of keying_mikey.offered and asked that name no exchange. */
 #define MIKEY_KEPT 1u /* offered: the message in force, whose exchange was forgotten */
 #define MIKEY_GONE 2u /* the keys were deleted, and must not return */
@@ -44,6 +43,10 @@ struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint
 struct mikey_env mikey_row_env(const struct mikey_host *h);
 struct str mikey_row_failure(struct pool *p, enum mikey_failure f, const struct mikey_run *run);
 struct keying_error mikey_row_error(struct str detail);
+/* Why an offer whose message fails is refused. before: what other keyings said. In an emergency
+ * call another keying of the offer may serve. */
+struct keying_error mikey_row_refuses(
+	const struct keying_error *before, struct str detail, const struct keying_in *in);
 /* Our suites among the allowed ones, in the order of --sdes-offer; suites that it does not name
  * follow. Returns their number. */
 uint8_t mikey_row_suites(

@@ -27,6 +27,15 @@ struct keying_error mikey_row_error(struct str detail)
 	return (struct keying_error){.reason = NGE_MIKEY, .detail = detail};
 }
 
+struct keying_error mikey_row_refuses(
+	const struct keying_error *before, struct str detail, const struct keying_in *in)
+{
+	if (!in->emergency)
+		return mikey_row_error(detail);
+	return (struct keying_error){
+		before->reason, pool_printf(in->p, "MIKEY: " STR_FMT, STR_ARG(detail))};
+}
+
 /* --- Lines ------------------------------------------------------------------------------------ */
 
 bool mikey_row_said(struct said *out, const struct sdp_media *m, const struct keying_in *in)
@@ -64,22 +73,6 @@ uint64_t mikey_row_number(struct str message, const struct keying_in *in)
 
 	/* Above the values that name no exchange. */
 	return text.s ? mikey_host_hash(h, text) | 4 : 0;
-}
-
-/* The list of protocols inside the message must be that of the SDP (RFC 4567 7). Without a list,
- * MIKEY may be the only one. */
-static bool list_fits(const struct said *said, struct pool *p)
-{
-	struct str offered = sdp_keymgmt_ids(&said->lines, p), inside = STR_NONE;
-	struct mikey_message *m = pool_alloc(p, sizeof(*m));
-	size_t at;
-
-	if (!m || mikey_parse(m, said->message, &at))
-		return false;
-	for (uint32_t i = 0; i < m->payloads; i++)
-		if (m->payload[i].type == MIKEY_P_EXT && m->payload[i].kind == MIKEY_EXT_SDP_IDS)
-			inside = m->payload[i].data;
-	return str_eq(inside.len ? inside : MIKEY_PROTOCOL, offered);
 }
 
 /* --- Responses -------------------------------------------------------------------------------- */
@@ -125,14 +118,12 @@ uint8_t mikey_row_suites(
 	for (uint32_t i = 0; i < SUITE_COUNT && in->policy->offer[i] != SUITE_PLAIN; i++) {
 		uint8_t s = in->policy->offer[i];
 
-		if (allowed >> s & 1 && mikey_suite_known((enum srtp_suite_id)s) &&
-			n < MIKEY_SUITES_MAX)
+		if (allowed >> s & 1 && mikey_suite_known((enum srtp_suite_id)s))
 			out[n++] = s;
 		allowed &= ~(1u << s);
 	}
 	for (uint8_t s = 0; s < SUITE_COUNT; s++)
-		if (allowed >> s & 1 && mikey_suite_known((enum srtp_suite_id)s) &&
-			n < MIKEY_SUITES_MAX)
+		if (allowed >> s & 1 && mikey_suite_known((enum srtp_suite_id)s))
 			out[n++] = s;
 	return (uint8_t)n;
 }
@@ -148,31 +139,20 @@ static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
 		.media = (uint8_t)said->lines.places,
 		.null_key_encryption = limits->null_key_encryption,
 		.weak_dh = limits->weak_dh,
+		.sdp_ids = sdp_keymgmt_ids(&said->lines, in->p),
 		.skew_s = limits->skew_s};
 	const struct mikey_answer answer = {
 		.store = &store, .accept = &accept, .replay = h->replay, .env = mikey_row_env(h)};
 	enum mikey_failure f;
 
 	accept.suites = mikey_row_suites(accept.suite, in->policy->accept & suites, in);
+	if (!accept.sdp_ids.s)
+		return MIKEY_FAIL_INTERNAL;
 	if (!said->lines.places || said->lines.places > MIKEY_MEDIA_MAX)
 		return MIKEY_FAIL_SESSIONS;
 	f = mikey_respond(&t->run, &answer, said->message, out, &t->keys);
 	secmem_wipe(&up, sizeof(up));
-	return !f && !list_fits(said, in->p) ? MIKEY_FAIL_SDP_IDS : f;
-}
-
-/* Another keying may serve if we have no key for the peer or do not allow the mode. Any other error
- * refuses the offer. */
-static struct keying_error explained(const struct keying_error *before, enum mikey_failure f,
-	const struct mikey_run *run, const struct keying_in *in)
-{
-	struct str text = mikey_row_failure(in->p, f, run);
-
-	if (f != MIKEY_FAIL_IDENTITY && f != MIKEY_FAIL_FORBIDDEN && f != MIKEY_FAIL_MODE &&
-		f != MIKEY_FAIL_TYPE)
-		return mikey_row_error(text);
-	return (struct keying_error){
-		before->reason, pool_printf(in->p, "MIKEY: " STR_FMT, STR_ARG(text))};
+	return f;
 }
 
 struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint64_t id,
@@ -206,7 +186,7 @@ struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint
 		t->keys = made->keys;
 		memcpy(t->response, out.buf, out.len);
 	} else {
-		*why = explained(why, f, &made->run, in);
+		*why = mikey_row_refuses(why, mikey_row_failure(in->p, f, &made->run), in);
 	}
 	secmem_free(made, sizeof(*made));
 	return t;

@@ -296,12 +296,20 @@ static int on_hello_ack(struct zrtp *z, uint64_t now_ns)
 	return 0;
 }
 
+void zrtp_settle(struct zrtp *z)
+{
+	if (z->phase == PH_CONFIRM2) {
+		zrtp_stop(z);
+		z->phase = PH_OPEN;
+	}
+	z->confirmed |= z->phase == PH_OPEN;
+}
+
 static int on_conf2_ack(struct zrtp *z)
 {
 	if (z->phase != PH_CONFIRM2)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
-	zrtp_stop(z);
-	z->phase = PH_OPEN;
+	zrtp_settle(z);
 	return 0;
 }
 

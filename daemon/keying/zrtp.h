@@ -182,8 +182,11 @@ struct zrtp_secrets {
 /* Answers ZRTP_WANTS_SECRETS; s may be NULL: none. The caller wipes its copy. */
 void zrtp_secrets(struct zrtp *z, const struct zrtp_secrets *s, uint64_t now_ns);
 /* What the cache has to keep for zrtp_peer_zid() from now on, and for how many seconds (UINT32_MAX:
- * for good; 0: not at all). 0 or -EAGAIN. The caller wipes it. */
+ * for good; 0: not at all). An initiator has it only after Conf2ACK or zrtp_settle() (4.6.1): if
+ * its Confirm2 was lost, the peer keeps the old secrets. 0 or -EAGAIN. The caller wipes it. */
 int zrtp_new_secrets(const struct zrtp *z, struct zrtp_secrets *out, uint32_t *seconds);
+/* SRTP of the peer was authentic, which shows that it has the keys, as Conf2ACK does. */
+void zrtp_settle(struct zrtp *z);
 /* There were retained secrets for this peer, and it has others: an attack, or a lost cache. */
 bool zrtp_mismatched(const struct zrtp *z);
 

@@ -110,9 +110,12 @@ static bool enrols(const struct zrtp *z)
 int zrtp_new_secrets(const struct zrtp *z, struct zrtp_secrets *out, uint32_t *seconds)
 {
 	enum zrtp_agreement a = (enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT];
+	/* If the peer does not have our rs1, a lost or forged packet ended the exchange before. The
+	 * secret that it does have stays, or the next such packet would leave none in common. */
+	const uint8_t *before = z->matched == ZRTP_RS2 ? z->secrets.rs2 : z->secrets.rs1;
 	bool keeps = z->secrets.has_pbx && (z->matched_pbx || !enrols(z));
 
-	if (z->phase != PH_OPEN || a == ZRTP_MULT)
+	if (z->phase != PH_OPEN || !z->confirmed || a == ZRTP_MULT)
 		return -EAGAIN;
 	*out = (struct zrtp_secrets){.has_rs1 = true,
 		.has_rs2 = z->secrets.has_rs1,
@@ -120,7 +123,7 @@ int zrtp_new_secrets(const struct zrtp *z, struct zrtp_secrets *out, uint32_t *s
 		.has_pbx = keeps || enrols(z),
 		.verified = z->secrets.verified && z->matched >= 0};
 	memcpy(out->rs1, z->s.rs1, ZRTP_SECRET);
-	memcpy(out->rs2, z->secrets.rs1, ZRTP_SECRET);
+	memcpy(out->rs2, before, ZRTP_SECRET);
 	memcpy(out->aux, z->secrets.aux, ZRTP_SECRET);
 	memcpy(out->pbx, keeps ? z->secrets.pbx : z->s.pbx, ZRTP_SECRET);
 	*seconds = z->expires;

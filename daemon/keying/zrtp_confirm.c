@@ -111,6 +111,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
 		z->phase = PH_OPEN;
+		z->confirmed = true;
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 	} else if (zrtp_confirm_make(z)) {
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);

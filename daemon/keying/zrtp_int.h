@@ -101,6 +101,7 @@ struct zrtp {
 	struct zrtp_session s;
 	uint32_t expires; /* the lesser of both sides' cache expiration intervals, seconds */
 	bool peer_verified, peer_allows_clear, peer_enrols;
+	bool confirmed;   /* the peer has the keys, too: by its Confirm2, Conf2ACK or SRTP */
 	bool was_relayed; /* the peer told us its far side's SAS */
 	uint8_t relayed[32];
 	struct zrtp_timer timer;

@@ -48,10 +48,9 @@ uint8_t media_side(struct media *m, const struct arena *a, const struct packet_i
 }
 
 /* Checked first: neither checks nor responses may go to a forbidden address. */
-static bool may_go(const struct media *m, const struct media_stream *s, const struct side_packet *p)
+static bool may_go(const struct media *m, const struct media_stream *s, const struct side_packet *p,
+	const struct endpoint *to)
 {
-	const struct endpoint *to = &p->peer;
-
 	if (!to->family || !to->port || endpoint_is_unspecified(to) || endpoint_is_multicast(to))
 		return false;
 	if (p->kind == SIDE_STUN && m->cfg.may_check)
@@ -62,6 +61,7 @@ static bool may_go(const struct media *m, const struct media_stream *s, const st
 enum media_side_result media_side_out(struct media *m, const struct arena *a, uint32_t slot,
 	const struct side_packet *p, struct packet_out *out)
 {
+	const struct endpoint *to = &p->peer;
 	const struct media_stream *s;
 
 	if (p->stream >= m->cfg.max_stream)
@@ -69,9 +69,11 @@ enum media_side_result media_side_out(struct media *m, const struct arena *a, ui
 	s = &m->stream[p->stream];
 	if (!s->set || !s->cfg.side || s->cfg.side_serial != p->serial)
 		return MEDIA_SIDE_STALE;
-	if (p->len > SIDE_PACKET_MAX || !may_go(m, s, p))
+	if (p->follows && s->learn.confirmed && s->learn.proved)
+		to = &s->learn.remote;
+	if (p->len > SIDE_PACKET_MAX || !may_go(m, s, p, to))
 		return MEDIA_SIDE_REFUSED;
-	*out = (struct packet_out){.dst = p->peer,
+	*out = (struct packet_out){.dst = *to,
 		.local = s->cfg.local,
 		.out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.len = p->len,

@@ -63,7 +63,7 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"flags\"", c.weaker_by_order);
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"terminal\"", c.weaker_by_terminal);
 	metrics_one(b, "keying_fallbacks_total", COUNTER,
-		"Streams in clear because ZRTP or DTLS failed, as the request allows.",
+		"Streams whose keying failed and that use RTP or another keying, as the request allows.",
 		c.keying_fallbacks);
 	metrics_one(b, "digits_heard_total", COUNTER,
 		"Digits that transcoded terminals sent, as telephone events or as tones for a party with events.",

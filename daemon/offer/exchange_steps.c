@@ -277,6 +277,7 @@ void exchange_report(struct exchange *x)
 		x->out->sdp = x->body;
 	x->out->notice = plan->notice;
 	x->out->kept = plan->kept;
+	x->c->counters.keying_fallbacks += plan->fallbacks;
 	x->c->counters.weaker_by_order += plan->weaker_by_order;
 	x->c->counters.weaker_by_terminal += plan->weaker_by_terminal;
 	if (ng_flag(x->r, NG_FLAG_RECORD_CALL))

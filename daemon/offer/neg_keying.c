@@ -61,6 +61,12 @@ static void warn(
 	(weaker ? plan_note : plan_warn)(plan, in->p, text);
 }
 
+static void fall_back(struct plan *plan, bool *fell, bool now)
+{
+	plan->fallbacks += now && !*fell;
+	*fell = now;
+}
+
 /* --- Offers ----------------------------------------------------------------------------------- */
 
 uint32_t neg_required(const struct ng_request *r)
@@ -79,7 +85,8 @@ bool neg_read_offer(
 	keying_drop_offered(&l->keying);
 	if (secure || !(in->r->osrtp & NG_OSRTP_OFF))
 		keying_read_offer(&leg, m, neg_required(in->r), &k, &why);
-	if (why.detail.len && keying_was_offered(&l->keying))
+	fall_back(plan, &l->fell_from_mikey, why.detail.len && keying_was_offered(&l->keying));
+	if (l->fell_from_mikey)
 		plan_note(plan, in->p,
 			pool_printf(in->p, "media %u " STR_FMT "; another keying serves instead",
 				(unsigned)i + 1, STR_ARG(why.detail)));
@@ -121,6 +128,7 @@ bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const 
 	written = keying_write_offer(&o, &k);
 
 	warn(plan, in, i, o.warning, o.weaker);
+	fall_back(plan, &how->to->fell_from_mikey, o.weaker);
 	if (!written)
 		plan_fail(plan, o.error.reason, at_media(in->p, i, o.error.detail));
 	return written;
@@ -159,6 +167,8 @@ void neg_end_offer(struct plan *plan, struct side *to, struct neg_in *in)
 	(void)keying_end_offer(w, n, whole, &k);
 	for (uint32_t i = 0; i < n && !plan->error; i++) {
 		warn(plan, in, of[i], w[i].warning, true);
+		if (w[i].warning.s)
+			fall_back(plan, &to->leg[of[i]]->fell_from_mikey, true);
 		if (w[i].error.reason)
 			plan_fail(
 				plan, w[i].error.reason, at_media(in->p, of[i], w[i].error.detail));
@@ -176,13 +186,13 @@ static void into_force(struct leg *l, struct keying_answer *a)
 }
 
 /* RTP is a valid answer to SRTP if it was offered, too, or if the script permits it. */
-static bool may_answer_rtp(
-	struct plan *plan, const struct leg *l, uint32_t i, const struct neg_in *in)
+static bool may_answer_rtp(struct plan *plan, struct leg *l, uint32_t i, const struct neg_in *in)
 {
 	if (l->asked.either)
 		return true;
 	if (!ng_flag(in->r, NG_FLAG_ALLOW_RTP_ANSWER))
 		return false;
+	fall_back(plan, &l->fell_to_rtp, true);
 	plan_note(plan, in->p,
 		plan_media_name(in->p, i, "RTP accepted as the answer to SRTP (allow-RTP-answer)"));
 	return true;
@@ -218,6 +228,7 @@ void neg_read_answer(struct plan *plan, struct keying_answer *a, struct leg *l, 
 	switch (keying_read_answer(a, &k)) {
 	case KEYING_AGREES:
 		into_force(l, a);
+		l->fell_to_rtp = false;
 		warn(plan, in, i, a->warning, false);
 		a->warning = STR_NONE;
 		break;

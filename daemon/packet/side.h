@@ -39,6 +39,9 @@ struct side_packet {
 	 * relay has not reported yet. */
 	bool believed;
 	bool emergency; /* received: of an emergency call */
+	/* Sent: it goes where the terminal's media go, if their source is that of authentic
+	 * packets, else to peer. */
+	bool follows;
 	uint16_t len;
 	struct local_port local; /* received: where it arrived. Sent: ignored */
 	uint32_t stream;

@@ -270,7 +270,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 	kept = session_ice_keep(s, &cfg->ice);
 	ice_err = session_ice_set(s, order, &before, had_two, now_ns);
 	err = set_dtls(s, &cfg->dtls, &before, now_ns);
-	zrtp_err = session_zrtp_set(s, &before.zrtp, &cfg->zrtp_past);
+	zrtp_err = session_zrtp_set(s, &before, &cfg->zrtp_past);
 	err = err ? err : zrtp_err;
 	secmem_wipe(&before, sizeof(before));
 	s->broken |= err || ice_err;
@@ -291,6 +291,8 @@ void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t
 
 	if (c->dtls && s->cfg.dtls.association == association && c->keys_told)
 		dtls_settle(c->dtls, now_ns);
+	if (!rtcp)
+		session_zrtp_settle(s, association, now_ns);
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -414,7 +416,7 @@ static bool next_verify(struct session *s, struct session_out *out)
 
 bool session_next(struct session *s, struct session_out *out)
 {
-	out->zrtp = out->proved = false;
+	out->zrtp = out->proved = out->follows = false;
 	out->at = 0;
 	if (next_ice(s, out) || session_zrtp_next(s, out))
 		return true;

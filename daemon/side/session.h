@@ -75,7 +75,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 /* The DTLS associations end by close_notify, which session_next() returns. */
 void session_close(struct session *s, uint64_t now_ns);
 
-/* Media came under the keys of this association: see dtls_settle(). */
+/* Media came under the keys of this association or exchange: see dtls_settle(), zrtp_settle(). */
 void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns);
 
 struct session_in {
@@ -97,6 +97,7 @@ struct session_out {
 	/* the answer to an authentic ICE check from dst, or the last packet of ZRTP before media
 	 * under keys that session_event() will return */
 	bool proved;
+	bool follows; /* it goes to the source of authentic media, or to dst if there is none */
 	struct endpoint dst;
 	uint16_t len;
 	uint8_t packet[SESSION_PACKET_MAX];

@@ -148,10 +148,12 @@ void session_ice_forget(struct session *s);
 
 /* session_zrtp.c: adapts the exchange to s->cfg.zrtp. 0 or -errno. */
 int session_zrtp_set(
-	struct session *s, const struct session_zrtp *before, const struct session_zrtp_past *past);
+	struct session *s, const struct session_kept *before, const struct session_zrtp_past *past);
 void session_zrtp_drop(struct session *s);
 void session_zrtp_proceed(struct session *s, uint64_t now_ns);
 void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t now_ns);
+/* SRTP came under the keys of this exchange. */
+void session_zrtp_settle(struct session *s, uint32_t exchange, uint64_t now_ns);
 void session_zrtp_tick(struct session *s, uint64_t now_ns);
 uint64_t session_zrtp_deadline(const struct session *s);
 bool session_zrtp_next(struct session *s, struct session_out *out);

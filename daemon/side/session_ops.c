@@ -91,6 +91,7 @@ static bool next(void *session, uint32_t *port, struct side_packet *out)
 	*port = session_port(o.at, o.rtcp);
 	out->kind = o.zrtp ? SIDE_ZRTP : dtls_is(o.packet, o.len) ? SIDE_DTLS : SIDE_STUN;
 	out->believed = o.proved;
+	out->follows = o.follows;
 	out->peer = o.dst;
 	out->len = o.len;
 	memcpy(out->bytes, o.packet, o.len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The exchange of ZRTP of a session (RFC 6189). It uses the port of RTP only. Our Hello goes where
  * signalling or ICE says. Who may take part: the signalled address, the source of authentic media,
- * the source of a valid ICE pair, and whoever sends the Hello that SDP announced. */
+ * the source of a valid ICE pair, and, before there are keys, whoever sends the Hello that SDP
+ * announced. With keys our packets follow the terminal's media. */
 #include "side/session_int.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "base/secmem.h"
 #include "keying/zrtp_self.h"
 
-/* Least time between two changes of the source, before there are keys. */
+/* Least time between two changes of the source. */
 #define TURN_NS 1000000000ull
 /* Interval at which an exchange checks whether the terminal's first exchange has ended. */
 #define WAIT_NS 20000000ull
@@ -74,12 +75,15 @@ static int restore(struct session *s, const struct session_zrtp_past *past)
 }
 
 int session_zrtp_set(
-	struct session *s, const struct session_zrtp *before, const struct session_zrtp_past *past)
+	struct session *s, const struct session_kept *before, const struct session_zrtp_past *past)
 {
 	const struct session_zrtp *now = &s->cfg.zrtp;
 
-	if (!now->on || !before->on || now->exchange != before->exchange)
+	if (!now->on || !before->zrtp.on || now->exchange != before->zrtp.exchange)
 		session_zrtp_drop(s);
+	/* The terminal moved, and says where to. */
+	if (s->cfg.remote[0].family && !endpoint_eq(&s->cfg.remote[0], &before->remote[0]))
+		s->exchange.proven = (struct endpoint){0};
 	if (now->on && now->established)
 		s->zrtp_over = now->exchange;
 	if (!now->on || s->exchange.zrtp)
@@ -195,24 +199,41 @@ void session_zrtp_proceed(struct session *s, uint64_t now_ns)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
+static bool is_known(const struct session *s, const struct session_in *in)
+{
+	return in->believed || endpoint_eq(in->src, &s->cfg.remote[0]);
+}
+
 static bool is_named(const struct session *s, const struct session_in *in)
 {
-	return in->believed || endpoint_eq(in->src, &s->cfg.remote[0]) ||
+	return is_known(s, in) ||
 		(s->cfg.zrtp.bound && zrtp_self_is_hello(in->p, in->len, s->cfg.zrtp.hash));
+}
+
+/* Both ends have had keys. From then on an announced Hello shows nothing: it may be repeated. */
+static bool has_had_keys(const struct exchange *x)
+{
+	enum zrtp_state state = zrtp_state(x->zrtp);
+
+	return state == ZRTP_OPEN || state == ZRTP_CLEAR;
 }
 
 /* Whether a source may take part. A stranger costs at most one hash of a short packet. */
 static bool is_proven(struct session *s, const struct session_in *in, uint64_t now_ns)
 {
 	struct exchange *x = &s->exchange;
+	bool late = has_had_keys(x);
 
 	if (s->ice)
 		return ice_is_valid_source(s->ice, session_port(in->at, false), in->src);
 	if (endpoint_eq(in->src, &x->proven))
 		return true;
-	if ((x->proven.family && (now_ns < x->turn_ns || zrtp_state(x->zrtp) == ZRTP_OPEN)) ||
-		!is_named(s, in))
+	if (late ? !is_known(s, in) : !is_named(s, in))
 		return false;
+	/* With keys the terminal may move. Whoever forges the signalled address cannot keep its
+	 * packets out. */
+	if (x->proven.family && now_ns < x->turn_ns)
+		return late;
 	x->proven = *in->src;
 	x->turn_ns = now_ns + TURN_NS;
 	return true;
@@ -228,6 +249,16 @@ void session_zrtp_take(struct session *s, const struct session_in *in, uint64_t 
 		x->began_ns = now_ns;
 	if (!session_again_take(s, in, now_ns))
 		(void)zrtp_take(x->zrtp, in->p, in->len, now_ns);
+}
+
+void session_zrtp_settle(struct session *s, uint32_t exchange, uint64_t now_ns)
+{
+	struct exchange *x = &s->exchange;
+
+	if (!x->zrtp || !x->keys_told || s->cfg.zrtp.exchange != exchange)
+		return;
+	zrtp_settle(x->zrtp);
+	session_zrtp_proceed(s, now_ns);
 }
 
 void session_zrtp_tick(struct session *s, uint64_t now_ns)
@@ -266,6 +297,7 @@ bool session_zrtp_next(struct session *s, struct session_out *out)
 	out->rtcp = false;
 	out->at = x->at;
 	out->zrtp = true;
+	out->follows = !s->ice && has_had_keys(x);
 	out->dst = x->dst;
 	out->len = (uint16_t)n;
 	return true;

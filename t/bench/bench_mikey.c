@@ -110,7 +110,7 @@ static bool exchange(struct turn *t, enum mikey_mode m, struct mikey_replay *rep
 	const struct mikey_env env = {.now_ntp = ++now_ntp};
 	const struct mikey_start s = {m, &side[0].id, &side[1].peer, &offer, env};
 	const struct mikey_answer a = {&store, &accept, replay, env};
-	const struct mikey_end e = {&side[0].id, &side[1].peer, 0, env};
+	const struct mikey_end e = {&side[0].id, &side[1].peer, env};
 	struct mikey_out i = {t->buf[0], sizeof(t->buf[0]), 0};
 	struct mikey_out r = {t->buf[1], sizeof(t->buf[1]), 0};
 	uint64_t t0 = clock_mono_ns(), t1, t2;
@@ -134,7 +134,8 @@ static const char *const primitive_name[PRIMITIVES] = {"RSA-2048 sign", "RSA-204
 
 static bool primitive(enum primitive p)
 {
-	static uint8_t sig[MIKEY_RSA_MAX], pke[MIKEY_RSA_MAX], plain[MIKEY_RSA_MAX];
+	static uint8_t sig[MIKEY_RSA_MAX], pke[MIKEY_RSA_MAX];
+	static struct mikey_envelope_key plain;
 	static uint8_t power[MIKEY_TGK_MAX], secret[MIKEY_DH_SECRET_LEN] = {0x99, 1};
 	static size_t len, pke_len;
 	const struct mikey_cert *c = side[0].id.cert;
@@ -151,7 +152,7 @@ static bool primitive(enum primitive p)
 		pke_len = n > 0 ? (size_t)n : 0;
 		return n > 0;
 	case DECRYPT:
-		return mikey_decrypt(c, mikey_bytes(pke, pke_len), plain) == 16;
+		return mikey_decrypt(c, mikey_bytes(pke, pke_len), &plain);
 	default:
 		return !mikey_dh_public(
 			MIKEY_DH_OAKLEY5, mikey_bytes(secret, sizeof(secret)), power);

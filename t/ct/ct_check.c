@@ -16,6 +16,7 @@
 #include "../unit/engine_mock.h"
 #include "batch/sample.h"
 #include "base/secmem.h"
+#include "keying/mikey_int.h"
 #include "packet/arena.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
@@ -30,6 +31,18 @@ static void secret(void *p, size_t len)
 static void public(void *p, size_t len)
 {
 	(void)VALGRIND_MAKE_MEM_DEFINED(p, len);
+}
+
+/* Whether a bit of these bytes depends on a secret. */
+static bool depends(const void *p, size_t len)
+{
+	uint8_t bits[64] = {0};
+
+	(void)VALGRIND_GET_VBITS(p, bits, len);
+	for (size_t i = 0; i < len; i++)
+		if (bits[i])
+			return true;
+	return false;
 }
 
 /* --- Verdicts are public, what leads to them is not ------------------------------------------- */
@@ -148,6 +161,34 @@ static void kdf(void)
 		pair_fill(pair, (enum srtp_suite_id)s, 1);
 }
 
+/* --- Envelope keys of MIKEY ------------------------------------------------------------------- */
+
+/* Blocks that RSA decrypted, with a key of this length at the end: right and wrong. */
+static void envelope(uint32_t key_len, uint8_t second)
+{
+	uint8_t block[256];
+	struct mikey_envelope_key k;
+	struct mikey_transport t;
+
+	memset(block, 0x5a, sizeof(block));
+	block[0] = 0;
+	block[1] = second;
+	block[sizeof(block) - 1 - key_len] = 0;
+	secret(block, sizeof(block));
+	if (!mikey_unpad(&k, block, sizeof(block)) ||
+		!mikey_envelope_keys(&t, &k, 7, STR("0123456789abcdef")))
+		abort();
+	if (RUNNING_ON_VALGRIND && !depends(t.auth, sizeof(t.auth)))
+		exit(3);
+}
+
+static void mikey(void)
+{
+	for (uint32_t len = 0; len <= MIKEY_ENVELOPE_MAX + 1; len += 13)
+		for (uint8_t second = 1; second <= 2; second++)
+			envelope(len, second);
+}
+
 /* --- Engines ---------------------------------------------------------------------------------- */
 
 struct ct {
@@ -157,18 +198,6 @@ struct ct {
 	struct arena a;
 	unsigned pairs, good, verdicts, outputs; /* the last two: those that secrets reached */
 };
-
-/* Whether a bit of these bytes depends on a secret. */
-static bool depends(const void *p, size_t len)
-{
-	uint8_t bits[64] = {0};
-
-	(void)VALGRIND_GET_VBITS(p, bits, len);
-	for (size_t i = 0; i < len; i++)
-		if (bits[i])
-			return true;
-	return false;
-}
 
 static void ct_open(struct ct *c, const struct engine_ops *ops, uint32_t flags)
 {
@@ -304,6 +333,7 @@ int main(int argc, char **argv)
 		{"leaky-table", leaky_table},
 		{"leaky-kernel", leaky_kernel},
 		{"kdf", kdf},
+		{"mikey", mikey},
 	};
 	bool known = true;
 

@@ -40,7 +40,7 @@ compile() {
 for name in leaky-branch leaky-table; do
 	check $name 9
 done
-for name in kdf reference serial serial-libcrypto; do
+for name in kdf mikey reference serial serial-libcrypto; do
 	check $name 0
 done
 compile leaky-kernel

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A keying that fails falls back to what the operator allows. It is logged and counted. Where nothing is allowed, no media pass."""
+import dtls
 import test_mikey
 from baresip import wait_for
 from run import cases
@@ -24,6 +25,10 @@ def nothing_arrives(c):
     assert c.b.count["rtp"] == 0, c.b.count
 
 
+def fallbacks(daemon):
+    return daemon.client.call("statistics")["statistics"]["totalstatistics"]["keyingfallbacks"]
+
+
 def refused(c, command, **keys):
     reply = c.daemon.client.call(command, call_id=c.id, **EVERY, **keys)
     assert reply["result"] == "error", reply
@@ -40,9 +45,34 @@ def test_zrtp_that_is_not_answered(net, allowed):
         text = "does not answer ZRTP: its media are in clear" if allowed else "ZRTP failed: the terminal does not answer"
         wait_for("it is logged", lambda: text in daemon.text())
         assert daemon.statistics()["sessions"]["ZRTP"]["exchanges"]["no answer"] == 1
+        assert fallbacks(daemon) == allowed
         if allowed:
             talk(c)
             assert c.keying("b") == ""
+        else:
+            nothing_arrives(c)
+        for end in (a, b):
+            end.close()
+
+
+class Silent(dtls.Plain):
+    """It announces ZRTP, and sends none of its packets."""
+    def attributes(self):
+        return "a=zrtp-hash:1.10 " + "5a" * 32 + "\r\n"
+
+
+@cases((True,), (False,))
+def test_zrtp_that_was_announced_and_is_not_answered(net, allowed):
+    """In clear with ZRTP=fallback only."""
+    with relay_of(net) as daemon:
+        a, b = KINDS["sdes"].make(net, "caller"), Silent(net, "callee", ADDRESS["callee"])
+        c = Call(daemon, a, b, RTP | EMERGENCY | {"ZRTP": ["terminate"] + ["fallback"] * allowed}, {}).begin()
+        nothing_arrives(c)
+        text = "as the request allows (ZRTP=fallback)" if allowed else "ZRTP failed: the terminal does not answer"
+        wait_for("it is logged", lambda: text in daemon.text())
+        assert fallbacks(daemon) == allowed
+        if allowed:
+            talk(c)
         else:
             nothing_arrives(c)
         for end in (a, b):
@@ -77,6 +107,7 @@ def test_dtls_that_is_not_answered_in_an_emergency(net):
         nothing_arrives(c)
         wait_for("it is logged", lambda: "media of this emergency call are in clear" in daemon.text())
         assert daemon.statistics()["sessions"]["handshakes"]["timeout"] == 1
+        assert fallbacks(daemon) == 1
         b.protect, b.hear = (lambda packet: packet), (lambda packet: b.heard.append(packet[12:]))
         talk(c)
         for end in (a, b):
@@ -93,8 +124,11 @@ def test_dtls_that_is_refused_in_sdp(net, allowed):
         answer = {"sdp": b.sdp(), "from_tag": "a", "to_tag": "b"}
         if allowed:
             c.a.believe(c.ask("answer", flags=["allow-RTP-answer"], **answer))
-            assert "allow-RTP-answer" in daemon.text()
+            assert "allow-RTP-answer" in daemon.text() and fallbacks(daemon) == 1
             talk(c)
+            # The same answer again is the same fall-back.
+            c.ask("answer", flags=["allow-RTP-answer"], **answer)
+            assert fallbacks(daemon) == 1
         else:
             assert "RTP as the answer to SRTP" in refused(c, "answer", **answer)
         for end in (a, b):
@@ -103,13 +137,13 @@ def test_dtls_that_is_refused_in_sdp(net, allowed):
 
 @cases(("sdes",), ("nothing",))
 def test_mikey_of_a_stranger(net, beside):
-    """The offerer's identity is unknown: SDES of the same offer serves. Without it the offer is refused."""
+    """The offerer's identity is unknown: in an emergency SDES of the same offer serves. Without it the offer is refused."""
     with relay_of(net) as daemon:
         a, b = ends(net, "mikey", "plain")
         a.use(peer.Initiator("psk", EVE, GATEWAY, psk=PSK))
         c = Call(daemon, a, b, RTP | EMERGENCY, {})
         if beside == "nothing":
-            assert "MIKEY: identity is unknown" in refused(c, "offer", sdp=a.sdp(), from_tag="a", **RTP)
+            assert "identity is unknown" in refused(c, "offer", sdp=a.sdp(), from_tag="a", **RTP)
         else:
             line, offer = test_mikey.Sdes(net, "caller", ADDRESS["caller"]), a.sdp()
             line.key, c.a = None, line
@@ -120,6 +154,7 @@ def test_mikey_of_a_stranger(net, beside):
             talk(c)
             assert c.keying("a") == "SDES"
             assert "MIKEY: identity is unknown; another keying serves instead" in daemon.text()
+            assert fallbacks(daemon) == 1
             line.close()
         assert daemon.statistics()["MIKEY"]["psk responder identity"] == 1
         for end in (a, b):
@@ -139,6 +174,7 @@ def test_mikey_to_a_stranger(net, how):
             c.begin()
             talk(c)
             assert c.keying("b") == "SDES" and "MIKEY not offered: no section for MIKEY-peer" in daemon.text()
+            assert fallbacks(daemon) == 1
         assert daemon.statistics()["MIKEY"]["unknown initiator identity"] == 1
         for end in (a, b):
             end.close()

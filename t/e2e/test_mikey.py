@@ -252,14 +252,16 @@ def test_one_message_for_two_m_lines(net):
         talk.end()
 
 
+CRYPTO = "a=crypto:1 " + SUITE + " inline:" + base64.b64encode(bytes(range(30))).decode() + "\r\n"
+
+
 def test_with_sdes_in_the_offer(net):
-    """MIKEY goes first; SDES serves if it is preferred, or if the daemon has no key for the peer."""
+    """MIKEY goes first; SDES serves if it is preferred, or if the request ignores MIKEY."""
     with rig(net) as world:
-        crypto = "a=crypto:1 " + SUITE + " inline:" + base64.b64encode(bytes(range(30))).decode() + "\r\n"
-        for who, flags, is_mikey in ((ALICE, [], True), (ALICE, ["SDES-prefer"], False), ("sip:eve@example.org", [], False)):
-            side = peer.Initiator("psk", who, GATEWAY, **world.how(None))
-            a = terminal(world, net, Mikey, extra=crypto).use(side)
-            call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").offer()
+        for more, flags, is_mikey in (({}, [], True), ({}, ["SDES-prefer"], False), ({"MIKEY": "off"}, [], False)):
+            side = peer.Initiator("psk", ALICE, GATEWAY, **world.how(None))
+            a = terminal(world, net, Mikey, extra=CRYPTO).use(side)
+            call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP", **more).offer()
             answer = call.ask("answer", sdp=call.b.sdp(), from_tag="a", to_tag="b", flags=flags)
             assert bool(LINE.search(answer)) == is_mikey and ("a=crypto" in answer) != is_mikey, answer
             call.end()
@@ -315,21 +317,36 @@ def refusals(world):
     yield "expired", initiator(world, "dh", party=old), None, "expired"
     yield "other name", initiator(world, "dh", party=world.bob), None, "identity"
     yield "list of protocols", initiator(world, "psk", sdp_ids="mikey;better"), None, "list of key management protocols"
+    yield "stranger", peer.Initiator("psk", "sip:eve@example.org", GATEWAY, **world.how(None)), None, "identity is unknown"
+    yield "other gateway", peer.Initiator("psk", ALICE, "sip:other@example.org", **world.how(None)), None, "identity is unknown"
+    yield "data type", initiator(world, "psk"), lambda m: m[:1] + b"\x0f" + m[2:], "data type is not expected"
+    yield "suite", initiator(world, "psk", suite="NULL_HMAC_SHA1_80"), None, "no SRTP policy in common"
 
 
-def test_refused_offers(net):
+@cases((False,), (True,))
+def test_refused_offers(net, beside):
+    """Also with SDES beside: whoever damages a message does not get the call to use SDES."""
     with rig(net) as world:
         for name, side, change, text in refusals(world):
-            a = terminal(world, net, Mikey).use(side)
+            a = terminal(world, net, Mikey, extra=CRYPTO if beside else "").use(side)
             a.change = change or (lambda m: m)
             call = Call(world.daemon, a, None)
             why = call.refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
             assert why.startswith("MIKEY exchange failed") and text in why, (name, why)
             assert call.refused("query").startswith("Unknown call-id"), name
-        a = terminal(world, net, Mikey).use(peer.Initiator("psk", "sip:eve@example.org", GATEWAY, **world.how(None)))
-        call = Call(world.daemon, a, None)
-        why = call.refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
-        assert "MIKEY: identity is unknown" in why, why
+
+
+def test_a_refused_offer_is_not_remembered(net):
+    """Somebody adds a protocol to the SDP. The same message without it is accepted later."""
+    with rig(net) as world:
+        for mode in peer.MODES:
+            a = terminal(world, net, Mikey, extra="a=key-mgmt:other AAAA\r\n").use(initiator(world, mode, sdp_ids="mikey"))
+            why = Call(world.daemon, a, None).refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+            assert "list of key management protocols" in why, (mode, why)
+            a.extra = ""
+            call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").begin()
+            call.exchange()
+            call.end()
 
 
 def test_replay(net):

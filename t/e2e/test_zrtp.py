@@ -555,7 +555,7 @@ def test_branches_have_hellos_of_their_own(net):
 
 @cases(("nfqueue",), ("xdp",))
 def test_other_steerings(net, steering):
-    """ZRTP works with every steering."""
+    """The other tests use udp; t/kernel/guest/73-zrtp.py uses kernel."""
     with talking(net, zrtp.Zrtp, Sdes, TERMINATE, {"transport_protocol": "RTP/SAVP"}, (f"--steering={steering}",)) as (daemon, call):
         call.offer().answer()
         call.a.begin().secured()

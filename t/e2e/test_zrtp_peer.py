@@ -8,6 +8,7 @@ import time
 
 import dtls
 import idle
+import ng
 import relay
 import zrtp
 from baresip import wait_for
@@ -308,6 +309,35 @@ def test_goclear(net, allowed):
         a.stream().secured()
         talk(call, before)
         assert a.peer.chosen["agreement"] == b"Mult" and call.query("a")["ZRTP"]["SAS"] == sas and a.bad == call.b.bad == 0
+
+
+@cases(("address translation",), ("re-INVITE",))
+def test_a_terminal_that_moves(net, how):
+    """Its packets from another port are taken, and ours go there. The old one hears nothing. SDP names the same a=zrtp-hash."""
+    with daemon_of(net) as daemon:
+        a, b = Terminal(net, "caller", A, Settings(allow_clear=True)), Sdes(net, "callee", B)
+        more = {"flags": ["media-handover"]} if how == "address translation" else {}
+        call = Call(daemon, a, b, {"ZRTP": ["terminate", "goclear"]} | more, SAVP | more).offer().answer()
+        call.before = completed(daemon)
+        secure(call)
+        old = a.socket
+        a.socket = ng.socket_in(a.ns)
+        a.socket.bind((a.address, 0))
+        if how == "re-INVITE":
+            a.port = a.socket.getsockname()[1]
+            call.offer(to_tag="b").answer()
+        here = b"from another port" * 9
+        wait_for("its media", lambda: a.say(here) and here in b.heard)
+        call.exchange(5)
+        a.do(lambda p: p.go_clear(time.monotonic()))
+        wait_for("ClearACK", lambda: a.peer.state == "clear")
+        wait_for("it is in the log", lambda: "GoClear" in daemon.text())
+        idle.wait_idle()
+        call.exchange(5)
+        assert a.bad == b.bad == 0
+        old.close()
+        a.close()
+        b.close()
 
 
 @cases(("restart", False), ("restart", True), ("standby", True))

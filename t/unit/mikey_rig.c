@@ -254,9 +254,18 @@ static int find(void *arg, const struct mikey_ask *ask, struct mikey_identity *m
 	return g->find_err;
 }
 
+static bool afford(void *arg, const struct mikey_peer *peer)
+{
+	struct mikey_rig *g = arg;
+
+	(void)peer;
+	g->afforded++;
+	return true;
+}
+
 enum mikey_failure mikey_rig_respond(struct mikey_rig *g, struct str message)
 {
-	struct mikey_store store = {.find = find, .arg = g};
+	struct mikey_store store = {.find = find, .afford = afford, .arg = g};
 	struct mikey_answer a = {
 		.store = &store,
 		.accept = &g->accept,
@@ -285,9 +294,7 @@ bool mikey_rig_agree(const struct mikey_rig *g)
 	for (uint32_t i = 0; same && i < g->ik.media; i++) {
 		const struct mikey_medium *a = &g->ik.medium[i], *b = &g->rk.medium[i];
 
-		same = srtp_same_session(&a->tx, &b->rx) && srtp_same_session(&a->rx, &b->tx) &&
-			a->tx_stream.ssrc == b->rx_stream.ssrc &&
-			a->rx_stream.ssrc == b->tx_stream.ssrc;
+		same = srtp_same_session(&a->tx, &b->rx) && srtp_same_session(&a->rx, &b->tx);
 	}
 	return same;
 }

@@ -40,8 +40,9 @@ struct mikey_rig {
 	struct mikey_replay *replay;
 	struct mikey_offer offer;
 	struct mikey_accept accept;
-	uint64_t now_ntp; /* of both */
-	int find_err;     /* of bob's store */
+	uint64_t now_ntp;  /* of both */
+	int find_err;      /* of bob's store */
+	uint32_t afforded; /* exchanges that bob's store allowed */
 	struct mikey_ask asked;
 	/* of the last exchange */
 	struct mikey_run i, r;

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "keying/mikey_host.h"
+#include "proto/base64.h"
+#include "proto/sdp_keymgmt.h"
 #include "save_talk.h"
 
 #define PLUS  "a=xcipher-preauth:"
@@ -63,6 +65,7 @@ static void daemon_start(struct talk *t, struct mikey_host *h, struct mikey_conf
 	calls_destroy(t->c);
 	assert_int_equal(mikey_host_init(h, c, MIKEY_USE_ACCEPT, now_ns), 0);
 	t->policy.mikey = h;
+	t->policy.sdes.accept = ((1u << SUITE_COUNT) - 1) & ~(1u << SUITE_PLAIN);
 	t->policy.sdes.preauth =
 		(struct preauth_policy){.use = PREAUTH_USE_ACCEPT, .scheme = PREAUTH_SEQUENCE_AES};
 	assert_int_equal(calls_create(&t->c, &t->policy, &t->m->relay), 0);
@@ -299,6 +302,150 @@ static void no_answer_in_clear(void **state)
 	}
 }
 
+/* How many of a daemon's legs have keys of this suite. */
+static uint32_t keyed(const struct talk *t, uint8_t suite)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < MOCK_MAX; i++) {
+		const struct media_ctx_cfg *c = &t->m->ctx_cfg[i];
+
+		n += t->m->ctx_set[i] && c->rx.keys &&
+			mock_master(t->m, c->rx.key[0].slot)->suite == suite;
+	}
+	return n;
+}
+
+/* The first daemon offers MIKEY alone, with a pre-shared key. only: the suite; 0: any. */
+static void offers_mikey(struct rig *r, uint8_t only)
+{
+	struct ng_request q = request(r, talk_body(&r->one, "198.51.100.1", 4000, "RTP/AVP", ""));
+
+	seconds++;
+	q.transport = STR("RTP/SAVP");
+	q.mikey = NG_MIKEY_REQUIRE;
+	q.mikey_mode[0] = 1 + MIKEY_PSK;
+	q.mikey_peer = STR(TWO);
+	q.sdes.only = only ? 1u << only : 0;
+	talk_send(&r->one, &q, false);
+	assert_null(r->one.reply.error);
+}
+
+/* Of all suites that both accept, the one that the offer has. */
+static void each_suite_is_agreed_on(void **state)
+{
+	(void)state;
+	for (uint8_t suite = SUITE_PLAIN + 1; suite < SUITE_COUNT; suite++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offers_mikey(&r, suite);
+		q = request(&r, from_elsewhere(r.one.reply.sdp));
+		q.transport = STR("RTP/AVP");
+		talk_send(&r.two, &q, false);
+		assert_null(r.two.reply.error);
+		q = talk_request("a", "b", talk_body(&r.two, "198.51.100.2", 5000, "RTP/AVP", ""));
+		talk_send(&r.two, &q, true);
+		assert_null(r.two.reply.error);
+		q = talk_request("a", "b", from_elsewhere(r.two.reply.sdp));
+		talk_send(&r.one, &q, true);
+		assert_null(r.one.reply.error);
+		assert_int_equal(keyed(&r.one, suite), 1);
+		assert_int_equal(keyed(&r.two, suite), 1);
+		end(&r);
+	}
+}
+
+/* --- What fails does not lead to SDES --------------------------------------------------------- */
+
+static bool decoded(uint8_t *out, size_t *len, const char *sdp)
+{
+	const char *at = strstr(sdp, "a=key-mgmt:mikey ");
+	const char *end = at ? strstr(at, "\r\n") : NULL;
+	int n;
+
+	if (!end)
+		return false;
+	at += strlen("a=key-mgmt:mikey ");
+	n = base64_decode(out, MIKEY_MESSAGE_MAX, (struct str){at, (size_t)(end - at)});
+	*len = n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+/* An offer of the first daemon with this byte of its message changed, and with SDES beside it.
+ * Returns the second daemon's error; NULL: accepted. *ends: the message has no such byte. */
+static const char *beside_sdes(struct rig *r, size_t at, uint8_t bits, bool emergency, bool *ends)
+{
+	static uint8_t message[MIKEY_MESSAGE_MAX];
+	static char body[3500];
+	struct ng_request q;
+	struct str line;
+	size_t len = 0;
+
+	offers_mikey(r, 0);
+	assert_true(decoded(message, &len, from_elsewhere(r->one.reply.sdp)));
+	*ends = at >= len;
+	if (*ends)
+		return NULL;
+	message[at] ^= bits;
+	line = sdp_keymgmt_write(
+		r->one.p, MIKEY_PROTOCOL, (struct str){(const char *)message, len});
+	assert_non_null(line.s);
+	snprintf(body, sizeof(body), "a=crypto:" C80A "\r\na=" STR_FMT "\r\n", STR_ARG(line));
+	q = request(r, talk_body(&r->two, "198.51.100.1", 4000, "RTP/SAVP", body));
+	q.transport = STR("RTP/AVP");
+	if (emergency)
+		q.flags |= 1ull << NG_FLAG_EMERGENCY;
+	talk_send(&r->two, &q, false);
+	return r->two.reply.error;
+}
+
+/* Each byte: data type, identities, policy, timestamps, keys, MAC. */
+static void a_changed_message_refuses_the_offer(void **state)
+{
+	uint32_t tried = 0;
+	bool ends = false;
+
+	(void)state;
+	for (size_t at = 0; !ends; at++) {
+		const char *why;
+		struct rig r;
+
+		start(&r);
+		why = beside_sdes(&r, at, 0x01, false, &ends);
+		if (!ends)
+			assert_ptr_equal(why, NGE_MIKEY);
+		tried += !ends;
+		end(&r);
+	}
+	assert_true(tried > 100);
+}
+
+/* Its media are better protected by SDES than lost. */
+static void an_emergency_call_may_use_sdes(void **state)
+{
+	static const size_t at[] = {0, 1, 40, 100};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+		struct calls_counters n;
+		bool ends;
+		struct rig r;
+
+		start(&r);
+		for (int again = 0; again < 2; again++) {
+			assert_null(beside_sdes(&r, at[i], 0x01, true, &ends));
+			assert_false(ends);
+			assert_true(memmem(r.two.reply.warning.s, r.two.reply.warning.len,
+				"another keying serves instead", 29));
+			calls_counters(r.two.c, &n);
+			assert_int_equal(n.keying_fallbacks, 1);
+		}
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +454,9 @@ int main(void)
 		cmocka_unit_test(a_re_invite_keeps_and_ends_them),
 		cmocka_unit_test(a_restart_keeps_them),
 		cmocka_unit_test(no_answer_in_clear),
+		cmocka_unit_test(each_suite_is_agreed_on),
+		cmocka_unit_test(a_changed_message_refuses_the_offer),
+		cmocka_unit_test(an_emergency_call_may_use_sdes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 
 #include "call/call_int.h"
 #include "call/session_places.h"
+#include "call/tick.h"
 #include "keying/keying.h"
 #include "save_talk.h"
 #include "mock_sessions.h"
@@ -305,6 +306,7 @@ static void an_answerer_is_offered_zrtp(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls_counters counters;
 		struct rig r;
 		uint16_t b;
 
@@ -325,6 +327,8 @@ static void an_answerer_is_offered_zrtp(void **state)
 		tell(&r, b, SESSION_ABSENT, "");
 		assert_int_equal(is_clear(&r, b), !T[i].held || T[i].may_clear);
 		assert_int_equal(r.told[SESSION_ABSENT], T[i].may_clear);
+		calls_counters(r.t.c, &counters);
+		assert_int_equal(counters.keying_fallbacks, T[i].held && T[i].may_clear);
 		end(&r);
 	}
 }
@@ -721,6 +725,33 @@ static void tags_do_not_pass_end_to_end(void **state)
 	end(&r);
 }
 
+/* Once for each exchange. */
+static void media_under_the_keys_settle_the_exchange(void **state)
+{
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, SAID("RTP/AVP", HASH_A, .transport = "RTP/SAVP"));
+	a = answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n", .zrtp = NG_ZRTP_TERMINATE));
+	for (uint32_t exchange = 1; exchange < 3; exchange++) {
+		calls_tick(r.t.c, r.t.now);
+		assert_int_equal(r.s.settled[0], exchange - 1);
+		tell(&r, a, SESSION_KEYS, "ab2c");
+		calls_tick(r.t.c, r.t.now);
+		assert_int_equal(r.s.settled[0], exchange - 1);
+		r.t.m->usage[mock_ctx(r.t.m, a)->rx.key[0].slot / 2].rtp = 1;
+		for (int i = 0; i < 2; i++)
+			calls_tick(r.t.c, r.t.now);
+		assert_int_equal(r.s.settled[0], exchange);
+		r.t.m->usage[mock_ctx(r.t.m, a)->rx.key[0].slot / 2].rtp = 0; /* other keys */
+		offer(&r, SAID("RTP/AVP", HASH_C, .again = true));
+		answer(&r, SAID("RTP/SAVP", "a=crypto:" C80A "\r\n"));
+	}
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -743,6 +774,7 @@ int main(void)
 		cmocka_unit_test(an_offer_of_tags_needs_the_same_in_the_answer),
 		cmocka_unit_test(a_terminal_that_offers_tags_gets_them),
 		cmocka_unit_test(tags_do_not_pass_end_to_end),
+		cmocka_unit_test(media_under_the_keys_settle_the_exchange),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,8 @@ static void test_every_mode(void **state)
 		mikey_rig_exchange(&rig, m);
 		assert_int_equal(a->tx.suite, SUITE_AES_CM_128_80);
 		assert_false(srtp_shares_key(&a->tx, &a->rx));
-		assert_int_equal(a->tx_stream.ssrc, 0x11111111);
-		assert_int_equal(a->rx_stream.ssrc, 0x22222222);
+		assert_int_equal(rig.r.cs[0].ssrc, 0x11111111);
+		assert_int_equal(rig.i.cs[1].ssrc, 0x22222222);
 		assert_true(mikey_id_eq(&rig.r.peer, &rig.alice.id.id));
 		assert_true(mikey_id_eq(&rig.i.peer, &rig.bob.id.id));
 		assert_int_equal(rig.asked.mode, m);
@@ -203,8 +203,36 @@ static void test_list_of_protocols(void **state)
 		rig.accept.sdp_ids = STR("mikey"); /* someone removed one from the SDP */
 		refused(m, MIKEY_FAIL_SDP_IDS);
 	}
+	/* Without a list, MIKEY is the only one. */
 	rig.offer.sdp_ids = STR_NONE;
+	mikey_rig_exchange(&rig, MIKEY_PSK);
+	rig.accept.sdp_ids = STR("mikey;sdes");
 	refused(MIKEY_PSK, MIKEY_FAIL_SDP_IDS);
+}
+
+/* Somebody else changed the SDP. The right one comes later, with the same message. */
+static void test_a_refused_message_is_not_remembered(void **state)
+{
+	(void)state;
+	rig.offer.sdp_ids = STR("mikey");
+	for (enum mikey_mode m = 0; m < MIKEY_MODE_COUNT; m++) {
+		rig.now_ntp++;
+		rig.afforded = 0;
+		assert_int_equal(mikey_rig_initiate(&rig, m), MIKEY_OK);
+		rig.accept.sdp_ids = STR("mikey;other");
+		assert_int_equal(
+			mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_FAIL_SDP_IDS);
+		rig.accept.sdp_ids = STR("mikey");
+		rig.accept.media = 3;
+		assert_int_equal(
+			mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_FAIL_SESSIONS);
+		rig.accept.media = 1;
+		assert_int_equal(rig.afforded, 0);
+		assert_int_equal(mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_OK);
+		assert_int_equal(rig.afforded, m != MIKEY_PSK);
+		assert_int_equal(
+			mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_FAIL_REPLAY);
+	}
 }
 
 static void test_replay(void **state)
@@ -415,6 +443,7 @@ int main(void)
 		T(test_refusals),
 		T(test_wrong_psk),
 		T(test_list_of_protocols),
+		T(test_a_refused_message_is_not_remembered),
 		T(test_replay),
 		T(test_only_believed_messages_are_remembered),
 		T(test_clock_skew),

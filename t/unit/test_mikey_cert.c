@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Certificates of MIKEY: loaded, refused, trusted, and whose they are. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +17,20 @@
 #include "keying/mikey_trust.h"
 
 #define DAY 86400
+
+/* --- Private-key operations, counted in OpenSSL's place --- */
+
+static unsigned decrypted;
+
+int EVP_PKEY_decrypt(
+	EVP_PKEY_CTX *ctx, uint8_t *out, size_t *outlen, const uint8_t *in, size_t inlen)
+{
+	int (*real)(EVP_PKEY_CTX *, uint8_t *, size_t *, const uint8_t *, size_t);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "EVP_PKEY_decrypt");
+	decrypted++;
+	return real(ctx, out, outlen, in, inlen);
+}
 
 static struct mikey_rig rig; /* large: not on the stack */
 
@@ -263,6 +279,113 @@ static void test_names(void **state)
 	assert_true(has(&cn, MIKEY_ID_NAI, RIG_ALICE));
 }
 
+/* --- Envelope keys ---------------------------------------------------------------------------- */
+
+enum { TEXT_MAX = 80 };
+
+static const struct mikey_cert *bob(void)
+{
+	return rig.bob.id.cert;
+}
+
+/* Transport keys of what bob decrypts. */
+static struct mikey_transport opened(struct str cipher)
+{
+	struct mikey_envelope_key k;
+	struct mikey_transport t;
+
+	decrypted = 0;
+	assert_true(mikey_decrypt(bob(), cipher, &k));
+	assert_int_equal(decrypted, 1);
+	assert_true(mikey_envelope_keys(&t, &k, 7, STR("0123456789abcdef")));
+	return t;
+}
+
+static bool has_key(struct str cipher, struct str key)
+{
+	struct mikey_transport got = opened(cipher), want;
+
+	assert_true(mikey_transport_keys(&want, key, 7, STR("0123456789abcdef")));
+	return memcmp(&got, &want, sizeof(got)) == 0;
+}
+
+/* In both paddings, a key of each length that is one. */
+static void test_envelope_keys(void **state)
+{
+	uint8_t key[TEXT_MAX], cipher[MIKEY_RSA_MAX];
+
+	(void)state;
+	for (uint8_t len = 1; len < TEXT_MAX; len++)
+		for (int oaep = 0; oaep < 2; oaep++) {
+			struct str k = {(const char *)key, len};
+			int n;
+
+			memset(key, len, sizeof(key));
+			key[len / 2] = (uint8_t)(len % 3); /* zeroes and ones, too */
+			n = mikey_encrypt(rig.bob.public, oaep, k, cipher);
+			assert_int_equal(n, 256);
+			assert_int_equal(
+				has_key(mikey_bytes(cipher, 256), k), len >= 16 && len <= 64);
+		}
+}
+
+/* Blocks as an attacker makes them, encrypted without padding. */
+static struct str block(uint8_t cipher[MIKEY_RSA_MAX], const uint8_t *plain)
+{
+	EVP_PKEY *key = X509_get0_pubkey(mikey_cert_x509(bob(), 0));
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(key, NULL);
+	size_t len = MIKEY_RSA_MAX;
+
+	assert_true(EVP_PKEY_encrypt_init(ctx) == 1 &&
+		EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_NO_PADDING) == 1 &&
+		EVP_PKEY_encrypt(ctx, cipher, &len, plain, 256) == 1);
+	EVP_PKEY_CTX_free(ctx);
+	return mikey_bytes(cipher, len);
+}
+
+/* Whatever is wrong: one private-key operation, and a key that is another one each time. */
+static void test_wrong_paddings_look_like_wrong_keys(void **state)
+{
+	static const struct {
+		const char *why;
+		uint8_t at, value;
+		bool right;
+	} how[] = {
+		{"a key of 16 bytes", 255, 7, true},
+		{"the first byte", 0, 1, false},
+		{"the type", 1, 1, false},
+		{"a zero in the first eight bytes", 9, 0, false},
+		{"a zero after eight bytes leaves a key that is too long", 10, 0, false},
+		{"no zero", 239, 1, false},
+	};
+	uint8_t plain[256], cipher[MIKEY_RSA_MAX];
+	struct mikey_transport a, b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
+		struct str c;
+
+		memset(plain, 0x5a, sizeof(plain));
+		plain[0] = 0;
+		plain[1] = 2;
+		plain[239] = 0;
+		plain[how[i].at] = how[i].value;
+		c = block(cipher, plain);
+		a = opened(c);
+		b = opened(c);
+		if ((memcmp(&a, &b, sizeof(a)) == 0) != how[i].right)
+			fail_msg("%s", how[i].why);
+		assert_int_equal(has_key(c, mikey_bytes(plain + 240, 16)), how[i].right);
+	}
+	/* No ciphertext of this key, of any length. */
+	memset(cipher, 0xff, sizeof(cipher));
+	for (size_t len = 0; len <= 257; len += len == 1 ? 254 : 1) {
+		a = opened(mikey_bytes(cipher, len));
+		b = opened(mikey_bytes(cipher, len));
+		assert_memory_not_equal(&a, &b, sizeof(a));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +399,8 @@ int main(void)
 		T(test_without_roots),
 		T(test_a_key_is_needed),
 		T(test_names),
+		T(test_envelope_keys),
+		T(test_wrong_paddings_look_like_wrong_keys),
 #undef T
 	};
 

@@ -26,7 +26,7 @@ struct end {
 	struct session_order order;
 	struct session_event got[GOT_MAX];
 	uint32_t n;
-	bool mute;
+	bool mute, no_ack; /* nothing of it arrives; no Conf2ACK of it does */
 };
 
 static struct rig {
@@ -128,7 +128,7 @@ static bool packets_of(uint32_t line, int who)
 			.len = o.len};
 
 		any = true;
-		if (!e->mute)
+		if (!e->mute && !(e->no_ack && memcmp(o.packet + 16, "Conf2ACK", 8) == 0))
 			session_take(rig.e[line][!who].s, &in, rig.now_ns);
 	}
 	while (e->n < GOT_MAX && session_event(e->s, &e->got[e->n]))
@@ -336,6 +336,36 @@ static void a_compared_sas_is_verified_in_the_next_call(void **state)
 	end();
 }
 
+/* The end that sent Confirm2 keeps its old secrets until media show that it arrived. */
+static void a_lost_conf2_ack_keeps_the_old_secrets(void **state)
+{
+	uint32_t kept[2];
+
+	(void)state;
+	start(0);
+	store(US);
+	store(THEM);
+	create(1);
+	rig.e[0][US].no_ack = rig.e[0][THEM].no_ack = true;
+	set_all();
+	run(60000);
+	fit(0);
+	for (int who = 0; who < 2; who++)
+		kept[who] = zrtp_store_count(rig.store[who]);
+	assert_int_equal(kept[US] + kept[THEM], 1);
+	for (int who = 0; who < 2; who++) {
+		session_settle(rig.e[0][who].s, 2, false, rig.now_ns); /* of another exchange */
+		session_settle(rig.e[0][who].s, 1, true, rig.now_ns);
+		assert_int_equal(zrtp_store_count(rig.store[who]), kept[who]);
+		session_settle(rig.e[0][who].s, 1, false, rig.now_ns);
+		assert_int_equal(zrtp_store_count(rig.store[who]), 1);
+	}
+	hang_up();
+	call();
+	assert_false(said(0, US)->mismatched || said(0, THEM)->mismatched);
+	end();
+}
+
 /* The terminal lost its cache: that is told, and only a comparison brings "verified" back. */
 static void a_lost_cache_is_a_mismatch(void **state)
 {
@@ -416,6 +446,7 @@ int main(void)
 		cmocka_unit_test(a_line_does_not_wait_for_ever),
 		cmocka_unit_test(the_first_line_may_end),
 		cmocka_unit_test(a_compared_sas_is_verified_in_the_next_call),
+		cmocka_unit_test(a_lost_conf2_ack_keeps_the_old_secrets),
 		cmocka_unit_test(a_lost_cache_is_a_mismatch),
 		cmocka_unit_test(an_enrolled_terminal_is_known_again),
 	};

@@ -1034,6 +1034,112 @@ static void without_an_address_nothing_leaves(void **state)
 	end();
 }
 
+/* --- The terminal moves in mid-call ----------------------------------------------------------- */
+
+/* GoClear as sent now from where end 1 is. */
+static bool ends_srtp(struct zrtp *z)
+{
+	uint32_t n = rig.e[0].n;
+
+	assert_int_equal(zrtp_clear(z, rig.now_ns), 0);
+	run_with(z, 1000);
+	return rig.e[0].n == n + 1 && rig.e[0].got[n].kind == SESSION_CLEAR;
+}
+
+/* Address translation changed, which SDP does not say. Its authentic media do. */
+static void packets_from_where_media_come_from_are_taken(void **state)
+{
+	(void)state;
+	for (int believed = 0; believed < 2; believed++)
+		for (int restarted = 0; restarted < 2; restarted++) {
+			struct zrtp *z = talk_as(true, false);
+
+			if (restarted)
+				restart();
+			rig.e[1].at = net_at("203.0.113.9:1234");
+			rig.believed = believed;
+			assert_int_equal(ends_srtp(z), believed);
+			zrtp_destroy(z);
+			end();
+		}
+}
+
+/* The same hash, another address. */
+static void a_re_invite_moves_the_exchange(void **state)
+{
+	struct zrtp *z = talk_as(true, false);
+	struct session_out o;
+
+	(void)state;
+	/* Twice, one after the other. */
+	for (uint8_t port = 1; port < 3; port++) {
+		rig.e[1].at = net_at("203.0.113.9:1234");
+		rig.e[1].at.port += port;
+		rig.e[0].order.cfg.remote[0] = rig.e[1].at;
+		set(0);
+		forge(0x33 + port, false);
+		assert_true(session_next(rig.e[0].s, &o));
+		assert_true(endpoint_eq(&o.dst, &rig.e[1].at));
+		assert_true(o.follows);
+		while (session_next(rig.e[0].s, &o))
+			continue;
+	}
+	assert_true(ends_srtp(z));
+	zrtp_destroy(z);
+	end();
+}
+
+/* The announced Hello again, as anybody can who saw it: nothing follows it with keys. */
+static void a_repeated_hello_moves_nothing(void **state)
+{
+	struct session_out hello = {0}, o;
+	struct endpoint stranger = net_at("203.0.113.9:1234");
+
+	(void)state;
+	start();
+	set(0);
+	set(1);
+	while (session_next(rig.e[1].s, &o)) {
+		if (memcmp(o.packet + 16, "Hello   ", 8) == 0)
+			hello = o;
+		deliver(0, &o, &rig.e[1].at);
+	}
+	run(3000);
+	have_fitting_keys(1);
+	assert_int_not_equal(hello.len, 0);
+	rig.now_ns += 5000 * MS_NS;
+	deliver(0, &hello, &stranger);
+	assert_false(session_next(rig.e[0].s, &o));
+	deliver(0, &hello, &rig.e[1].at);
+	assert_true(session_next(rig.e[0].s, &o));
+	assert_true(endpoint_eq(&o.dst, &rig.e[1].at));
+	end();
+}
+
+/* The signalled address can be forged. It takes turns as the destination, but keeps nobody out. */
+static void a_forged_address_keeps_no_packet_out(void **state)
+{
+	struct zrtp *z = talk_as(true, false);
+	struct endpoint signalled = rig.e[1].at;
+	struct session_out o;
+
+	(void)state;
+	rig.believed = true;
+	for (uint8_t i = 0; i < 20; i++) { /* in turns: the terminal's Hello, a forged one */
+		rig.now_ns += 1100 * MS_NS;
+		rig.e[1].at = i % 2 ? signalled : net_at("203.0.113.9:1234");
+		forge(i, false);
+		while (session_next(rig.e[0].s, &o))
+			assert_true(o.follows);
+		rig.e[1].at = net_at("203.0.113.9:1234");
+	}
+	assert_int_equal(zrtp_clear(z, rig.now_ns), 0);
+	run_with(z, 10);
+	assert_int_equal(rig.e[0].got[rig.e[0].n - 1].kind, SESSION_CLEAR);
+	zrtp_destroy(z);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1061,6 +1167,10 @@ int main(void)
 		cmocka_unit_test(a_lost_conf2ack_is_sent_again),
 		cmocka_unit_test(a_forged_hello_does_not_bring_back_a_clear_stream),
 		cmocka_unit_test(without_an_address_nothing_leaves),
+		cmocka_unit_test(packets_from_where_media_come_from_are_taken),
+		cmocka_unit_test(a_re_invite_moves_the_exchange),
+		cmocka_unit_test(a_repeated_hello_moves_nothing),
+		cmocka_unit_test(a_forged_address_keeps_no_packet_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

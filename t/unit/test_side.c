@@ -284,6 +284,42 @@ static void only_the_same_session_is_sent_for(void **state)
 	rig_free(r);
 }
 
+/* Packets that follow the terminal go where its authentic media come from, and only there. */
+static void packets_follow_authentic_media(void **state)
+{
+	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
+	struct side_channel *c = channel();
+	struct side_packet p = {.stream = A, .serial = SERIAL, .kind = SIDE_ZRTP, .len = 8};
+	struct endpoint moved;
+	struct packet_out out;
+
+	(void)state;
+	assert_int_equal(endpoint_parse(&p.peer, str_from("198.51.100.9:7000")), 0);
+	assert_int_equal(endpoint_parse(&moved, str_from("198.51.100.7:9000")), 0);
+	use_side(r, c, SIDE_ALL, SERIAL);
+	for (int forged = 1; forged >= 0; forged--) {
+		uint8_t *rtp = rig_send(r, 7, 100, A_TX);
+
+		rtp[20] ^= (uint8_t)forged;
+		r->in[r->n - 1].src = moved;
+		rig_run(r);
+		for (int follows = 0; follows < 2; follows++) {
+			p.follows = follows;
+			assert_int_equal(
+				media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_SENDS);
+			assert_true(endpoint_eq(&out.dst, follows && !forged ? &moved : &p.peer));
+		}
+	}
+	r->m->stream[A].learn.proved = false; /* as of a source of media in clear */
+	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_SENDS);
+	assert_true(endpoint_eq(&out.dst, &p.peer));
+	r->m->stream[A].learn.proved = true;
+	r->m->cfg.may_learn = nowhere;
+	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_REFUSED);
+	channel_free(c);
+	rig_free(r);
+}
+
 /* --- Two threads ------------------------------------------------------------------------------ */
 
 enum { MANY = 20000 };
@@ -358,6 +394,7 @@ int main(void)
 		cmocka_unit_test(believed_sources_have_a_reserve),
 		cmocka_unit_test(a_share_is_never_exceeded),
 		cmocka_unit_test(only_the_same_session_is_sent_for),
+		cmocka_unit_test(packets_follow_authentic_media),
 		cmocka_unit_test(no_packet_and_no_wake_up_is_lost_between_threads),
 	};
 

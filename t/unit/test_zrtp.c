@@ -287,6 +287,93 @@ static void secrets_of_the_last_call_go_on(void **state)
 	zrtp_rig_end(&r);
 }
 
+/* Confirm2 never arrives. b: an attacker answers in the responder's place; nothing protects a
+ * Conf2ACK. */
+static bool loses_confirm2(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	uint8_t ack[ZRTP_PACKET_MAX];
+	struct zrtp_msg m;
+
+	(void)len;
+	if (memcmp(p + ZRTP_HEADER + 4, "Confirm2", 8) != 0)
+		return true;
+	zrtp_msg_begin(&m, ZRTP_M_CONF2_ACK);
+	zrtp_msg_end(&m, 0);
+	if (r->b)
+		(void)zrtp_take(r->z[!to], ack, zrtp_wrap(ack, &m, 1, 99), r->now_ns);
+	return false;
+}
+
+/* Calls whose end an attacker suppresses leave a secret in common, and it stays verified. */
+static void a_suppressed_confirm2_loses_no_secret(void **state)
+{
+	struct zrtp_secrets s;
+	struct zrtp_rig r;
+	uint32_t seconds;
+
+	(void)state;
+	for (uint32_t forged = 0; forged < 2; forged++) {
+		zrtp_rig_init(&r);
+		r.cfg[THEM].passive = true;
+		call_with_cache(&r);
+		keep(&r);
+		r.known[US].verified = r.known[THEM].verified = true;
+		r.b = forged;
+		r.wire = loses_confirm2;
+		for (int call = 0; call < 3; call++) {
+			zrtp_rig_end(&r);
+			call_with_cache(&r);
+			zrtp_rig_run(&r, 30000);
+			assert_int_equal(zrtp_state(r.z[US]), ZRTP_OPEN);
+			assert_int_equal(zrtp_state(r.z[THEM]), ZRTP_AGREEING);
+			assert_false(zrtp_mismatched(r.z[US]) || zrtp_mismatched(r.z[THEM]));
+			assert_int_equal(zrtp_new_secrets(r.z[THEM], &s, &seconds), -EAGAIN);
+			assert_int_equal(
+				zrtp_new_secrets(r.z[US], &s, &seconds), forged ? 0 : -EAGAIN);
+			if (forged)
+				r.known[US] = s;
+		}
+		r.wire = NULL;
+		zrtp_rig_end(&r);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_false(zrtp_mismatched(r.z[US]) || zrtp_mismatched(r.z[THEM]));
+		assert_true(zrtp_sas_verified(r.z[US]));
+		zrtp_rig_end(&r);
+	}
+}
+
+/* Its Conf2ACK was lost, and not our Confirm2. */
+static void authentic_media_confirm_an_exchange(void **state)
+{
+	struct zrtp_secrets s;
+	struct zrtp_rig r;
+	uint32_t seconds;
+
+	(void)state;
+	for (uint32_t ms = 1000; ms <= 31000; ms += 30000) {
+		zrtp_rig_init(&r);
+		r.cfg[THEM].passive = true;
+		r.wire = loses_each_conf2_ack;
+		call_with_cache(&r);
+		zrtp_rig_run(&r, ms);
+		assert_int_equal(zrtp_new_secrets(r.z[US], &s, &seconds), -EAGAIN);
+		zrtp_settle(r.z[US]);
+		assert_int_equal(zrtp_state(r.z[US]), ZRTP_OPEN);
+		assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
+		keep(&r);
+		zrtp_rig_end(&r);
+	}
+	/* Without keys nothing can be confirmed. */
+	zrtp_rig_init(&r);
+	zrtp_rig_begin(&r);
+	zrtp_settle(r.z[US]);
+	assert_int_equal(zrtp_new_secrets(r.z[US], &s, &seconds), -EAGAIN);
+	zrtp_rig_run(&r, 1000);
+	zrtp_rig_agreed(&r);
+	zrtp_rig_end(&r);
+}
+
 static void prefer_preshared(struct zrtp_rig *r, int side)
 {
 	r->prefs[side].n[ZRTP_K_AGREEMENT] = 2;
@@ -840,6 +927,8 @@ int main(void)
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(a_bound_hello_is_the_only_one),
 		cmocka_unit_test(secrets_of_the_last_call_go_on),
+		cmocka_unit_test(a_suppressed_confirm2_loses_no_secret),
+		cmocka_unit_test(authentic_media_confirm_an_exchange),
 		cmocka_unit_test(preshared_mode_needs_the_same_secret),
 		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
