@@ -82,7 +82,7 @@ static enum mikey_failure form(struct work *w, struct str message)
 	enum mikey_mode mode = mode_of(w->in.m.header.type);
 
 	r->csb_id = w->in.m.header.csb_id;
-	if (w->in.t) {
+	if (w->in.t && w->in.t->kind != MIKEY_TS_COUNTER) { /* refused below */
 		r->ts_type = w->in.t->kind;
 		r->time = w->in.t->time;
 	}
