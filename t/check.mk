@@ -84,7 +84,7 @@ bench-lost:
 
 # Black-box tests of ng by category (t/compat/README.md).
 check-compat:
-	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/compat/run.py
 
 # Both again, and the attacks, with threads that are late now and then (t/late/README.md): finds tests that judge by the clock. Not part of
