@@ -22,7 +22,7 @@ look="prometheus tshark chromium"
 ng911="python3-aiohttp python3-asyncpg python3-cryptography python3-jwcrypto python3-httptools python3-lxml python3-shapely python3-uvloop libsqlite3-mod-spatialite postgresql-postgis openssl
 kamailio kamailio-json-modules kamailio-tls-modules kamailio-utils-modules charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 # without the kernel's image: the tests fetch and unpack it without installing
-kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
+kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev openssl libbzrtp0"
 # rtpengine in its kernel mode: the daemon and its libraries. Its module and netfilter rule are fetched and unpacked, not installed
 bench_kernel="rtpengine-daemon iptables"
 kernel_debug="flex bison bc libelf-dev libssl-dev"

@@ -23,7 +23,8 @@ struct place {
 	/* The command is queued, as the ring had no room. */
 	bool in_line, closing;
 	struct session_order *order; /* NULL: none waits */
-	/* Of the last order. An answer may need it when it is no longer the current one. */
+	/* The certificate of the last order. Our offer named it, so its answer needs it, even if
+	 * the current one has changed. */
 	struct dtls_cert *cert;
 	/* The next order, prepared but not in force; NULL: none. */
 	struct session_order *next;

@@ -232,8 +232,9 @@ int mikey_encrypt(const struct mikey_cert *c, bool oaep, struct str key, uint8_t
 	return ok ? (int)len : -EIO;
 }
 
-/* The block as it is, so that its padding is judged here, where neither time nor errors depend on
- * it. False: the ciphertext is no number of this modulus, which its sender knows. */
+/* Decrypts the block, padding included. The caller removes the padding: OpenSSL's time and errors
+ * would tell whether it is right. False: the ciphertext is not below the modulus. That is no
+ * secret, because its sender sees both. */
 static bool decrypt(const struct mikey_cert *c, struct str data, uint8_t block[MIKEY_RSA_MAX])
 {
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(c->private, NULL);

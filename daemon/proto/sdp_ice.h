@@ -59,8 +59,8 @@ struct sdp_ice {
 	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
 };
 /* Reads the attributes of m-line i. Never fails: what is malformed counts as absent. ICE is in use
- * only with ufrag and pwd (sdp_ice_used). A default destination that is no candidate does not end
- * ICE (RFC 8839 4.2.5): we go on without a=ice-mismatch, as users of rtpengine expect. */
+ * only with ufrag and pwd (sdp_ice_used). The address in m= and c= need not be among the
+ * candidates: RFC 8839 4.2.5 would end ICE with a=ice-mismatch, but rtpengine goes on, too. */
 void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i);
 static inline bool sdp_ice_used(const struct sdp_ice *i)
 {

@@ -5,7 +5,8 @@ with a fresh daemon, is reported as UNSTEADY and does not fail the run. Under t/
 import os
 
 LATE = "LATE_LIBRARY" in os.environ  # t/late/README.md
-# A machine that stands still fails several tests at once. More failures are no coincidence.
+# A machine that stands still for some seconds fails several tests that run at that time. More
+# failures have another cause.
 UNSTEADY_MAX = 0 if LATE else 6
 
 

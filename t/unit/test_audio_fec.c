@@ -16,7 +16,8 @@
 
 enum { A = 0, B = 1, OPUS = 96 };
 
-/* A has Opus with this fmtp and PCM of rate Hz; B has PCMU. NULL: there is no plug-in for Opus. */
+/* Party A has Opus with this a=fmtp, coded at rate Hz. Party B has PCMU. Returns NULL if there is
+ * no plug-in for Opus. */
 static struct audio_rig *opus_rig(const char *fmtp, uint32_t rate)
 {
 	static char folder[CODEC_PATH], program[CODEC_PATH];

@@ -321,7 +321,7 @@ static void law_becomes_linear_directly(void **state)
 }
 
 /* Packets that are lost before the relay are missing for the other terminal, too, so that it can
- * conceal them and reports them. A change of the packet time is no loss. */
+ * conceal them and report them. Longer packets are not taken for losses. */
 static void losses_are_passed_on(void **state)
 {
 	struct audio_rig *r = audio_rig_new(RIG_G722, RIG_G722);

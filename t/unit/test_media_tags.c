@@ -619,8 +619,8 @@ static void steering_gets_tags_as_soon_as_they_are_known(void **state)
 	}
 }
 
-/* A window that begins anew, at the start of an attack, has tags of earlier packets, too: these may
- * come late. Of a chain, SRTP decides on them. */
+/* Late packets pass at the start of an attack. The new window has their tags. With chain it has
+ * not, so SRTP decides. */
 static void late_packets_pass_a_new_guard(void **state)
 {
 	static const enum preauth_scheme T[] = {
