@@ -2,8 +2,9 @@
 /* Finds media that goes in a circle through something that call/links.h cannot see: address
  * translation, echoing terminals, another relay. Packets in a circle mostly arrive faster than any
  * terminal sends; such a stream is watched for some seconds (media/again.c). To find slow circles,
- * every plain stream is watched from time to time. Authenticated SRTP needs no watch: its repeated
- * packets are dropped as replays. */
+ * every plain stream is watched from time to time. Ports that wait for the answer count, too,
+ * because early media may circle. Authenticated SRTP needs no watch: its repeated packets are
+ * dropped as replays. */
 #include "call/circle.h"
 #include "base/clock.h"
 #include "call/model.h"
@@ -63,7 +64,7 @@ void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			struct leg *l = c->side[s]->leg[i];
 
-			if (!l || !l->has_port || !l->committed || !l->active)
+			if (!l || !l->has_port || !l->committed)
 				continue;
 			if (!l->rx.keys || l->rx.pass)
 				look_at(relay, c, l, took_ns, now_ns);

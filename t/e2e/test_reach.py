@@ -330,15 +330,15 @@ def test_calls_are_not_joined_in_a_ring(net):
     assert daemon.stop() == 0, daemon.text()
 
 
-def echo(sockets, seconds, until):
-    """Each socket returns received packets to their source."""
+def echo(sockets, seconds, until, to=None):
+    """Each socket returns received packets to their source, or sends them to `to`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not until():
         for _ in range(500):
             ready = select.select(sockets, [], [], 2)[0]
             for s in ready:
                 data, source = s.recvfrom(4096)
-                s.sendto(data, source)
+                s.sendto(data, to or source)
             if not ready:
                 idle.wait_idle()
                 if not select.select(sockets, [], [], 0)[0]:
@@ -360,4 +360,24 @@ def test_a_circle_outside_ends(net):
     assert drops(daemon, "came-again") > 0
     phone.sendto(rtp(100, b"the next"), (near["ip"], near["port"]))  # the call itself is well
     assert heard([friend], lambda p: p.endswith(b"the next"), 30)[-1].endswith(b"the next")
+    assert daemon.stop() == 0, daemon.text()
+
+
+def test_a_circle_outside_ends_before_the_answer(net):
+    """Early media: the offerer's address leads back to the port that the callee would send to, as through a second relay."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    phone = terminal(net, "caller", PHONE)
+    talk = Talk(daemon, "early")
+    calls.ok(talk.offer(sdp(*PHONE)))
+    near = (talk.to_callee()["ip"], talk.to_callee()["port"])
+    idle.wait_idle()
+    for seq in range(20):
+        phone.sendto(rtp(seq, b"round and round"), near)
+    assert heard([phone], lambda p: True, 30), "the circle does not begin"
+    for seq in range(20, 40):
+        phone.sendto(rtp(seq, b"round and round"), near)
+    assert echo([phone], 60, lambda: False, to=near), f"it goes on: {daemon.statistics()['packets sent']} packets"
+    assert drops(daemon, "came-again") > 0
+    phone.sendto(rtp(100, b"the next"), near)  # early media pass as before
+    assert heard([phone], lambda p: p.endswith(b"the next"), 30)[-1].endswith(b"the next")
     assert daemon.stop() == 0, daemon.text()

@@ -662,15 +662,20 @@ static void fast_streams_are_watched(void **state)
 {
 	static const struct {
 		uint32_t pps, seconds, watches; /* of four plain streams */
-		bool kernel;
-	} T[] = {{50, 100, 4, false}, {50, 1000, 16, false}, {399, 100, 4, false},
-		{400, 100, 40, false}, {1599, 100, 0, true}, {1600, 100, 40, true}};
+		bool kernel, early;
+	} T[] = {{50, 100, 4, false, false}, {50, 1000, 16, false, false},
+		{399, 100, 4, false, false}, {400, 100, 40, false, false},
+		{1599, 100, 0, true, false}, {1600, 100, 40, true, false},
+		{50, 100, 4, false, true}, {400, 100, 40, false, true}};
 	struct talk t;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		talk_start(&t);
-		assert_null(call(&t, "0", A, 4000, B, 4000));
+		if (T[i].early)
+			talk_offer(&t, "a", "", talk_body(&t, A, 4000, "RTP/AVP", ""));
+		else
+			assert_null(call(&t, "0", A, 4000, B, 4000));
 		t.m->in_kernel = T[i].kernel;
 		t.m->last_packet_ns = UINT64_MAX;
 		for (uint32_t s = 0; s <= T[i].seconds; s++) {
