@@ -41,6 +41,17 @@ const char *learn_cause_text(enum learn_cause cause)
 	return text[cause];
 }
 
+/* An address that is not routed on the Internet (RFC 1918, 3927, 4193, 4291 2.5.6, 6598). */
+static bool is_private(const struct endpoint *e)
+{
+	const uint8_t *a = e->addr;
+
+	if (e->family == AF_INET6)
+		return (a[0] & 0xfe) == 0xfc || (a[0] == 0xfe && (a[1] & 0xc0) == 0x80);
+	return a[0] == 10 || (a[0] == 172 && a[1] >> 4 == 1) || (a[0] == 192 && a[1] == 168) ||
+		(a[0] == 169 && a[1] == 254) || (a[0] == 100 && a[1] >> 6 == 1);
+}
+
 /* SDP named an address: neither missing nor "on hold". */
 static bool named(const struct endpoint *e)
 {
@@ -79,6 +90,9 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 {
 	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
+	/* The terminal says again where it is. */
+	if (changed && t->old_waits)
+		*t = (struct learn_trials){0};
 	if (named(signalled)) {
 		/* Media before the answer came from the answer's address, possibly from another
 		 * port. */
@@ -139,7 +153,7 @@ static bool could_lead(const struct learn *l, const struct learn_trials *t,
 
 	if (!l->source.family || rank == LEARN_EXACT || learn_is_old(l, t))
 		return true;
-	if (l->tentative && endpoint_eq(&t->old, src))
+	if ((l->tentative || t->old_waits) && endpoint_eq(&t->old, src))
 		return true;
 	if (proves && !l->proved)
 		return true;
@@ -238,6 +252,15 @@ static bool passes(struct learn_trials *t, const struct learn *l,
 	return r->count >= (s->rtcp ? LEARN_REPORTS : LEARN_PACKETS);
 }
 
+/* Whether the source that the signalled address displaced goes on sending. */
+static bool old_goes_on(const struct learn_trials *t, const struct learn_seen *s)
+{
+	for (int i = 0; i < LEARN_TRIALS; i++)
+		if (t->of[i].src.family && endpoint_eq(&t->of[i].src, &t->old))
+			return !is_over(&t->of[i], s);
+	return false;
+}
+
 /* --- The followed source ---------------------------------------------------------------------- */
 
 static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, uint64_t now_ns)
@@ -266,7 +289,7 @@ static enum learn_cause cause_of(const struct learn *l, const struct learn_trial
 static bool is_from_before(
 	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
 {
-	return !l->tentative && t->old.family && endpoint_eq(&t->old, s->src) &&
+	return !l->tentative && !t->old_waits && t->old.family && endpoint_eq(&t->old, s->src) &&
 		s->now_ns < l->since_ns + LEARN_PERIOD_NS &&
 		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
 }
@@ -317,21 +340,48 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 		(void)passes(t, l, cfg, s);
 }
 
+/* The signalled address has passed its probation. If SDP names a private address, and the displaced
+ * source had another, the terminal is probably behind address translation, and somebody forges
+ * packets. So the displaced source may return (learn.h). */
+static void confirm_tentative(struct learn *l, struct learn_trials *t, bool proved)
+{
+	struct endpoint old = t->old;
+	bool waits = l->tentative && !proved && is_private(&l->signalled) && !is_private(&old);
+
+	*t = (struct learn_trials){0};
+	if (waits) {
+		t->old = old;
+		t->old_waits = true;
+	}
+	l->confirmed = true;
+	l->tentative = false;
+}
+
+/* The displaced source has passed a probation. The signalled address stays, but its silence is
+ * noticed again. */
+static void doubt(struct learn *l, const struct learn_seen *s, struct learn_result *r)
+{
+	l->confirmed = false;
+	l->tentative = true;
+	l->heard_ns = s->now_ns;
+	r->changed = true;
+}
+
 /* A packet of the followed source. */
 static void goes_on(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
 	const struct learn_seen *s, struct learn_result *r)
 {
-	bool confirm = l->tentative ? s->proved || passes(t, l, cfg, s)
-				    : at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
+	bool confirm = l->tentative
+		? s->proved || (passes(t, l, cfg, s) && !(t->old_waits && old_goes_on(t, s)))
+		: at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
 
 	/* fast_path.c handles most packets of other confirmed sources, which need no time. */
 	if (!l->confirmed || cfg->media_handover)
 		l->heard_ns = s->now_ns;
 	l->proved |= s->proved;
 	if (!l->confirmed && confirm) {
-		l->confirmed = r->changed = true;
-		l->tentative = false;
-		*t = (struct learn_trials){0};
+		r->changed = true;
+		confirm_tentative(l, t, s->proved);
 	}
 	/* The side was asymmetric until now. */
 	if (!cfg->asymmetric && !endpoint_eq(&l->remote, s->src)) {
@@ -353,6 +403,8 @@ static uint64_t quiet_ns(const struct learn *l, const struct learn_trials *t,
 	/* "delayed" follows the latest source of a rank. */
 	if (!l->confirmed && !l->tentative && rank == now && cfg->learning == MEDIA_LEARN_DELAYED)
 		return LEARN_STRAY_NS;
+	if (t->old_waits && endpoint_eq(&t->old, s->src))
+		return s->rtcp ? RTCP_PAUSE_NS : LEARN_QUIET_NS;
 	if (l->tentative && endpoint_eq(&t->old, s->src))
 		return LEARN_STRAY_NS;
 	return rank > now || (cfg->media_handover && s->proved) ? 0 : LEARN_QUIET_NS;
@@ -398,7 +450,10 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 			learn_rank_of(&l->signalled, s->src) == LEARN_EXACT || passes(t, l, cfg, s);
 
 		r.heard |= before && t->old_heard;
-		if (passed && quiet)
+		if (passed && !s->proved && l->confirmed && t->old_waits &&
+			endpoint_eq(&t->old, s->src))
+			doubt(l, s, &r);
+		else if (passed && quiet)
 			follow(l, t, cfg, s, &r);
 	}
 	return r;

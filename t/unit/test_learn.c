@@ -19,6 +19,10 @@
 #define THIEF "203.0.113.66:666"
 #define NEW   "192.0.2.77:7000" /* a new address in SDP */
 #define HOLD  "0.0.0.0:4000"
+#define LAN   "192.168.1.20:4000" /* a private address in SDP */
+#define LAN6  "[fd12::20]:4000"
+#define WAN6  "[2001:db8::20]:4000"
+#define NEAR  "10.4.4.4:4000"
 
 enum {
 	PROVED = 1,
@@ -278,6 +282,80 @@ static void the_signalled_address_always_takes_over(void **state)
 
 	(void)state;
 	play(T, ARRAY_LEN(T));
+}
+
+/* A few packets are forged from the private address in SDP. The terminal behind address translation
+ * gets its media back, and nobody else does. */
+static void a_private_address_in_sdp_locks_no_translated_source_out(void **state)
+{
+#define CONFIRMED(sdp, nat)                                 \
+	{sdp, 0, 0, 0}, {nat, 5, 20, 0}, {nat, 1, 3000, 0}, \
+	{                                                   \
+		nat, 1, 20, 0                               \
+	}
+	static const struct story T[] = {
+		{"back when the forger is silent", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {NAT, 100, 20, 0}}, NAT, true, 46},
+		{"also in IPv6", MODE(HEURISTIC),
+			{CONFIRMED(LAN6, WAN6), {LAN6, 6, 20, 0}, {WAN6, 100, 20, 0}}, WAN6, true,
+			46},
+		{"after any time", MODE(IMMEDIATE),
+			{CONFIRMED(LAN, NAT), {LAN, 500, 20, 0}, {NAT, 100, 20, 0}}, NAT, true, 46},
+		{"in the period after signalling, too", MODE(IMMEDIATE),
+			{{LAN, 0, 0, 0}, {NAT, 5, 20, 0}, {LAN, 6, 20, 0}, {NAT, 100, 20, 0}}, NAT,
+			true, 46},
+		{"not at once", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {NAT, 50, 20, 0}}, LAN, false, 0},
+		{"not by single packets", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {NAT, 9, 2100, 0}}, LAN, true, 0},
+		{"not by packets of no stream", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {NAT, 200, 20, OTHER_SSRC}}, LAN,
+			true, 0},
+		{"nobody else", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {THIEF, 500, 20, 0}}, LAN, true, 0},
+		{"no other port of it", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NAT), {LAN, 6, 20, 0}, {ELSE, 500, 20, 0}}, LAN, true, 0},
+		{"nor who was only followed", MODE(HEURISTIC),
+			{{LAN, 0, 0, 0}, {THIEF, 5, 20, 0}, {LAN, 6, 20, 0}, {THIEF, 500, 20, 0}},
+			LAN, true, 0},
+		{"nor somebody private", MODE(HEURISTIC),
+			{CONFIRMED(LAN, NEAR), {LAN, 6, 20, 0}, {NEAR, 500, 20, 0}}, LAN, true, 0},
+		{"nor if SDP names a public address", MODE(HEURISTIC),
+			{CONFIRMED(SDP, THIEF), {SDP, 6, 20, 0}, {THIEF, 500, 20, 0}}, SDP, true,
+			0},
+		{"nor if SDP changed since", MODE(IMMEDIATE),
+			{{LAN, 0, 0, 0}, {NAT, 5, 20, 0}, {LAN, 6, 20, 0}, {NEAR, 0, 0, 0},
+				{NEAR, 6, 20, 0}, {NAT, 500, 20, 0}},
+			NEAR, true, 0},
+		{"a refresh changes nothing", MODE(IMMEDIATE),
+			{{LAN, 0, 0, 0}, {NAT, 5, 20, 0}, {LAN, 6, 20, 0}, {LAN, 0, 0, 0},
+				{NAT, 100, 20, 0}},
+			NAT, true, 46},
+		{"reports: after 30 s of silence", REPORT(HEURISTIC),
+			{{LAN, 0, 4000, 0}, {NAT, 3, 5000, RTCP}, {LAN, 4, 5000, RTCP},
+				{NAT, 12, 5000, RTCP}},
+			NAT, true, 4},
+	};
+	struct media_stream_cfg cfg = MODE(IMMEDIATE);
+	struct endpoint lan = at(LAN);
+	struct stage s = {.now = T0};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+	/* Both send: the signalled address has the media, and each packet of it is heard. */
+	learn_signal(&s.l, &s.t, &lan, false, s.now);
+	take(&s, &cfg, &(struct step){NAT, 5, 20, 0});
+	take(&s, &cfg, &(struct step){LAN, 6, 20, 0});
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(take(&s, &cfg, &(struct step){LAN, 1, 10, 0}), 1);
+		assert_int_equal(take(&s, &cfg, &(struct step){NAT, 1, 10, 0}), 0);
+		assert_true(endpoint_eq(&s.l.remote, &lan));
+	}
+	/* The other one has ended: the signalled address is confirmed again. */
+	assert_false(s.l.confirmed);
+	take(&s, &cfg, &(struct step){LAN, 150, 20, 0});
+	assert_true(s.l.confirmed && s.handovers == 1);
+#undef CONFIRMED
 }
 
 static void a_confirmed_source_stays(void **state)
@@ -645,6 +723,7 @@ int main(void)
 		cmocka_unit_test(a_stray_packet_takes_nothing_however_long_all_was_silent),
 		cmocka_unit_test(the_signalled_port_at_another_address_means_nothing),
 		cmocka_unit_test(the_signalled_address_always_takes_over),
+		cmocka_unit_test(a_private_address_in_sdp_locks_no_translated_source_out),
 		cmocka_unit_test(a_confirmed_source_stays),
 		cmocka_unit_test(asymmetric_terminals_are_answered_where_they_said),
 		cmocka_unit_test(rtcp_has_its_own_probation),
