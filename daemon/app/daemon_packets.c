@@ -107,6 +107,14 @@ static bool host_has_broadcast(void *arg, const struct endpoint *e)
 	return host_broadcasts(arg, e);
 }
 
+/* The pool is created after d->reach, and before there are ports or packets. */
+static bool port_is_taken(void *arg, struct local_port port)
+{
+	const struct daemon *d = arg;
+
+	return ports_given(d->ports, port);
+}
+
 void daemon_reach_init(struct daemon *d)
 {
 	d->reach = (struct reach){.allow = d->o.media_allow,
@@ -117,7 +125,9 @@ void daemon_reach_init(struct daemon *d)
 		.port_max = d->o.port_max,
 		.own = host_has,
 		.broadcast = host_has_broadcast,
-		.arg = d->host};
+		.arg = d->host,
+		.taken = port_is_taken,
+		.taken_arg = d};
 }
 
 static bool may_learn(void *arg, const struct endpoint *signalled, const struct endpoint *src)

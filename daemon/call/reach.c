@@ -204,9 +204,20 @@ bool reach_may_learn(
 					   : same_port(r, signalled, src);
 }
 
+static bool is_taken(const struct reach *r, const struct endpoint *e)
+{
+	for (int i = reach_local(r, e, -1); i >= 0; i = reach_local(r, e, i)) {
+		struct local_port port = {.port = e->port, .addr = (uint8_t)i};
+
+		if (!r->taken || r->taken(r->taken_arg, port))
+			return true;
+	}
+	return false;
+}
+
 bool reach_may_check(const struct reach *r, const struct endpoint *e)
 {
 	enum reach_verdict v = reach_check(r, e);
 
-	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
+	return v == REACH_OK || (v == REACH_OWN && is_taken(r, e));
 }

@@ -28,6 +28,10 @@ struct reach {
 	bool (*own)(void *arg, const struct endpoint *e);
 	bool (*broadcast)(void *arg, const struct endpoint *e);
 	void *arg;
+	/* Whether a call has this media port now. Other programs of the host may have bound the
+	 * other ports of the range. NULL: every port of the range counts. */
+	bool (*taken)(void *arg, struct local_port port);
+	void *taken_arg;
 };
 
 /* X(id, text after an address). NOWHERE is not an error: 0.0.0.0 means hold (RFC 2543 B.5, RFC 3264
@@ -74,8 +78,8 @@ bool reach_may_learn(
 	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src);
 
 /* Whether ICE checks and responses may be sent to e: media destinations, and media ports of this
- * relay, because a call may pass it twice. The receiving agent does not forward a check, so no
- * circle arises. Call links_check() before media follow. */
+ * relay that a call has, because a call may pass it twice. The receiving agent does not forward a
+ * check, so no circle arises. Call links_check() before media follow. */
 bool reach_may_check(const struct reach *r, const struct endpoint *e);
 
 /* Whether a network in the list contains e. "any" (prefix length 0) does not count. */

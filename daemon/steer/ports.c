@@ -6,6 +6,7 @@
 #include "steer/ports.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -33,7 +34,7 @@ struct share { /* one worker's pairs on one local address */
 	uint32_t free_head, free_n;
 	struct held *held; /* ring [pairs], oldest first */
 	uint32_t held_head, held_n;
-	uint8_t *used; /* [pairs]: enum use */
+	_Atomic uint8_t *used; /* [pairs]: enum use; ports_given() reads it in other threads */
 };
 
 struct ports {
@@ -387,6 +388,17 @@ bool ports_has(struct ports *p, struct local_port port)
 	struct share *s = share_of(p, rtp, &worker);
 
 	return s && s->used[(rtp.port - s->min) / 2] != USE_FREE;
+}
+
+bool ports_given(struct ports *p, struct local_port port)
+{
+	struct local_port rtp = {.port = port.port & 0xfffe, .addr = port.addr};
+	uint32_t worker;
+	struct share *s = share_of(p, rtp, &worker);
+
+	return s &&
+		atomic_load_explicit(&s->used[(rtp.port - s->min) / 2], memory_order_relaxed) ==
+		USE_GIVEN;
 }
 
 uint32_t ports_free_count(const struct ports *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The pool of local ports: pairs of an even RTP port and the next odd RTCP port, per local address
  * and worker, in shuffled order. Freed ports are not reused for a while (RFC 3550 11). Control
- * thread only. */
+ * thread only, except ports_given(). */
 #ifndef STEER_PORTS_H
 #define STEER_PORTS_H
 
@@ -41,6 +41,8 @@ int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, stru
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 /* Whether this port, RTP or RTCP, is in use, or was recently and is not yet free again. */
 bool ports_has(struct ports *p, struct local_port port);
+/* Whether this port, RTP or RTCP, is in use. Any thread, lock-free. */
+bool ports_given(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 /* How often ports_take() skipped a pair because another program has one of its ports. */
 uint64_t ports_foreign_count(const struct ports *p);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ICE between the relay and terminals in a call: calls through one relay twice, and addresses where nothing may go."""
+import select
+
 import ice
 import idle
+import ng
 import relay
 from baresip import wait_for
 from run import cases
@@ -55,5 +58,24 @@ def test_nothing_is_sent_where_media_may_not_go(net, denied):
         wait_for("media follow", lambda: phone.count["rtp"])
     idle.wait_idle()
     assert not denied or sum(phone.count.values()) == 0, phone.count
+    phone.close()
+    assert daemon.stop() == 0, daemon.text()
+
+
+def test_no_check_reaches_another_program_of_the_host(net):
+    """A candidate names a port of the media range on the media address, which another program has. Media could not go there either."""
+    other = ng.socket_in(net.gateway)
+    other.bind(("10.200.1.1", 30500))
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    phone = ice.Ice(net, "caller", "10.200.1.2")
+    phone.mute = True  # its pair stays open, so all candidates get checks
+    line = "a=candidate:2 1 udp 2130706175 10.200.1.1 30500 typ host\r\n"
+    talk = Talk(daemon, "probe")
+    calls.ok(talk.offer(phone.sdp() + line))
+    phone.believe(ours(talk.answer(sdp(*FRIEND), ICE="default")))
+    wait_for("each candidate got checks", lambda: phone.requests >= 3)
+    assert not select.select([other], [], [], 0)[0], other.recv(2048)
+    reply = talk.offer(sdp("10.200.1.1", 30500), again=True)  # the same as for media
+    assert reply["result"] == "error" and "no call uses" in reply["error-reason"], reply
     phone.close()
     assert daemon.stop() == 0, daemon.text()

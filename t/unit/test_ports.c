@@ -122,8 +122,13 @@ static void a_pair_is_even_odd_bound_and_configured(void **state)
 	assert_false(ports_has(p, (struct local_port){.port = v4.rtp.port, .addr = 1}));
 	assert_false(ports_has(p, (struct local_port){.port = BASE + 8, .addr = 0}));
 	assert_false(ports_has(p, (struct local_port){.port = v4.rtp.port, .addr = 2}));
+	assert_true(ports_given(p, v4.rtp) && ports_given(p, v4.rtcp) && ports_given(p, v6.rtp));
+	assert_false(ports_given(p, (struct local_port){.port = v4.rtp.port, .addr = 1}));
+	assert_false(ports_given(p, (struct local_port){.port = BASE + 8, .addr = 0}));
+	assert_false(ports_given(p, (struct local_port){.port = v4.rtp.port, .addr = 2}));
 	ports_put(p, v4.rtp, 0);
 	assert_true(ports_has(p, v4.rtcp));
+	assert_false(ports_given(p, v4.rtcp)); /* its socket is closed */
 	pair_close(&v4);
 	pair_close(&v6);
 	ports_destroy(p);
