@@ -34,7 +34,10 @@ static const struct embedding embeddings[] = {
 	{{0x20, 0x02}, 0, 2, {2, 3, 4, 5}, false, false},         /* 6to4 */
 	/* a NAT64 prefix of the operator, a /96 in 64:ff9b:1::/48 */
 	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {LAST}, false, true},
-	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {6, 7, 9, 10}, false, true}, /* or the /48 */
+	/* or the /48, a /56 or a /64 (RFC 6052 2.2) */
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {6, 7, 9, 10}, false, true},
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {7, 9, 10, 11}, false, true},
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {9, 10, 11, 12}, false, true},
 	{{[10] = 0xff, 0xff}, 0, 12, {LAST}, false, false},       /* mapped, ::ffff:0:0/96 */
 	{{[8] = 0xff, 0xff}, 0, 12, {LAST}, false, false},        /* translated, ::ffff:0:0:0/96 */
 	{{0}, 0, 12, {LAST}, false, false}, /* IPv4-compatible, ::/96; except :: and ::1 */

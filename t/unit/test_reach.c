@@ -111,6 +111,15 @@ static void addresses_are_judged_by_what_they_are(void **state)
 		{"64:ff9b:1::198.51.100.1", REACH_OK, NULL},
 		{"64:ff9b:1:fffe::198.51.100.1", REACH_OK, NULL},
 		{"64:ff9b:1:c633:64:100::", REACH_OK, NULL},
+		/* and /56 and /64 inside of it */
+		{"64:ff9b:1:7f:0:1::", REACH_LOOPBACK, NULL},
+		{"64:ff9b:1:fe0a:0:5::", REACH_OWN, NULL},
+		{"64:ff9b:1:c0:0:2ff::", REACH_BROADCAST, NULL},
+		{"64:ff9b:1:c6:33:6401::", REACH_OK, NULL},
+		{"64:ff9b:1:0:7f:0:100:0", REACH_LOOPBACK, NULL},
+		{"64:ff9b:1:fffe:a:0:500:0", REACH_OWN, NULL},
+		{"64:ff9b:1:0:c0:2:ff00:0", REACH_BROADCAST, NULL},
+		{"64:ff9b:1:0:c6:3364:100:0", REACH_OK, NULL},
 		/* Teredo (RFC 4380): the client's address with inverted bits */
 		{"2001:0:4136:e378:8000:63bf:80ff:fffe", REACH_LOOPBACK, NULL},
 		{"2001:0:4136:e378:8000:63bf:39cc:9bfe", REACH_OK, NULL},
