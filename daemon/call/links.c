@@ -411,6 +411,8 @@ void links_adopt(struct calls *c, struct call *call)
 	struct link *planned = NULL;
 	int err;
 
+	if (call->media_address.family && !reach_is_media_address(c->reach, &call->media_address))
+		links_alias(&c->links, &call->media_address);
 	own(c, NULL, call, true);
 	err = collect(c, NULL, call, false, &planned);
 	err = err || !planned ? err : walk(c, NULL, call);

@@ -324,6 +324,8 @@ struct call {
 	uint8_t gate;       /* MEDIA_GATE_*: of all sides, by a command without a party */
 	uint64_t circle_ns; /* circle.c: last check, 0 = never */
 	struct link *links; /* links.c: its streams that send to our own media ports */
+	/* the last media-address of its requests: links_alias() knows it again after a restart */
+	struct endpoint media_address;
 	struct endpoint told,
 		asked_from; /* timeout_report.c: xmlrpc-callback; sender of the first request */
 	uint8_t tos;

@@ -111,13 +111,18 @@ static bool has_link_local(const struct reach *r, int family)
 	return false;
 }
 
-static bool is_own(const struct reach *r, const struct endpoint *e)
+bool reach_is_media_address(const struct reach *r, const struct endpoint *e)
 {
 	for (uint32_t i = 0; i < r->locals; i++)
 		if (endpoint_addr_eq(e, &r->local[i].addr) ||
 			endpoint_addr_eq(e, &r->local[i].advertised))
 			return true;
-	return r->own && r->own(r->arg, e);
+	return false;
+}
+
+static bool is_own(const struct reach *r, const struct endpoint *e)
+{
+	return reach_is_media_address(r, e) || (r->own && r->own(r->arg, e));
 }
 
 /* Classifies an address by itself, without the operator's lists and this host's addresses. */

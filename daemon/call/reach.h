@@ -71,6 +71,9 @@ enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e);
  * address. */
 int reach_local(const struct reach *r, const struct endpoint *e, int after);
 
+/* Whether a media interface has or advertises this address. The port is ignored. */
+bool reach_is_media_address(const struct reach *r, const struct endpoint *e);
+
 /* Whether a stream may learn src as its destination. Allowed are, in addition to reach_check(): the
  * signalled address, which was checked before, and the same media port of this relay by its other
  * address. */

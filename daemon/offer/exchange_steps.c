@@ -24,6 +24,14 @@
 
 /* --- Copy ------------------------------------------------------------------------------------- */
 
+static void keep_media_address(struct call *c, const struct ng_request *r)
+{
+	struct endpoint e;
+
+	if (r->media_address.len && endpoint_parse_addr(&e, r->media_address) == 0)
+		c->media_address = e;
+}
+
 bool exchange_copy(struct exchange *x)
 {
 	struct calls *c = x->c;
@@ -47,6 +55,7 @@ bool exchange_copy(struct exchange *x)
 	if (ng_flag(x->r, NG_FLAG_DEBUG))
 		x->next->debug = true;
 	x->next->signal_ns = x->now_ns;
+	keep_media_address(x->next, x->r);
 	return true;
 }
 

@@ -77,12 +77,9 @@ static const char *media_address(struct calls *c, const struct ng_request *r, st
 	struct endpoint e;
 	enum reach_verdict v;
 
-	if (!r->media_address.len || endpoint_parse_addr(&e, r->media_address))
+	if (!r->media_address.len || endpoint_parse_addr(&e, r->media_address) ||
+		reach_is_media_address(c->reach, &e))
 		return NULL;
-	for (uint32_t i = 0; i < c->reach->locals; i++)
-		if (endpoint_addr_eq(&e, &c->reach->local[i].addr) ||
-			endpoint_addr_eq(&e, &c->reach->local[i].advertised))
-			return NULL;
 	e.port = 1;
 	v = reach_check(c->reach, &e);
 	if (v != REACH_OK && v != REACH_OWN) {

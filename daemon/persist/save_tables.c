@@ -344,9 +344,10 @@ static const struct field call_fields[] = {{"id", TEXT, AT(call, id)},
 	NUM("sig", call, signal_ns, ANY), NUM("del", call, delete_ns, ANY),
 	FLAG("ans", call, answered), FLAG("early", call, early),
 	NUM("anst", call, answered_ns, ANY), FLAG("em", call, emergency),
-	{"told", ADDR, AT(call, told)}, {"from", ADDR, AT(call, asked_from)},
-	FLAG("tapd", call, tap_discard), NUM("tapn", call, tap_parts, RECORD_PARTS_MAX),
-	{"tapf", TEXT, AT(call, tap_path)}, NUM("rev", call, save.revision, ANY),
+	{"ma", ADDR, AT(call, media_address)}, {"told", ADDR, AT(call, told)},
+	{"from", ADDR, AT(call, asked_from)}, FLAG("tapd", call, tap_discard),
+	NUM("tapn", call, tap_parts, RECORD_PARTS_MAX), {"tapf", TEXT, AT(call, tap_path)},
+	NUM("rev", call, save.revision, ANY),
 	{"sides", SIDES, AT(call, side), .record = &side_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
 #undef SAVED_CALL

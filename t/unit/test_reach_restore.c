@@ -154,12 +154,48 @@ static void a_link_to_a_call_that_did_not_come_back_is_cut(void **state)
 	talk_end(&t);
 }
 
+#define ALIAS "203.0.113.200" /* leads to us by address translation */
+
+/* The media-address of a restored call is known again: a circle through it is refused. */
+static void a_media_address_is_known_after_a_restart(void **state)
+{
+	(void)state;
+	for (int told = 0; told < 2; told++) {
+		struct ng_request r;
+		struct saved s;
+		struct talk t;
+		const char *why;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		r = talk_request("a", "", talk_body(&t, A, 4000, "RTP/AVP", ""));
+		r.call_id = STR("call");
+		r.media_address = told ? STR(ALIAS) : STR_NONE;
+		talk_send(&t, &r, false);
+		assert_null(t.reply.error);
+		answer_as(&t, "call", B, 5000);
+		save(&t, &s);
+		reborn(&t);
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		r = talk_request("a", "b", talk_body(&t, ALIAS, 30002, "RTP/AVP", ""));
+		r.call_id = STR("call");
+		talk_send(&t, &r, false);
+		assert_int_equal(t.reply.error != NULL, told);
+		if (told)
+			assert_non_null(strstr(t.reply.detail.s, "is a media port of this call"));
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		talk_end(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_forged_address_does_not_come_back),
 		cmocka_unit_test(calls_that_pass_twice_come_back_in_any_order),
 		cmocka_unit_test(a_link_to_a_call_that_did_not_come_back_is_cut),
+		cmocka_unit_test(a_media_address_is_known_after_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
