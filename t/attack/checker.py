@@ -6,6 +6,7 @@ Input is a list of events, so that a control can be fed without a daemon:
                                     under from that port, or that the port sends plain RTP
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
   told_side                         the port sends STUN, DTLS or ZRTP of the daemon itself
+  knocks                            a stranger is about to send such a packet to a port
   secured                           an answer agreed on keys: nothing in clear from now on
   unsecured                         a restart, which may bring back an earlier agreement
   awaits, answered                  a terminal that offered plain RTP can receive early media, from a port that the answer will name
@@ -32,6 +33,7 @@ CHECKS = {
     "ng": "a datagram from a media port to ng",
     "source": "media relayed from a source that is not a terminal of the call",
     "stranger": "media sent to an address that is not a terminal of the call",
+    "answers": "more bytes of STUN, DTLS or ZRTP to a stranger than it sent",
     "loop": "one packet relayed again and again",
     "clear": "plaintext to a terminal that only got SRTP in its SDP",
     "echo": "media relayed back to the terminal that sent it",
@@ -110,7 +112,8 @@ class Checker:
         self.used, self.rocs = {}, defaultdict(lambda: {0})
         self.permit, self.hops = {}, defaultdict(int)
         self.strangers, self.echoed = set(), set()
-        self.awaiting = {}  # (address, port): call
+        self.awaiting = defaultdict(dict)  # (address, port): {call: (media, side)}; a call may name another's address
+        self.credit = defaultdict(int)  # bytes that a stranger may still get from a port as answers
         self.merged = {}
         self.count = defaultdict(int)
         self.found = []
@@ -153,6 +156,10 @@ class Checker:
         """STUN, DTLS or ZRTP of the daemon itself leave from this port, also to strangers who sent such packets."""
         self.ports[(address, port)].side = True
 
+    def knocks(self, address, port, source, size):
+        self.credit[(address, port, *source)] += size
+        self.count["knocks"] += 1
+
     def peer(self, address, port, peer):
         """A terminal of this port signalled this address, or sends from it."""
         self.ports[(address, port)].peers.add(peer)
@@ -162,10 +169,11 @@ class Checker:
 
     def awaits(self, address, port, group, media=True, side=False):
         """media: RTP in clear; side: checks and handshakes."""
-        self.awaiting[(address, port)] = group, media, side
+        self.awaiting[(address, port)][group] = media, side
 
     def answered(self, group):
-        self.awaiting = {at: g for at, g in self.awaiting.items() if g[0] != group}
+        for calls in self.awaiting.values():
+            calls.pop(group, None)
 
     def settled(self, address, port, value=True):
         if (address, port) in self.ports:
@@ -210,8 +218,9 @@ class Checker:
             return
         self.receiver(port, p)
         if len(p.data) < 12 or p.data[0] >> 6 != 2:
-            return  # STUN, or the empty packets that open a firewall
-        clear = self.open(port, p)
+            clear = p.data  # STUN, DTLS, ZRTP, or the empty packets that open a firewall: of the daemon, or relayed
+        else:
+            clear = self.open(port, p)
         m = find_mark(clear) if clear else None
         if m:
             self.relayed(port, m, p)
@@ -236,17 +245,29 @@ class Checker:
 
     def early(self, p):
         """A packet from a port that is in no terminal's SDP: early media, which the callee or a stranger sends."""
-        m, (group, media, side) = find_mark(p.data), self.awaiting.get((p.dst, p.dport), (None, False, False))
-        if group and m and media:
-            self.relayed(Port(group), m, p)
-        elif p.data and not (side and not is_media(p.data)):
+        m, calls = find_mark(p.data), self.awaiting.get((p.dst, p.dport), {})
+        media = [group for group, (may, _) in calls.items() if may]
+        if m and media:
+            sender = self.permit.get(m, (None,))[0]
+            self.relayed(Port(sender if sender in media else media[0]), m, p)
+        elif p.data and not (any(side for _, side in calls.values()) and not is_media(p.data)):
             self.fail("unknown", "from a port that is in no terminal's SDP", p)
 
     def receiver(self, port, p):
         if port.side and p.data and not is_media(p.data):
+            self.answer(port, p)
             return
         if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain and not port.taken):
             self.fail("stranger", "its terminal was confirmed before", p)
+
+    def answer(self, port, p):
+        """A packet of the daemon itself. One that was plain RTP may have been won by a stranger."""
+        if p.dst not in self.strangers or (p.dst, p.dport) in port.peers or port.was_plain or port.taken:
+            return
+        self.credit[(p.src, p.sport, p.dst, p.dport)] -= len(p.data)
+        self.count["answers"] += 1
+        if self.credit[(p.src, p.sport, p.dst, p.dport)] < 0:
+            self.fail("answers", f"{len(p.data)} bytes", p)
 
     def open(self, port, p):
         """The packet in clear; checks the key's use."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Controls: each check gets a violation, which it must find, and the same case without the violation."""
+import random
 import struct
 
 import checker
 import g711
+import knocks
 import sdp
 import srtp
 import srtpkey
@@ -142,12 +144,21 @@ def keyed_later(leaves, before=False):
     return c.leaves(leaves(key), 20200, WEST)
 
 
-def side(data):
-    """From a port where the daemon makes handshakes, to a stranger."""
+def side(data, knock=0):
+    """From a port where the daemon makes handshakes, to a stranger who sent so many bytes."""
     c = Case()
     c.checker.event("told_side", GATEWAY, B)
     c.checker.event("settled", GATEWAY, B)
+    c.checker.event("knocks", GATEWAY, B, (STRANGER, 5000), knock)
     return c.leaves(data if data[0] >> 6 != 2 else c.key.protect(data), B, STRANGER)
+
+
+def knock_relayed(make, port):
+    """A stranger's STUN, DTLS or ZRTP leaves to a terminal: with plain RTP, or with a handshake."""
+    c = Case()
+    c.checker.event("told_side", GATEWAY, B)
+    c.checker.event("sends", 99, 1, None, False)
+    return c.leaves(make(random.Random(1), checker.mark(99, 1)), port, EAST if port == A else WEST)
 
 
 def early_side(data):
@@ -207,6 +218,12 @@ def rows():
     yield "early media", set(), early()
     yield "early media after the answer", {"unknown"}, early(answered=True)
     yield "early media to another port", {"unknown"}, early(port=5002)
+    c = Case()
+    c.checker.event("awaits", EAST, 5000, "call-1")
+    c.checker.event("awaits", EAST, 5000, "call-2", False, True)
+    yield "early media to an address that another call names, too", set(), c.leaves(rtp(1, 1), 20500)
+    c.checker.event("answered", "call-1")
+    yield "after the answer of the call that may have them", {"unknown"}, c.leaves(rtp(1, 2), 20500)
     yield "early media that cannot be read", {"unknown"}, early(data=Case().key.protect(rtp(99, 1)))
     yield "early media of a stranger, who may not", {"source"}, early(permitted=False)
     yield "another call's terminal", {"source"}, other_call()
@@ -235,7 +252,11 @@ def rows():
     yield "and after the terminal was heard", {"stranger"}, won.leaves(won.key.protect(rtp(1, 2, 2)), B, STRANGER)
     yield "in clear after a restart", set(), secured(lambda c: c.event("unsecured"))
     yield "in clear after another SDP", set(), secured(lambda c: c.event("told_plain", GATEWAY, A))
-    yield "a handshake with a stranger", set(), side(b"\x16\xfe\xfd" + bytes(20))
+    yield "an answer to a stranger", set(), side(b"\x16\xfe\xfd" + bytes(20), 23)
+    yield "a longer answer", {"answers"}, side(b"\x16\xfe\xfd" + bytes(20), 22)
+    for make in (knocks.check, knocks.response, knocks.client_hello, knocks.hello, knocks.commit):
+        for port in (A, B):
+            yield f"a stranger's {make.__name__} relayed", {"source"}, knock_relayed(make, port)
     yield "media to a stranger", {"stranger"}, side(rtp(1, 1))
     yield "a check before the answer", set(), early_side(b"\0\1" + bytes(18))
     yield "media before the answer to a terminal that wants keys", {"unknown"}, early_side(rtp(2, 1))
@@ -252,11 +273,14 @@ def all_found():
                       ("a=key-mgmt:mikey x\r\n", True)):
         if bool(sdp.unclean(text)) != bad:
             missed.append(f"SDP {text!r}")
+    for line in sdp.HOSTILE_LINES[:2]:  # also where the daemon has MIKEY of its own
+        if not sdp.unclean(line, True):
+            missed.append(f"SDP {line!r} with MIKEY")
     against_libsrtp()
     for line in missed:
         print(f"NOT OK control: {line}")
     if not missed:
-        print(f"ok controls: {len(list(rows())) + 6}")
+        print(f"ok controls: {len(list(rows())) + 8}")
     return not missed
 
 

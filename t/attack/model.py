@@ -180,6 +180,12 @@ class Model:
         early = leg.signalled is None and leg.offers_plain
         return (leg.plain or early) and not leg.settled
 
+    def lets_through(self, at):
+        """Whether STUN, DTLS or ZRTP of a stranger may be relayed from a port: only if its RTP may have been followed there. Such packets themselves
+        confirm no source."""
+        leg = self.legs.get(at)
+        return leg is not None and leg.ever and not leg.settled and (leg.plain or leg.signalled is None and leg.offers_plain)
+
     def describe(self, at):
         leg = self.legs[at]
         return (f"a leg of {leg.group}, {'plain' if leg.plain else 'SRTP'}, signalled {leg.signalled}, {leg.genuine} packets of its terminal, "

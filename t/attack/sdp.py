@@ -75,25 +75,29 @@ def parse(text):
 
 
 def unclean(text, mikey=False):
-    """The first forbidden element in an SDP for a terminal, or None. mikey: the daemon's own key-mgmt lines are wanted."""
+    """The first forbidden element in an SDP for a terminal, or None. mikey: key-mgmt lines of the daemon itself are allowed."""
     if re.search(r"\r(?!\n)", text):
         return "a bare CR"
     bad = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)
     if bad:
         return f"the control byte {ord(bad[0]):#04x}"
-    key = re.search(r"^k=.*" if mikey else r"^(k=|a=key-mgmt:).*", text, re.M)
+    key = re.search(rf"^(k=|{FOREIGN}).*" if mikey else r"^(k=|a=key-mgmt:).*", text, re.M)
     return key and f"the line {key[0].strip()!r}"
 
 
-HOSTILE_LINES = ["k=clear:secret\r\n", "a=key-mgmt:mikey AQAFgM0XflABAAAAAAAAAAAAAAsAyO\r\n", "a=x:one\rm=audio 9 RTP/AVP 0\r\n", "a=x:\0\r\n",
+FOREIGN = "a=key-mgmt:mikey AQAFgM0XflABAAAAAAAAAAAAAAsAyO"
+HOSTILE_LINES = ["k=clear:secret\r\n", FOREIGN + "\r\n", "a=x:one\rm=audio 9 RTP/AVP 0\r\n", "a=x:\0\r\n",
                  "a=x:\x1b[2J\r\n", "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:short\r\n", "a=rtcp:22222 IN IP4 127.0.0.1\r\n",
                  "a=rtcp:22222\r\n", "a=x:" + 3000 * "x" + "\r\n"]
 
 
+UNUSED = 21998  # of the range of media ports; no call has it, because another program of the gateway does
+
+
 def hostile_addresses(own, media_ports, victims, ng_port):
     """(address, port) that a SIP user may write: special ones, the daemon's own, those of other
-    calls."""
+    calls, and a media port that no call has."""
     special = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.200.1.255", "10.200.1.0", OUTSIDE,
                "::1", "::", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.200.1.1", "240.0.0.1", *own]
-    return ([(a, p) for a in special for p in (ng_port, 5060, 6379)] + [(own[0], ng_port), ("127.0.0.1", ng_port)] * 6
+    return ([(a, p) for a in special for p in (ng_port, UNUSED if a in own else 5060, 6379)] + [(own[0], ng_port), ("127.0.0.1", ng_port)] * 6
             + [m for m in media_ports] * 8 + list(victims) * 2)

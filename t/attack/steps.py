@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The steps of a random attack. A step is a name and a number, which seeds all its choices. So steps can be left out, and the
-others still do the same if their calls exist."""
+others still do the same if their calls exist. Beside one step in five a stranger knocks, or somebody forges SRTP."""
 import random
 import struct
 import time
 
+import knocks
 import model
 import sdp
 import srtpkey
@@ -33,6 +34,9 @@ def sequence(seed, count):
 
 def run(world, name, number):
     STEPS[name][1](world, random.Random(number))
+    beside = random.Random(number + (1 << 32))
+    if beside.random() < 0.2:
+        beside.choice((knock, forge))(world, beside)
     world.flush()
 
 
@@ -83,6 +87,7 @@ def body(w, r, party, more="", direction="sendrecv"):
         more = r.choice(sdp.HOSTILE_LINES)
     t = party.terminal
     if t.keying == "ICE" and r.random() < 0.2:
+        more += f"a=candidate:6 1 udp 2130706431 {the_world.OWN[0]} {sdp.UNUSED} typ host\r\n"
         more += "".join(f"a=candidate:{n} 1 udp {r.getrandbits(31)} {a} {p} typ host\r\n" for n, (a, p) in enumerate(
             r.choices(sdp.hostile_addresses(the_world.OWN[:6], w.model.media_ports(), victims(w), 22222), k=8), 7) if p)
     return sdp.body(party.written, t.address, t.attributes() + more, direction, profile=t.profile, kinds=[line.kind for line in t.lines], bundled=t.bundled)
@@ -168,7 +173,9 @@ def send_offer(w, r, call, party, text, more, flags=None):
         more["via_branch"] = f"branch{r.randrange(3)}"
     if party.terminal.bundled:
         more["bundle"] = ["accept"]
-    reply = w.ask("offer", call_id=call.id, from_tag=party.tag, sdp=text, mikey="MIKEY" in flags, **{**the_world.PLAIN, **flags}, **more)
+    # A side that has MIKEY is offered it again.
+    mikey = "MIKEY" in flags or any(p.terminal.keying == "MIKEY" for p in call.parties.values())
+    reply = w.ask("offer", call_id=call.id, from_tag=party.tag, sdp=text, mikey=mikey, **{**the_world.PLAIN, **flags}, **more)
     if reply:
         lines = sdp.parse(reply["sdp"])
         call.text, call.kind, call.offered, call.starts = reply["sdp"], kind, party.written, w.starts
@@ -507,6 +514,32 @@ def spray(w, r):
             m = w.attackers.mark()
             w.checker.event("sends", *m, None, w.model.contest(at), f"a stranger to {at}, {w.model.describe(at)}")
             w.attackers.spray(w.attackers.rtp(m, seq + i, ssrc), at)
+
+
+def knock(w, r):
+    """A stranger sends STUN, DTLS and ZRTP to the ports of calls. The relay may answer by no more bytes, and learns nothing."""
+    ports = [p for p in w.model.media_ports() if ":" not in p[0]]
+    for at in r.sample(ports, min(len(ports), 4)):
+        for _ in range(r.choice((1, 4))):
+            m = w.attackers.mark()
+            data = r.choice(knocks.ALL)(r, terminals.checker.mark(*m))
+            w.checker.event("sends", *m, None, w.model.lets_through(at), f"a stranger's {data[:4].hex()} to {at}, {w.model.describe(at)}")
+            w.checker.event("knocks", *at, (w.attackers.address, 40000), len(data))
+            w.attackers.spray(data, at)
+
+
+def forge(w, r):
+    """Somebody forges SRTP from a terminal's address, with its SSRC and the next sequence numbers: enough that the relay sets a guard. Tags of
+    SRTP+ are wrong."""
+    legs = [(p, n) for c in list(w.model.calls.values())[-4:] for p in c.parties.values() for n, leg in enumerate(p.legs)
+            if leg and p.terminal.lines[n].key and ":" not in leg.at[0] and not w.checker.ports[leg.at].was_plain]
+    for party, n in r.sample(legs, min(len(legs), 1)):
+        line, at = party.terminal.lines[n], party.legs[n].at
+        for i in range(r.choice((4, 150))):
+            m = w.attackers.mark()
+            w.checker.event("sends", *m, None, False, f"forged for {party.terminal.id} to {at}, {w.model.describe(at)}")
+            data = w.attackers.rtp(m, line.seq + r.randrange(40), line.ssrc, line.kind) + r.randbytes(r.choice((4, 10, 16, 24)))
+            w.attackers.martian(party.terminal.place, line.address, line.source, at, data)
 
 
 @step(3)

@@ -32,6 +32,8 @@ class World:
         self.model = model.Model(self.checker, self.flush)
         self.sniffer = sniffer.Sniffer(net.gateway, [net.terminal[p] for p in PLACES] if steering == "xdp" else ())
         self.sockets = terminals.Sockets()
+        for address in OWN[:2] + ("fd00:1::1",):
+            self.sockets.get(net.gateway, address, sdp.UNUSED)
         self.attackers = terminals.Attackers(net, self.sockets)
         self.redis = redisrig.Redis(net) if redis and redisrig.have() else None
         self.redis_up, self.dump = self.redis is not None, None
