@@ -188,10 +188,11 @@ def test_one_call_id_holds_a_bounded_number_of_ports(net):
     daemon.stop()
 
 
-def test_garbage_makes_no_call_refused(net):
+@cases(("80",), ("plain",))
+def test_garbage_makes_no_call_refused(net, leg):
     """--max-bandwidth counts relayed packets only. Garbage at a call's port is counted separately, and new calls are accepted."""
     daemon = daemon_of(net, "--max-bandwidth=100000")
-    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    talk = [calls.Call(daemon.client, 1, leg, "32").setup()]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
     port = talk[0].to_caller["port"]
     stranger = ng.socket_in(net.terminal["callee"])
