@@ -9,40 +9,44 @@ import re
 import time
 
 import calls
+import dtls
 import ng
 import redisrig
 import relay
+import test_dtls
 import web
+from baresip import wait_for
 from run import Skip, cases
 from test_redis import settled
 from test_relay import clean, finish
 
 libcrypto = ctypes.CDLL("libcrypto.so.3")
-for function in ("EVP_CIPHER_CTX_new", "EVP_aes_128_ctr"):
+for function in ("EVP_CIPHER_CTX_new", "EVP_aes_128_ctr", "EVP_aes_192_ctr", "EVP_aes_256_ctr"):
     getattr(libcrypto, function).restype = ctypes.c_void_p
 
 
-def aes_128_ctr(key, iv, length):
+def aes_ctr(key, iv, length):
     context, out, done = ctypes.c_void_p(libcrypto.EVP_CIPHER_CTX_new()), ctypes.create_string_buffer(length + 16), ctypes.c_int()
-    cipher = ctypes.c_void_p(libcrypto.EVP_aes_128_ctr())
+    cipher = ctypes.c_void_p(getattr(libcrypto, f"EVP_aes_{8 * len(key)}_ctr")())
     assert libcrypto.EVP_EncryptInit_ex(context, cipher, None, key, iv) == 1
     assert libcrypto.EVP_EncryptUpdate(context, out, ctypes.byref(done), bytes(length), length) == 1
     libcrypto.EVP_CIPHER_CTX_free(context)
     return out.raw[:length]
 
 
-def forms(name, key):
-    """All values derived from a 30-byte master key and salt: RFC 4568 6.1, RFC 3711 4.3."""
-    master, salt = key[:16], key[16:]
+def forms(name, key, suite):
+    """All values derived from a master key and salt: RFC 4568 6.1, RFC 3711 4.3, RFC 7714 11."""
+    salt_len = 12 if "AEAD" in suite else 14
+    master, salt = key[:-salt_len], key[-salt_len:]
     yield f"{name} as base64", base64.b64encode(key)
     yield f"{name} as hex", key.hex().encode()
     yield f"{name} (master key)", master
     yield f"{name} (master salt)", salt
-    for label, what, length in ((0, "SRTP key", 16), (1, "SRTP authentication key", 20), (3, "SRTCP key", 16),
-                                (4, "SRTCP authentication key", 20)):
-        iv = bytearray(salt + bytes(2))
+    tagged = () if "AEAD" in suite else ((1, "SRTP authentication key", 20), (4, "SRTCP authentication key", 20))
+    for label, what, length in ((0, "SRTP key", len(master)), (3, "SRTCP key", len(master)), *tagged):
+        iv = bytearray(salt + bytes(16 - salt_len))
         iv[7] ^= label
-        yield f"{name}, {what}", aes_128_ctr(master, bytes(iv), length)
+        yield f"{name}, {what}", aes_ctr(master, bytes(iv), length)
 
 
 def mappings(pid):
@@ -97,6 +101,28 @@ def forget_replies(daemon):
     calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
 
 
+def are_there(daemon, wanted):
+    """The control: the search finds keys of calls that are up, in memory that is marked."""
+    up = search(daemon.pid(), wanted)
+    locked_up = {what for what, _, flags in up if "dd" in flags}
+    for what in wanted:
+        if what.endswith("(master key)") or what.endswith(", SRTP key"):
+            assert what in locked_up, f"{what} is not where it should be: the search is blind"
+    outside = sorted({(what.split(" key ", 1)[1][2:], where) for what, where, flags in up if "dd" not in flags})
+    print("    outside memory that is marked, while calls are up:", outside)
+
+
+def are_gone(daemon, wanted, told):
+    """The calls are over: no key is in memory, and none was in the log or in these replies."""
+    left = search(daemon.pid(), wanted)
+    log = daemon.text().encode()
+    for what, form in wanted.items():
+        assert form not in log, f"{what} is in the log"
+        for reply in told:
+            assert form not in reply, f"{what} is in a reply: {reply[:40]}"
+    assert not left, f"left in memory after the calls: {sorted({(what, where) for what, where, _ in left})}"
+
+
 @cases(("alone",), ("redis",), ("streams",))
 def test_keys_are_wiped_and_never_told(net, kept):
     """redis: the calls were restored after a kill, and are saved all the time. streams: set up by
@@ -116,7 +142,10 @@ def test_keys_are_wiped_and_never_told(net, kept):
     clients = 3 * [daemon.client]
     if kept == "streams":
         clients = [web.NgClient(net.gateway, t, ("127.0.0.1", 22223 if t == "tcp" else 22280)) for t in ("tcp", "http", "websocket")]
-    talk = [calls.Call(clients[i], i, *pair).setup() for i, pair in enumerate((("80", "32"), ("32", "80"), ("80", "plain")))]
+    pairs = [("80", "32"), ("32", "80"), ("80", "plain")]
+    if kept == "alone":  # each key makes the search slower
+        pairs += [("AEAD_AES_256_GCM", "AES_256_CM_HMAC_SHA1_80"), ("80", "AEAD_AES_128_GCM")]
+    talk = [calls.Call(clients[i % 3], i, *pair).setup() for i, pair in enumerate(pairs)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
     if kept == "redis":
         settled(daemon)
@@ -127,25 +156,18 @@ def test_keys_are_wiped_and_never_told(net, kept):
         assert daemon.statistics()["redis"]["restored"] == len(talk)
         time.sleep(1)  # written again
     wanted = {}
-    for n, call in enumerate(talk):
-        for side in range(2):
+    for n, (call, suites) in enumerate(zip(talk, pairs)):
+        for side, suite in enumerate(suites):
             for whose, key in (("terminal", call.key[side]), ("relay", call.wire[side])):
                 if key:
-                    wanted.update(forms(f"call {n}'s {whose} key {side}", key))
-    assert len(set(wanted.values())) == len(wanted) > 70, len(wanted)
+                    wanted.update(forms(f"call {n}'s {whose} key {side}", key, suite))
+    assert len(set(wanted.values())) == len(wanted) > 24 * len(pairs) - 2, len(wanted)
 
-    up = search(daemon.pid(), wanted)
-    locked_up = {what for what, _, flags in up if "dd" in flags}
-    for what in wanted:
-        if what.endswith("(master key)") or what.endswith(", SRTP key"):
-            assert what in locked_up, f"{what} is not where it should be: the search is blind"
-    outside = sorted({(what.split(" key ", 1)[1][2:], where) for what, where, flags in up if "dd" not in flags})
-    print("    outside memory that is marked, while calls are up:", outside)
-
+    are_there(daemon, wanted)
     told = [daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": c.id})) for n, c in enumerate(talk)]
     told += [daemon.client.raw(b"r%d " % n + ng.encode({"command": c})) for n, c in enumerate(("list", "statistics", "ping"))]
     if kept == "streams":  # a slow search must not end the connection by missed pings
-        for call, transport in zip(talk, ("tcp", "http", "websocket")):
+        for call, transport in zip(talk, 2 * ("tcp", "http", "websocket")):
             call.client = web.NgClient(net.gateway, transport, ("127.0.0.1", 22223 if transport == "tcp" else 22280))
     for call in talk:
         calls.ok(call.delete())
@@ -154,14 +176,27 @@ def test_keys_are_wiped_and_never_told(net, kept):
         assert time.monotonic() < deadline, "key slots are still in use"
         time.sleep(0.2)
     forget_replies(daemon)
-    left = search(daemon.pid(), wanted)
-    log = daemon.text().encode()
-    for what, form in wanted.items():
-        assert form not in log, f"{what} is in the log"
-        for reply in told:
-            assert form not in reply, f"{what} is in a reply: {reply[:40]}"
-    assert not left, f"left in memory after the calls: {sorted({(what, where) for what, where, _ in left})}"
+    are_gone(daemon, wanted, told)
     finish(daemon)
+
+
+@cases((dtls.PROFILE,), ("SRTP_AEAD_AES_256_GCM",))
+def test_keys_of_dtls_are_wiped_and_never_told(net, profile):
+    """The terminal is OpenSSL's program, which exports the keys."""
+    if "san" in os.path.basename(relay.BUILD):
+        raise Skip("sanitizers' memory is too large to be searched")
+    with test_dtls.rig(net, "--log-level=7") as (daemon, call):
+        call.b.profiles = profile
+        call.begin().exchange()
+        wanted = {}
+        for whose, key in zip(("terminal", "relay"), call.b.agreed[1:]):
+            wanted.update(forms(f"call 0's {whose} key 1", key, profile))
+        assert len(set(wanted.values())) == len(wanted) >= 12, len(wanted)
+        are_there(daemon, wanted)
+        told = [daemon.client.raw(b"q " + ng.encode({"command": "query", "call-id": call.id})), str(calls.ok(daemon.client.call("statistics"))).encode()]
+        call.end()
+        wait_for("the session ended", lambda: daemon.statistics()["sessions"]["in use"] == daemon.statistics()["key slots used"] == 0)
+        are_gone(daemon, wanted, told)
 
 
 def test_no_core_dump(net):

@@ -11,6 +11,8 @@
 
 #include "call/call.h"
 #include "call/delete.h"
+#include "call/recorder.h"
+#include "call/recording.h"
 #include "call_talk.h"
 #include "offer/exchange.h"
 
@@ -296,10 +298,40 @@ static void a_subscription_is_offered_what_the_source_said(void **state)
 	talk_end(&t);
 }
 
+static int opens(void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX])
+{
+	(void)arg;
+	(void)s;
+	*tap = 1;
+	snprintf(path, RECORD_PATH_MAX, "file");
+	return 0;
+}
+
+static void closes(void *arg, uint32_t tap, bool discard)
+{
+	(void)arg;
+	(void)tap;
+	(void)discard;
+}
+
+static void record(struct talk *t)
+{
+	static const struct recorder_ops ops = {.start = opens, .stop = closes};
+	static const struct recorder recorder = {.ops = &ops};
+	struct ng_request r = talk_request("a", "", "");
+
+	talk_pool(t);
+	calls_recorder(t->c, &recorder);
+	calls_record(t->c, t->p, &r, (struct calls_record){CALL_RECORD_START, ngval_dict(t->p)},
+		t->now, &t->reply);
+	assert_null(t->reply.error);
+}
+
 static bool any_copies(const struct talk *t)
 {
 	for (uint32_t i = 0; i < 2 * MOCK_MAX; i++)
-		if (t->m->stream_set[i] && (t->m->stream_cfg[i].copy[0] || t->m->stream_cfg[i].tap))
+		if (t->m->stream_set[i] && !t->m->stream_cfg[i].listener &&
+			(t->m->stream_cfg[i].copy[0] || t->m->stream_cfg[i].tap))
 			return true;
 	return false;
 }
@@ -314,6 +346,7 @@ static void nothing_is_heard_before_the_answer(void **state)
 	talk_start(&t);
 	talk_offer(&t, "a", "", talk_body(&t, "192.0.2.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
 	assert_null(t.reply.error);
+	record(&t);
 	assert_int_not_equal(subscribe(&t, "a", "l", "RTP/AVP"), 0);
 	confirm(&t, "l", talk_body(&t, "192.0.2.3", 6000, "RTP/AVP", "a=recvonly\r\n"));
 	assert_null(t.reply.error);
@@ -323,6 +356,7 @@ static void nothing_is_heard_before_the_answer(void **state)
 			CRYPTO("1 AES_CM_128_HMAC_SHA1_80 " K80B)));
 	assert_null(t.reply.error);
 	assert_int_not_equal(stream_of(&t, 1)->copy[0], 0);
+	assert_int_not_equal(stream_of(&t, 1)->tap, 0);
 	talk_end(&t);
 }
 
