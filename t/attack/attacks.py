@@ -16,13 +16,19 @@ def pair(rig, near=None, far=None, **far_keys):
     return Phone(rig, "east", 5000, suite=near), Phone(rig, "west", 6000, suite=far, **far_keys)
 
 
-def to_ng(rig, where, more=""):
-    """The caller names ng as his media address, the callee sends a command in RTP."""
+def to_ng(rig, where, how="offer"):
+    """One party names ng as its media address, the other one sends a command in RTP."""
     a, b = pair(rig)
     rig.call(*pair_more(rig), name="victim")
-    there = rig.offer("evil", a.sdp(more, where=where))
-    rig.told(b, there)
-    rig.answer("evil", b.sdp())
+    if how == "answer":
+        a, b = b, a  # b is the accomplice
+        rig.offer("evil", b.sdp())
+        rig.told(b, rig.answer("evil", a.sdp(where=where)))
+    else:
+        if how == "again":
+            rig.call(a, b, name="evil")
+        rig.told(b, rig.offer("evil", a.sdp(where=where), **({"to_tag": "b"} if how == "again" else {})))
+        rig.answer("evil", b.sdp())
     rig.left()
     # A cookie ends at the first space, so the twelve bytes of the RTP header must have none.
     packet = bytes([0x80, 0]) + b"abcdefghij"
@@ -33,7 +39,7 @@ def to_ng(rig, where, more=""):
     reached = [p for p in rig.left() if p.dport == rig.relay.ng_port]
     if replies:
         return f"ng obeyed: `list` came back to the attacker with another's Call-ID ({len(reached)} commands reached ng)"
-    return f"taken; {len(reached)} of 5 packets reached ng, no reply came back" if reached else "taken, but nothing reached ng"
+    return f"taken; {len(reached)} of 5 packets left for that address, no reply came back" if reached else "taken, but nothing left for that address"
 
 
 def pair_more(rig):
@@ -48,6 +54,21 @@ def ng_by_loopback(rig):
 def ng_by_own_address(rig):
     """1: the same with the media address and the ng port"""
     return to_ng(rig, (GATEWAY, 22222))
+
+
+def ng_by_answer(rig):
+    """1: the same in the answer, with 127.0.0.1"""
+    return to_ng(rig, ("127.0.0.1", 22222), "answer")
+
+
+def ng_by_reinvite(rig):
+    """1: the same in a re-INVITE, with 127.0.0.1"""
+    return to_ng(rig, ("127.0.0.1", 22222), "again")
+
+
+def ng_by_another_loopback(rig):
+    """1: the same in the offer, with 127.0.0.2"""
+    return to_ng(rig, ("127.0.0.2", 22222))
 
 
 def ng_by_rtcp(rig):
@@ -249,6 +270,25 @@ def jumps(rig):
     return jump(rig, 3)
 
 
+def replay(rig):
+    """8: ten SRTP packets of a terminal; then 20 of its packets have other SSRCs; then somebody repeats the ten"""
+    a, b = pair(rig, far=SUITE)
+    rig.call(a, b)
+    rig.must_speak(a, b)
+    first = [b.packet(b"before") for _ in range(10)]
+    for p in first:
+        b.sock.sendto(p, b.to)
+    before = count(a.got(), b"before")
+    for n in range(20):
+        b.ssrc = 0x1000 + n
+        b.send(b"other")
+        time.sleep(0.005)
+    others = count(a.got(), b"other")
+    for p in first:
+        b.sock.sendto(p, b.to)
+    return f"{before} of 10 were relayed, then {others} of 20; of the 10 repeated ones {count(a.got(), b'before')} were relayed again"
+
+
 def many_lines(rig):
     """8: offers with 64 m-lines until the ports are used up (10,000); then an ordinary and an emergency call"""
     lines = [("10.200.1.2", 30000 + 2 * i, []) for i in range(64)]
@@ -347,5 +387,5 @@ def reflected(rig):
     return f"accepted; the caller received {count(a.got(), b'mine')} of its own 10 packets"
 
 
-ALL = [ng_by_loopback, ng_by_own_address, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, reinvited, jump, jumps, many_lines,
+ALL = [ng_by_loopback, ng_by_own_address, ng_by_answer, ng_by_reinvite, ng_by_another_loopback, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, reinvited, jump, jumps, replay, many_lines,
        redirect, unknown_branch, hygiene, key_lines, reflected]

@@ -15,6 +15,7 @@ import relay
 import srtp
 from redisrig import Redis, have
 from run import Skip, cases
+from test_ng import Phone, finish, start, talk
 from test_redis import again, kill, settled, state, until
 
 SERIAL = "--engine=serial"
@@ -271,3 +272,27 @@ def test_a_record_restored_repeats_nothing(net, how):
         redis("CONFIG", "SET", "maxmemory", "0")
     assert daemon.stop() == 0
     redis.stop()
+
+
+@cases(("AES_CM_128_HMAC_SHA1_80",), ("AEAD_AES_256_GCM",))
+def test_an_old_packet_is_a_replay_after_many_ssrcs(net, suite):
+    """A terminal's authentic packets, then 40 of its other SSRCs, then somebody repeats the first ones. None is relayed again; its next ones are."""
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", suite)
+    talk(daemon.client, a, b, "c")
+
+    def packet(ssrc, seq, word):
+        return b.tx.protect(struct.pack("!BBHII", 0x80, 0, seq, seq * 160, ssrc) + word)
+    old = [packet(b.ssrc, b.seq + 1 + i, b"old%d" % i) for i in range(10)]
+    others = [packet(0x1000 + n, 1, b"other%d" % n) for n in range(40)]
+    for packets, words in ((old, [b"old%d" % i for i in range(10)]), (others, [b"other%d" % n for n in range(40)])):
+        for p in packets:
+            b.sock.sendto(p, b.to)
+        assert [a.hears()[1] for _ in packets] == words
+    for p in old + others:
+        b.sock.sendto(p, b.to)
+    b.sock.sendto(packet(b.ssrc, b.seq + 11, b"next"), b.to)
+    assert a.hears() == (0, b"next") and a.hears(0.3) is None
+    drops = daemon.statistics()["drops"]
+    assert drops["replay"] == 50, drops
+    finish(daemon)

@@ -92,7 +92,7 @@ def test_no_media_from_a_source_that_cannot_be_there(net, steering, version):
     finish(daemon, drops=("martian", "inactive", "no-destination"))
 
 
-@cases(("udp", 1), ("nfqueue raw", 1), ("xdp", 1), ("xdp", 2))
+@cases(("udp", 1), ("nfqueue raw", 1), ("nfqueue verdict", 1), ("nfqueue verdict", 2), ("xdp", 1), ("xdp", 2))
 def test_rp_filter_is_obeyed(net, steering, rp_filter):
     """1: the route back must use the interface. 2: a route back must exist. The frames' source is
     the callee's own address."""
