@@ -8,9 +8,10 @@ import tempfile
 import ng
 import relay
 import sipp
+import web
 from baresip import wait_for
 from run import Skip, cases
-from test_edge import CARRIER, DOMAIN, TERMINALS, USERS, Client, edge
+from test_edge import CARRIER, DOMAIN, TERMINALS, USERS, Client, database, edge
 from test_module import BOTH, Mock, finish, needs, quoted
 
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
@@ -142,6 +143,41 @@ def test_the_edge_believes_a_peer_that_was_named(net, how):
 
 
 test_the_edge_believes_a_peer_that_was_named.terminals = TERMINALS
+
+
+@cases(("ours",), ("stock",))
+def test_browsers_mark_nothing(net, how):
+    """kamailio-webrtc.cfg: an ordinary number needs a password with any header. An emergency number is marked, and the headers do not pass."""
+    needs()
+    node = Mock(net, 22222)
+    pbx = ng.socket_in(net.terminal["callee"])
+    pbx.bind(("10.200.2.2", 5060))
+    pbx.settimeout(60)
+    with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:
+        more = {"XC_STOCK": 1} if how == "stock" else {}
+        kam = sipp.Kamailio(net, folder, example="kamailio-webrtc.cfg", swap=("log_stderror=no", "log_stderror=yes"), XC_NO_TLS=1,
+                            XC_DB=quoted("sqlite:///" + database(folder)), XC_WS_ORIGINS=quoted("^https://here$"), **more)
+        browser = web.WebSocket(web.connect(net.terminal["caller"], ("10.200.1.1", 8080)), "sip", Origin="https://here")
+        assert browser.status == 101, browser.status
+
+        def invite(user, extra):
+            body = sipp.sdp(S80)
+            lines = (f"INVITE sip:{user}@web.example SIP/2.0", f"Via: SIP/2.0/WS a.invalid;branch=z9hG4bK{os.urandom(6).hex()}",
+                     f"From: <sip:x@web.example>;tag={os.urandom(4).hex()}", f"To: <sip:{user}@web.example>", f"Call-ID: {os.urandom(8).hex()}",
+                     "CSeq: 1 INVITE", "Max-Forwards: 70", "Contact: <sip:x@a.invalid;transport=ws>", *extra.split("\n"),
+                     "Content-Type: application/sdp", f"Content-Length: {len(body)}", "", body)
+            browser.send("\r\n".join(lines).encode())
+        for extra in MARKS.values():
+            invite("+4930123", extra)
+            reply = browser.receive()[1].decode()
+            assert reply.startswith("SIP/2.0 407"), reply
+        assert not node.requests
+        invite("112", MARKS["both, odd spelling"])
+        passed = wait_for("the INVITE", lambda: [t for t in (pbx.recv(65536).decode(),) if t.startswith("INVITE ")])[0]
+        assert "priority" not in passed.lower() and "m=audio" in passed, passed
+        assert [r["command"] for r in node.requests] == ["offer"] and "emergency" in str(node.requests[0]), node.requests
+        kam.stop()
+    node.close()
 
 
 @cases(("kamailio-demo.cfg", ""), ("kamailio-module.cfg", ""), ("kamailio-module-kemi.cfg", ""), ("kamailio-edge.cfg", ""), ("kamailio-edge.cfg", "XC_STOCK=1"),
