@@ -252,6 +252,7 @@ struct str neg_ice_lines(
 	struct sdp_ice_write w = {.ufrag = {l->ice.ufrag, sizeof(l->ice.ufrag)},
 		.pwd = {l->ice.pwd, sizeof(l->ice.pwd)},
 		.candidate = c,
+		.trickle = ng_flag(in->r, NG_FLAG_TRICKLE_ICE),
 		.end_of_candidates = true,
 		.eol = in->sdp->crlf ? "\r\n" : "\n"};
 	struct str out;

@@ -189,8 +189,9 @@ void sdp_ice_write(struct sbuf *b, const struct sdp_ice_write *w)
 		sbuf_printf(b, "a=ice-lite%s", w->eol);
 	if (w->ufrag.s && w->pwd.s)
 		sbuf_printf(b,
-			"a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%sa=ice-options:ice2%s",
-			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol, w->eol);
+			"a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%sa=ice-options:%sice2%s",
+			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol,
+			w->trickle ? "trickle " : "", w->eol);
 	for (uint32_t i = 0; i < w->count; i++) {
 		ice_candidate_write(b, &w->candidate[i]);
 		sbuf_str(b, str_from(w->eol));

@@ -285,12 +285,26 @@ def test_all_candidates_are_in_the_sdp(relay):
     assert offered(relay, audio(*THEIR_ICE), flags=["trickle-ICE"]).audio.has("end-of-candidates")
 
 
+@compat_each("ICE", "xcipher-ng(7), trickle-ICE; RFC 8840 section 5", [({}, False), ({"flags": ["trickle-ICE"]}, True), ({"ICE": ["trickle"]}, True)])
+def test_the_sdp_says_that_fragments_are_taken(relay, keys, expected):
+    call = relay.call()
+    for description in (call.offer(sdp(audio(*THEIR_ICE)), **keys).sdp, call.answer(sdp(audio(*THEIR_ICE), ip=B), **keys).sdp):
+        assert ("trickle" in description.audio.attr("ice-options").split()) == expected, description
+
+
+CREDENTIALS = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
+
+
 @compat_each("ICE", "xcipher-ng(7), fragment; RFC 8840 section 9", [
-    ("abcd", "10.200.1.2", ""), ("efgh", "10.200.1.2", "ignored candidates: 1"), ("abcd", "127.0.0.1", "ignored candidates: 1")])
-def test_trickled_candidates(relay, ufrag, address, warning):
+    (CREDENTIALS, "10.200.1.2", ""), (CREDENTIALS, "127.0.0.1", "ignored candidates: 1"),
+    (CREDENTIALS.replace("abcd", "efgh"), "10.200.1.2", "ignored candidates: 1"),
+    # A stranger saw ufrag in a check, and cannot know the password.
+    (CREDENTIALS.replace("8901", "8902"), "10.200.1.2", "ignored candidates: 1"),
+    (CREDENTIALS.split("\n")[0] + "\n", "10.200.1.2", "ignored candidates: 1"), ("", "10.200.1.2", "ignored candidates: 1")])
+def test_trickled_candidates(relay, credentials, address, warning):
     call = relay.call()
     call.offer(sdp(audio(*THEIR_ICE, "a=mid:7")))
-    fragment = f"a=ice-ufrag:{ufrag}\r\na=ice-pwd:0123456789012345678901\r\nm=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
+    fragment = f"{credentials}m=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
         f"a=candidate:2 1 UDP 2130706430 {address} 4002 typ host\r\na=end-of-candidates\r\n"
     reply = call.offer(fragment, flags=["fragment"])
     assert warning in reply.warning and bool(warning) == bool(reply.warning), reply.warning
