@@ -13,6 +13,7 @@ enum {
 	TRANSPORT_FEEDBACK = 205,
 	PAYLOAD_FEEDBACK = 206,
 	EXTENDED_REPORT = 207,
+	MID_ITEM = 15,            /* of DESCRIPTION */
 	CONGESTION_FEEDBACK = 11, /* format of TRANSPORT_FEEDBACK */
 	SENDER_LEN = 28,
 	RECEIVER_LEN = 8,
@@ -217,6 +218,45 @@ void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len)
 		part_names(out, p + at, part);
 		at += part;
 	}
+}
+
+/* Chunks of a source description (RFC 3550 6.5). Each ends with a zero, filled up to 32 bits. */
+static uint32_t part_mids(struct rtcp_mid *out, uint32_t n, const uint8_t *p, size_t len)
+{
+	uint32_t count = p[0] & 0x1f, ssrc;
+	size_t at = 4, end;
+
+	for (uint32_t i = 0; i < count && at + 4 <= len; i++) {
+		ssrc = be32(p + at);
+		for (at += 4; at < len && p[at]; at = end) {
+			if (at + 2 > len)
+				return n;
+			end = at + 2 + p[at + 1];
+			if (end > len)
+				return n;
+			if (p[at] == MID_ITEM && n < RTCP_MIDS)
+				out[n++] = (struct rtcp_mid){
+					ssrc, {(const char *)p + at + 2, p[at + 1]}};
+		}
+		at = (at / 4 + 1) * 4;
+	}
+	return n;
+}
+
+uint32_t rtcp_mids_read(struct rtcp_mid out[RTCP_MIDS], const uint8_t *p, size_t len)
+{
+	uint32_t n = 0;
+
+	for (size_t at = 0; at + 8 <= len;) {
+		size_t part = 4 + 4 * (size_t)be16(p + at + 2);
+
+		if (p[at] >> 6 != 2 || part < 8 || at + part > len)
+			break;
+		if (p[at + 1] == DESCRIPTION)
+			n = part_mids(out, n, p + at, part);
+		at += part;
+	}
+	return n;
 }
 
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss)

@@ -57,6 +57,17 @@ struct rtcp_names {
  * What is malformed ends the list. */
 void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len);
 
+#define RTCP_MIDS 32
+
+struct rtcp_mid {
+	uint32_t ssrc;
+	struct str mid; /* a slice of the packet */
+};
+
+/* The MID items of source descriptions (RFC 9143 15.2) in a deciphered compound packet, the first
+ * RTCP_MIDS. Returns their number. What is malformed ends the list. */
+uint32_t rtcp_mids_read(struct rtcp_mid out[RTCP_MIDS], const uint8_t *p, size_t len);
+
 /* Estimated opinion score, 100 to 500 for MOS 1 to 5: the E-model's rating (ITU-T G.107) for G.711,
  * from one-way delay, jitter and loss only. loss: in hundredths of a percent. */
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss);
