@@ -219,7 +219,7 @@ static void places_of_bundles_lie_together(void **state)
 static void answers_leave_by_the_port_of_all(void **state)
 {
 	struct rig *r = bundle(K80);
-	uint8_t p[172], plain[172], *at;
+	uint8_t p[172], plain[256], *at;
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
