@@ -64,6 +64,12 @@ function ksr_request_route() {
 		}
 		return;
 	}
+	if (isTrickled()) {
+		if (KSR.xcipher.manage_async("", "xc_trickled") != 0) {
+			xc_trickled();
+		}
+		return;
+	}
 	KSR.tm.t_on_reply("xc_reply");
 	if (KSR.siputils.has_totag() < 0) {
 		KSR.tm.t_on_failure("xc_failure");
@@ -72,6 +78,18 @@ function ksr_request_route() {
 	if (KSR.xcipher.manage_async(toward(up), "xc_answered") != 0) {
 		xc_answered();
 	}
+}
+
+// Candidates that a terminal sends after its SDP (trickle ICE, RFC 8840). ICE ends at the daemon, so the other side never gets them.
+function isTrickled() {
+	return KSR.is_INFO() && /^application\/trickle-ice-sdpfrag([ ;]|$)/i.test(KSR.pv.get("$cT"));
+}
+
+function xc_trickled() {
+	if (KSR.pv.get("$xcipher(result)") < 0) {
+		KSR.warn("xcipher: ICE candidates refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+	}
+	KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(phrase)"));
 }
 
 function xc_answered() {

@@ -49,7 +49,7 @@ static int code_of(enum verdict v, enum op op)
 	case V_POLICY:
 		return 488;
 	case V_REFUSED:
-		return op_has_sdp(op) ? 488 : 500;
+		return op == OP_FRAGMENT ? 400 : op_has_sdp(op) ? 488 : 500;
 	default:
 		return 500;
 	}
@@ -194,6 +194,8 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 	size_t n;
 
 	out[0] = 0;
+	if (c->job.op == OP_FRAGMENT)
+		return (size_t)snprintf(out, size, "fragment");
 	if (c->policy.require_out)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);

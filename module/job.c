@@ -9,8 +9,8 @@
 
 #include "settings.h"
 
-static const char *const NAMES[OP_COUNT] = {
-	"offer", "answer", "delete", "query", "start recording", "stop recording", "publish"};
+static const char *const NAMES[OP_COUNT] = {"offer", "answer", "delete", "query", "start recording",
+	"stop recording", "publish", "fragment"};
 
 const char *op_name(enum op op)
 {

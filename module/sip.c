@@ -42,6 +42,22 @@ static struct text sdp_of(struct sip_msg *msg)
 	return s && len > 0 ? (struct text){s, (size_t)len} : (struct text){NULL, 0};
 }
 
+/* Candidates of trickle ICE in an INFO (RFC 8840). Kamailio's parser does not know the type. */
+static struct text fragment_of(struct sip_msg *msg)
+{
+	static const char type[] = "application/trickle-ice-sdpfrag";
+	const size_t n = sizeof(type) - 1;
+	char *body = parse_headers(msg, HDR_EOH_F, 0) == 0 ? get_body(msg) : NULL;
+	struct text kind =
+		msg->content_type ? text_of(msg->content_type->body) : (struct text){NULL, 0};
+
+	if (!body || body >= msg->buf + msg->len || msg->REQ_METHOD != METHOD_INFO ||
+		kind.len < n || !text_is((struct text){kind.s, n}, type) ||
+		(kind.len > n && !strchr("; \t", kind.s[n])))
+		return (struct text){NULL, 0};
+	return (struct text){body, (size_t)(msg->buf + msg->len - body)};
+}
+
 /* The body up to that part, or after it. */
 static struct text around(struct sip_msg *msg, struct text part, bool after)
 {
@@ -163,7 +179,8 @@ static void tags(struct wire_request *r, enum op op, struct text from, struct te
 int sip_collect(
 	struct wire_request *r, struct sip_msg *msg, enum op op, const char *via, const char **why)
 {
-	*r = (struct wire_request){.command = op_name(op), .reply = !is_request(msg)};
+	*r = (struct wire_request){
+		.command = op_name(op == OP_FRAGMENT ? OP_OFFER : op), .reply = !is_request(msg)};
 	if (r->reply)
 		r->code = msg->first_line.u.reply.statuscode;
 	*why = "malformed SIP message";
@@ -179,6 +196,8 @@ int sip_collect(
 	r->received_from = (struct text){ip_addr2a(&msg->rcv.src_ip), 0};
 	r->received_from.len = strlen(r->received_from.s);
 	r->ipv6 = msg->rcv.src_ip.af == AF_INET6;
+	if (op == OP_FRAGMENT)
+		r->sdp = fragment_of(msg);
 	if (!op_has_sdp(op))
 		return 0;
 	r->sdp = sdp_of(msg);
@@ -384,6 +403,9 @@ bool sip_manage(enum op *op, struct sip_msg *msg)
 		return true;
 	if ((is_route_type(FAILURE_ROUTE) && !continued) || msg->REQ_METHOD == METHOD_CANCEL)
 		return !in_dialog(msg);
+	*op = OP_FRAGMENT;
+	if (msg->REQ_METHOD == METHOD_INFO)
+		return fragment_of(msg).len && in_dialog(msg);
 	*op = msg->REQ_METHOD & (METHOD_ACK | METHOD_PRACK) ? OP_ANSWER : OP_OFFER;
 	return (msg->REQ_METHOD & (METHOD_INVITE | METHOD_UPDATE | METHOD_ACK | METHOD_PRACK)) &&
 		sip_has_sdp(msg);

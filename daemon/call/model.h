@@ -36,6 +36,7 @@ struct past_key { /* a terminal's key that is no longer in force */
 #define LEG_ICE_TEXT (SDP_ICE_TEXT_MAX + 1)
 struct leg_ice {                /* ICE between us and the terminal (offer/neg_ice.c) */
 	bool said;              /* in the terminal's last offer */
+	bool mismatch;          /* not said, because that offer was changed on its way */
 	bool asked;             /* in our last offer to the terminal */
 	bool told;              /* the same, but kept after an answer without ICE, for forks */
 	bool on;                /* in force */

@@ -101,13 +101,13 @@ static bool has_type(const struct media *m, uint32_t line, uint8_t type)
 	return m->stream[line].cfg.types[type / 64] >> type % 64 & 1;
 }
 
-static uint32_t by_mid(const struct media *m, uint32_t port, const struct rtp_ext *e)
+static uint32_t by_mid(const struct media *m, uint32_t port, const void *name, size_t len)
 {
 	char mid[RTP_MID_MAX] = {0};
 
-	if (!e->len || e->len > sizeof(mid))
+	if (!len || len > sizeof(mid))
 		return MEDIA_NONE;
-	memcpy(mid, e->at, e->len);
+	memcpy(mid, name, len);
 	for (uint32_t i = 0; i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++) {
 		if (memcmp(m->stream[port].cfg.mid, mid, sizeof(mid)) == 0)
 			return port;
@@ -145,10 +145,22 @@ uint32_t media_bundle_find(
 	}
 	/* A name that nobody has is discarded. */
 	if (ext && rtp_ext_find(&e, p, len, ext))
-		return by_mid(m, port, &e);
+		return by_mid(m, port, e.at, e.len);
 	type = p[1] & 0x7f;
 	line = line_of(m, port, be32(p + 8), false);
 	return line != MEDIA_NONE && has_type(m, line, type) ? line : by_type(m, port, type);
+}
+
+void media_bundle_describe(struct media *m, uint32_t port, const uint8_t *p, size_t len)
+{
+	struct rtcp_mid mid[RTCP_MIDS];
+	uint32_t n = rtcp_mids_read(mid, p, len), line;
+
+	for (uint32_t i = 0; i < n; i++) {
+		line = by_mid(m, port, mid[i].mid.s, mid[i].mid.len);
+		if (line != MEDIA_NONE && !known(m, port, mid[i].ssrc, false))
+			media_bundle_learn(m, port, line, mid[i].ssrc, 0);
+	}
 }
 
 /* Returns the m-lines that a decrypted RTCP packet names, a bit each. Marks the SSRCs of ours that

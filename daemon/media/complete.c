@@ -226,6 +226,9 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		(void)media_learn(m, a, port, in, j, true);
 	if (proved && !rtcp && m->stream[port].cfg.bundle)
 		media_bundle_learn(m, port, n->stream, j->ssrc, j->rx_index);
+	if (proved && n->bundle)
+		media_bundle_describe(
+			m, port, a->out + j->out_off, (size_t)j->hdr_len + j->body_len);
 	if (rtcp && proved)
 		media_tag_fits(m, a, n);
 	return n->why;

@@ -16,6 +16,7 @@
 #include "media/rename.h"
 #include "base/hash.h"
 #include "media/state.h"
+#include "proto/rtcp.h"
 
 enum { ROUNDS = 4 };
 
@@ -92,6 +93,7 @@ static void chunks(uint64_t key, uint8_t *p, size_t len, uint32_t n)
 }
 
 enum { SR = 200, RR, SDES, BYE, APP, RTPFB, PSFB, XR };
+enum { CCFB = 11 }; /* congestion control feedback, a format of RTPFB (RFC 8888) */
 
 static void sender(uint64_t key, uint8_t *p, size_t len)
 {
@@ -109,6 +111,8 @@ static void feedback(uint64_t key, uint8_t *p, size_t len)
 {
 	unsigned format = p[0] & 0x1f;
 
+	if (p[1] == RTPFB && format == CCFB)
+		return;
 	if (len >= 12 && be32(p + 8))
 		one(key, p + 8, true);
 	if (p[1] == RTPFB ? format == 3 || format == 4 : format >= 4 && format <= 6)
@@ -119,15 +123,19 @@ static void feedback(uint64_t key, uint8_t *p, size_t len)
 		some(key, p, len, (struct names){20, 4, p[16], true});
 }
 
-/* Report blocks (RFC 3550 6.4), and feedback. */
+/* Report blocks (RFC 3550 6.4), extended reports, and feedback. */
 static void about(uint64_t key, uint8_t *p, size_t len)
 {
-	uint32_t count = p[0] & 0x1f;
+	uint32_t count = p[0] & 0x1f, n;
+	uint16_t at[RTCP_ABOUT];
 
 	if (p[1] == SR || p[1] == RR)
 		some(key, p, len, (struct names){p[1] == SR ? 28 : 8, 24, count, true});
 	else if (p[1] == RTPFB || p[1] == PSFB)
 		feedback(key, p, len);
+	n = rtcp_about(at, p, len);
+	for (uint32_t i = 0; i < n; i++)
+		one(key, p + at[i], true);
 }
 
 void media_rename_rtcp(uint64_t key, uint8_t *p, size_t len, bool from_source)

@@ -52,6 +52,7 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	struct sdp_ice *said = pool_alloc(in->p, sizeof(*said));
 
 	*restarted = false;
+	ice->mismatch = false;
 	ice->candidate = NULL;
 	ice->candidates = 0;
 	if (!said || in->sdp->media[i].port == 0)
@@ -68,6 +69,7 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	ice->candidate = said->candidate;
 	ice->candidates = neg_ice_filter(said->candidate, said->count, in->reach);
 	ice->last = !said->trickle || said->end_of_candidates;
+	ice->mismatch = said->mismatch;
 	return true;
 }
 
@@ -99,6 +101,12 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 		l->ice.wide = true; /* the answer may clear it */
 
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
+	/* What already works need not be given up. */
+	l->ice.mismatch = l->ice.mismatch && !l->ice.on;
+	if (l->ice.mismatch) {
+		l->ice.said = false;
+		l->ice.candidates = 0;
+	}
 	l->ice.restart = l->ice.said && restarted;
 	if (l->ice.on && l->ice.restart)
 		delay(&l->ice, &before);
@@ -171,13 +179,17 @@ static void restart(struct leg *l, const struct neg_in *in)
 	ice->candidates = c ? neg_ice_filter(c, ice->candidates, in->reach) : 0;
 }
 
+static bool may_answer(const struct neg_in *in)
+{
+	return in->sessions && in->r->ice != NG_ICE_REMOVE && !ng_flag(in->r, NG_FLAG_REJECT_ICE);
+}
+
 bool neg_ice_answer(struct leg *l, struct neg_in *in)
 {
 	struct leg_ice *ice = &l->ice;
 	bool was = ice->on;
 
-	ice->on = in->sessions && ice->said && in->r->ice != NG_ICE_REMOVE &&
-		!ng_flag(in->r, NG_FLAG_REJECT_ICE);
+	ice->on = ice->said && may_answer(in);
 	ice->said = ice->on;
 	if (!ice->on || (was && !ice->restart))
 		return true;
@@ -252,11 +264,14 @@ struct str neg_ice_lines(
 	struct sdp_ice_write w = {.ufrag = {l->ice.ufrag, sizeof(l->ice.ufrag)},
 		.pwd = {l->ice.pwd, sizeof(l->ice.pwd)},
 		.candidate = c,
+		.trickle = ng_flag(in->r, NG_FLAG_TRICKLE_ICE),
 		.end_of_candidates = true,
 		.eol = in->sdp->crlf ? "\r\n" : "\n"};
 	struct str out;
 	struct sbuf b;
 
+	if (is_answer && l->ice.mismatch && may_answer(in))
+		return in->sdp->crlf ? STR("a=ice-mismatch\r\n") : STR("a=ice-mismatch\n");
 	if (!(is_answer ? l->ice.on : l->ice.asked))
 		return STR("");
 	w.count = candidates(c, l, both ? 2 : 1, addr, in);

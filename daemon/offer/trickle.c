@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A fragment changes a call like an offer, but only adds candidates. They belong to the credentials
  * in force, or to those of a restart that waits for its answer. Fragments with other credentials
- * are too early or late, and ignored. Candidates receive only connectivity checks, and only where
- * media may go (call/reach.h). */
+ * are too early or late, or a stranger's, and ignored. Candidates receive only connectivity checks,
+ * and only where media may go (call/reach.h). */
 #include "offer/trickle.h"
 
 #include <errno.h>
 
+#include "base/secmem.h"
 #include "call/call_int.h"
 #include "call/table.h"
 #include "offer/neg_ice.h"
@@ -28,17 +29,23 @@ static struct leg *leg_of(const struct side *s, const struct sdp_ice_section *se
 	return side_leg_get(s, section->index);
 }
 
+/* Both have to be right. Who only saw the checks, or the SIP headers, knows no password. */
+static bool has_credentials(const struct sdp_ice *said, const char *ufrag, const char *pwd)
+{
+	return str_eq(said->ufrag, str_from(ufrag)) && said->pwd.len == strlen(pwd) &&
+		secmem_equal(said->pwd.s, pwd, said->pwd.len);
+}
+
 static bool is_current(const struct leg_ice *ice, const struct sdp_ice *said)
 {
-	return (!said->ufrag.len && !ice->restart) ||
-		str_eq(said->ufrag, str_from(ice->remote_ufrag));
+	return sdp_ice_used(said) && has_credentials(said, ice->remote_ufrag, ice->remote_pwd);
 }
 
 /* Whether it belongs to an ICE restart that waits for its answer. */
 static bool is_next(const struct leg_ice *ice, const struct sdp_ice *said)
 {
-	return ice->on && ice->restart &&
-		(!said->ufrag.len || str_eq(said->ufrag, str_from(ice->next_ufrag)));
+	return ice->on && ice->restart && sdp_ice_used(said) &&
+		has_credentials(said, ice->next_ufrag, ice->next_pwd);
 }
 
 /* Adds a section's candidates to those of earlier sections of the same leg: the m-lines of a bundle

@@ -12,6 +12,9 @@ enum {
 	BYE = 203,
 	TRANSPORT_FEEDBACK = 205,
 	PAYLOAD_FEEDBACK = 206,
+	EXTENDED_REPORT = 207,
+	MID_ITEM = 15,            /* of DESCRIPTION */
+	CONGESTION_FEEDBACK = 11, /* format of TRANSPORT_FEEDBACK */
 	SENDER_LEN = 28,
 	RECEIVER_LEN = 8,
 	BLOCK_LEN = 24
@@ -91,6 +94,61 @@ size_t rtcp_drop_feedback(uint8_t *p, size_t len)
 	return out + (len - at);
 }
 
+/* --- Extended reports, congestion control feedback -------------------------------------------- */
+
+struct about {
+	uint16_t *at;
+	uint32_t n;
+};
+
+static void add_about(struct about *a, size_t at)
+{
+	if (a->n < RTCP_ABOUT && at <= UINT16_MAX)
+		a->at[a->n++] = (uint16_t)at;
+}
+
+/* A block of an extended report (RFC 3611 3) from begin to end. */
+static void block_about(struct about *a, const uint8_t *p, size_t begin, size_t end)
+{
+	enum { RLE_OF_LOSS = 1, DLRR = 5, SUB_BLOCK = 12, RLE_AFTER_REPAIR = 10 };
+	uint8_t type = p[begin];
+
+	if (type == DLRR)
+		for (size_t at = begin + 4; at + SUB_BLOCK <= end; at += SUB_BLOCK)
+			add_about(a, at);
+	else if (begin + 8 <= end &&
+		((type >= RLE_OF_LOSS && type <= 7 && type != 4) || type == RLE_AFTER_REPAIR ||
+			(type >= 14 && type <= 34)))
+		add_about(a, begin + 4);
+}
+
+uint32_t rtcp_about(uint16_t at[RTCP_ABOUT], const uint8_t *p, size_t len)
+{
+	struct about a = {.at = at};
+	size_t begin = 8, end;
+
+	if (len < 8)
+		return 0;
+	if (p[1] == EXTENDED_REPORT)
+		for (; begin + 4 <= len; begin = end) {
+			end = begin + 4 + 4 * (size_t)be16(p + begin + 2);
+			if (end > len)
+				break;
+			block_about(&a, p, begin, end);
+		}
+	/* Each SSRC with its metric blocks, then a timestamp (RFC 8888 3.1). */
+	else if (p[1] == TRANSPORT_FEEDBACK && (p[0] & 0x1f) == CONGESTION_FEEDBACK)
+		for (; begin + 8 + 4 <= len; begin = end) {
+			end = begin + 8 + 4 * (((size_t)be16(p + begin + 6) + 1) / 2);
+			if (end + 4 > len)
+				break;
+			add_about(&a, begin);
+		}
+	return a.n;
+}
+
+/* --- Names ------------------------------------------------------------------------------------ */
+
 /* n SSRCs in a part of a packet. */
 struct names {
 	size_t at, step; /* bytes */
@@ -116,6 +174,8 @@ static void feedback_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 	unsigned format = p[0] & 0x1f;
 	bool media = p[1] == TRANSPORT_FEEDBACK;
 
+	if (media && format == CONGESTION_FEEDBACK)
+		return;
 	if (len >= 12 && be32(p + 8))
 		add_names(out, p, len, (struct names){8, 4, 1, false});
 	/* TMMBR, TMMBN; FIR, TSTR, TSTN */
@@ -129,7 +189,8 @@ static void feedback_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 
 static void part_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 {
-	uint32_t count = p[0] & 0x1f;
+	uint32_t count = p[0] & 0x1f, n;
+	uint16_t at[RTCP_ABOUT];
 
 	if (p[1] == BYE)
 		add_names(out, p, len, (struct names){4, 4, count, true});
@@ -141,6 +202,9 @@ static void part_names(struct rtcp_names *out, const uint8_t *p, size_t len)
 				count, false});
 	else if (p[1] == TRANSPORT_FEEDBACK || p[1] == PAYLOAD_FEEDBACK)
 		feedback_names(out, p, len);
+	n = rtcp_about(at, p, len);
+	for (uint32_t i = 0; i < n; i++)
+		add_names(out, p, len, (struct names){at[i], 4, 1, false});
 }
 
 void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len)
@@ -154,6 +218,45 @@ void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len)
 		part_names(out, p + at, part);
 		at += part;
 	}
+}
+
+/* Chunks of a source description (RFC 3550 6.5). Each ends with a zero, filled up to 32 bits. */
+static uint32_t part_mids(struct rtcp_mid *out, uint32_t n, const uint8_t *p, size_t len)
+{
+	uint32_t count = p[0] & 0x1f, ssrc;
+	size_t at = 4, end;
+
+	for (uint32_t i = 0; i < count && at + 4 <= len; i++) {
+		ssrc = be32(p + at);
+		for (at += 4; at < len && p[at]; at = end) {
+			if (at + 2 > len)
+				return n;
+			end = at + 2 + p[at + 1];
+			if (end > len)
+				return n;
+			if (p[at] == MID_ITEM && n < RTCP_MIDS)
+				out[n++] = (struct rtcp_mid){
+					ssrc, {(const char *)p + at + 2, p[at + 1]}};
+		}
+		at = (at / 4 + 1) * 4;
+	}
+	return n;
+}
+
+uint32_t rtcp_mids_read(struct rtcp_mid out[RTCP_MIDS], const uint8_t *p, size_t len)
+{
+	uint32_t n = 0;
+
+	for (size_t at = 0; at + 8 <= len;) {
+		size_t part = 4 + 4 * (size_t)be16(p + at + 2);
+
+		if (p[at] >> 6 != 2 || part < 8 || at + part > len)
+			break;
+		if (p[at + 1] == DESCRIPTION)
+			n = part_mids(out, n, p + at, part);
+		at += part;
+	}
+	return n;
 }
 
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss)

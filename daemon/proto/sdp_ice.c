@@ -145,6 +145,26 @@ static void take_attr(struct sdp_ice *ice, struct str name, struct str arg)
 		ice->end_of_candidates = true;
 }
 
+/* An address that is not known yet: 0.0.0.0, ::, or port 9 (RFC 8839 4.3.1, RFC 8840 4.1.1). A name
+ * is no address. */
+static bool is_open(const struct endpoint *to)
+{
+	return !to->family || endpoint_is_unspecified(to) || to->port == 9;
+}
+
+static bool mismatches(const struct sdp_ice *ice, const struct sdp_media *m)
+{
+	struct endpoint to = m->conn.addr;
+
+	to.port = m->port;
+	if (!m->conn.present || !m->port || is_open(&to) || !ice->count || ice->ignored)
+		return false;
+	for (uint32_t i = 0; i < ice->count; i++)
+		if (ice->candidate[i].component == 1 && endpoint_eq(&ice->candidate[i].addr, &to))
+			return false;
+	return true;
+}
+
 void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i)
 {
 	memset(out, 0, sizeof(*out));
@@ -156,6 +176,7 @@ void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i)
 	for (const struct sdp_line *l = s->media[i].lines; l; l = l->next)
 		if (l->type == 'a')
 			take_attr(out, l->name, l->arg);
+	out->mismatch = mismatches(out, &s->media[i]);
 }
 
 bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufrag, struct str pwd)
@@ -189,8 +210,9 @@ void sdp_ice_write(struct sbuf *b, const struct sdp_ice_write *w)
 		sbuf_printf(b, "a=ice-lite%s", w->eol);
 	if (w->ufrag.s && w->pwd.s)
 		sbuf_printf(b,
-			"a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%sa=ice-options:ice2%s",
-			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol, w->eol);
+			"a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%sa=ice-options:%sice2%s",
+			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol,
+			w->trickle ? "trickle " : "", w->eol);
 	for (uint32_t i = 0; i < w->count; i++) {
 		ice_candidate_write(b, &w->candidate[i]);
 		sbuf_str(b, str_from(w->eol));

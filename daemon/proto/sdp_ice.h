@@ -54,13 +54,16 @@ void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c);
 struct sdp_ice {
 	struct str ufrag, pwd; /* slices of the body; s = NULL: absent or malformed */
 	bool lite, trickle, end_of_candidates;
+	/* Somebody between the terminal and us changed m= or c=, mostly an SBC: they name an
+	 * address that is none of its candidates (RFC 8839 4.2.5). False if it may be one of those
+	 * that are ignored or not known yet. */
+	bool mismatch;
 	uint32_t count;   /* candidates that we can use */
 	uint32_t ignored; /* those we cannot: TCP, names, malformed ones, too many */
 	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
 };
 /* Reads the attributes of m-line i. Never fails: what is malformed counts as absent. ICE is in use
- * only with ufrag and pwd (sdp_ice_used). The address in m= and c= need not be among the
- * candidates: RFC 8839 4.2.5 would end ICE with a=ice-mismatch, but rtpengine goes on, too. */
+ * only with ufrag and pwd (sdp_ice_used). */
 void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i);
 static inline bool sdp_ice_used(const struct sdp_ice *i)
 {
@@ -73,8 +76,10 @@ bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufra
 
 /* ICE attributes to write. */
 struct sdp_ice_write {
-	struct str ufrag, pwd; /* s = NULL: none of both, and no a=ice-options:ice2 (RFC 8445 10) */
-	bool lite;             /* a=ice-lite: only at session level */
+	struct str ufrag,
+		pwd;  /* s = NULL: none of both, and no a=ice-options: ice2 (RFC 8445 10) */
+	bool lite;    /* a=ice-lite: only at session level */
+	bool trickle; /* a=ice-options:trickle: we take fragments */
 	bool end_of_candidates;
 	const struct ice_candidate *candidate;
 	uint32_t count;

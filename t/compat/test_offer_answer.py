@@ -272,6 +272,33 @@ def test_ice_of_an_answer(relay, keys, expected):
     assert not offers_ice(call.answer(sdp(audio(), ip=B), **keys).sdp.audio)
 
 
+HOST = "a=candidate:1 1 UDP 2130706431 %s 4000 typ host"
+NAMED = "a=candidate:2 1 UDP 2130706430 0f0e0d0c.local 4002 typ host"
+
+
+@compat_each("ICE", "xcipher-ng(7), ICE; RFC 8839 section 4.2.5", [
+    ("10.200.1.2", 4000, [HOST % "10.200.1.2"], False), ("10.200.1.2", 4000, [HOST % "10.200.1.3"], True), ("10.200.1.2", 4002, [HOST % "10.200.1.2"], True),
+    ("10.200.1.2", 4000, [HOST % "10.200.1.2", HOST % "10.200.1.3"], False),
+    # The address may be that of a name, or is to come.
+    ("10.200.1.2", 4002, [HOST % "10.200.1.3", NAMED], False), ("10.200.1.2", 4002, [NAMED], False), ("10.200.1.2", 4000, [], False),
+    ("0.0.0.0", 9, [HOST % "10.200.1.3"], False), ("10.200.1.2", 9, [HOST % "10.200.1.3"], False), ("0.0.0.0", 4000, [HOST % "10.200.1.3"], False)])
+def test_an_offer_that_was_changed_on_its_way(relay, address, port, candidates, mismatch):
+    call = relay.call()
+    offer = sdp(audio(*THEIR_ICE[:2], *candidates, port=port), ip=address)
+    told = call.offer(offer).sdp.audio
+    assert offers_ice(told) != mismatch, told
+    assert not told.has("ice-mismatch")
+    answer = call.answer(sdp(audio("a=ice-mismatch"), ip=B)).sdp.audio
+    assert (offers_ice(answer), answer.has("ice-mismatch")) == (not mismatch, mismatch), answer
+
+
+@compat_each("ICE", "xcipher-ng(7), ICE, reject-ICE; RFC 8839 section 4.2.5", [({"ICE": "remove"},), ({"flags": ["reject-ICE"]},)])
+def test_no_mismatch_is_told_without_ice(relay, keys):
+    call = relay.call()
+    call.offer(sdp(audio(*THEIR_ICE[:2], HOST % "10.200.1.3", port=4000), ip="10.200.1.2"))
+    assert not call.answer(sdp(audio(), ip=B), **keys).sdp.audio.has("ice-mismatch")
+
+
 @compat_each("ICE", "xcipher-ng(7), ICE-lite; RFC 8839 section 5.3", [
     ("off", False, False), ("forward", True, False), ("backward", False, True), ("both", True, True)])
 def test_ice_lite(relay, lite, in_offer, in_answer):
@@ -285,12 +312,26 @@ def test_all_candidates_are_in_the_sdp(relay):
     assert offered(relay, audio(*THEIR_ICE), flags=["trickle-ICE"]).audio.has("end-of-candidates")
 
 
+@compat_each("ICE", "xcipher-ng(7), trickle-ICE; RFC 8840 section 5", [({}, False), ({"flags": ["trickle-ICE"]}, True), ({"ICE": ["trickle"]}, True)])
+def test_the_sdp_says_that_fragments_are_taken(relay, keys, expected):
+    call = relay.call()
+    for description in (call.offer(sdp(audio(*THEIR_ICE)), **keys).sdp, call.answer(sdp(audio(*THEIR_ICE), ip=B), **keys).sdp):
+        assert ("trickle" in description.audio.attr("ice-options").split()) == expected, description
+
+
+CREDENTIALS = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
+
+
 @compat_each("ICE", "xcipher-ng(7), fragment; RFC 8840 section 9", [
-    ("abcd", "10.200.1.2", ""), ("efgh", "10.200.1.2", "ignored candidates: 1"), ("abcd", "127.0.0.1", "ignored candidates: 1")])
-def test_trickled_candidates(relay, ufrag, address, warning):
+    (CREDENTIALS, "10.200.1.2", ""), (CREDENTIALS, "127.0.0.1", "ignored candidates: 1"),
+    (CREDENTIALS.replace("abcd", "efgh"), "10.200.1.2", "ignored candidates: 1"),
+    # A stranger saw ufrag in a check, and cannot know the password.
+    (CREDENTIALS.replace("8901", "8902"), "10.200.1.2", "ignored candidates: 1"),
+    (CREDENTIALS.split("\n")[0] + "\n", "10.200.1.2", "ignored candidates: 1"), ("", "10.200.1.2", "ignored candidates: 1")])
+def test_trickled_candidates(relay, credentials, address, warning):
     call = relay.call()
     call.offer(sdp(audio(*THEIR_ICE, "a=mid:7")))
-    fragment = f"a=ice-ufrag:{ufrag}\r\na=ice-pwd:0123456789012345678901\r\nm=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
+    fragment = f"{credentials}m=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
         f"a=candidate:2 1 UDP 2130706430 {address} 4002 typ host\r\na=end-of-candidates\r\n"
     reply = call.offer(fragment, flags=["fragment"])
     assert warning in reply.warning and bool(warning) == bool(reply.warning), reply.warning

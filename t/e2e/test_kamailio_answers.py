@@ -73,7 +73,7 @@ class Gateway:
         if example == "kamailio-demo.cfg":
             more.append(('loadmodule "tm.so"', CONTROL))
         if "kemi" in example:
-            defines["XC_SCRIPT"] = quoted(relay.ROOT + "/kamailio-cfg/xcipher-module.js")
+            defines.setdefault("XC_SCRIPT", quoted(relay.ROOT + "/kamailio-cfg/xcipher-module.js"))
         self.kam = sipp.Kamailio(net, folder, example=example, swap=[*more, *swap], **defines)
         self.a = Agent(net, "caller", "10.200.1.2")
         self.b = Agent(net, "callee", "10.200.2.2")

@@ -146,6 +146,50 @@ static void both_sides_reports_name_the_same(void **state)
 	}
 }
 
+/* Extended reports (RFC 3611) and congestion control feedback (RFC 8888): what they are about is
+ * translated back. Sequence numbers, metrics and unknown blocks stay. */
+static void extended_reports_and_congestion_feedback(void **state)
+{
+	static const uint8_t report[] = {0x80, 207, 0, 19, 0, 0, 0, 7,
+		/* receiver's time; delays of two receivers */
+		4, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 9, 5, 0, 0, 6, 0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9,
+		0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9,
+		/* loss as runs, jitter buffer (RFC 7005), and one that nobody knows */
+		1, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 9, 20, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 9, 200, 0, 0,
+		1, 0, 0, 0, 9,
+		/* two streams with three and no metric blocks, and the time */
+		0x8b, 205, 0, 8, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 3, 0, 9, 0, 9, 0, 9, 0, 0, 0, 0,
+		0, 9, 0, 0, 0, 0, 0, 0, 0, 9};
+	static const size_t about[] = {24, 36, 52, 64, 88, 104}, own[] = {4, 84};
+	uint8_t out[sizeof(report)];
+	size_t whole;
+
+	(void)state;
+	memcpy(out, report, sizeof(out));
+	media_rename_rtcp(5, out, sizeof(out), true);
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		assert_int_equal(be32(out + own[i]), media_rename(5, 7));
+		put_be32(out + own[i], 7);
+	}
+	assert_memory_equal(out, report, sizeof(report));
+	for (size_t i = 0; i < ARRAY_LEN(about); i++)
+		put_be32(out + about[i], media_rename(5, 9));
+	media_rename_rtcp(5, out, sizeof(out), false);
+	assert_memory_equal(out, report, sizeof(report));
+	/* Truncated at any length: nothing behind the end is written, or read (sanitizers). */
+	for (size_t len = 0; len < sizeof(report); len++) {
+		uint8_t *p = malloc(len + 1);
+
+		memcpy(p, report, len + 1);
+		media_rename_rtcp(5, p, len, false);
+		assert_int_equal(p[len], report[len]);
+		whole = len >= 72 ? 4 : 0;
+		for (size_t i = 0; i < whole; i++)
+			assert_int_equal(be32(p + about[i]), media_rename_back(5, 9));
+		free(p);
+	}
+}
+
 static void rtcp_goes_by_the_name_too(void **state)
 {
 	struct rig *r = life(SUITE_PLAIN, CM80, 5);
@@ -470,6 +514,7 @@ int main(void)
 		cmocka_unit_test(authenticated_sources_have_them_too),
 		cmocka_unit_test(names_are_a_permutation),
 		cmocka_unit_test(both_sides_reports_name_the_same),
+		cmocka_unit_test(extended_reports_and_congestion_feedback),
 		cmocka_unit_test(rtcp_goes_by_the_name_too),
 		cmocka_unit_test(srtcp_of_srtp_sources_goes_by_the_names),
 		cmocka_unit_test(a_listeners_srtcp_goes_by_the_names),

@@ -219,7 +219,7 @@ static void places_of_bundles_lie_together(void **state)
 static void answers_leave_by_the_port_of_all(void **state)
 {
 	struct rig *r = bundle(K80);
-	uint8_t p[172], plain[172], *at;
+	uint8_t p[172], plain[256], *at;
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -364,6 +364,63 @@ static void reports_go_to_whom_they_concern(void **state)
 	report(r, 7, 0x22, 0x70, 0);
 	r->a.in[r->in[0].in_off + 12] ^= 1;
 	assert_int_equal(reaches(r), 0);
+	rig_free(r);
+}
+
+/* A receiver report and descriptions of two sources, the second with this MID behind a CNAME. */
+static uint8_t *describe(struct rig *r, uint32_t index, uint32_t ssrc, const char *mid)
+{
+	uint8_t p[96] = {0x80, 201, 0, 1}, *at = rig_slot(r, A, PORT_A);
+	uint32_t n = 8, len = (uint32_t)strlen(mid);
+
+	put_be32(p + 4, 0x99);
+	memcpy(p + n, (const uint8_t[]){0x82, 202, 0, 0, 0, 0, 0, 0x99, 1, 1, 'x', 0}, 12);
+	put_be32(p + n + 12, ssrc);
+	memcpy(p + n + 16, (const uint8_t[]){1, 3, 'a', '@', 'b', 15, (uint8_t)len}, 7);
+	memcpy(p + n + 23, mid, len);
+	put_be16(p + n + 2, (uint16_t)((23 + len) / 4));
+	n += ((23 + len) / 4 + 1) * 4;
+	r->in[r->n - 1].len =
+		rig_protect(r, at, (struct rig_plain){p, n, 8, A_TX, r->suite_a, index, true});
+	return at;
+}
+
+/* RFC 9143 15.2: MIDs in RTCP teach SSRCs that are unknown, and only after authentication. */
+static void descriptions_name_m_lines(void **state)
+{
+	struct rig *r = bundle(K80);
+
+	(void)state;
+	assert_int_equal(goes(r, 0x30, 1, BOTH, NULL), 0);
+	describe(r, 1, 0x30, "video")[30] ^= 1;
+	assert_int_equal(reaches(r), 0);
+	assert_int_equal(goes(r, 0x30, 2, BOTH, NULL), 0);
+	describe(r, 2, 0x30, "vide");
+	describe(r, 3, 0x31, "longer than any MID that was agreed on");
+	rig_run(r);
+	assert_int_equal(goes(r, 0x30, 3, BOTH, NULL), 0);
+	describe(r, 4, 0x30, "video");
+	rig_run(r);
+	assert_int_equal(goes(r, 0x30, 4, BOTH, NULL), PORT_C);
+	/* A known source: RTP decides. */
+	describe(r, 5, 0x30, "a");
+	rig_run(r);
+	assert_int_equal(goes(r, 0x30, 5, BOTH, NULL), PORT_C);
+	assert_int_equal(goes(r, 0x30, 6, BOTH, "a"), PORT_B);
+	describe(r, 6, 0x30, "video");
+	rig_run(r);
+	assert_int_equal(goes(r, 0x30, 7, BOTH, NULL), PORT_B);
+	/* The next RTCP of a source that was described goes to its m-line. */
+	describe(r, 7, 0x32, "video");
+	rig_run(r);
+	report(r, 8, 0x32, 0, 0);
+	assert_int_equal(reaches(r), 2);
+	rig_free(r);
+	/* Plain RTCP proves nothing. */
+	r = bundle(SUITE_PLAIN);
+	describe(r, 1, 0x30, "video");
+	rig_run(r);
+	assert_int_equal(goes(r, 0x30, 1, BOTH, NULL), 0);
 	rig_free(r);
 }
 
@@ -620,6 +677,7 @@ int main(void)
 		cmocka_unit_test(answers_leave_by_the_port_of_all),
 		cmocka_unit_test(the_terminal_moves_with_all_its_m_lines),
 		cmocka_unit_test(reports_go_to_whom_they_concern),
+		cmocka_unit_test(descriptions_name_m_lines),
 		cmocka_unit_test(feedback_is_dropped_for_whom_it_is_nothing),
 		cmocka_unit_test(mids_are_sent_until_the_terminal_reports),
 		cmocka_unit_test(mids_of_transcoded_audio),

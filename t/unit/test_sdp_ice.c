@@ -166,6 +166,13 @@ static void writes(void **state)
 		"a=remote-candidates:1 192.0.2.1 5000 2 192.0.2.1 5000\r\n"
 		"a=end-of-candidates\r\n");
 	sbuf_fini(&b);
+	w = (struct sdp_ice_write){
+		.ufrag = STR("abcd"), .pwd = STR(PWD), .trickle = true, .eol = "\n"};
+	sbuf_init(&b, 0);
+	sdp_ice_write(&b, &w);
+	assert_string_equal(
+		b.p, "a=ice-ufrag:abcd\na=ice-pwd:" PWD "\na=ice-options:trickle ice2\n");
+	sbuf_fini(&b);
 }
 
 /* --- Fragments -------------------------------------------------------------------------------- */

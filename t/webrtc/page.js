@@ -173,6 +173,8 @@ class User {
 
 	take(session, originator) {
 		this.session = session;
+		if (this.trickling)
+			this.trickle(session);
 		this.state = "new";
 		session.on("confirmed", () => this.state = "confirmed");
 		session.on("ended", (e) => this.state = `ended: ${e.cause}`);
@@ -184,6 +186,35 @@ class User {
 				mediaStream.addTrack(this.picture());
 			session.answer({ ...this.options, mediaConstraints: { audio: true, video: Boolean(this.video) }, mediaStream });
 		}
+	}
+
+	// The SDP leaves at once, without candidates. They follow in INFO when the call is set up (RFC 8840).
+	trickle(session) {
+		const candidates = [];
+		this.told = "none";
+		session.on("icecandidate", (e) => {
+			candidates.push(e.candidate.candidate);
+			e.ready();
+		});
+		session.on("sdp", (e) => {
+			if (e.originator === "local")
+				e.sdp = e.sdp.replace(/a=(candidate|end-of-candidates).*\r\n/g, "").replace(/m=audio \d+/, "m=audio 9")
+					.replace(/c=IN IP4 .*/g, "c=IN IP4 0.0.0.0");
+			else
+				this.canTrickle = e.sdp.includes("a=ice-options:trickle");
+		});
+		session.on("newInfo", (e) => {
+			e.info.on("succeeded", () => this.told = `done ${candidates.length}`);
+			e.info.on("failed", (f) => this.told = `failed: ${f.response.status_code}`);
+		});
+		session.on("confirmed", () => {
+			const sdp = session.connection.localDescription.sdp, line = (name) => sdp.match(new RegExp(`a=${name}:.*\r\n`))[0];
+			const body = line("ice-ufrag") + line("ice-pwd") + "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\n" + line("mid") +
+				candidates.map((c) => `a=${c}\r\n`).join("") + "a=end-of-candidates\r\n";
+			this.told = `sent ${candidates.length}`;
+			session.sendInfo("application/trickle-ice-sdpfrag", body,
+				{ extraHeaders: ["Info-Package: trickle-ice", "Content-Disposition: Info-Package"] });
+		});
 	}
 
 	stream() {

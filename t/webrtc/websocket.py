@@ -67,11 +67,11 @@ class Certificate:
 class Page:
     """JsSIP in a browser at a place, as this user. certificate: the server's, then it comes by TLS."""
 
-    def __init__(self, net, user="alice", password=None, hertz=None, certificate=None, place="a"):
+    def __init__(self, net, user="alice", password=None, hertz=None, certificate=None, place="a", options=browser.OPTIONS):
         self.kind = "jssip"
         self.server = f"wss://{SERVER}:8443" if certificate else f"ws://{SERVER}:8080"
         trust = (f"--ignore-certificate-errors-spki-list={certificate.key_hash()}",) if certificate else ()
-        self.browser = chromium.Browser(net, net.terminal[place], browser.OPTIONS + trust)
+        self.browser = chromium.Browser(net, net.terminal[place], options + trust)
         self.load(user, password or USERS[user], hertz or call.TONE[place])
 
     def load(self, user, password, hertz):
@@ -212,6 +212,27 @@ def check_two_browsers(rig, net, page):
     print("ok video between two browsers, bundled on both sides", flush=True)
 
 
+def check_trickle(rig, net, phone):
+    """A page whose SDP has no candidate. They come by INFO, to Kamailio, and never to the phone."""
+    page = Page(net, user="carol", certificate=rig.certificate, options=browser.ChromiumAddress.options)
+    page.is_("registration", "registered")
+    page.browser.js("user.trickling = true; 0")
+    for start in (lambda: page.browser.js(f"user.call('sip:phone@{DOMAIN}')"), lambda: phone.phone.tell(f"/dial sip:carol@{DOMAIN}")):
+        start()
+        page.is_("state", "confirmed")
+        page.is_("told", "done")
+        if page.browser.js("user.told") == "done 0" or not page.browser.js("user.canTrickle"):
+            raise call.Failed(f"nothing trickled: {page.browser.js('user.told')}, {page.browser.js('user.canTrickle')}")
+        both_hear(page, phone, "browser that trickles and phone")
+        page.browser.js("user.session.terminate()")
+        wait_for("the end at the phone", phone.phone.ended)
+        wait_for("an end without calls", lambda: rig.calls() == [])
+        phone.forget()
+    if "candidate" in phone.phone.log():
+        raise call.Failed("the phone got candidates")
+    page.close()
+
+
 def check_calls(rig, page, phone):
     page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
     page.is_("state", "confirmed")
@@ -300,6 +321,8 @@ def main():
             page.close()
             wait_for("the end of the contact", lambda: rig.contacts() == 0)
             print("ok a lost connection removes its contact")
+            if rig.relay.name == "xcipherd":
+                check_trickle(rig, net, phone)
         except BaseException:
             print(rig.kam.text()[-4000:], rig.relay.text()[-2000:], phone.phone.log()[-2500:] if phone else "", file=sys.stderr)
             raise
