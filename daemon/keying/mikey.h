@@ -57,6 +57,7 @@
 	X(REPLAY, "replay", TS, "message was received before") \
 	X(REPLAY_FULL, "replay_full", TS, "replay memory of this peer is full") \
 	X(RATE, "rate", UNSPECIFIED, "too many exchanges with public keys: try again later") \
+	X(FULL, "full", UNSPECIFIED, "too many exchanges wait for their end: try again later") \
 	X(VALIDITY, "validity", UNSPECIFIED, "key is not valid for all packets of a call") \
 	X(CERT, "cert", CERT, "certificate is absent, malformed, or its key is not accepted") \
 	X(CERT_CHAIN, "cert_chain", CERT, "certificate has no chain to a trusted root") \

@@ -37,8 +37,8 @@ struct mikey_talk { /* in secure memory */
 	uint8_t line[MIKEY_MEDIA_MAX];
 	struct mikey_run run;
 	struct mikey_keys keys;
-	size_t len, size;
-	uint8_t response[]; /* R_MESSAGE */
+	size_t len;
+	uint8_t *response; /* R_MESSAGE, outside secure memory */
 };
 
 struct mikey_host {
@@ -71,10 +71,16 @@ bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool
  * compute it, so nobody can make another text with the same number. */
 uint64_t mikey_host_hash(const struct mikey_host *h, struct str text);
 
-/* A new exchange of a call with room for the response; id is not 0. NULL: no memory, or there are
- * too many. Exchanges of other calls are never forgotten for it. */
-struct mikey_talk *mikey_talk_add(
-	struct mikey_host *h, uint64_t id, struct str call_id, size_t len);
+/* Memory for an exchange of a call, with this room for the response. The host does not have the
+ * exchange before mikey_talk_add(). FULL, INTERNAL or 0. Forgets no other exchange. */
+enum mikey_failure mikey_talk_create(
+	struct mikey_talk **out, struct mikey_host *h, struct str call_id, size_t room);
+/* Of an exchange that was not added. NULL is fine. */
+void mikey_talk_destroy(struct mikey_talk *t);
+/* Takes the exchange over, under this number, which is not 0. Cannot fail, because
+ * mikey_talk_create() checked the room. Gives back what the response does not use. The oldest
+ * exchange of the same call may be forgotten for it, and never one of another call. */
+void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id);
 /* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
 void mikey_host_tick(struct mikey_host *h);
 /* NULL: none, or forgotten. */
