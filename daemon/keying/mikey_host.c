@@ -103,6 +103,19 @@ void keying_call_ended(struct mikey_host *h, struct str call_id)
 	}
 }
 
+/* The exchange that gives its place to another of this call. NULL: none. Without its keys, only
+ * the response of an exchange is left, and calls go on without that. */
+static struct mikey_talk *replaceable(const struct mikey_host *h, uint64_t call)
+{
+	struct mikey_talk *t = surplus(h, call);
+
+	if (t || h->talks < MIKEY_TALKS_MAX)
+		return t;
+	for (t = h->oldest; t && !t->spent; t = t->newer)
+		;
+	return t;
+}
+
 enum mikey_failure mikey_talk_create(
 	struct mikey_talk **out, struct mikey_host *h, struct str call_id, size_t room)
 {
@@ -110,7 +123,7 @@ enum mikey_failure mikey_talk_create(
 	struct mikey_talk *t;
 
 	*out = NULL;
-	if (h->talks >= MIKEY_TALKS_MAX && !surplus(h, call))
+	if (h->talks >= MIKEY_TALKS_MAX && !replaceable(h, call))
 		return MIKEY_FAIL_FULL;
 	t = secmem_alloc(sizeof(*t));
 	if (!t)
@@ -137,7 +150,7 @@ static void give_back(struct mikey_talk *t)
 
 void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id)
 {
-	struct mikey_talk *old = surplus(h, t->call);
+	struct mikey_talk *old = replaceable(h, t->call);
 
 	if (old)
 		forget(h, old);

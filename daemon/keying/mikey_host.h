@@ -8,7 +8,7 @@
 
 #include "keying/mikey_config.h"
 
-#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones are refused */
+#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones with keys are refused */
 #define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
 #define MIKEY_REPLAYS      131072u /* messages remembered; a peer gets a third: 127 per second */
 #define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
@@ -79,7 +79,7 @@ enum mikey_failure mikey_talk_create(
 void mikey_talk_destroy(struct mikey_talk *t);
 /* Takes the exchange over, under this number, which is not 0. Cannot fail, because
  * mikey_talk_create() checked the room. Gives back what the response does not use. The oldest
- * exchange of the same call may be forgotten for it, and never one of another call. */
+ * exchange of the same call may be forgotten for it, and of another call one without keys. */
 void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id);
 /* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
 void mikey_host_tick(struct mikey_host *h);

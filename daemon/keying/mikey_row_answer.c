@@ -154,10 +154,10 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 	struct keying_mikey *s = &a->offerer.state->mikey;
 	struct mikey_talk *t;
 
-	if (s->offered ==
-		MIKEY_KEPT) /* the response was deleted: the keys stay in force without it */
-		return keep(a);
 	t = mikey_talk_find(in->host->mikey, s->offered);
+	/* The response was deleted, perhaps since this offer: the keys stay in force without it. */
+	if (s->offered == MIKEY_KEPT || (!t && s->used == s->offered))
+		return keep(a);
 	if (!t || (t->spent && s->used != s->offered))
 		return refuse(a, STR("the exchange of this offer was forgotten"));
 	if (!write_response(a, t, in)) {

@@ -406,6 +406,43 @@ static void no_room_remembers_no_message(void **state)
 	end(&r);
 }
 
+static void take_answer(struct rig *r)
+{
+	struct ng_request q =
+		talk_request("a", "b", talk_body(&r->two, "198.51.100.2", 5000, "RTP/AVP", ""));
+
+	talk_send(&r->two, &q, true);
+	assert_null(r->two.reply.error);
+}
+
+/* Between a re-INVITE with the message in force and its answer, the exchange gives its place to
+ * another call's: the keys stay. */
+static void a_lost_place_loses_no_keys(void **state)
+{
+	static char sdp[8192];
+	struct mikey_talk *t;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offers_mikey(&r, SUITE_AES_CM_128_80);
+	snprintf(sdp, sizeof(sdp), "%s", from_elsewhere(r.one.reply.sdp));
+	assert_null(take_offer(&r, sdp));
+	take_answer(&r);
+	assert_non_null(strstr(r.two.reply.sdp.s, "a=key-mgmt:mikey "));
+	seconds += MIKEY_KEEP_SECONDS + 1;
+	mikey_host_tick(&r.host_two);
+	r.established = true;
+	assert_null(take_offer(&r, sdp));
+	fill(&r.host_two);
+	assert_int_equal(mikey_talk_create(&t, &r.host_two, STR("new"), 0), MIKEY_OK);
+	mikey_talk_add(&r.host_two, t, 3);
+	take_answer(&r);
+	assert_null(strstr(r.two.reply.sdp.s, "a=key-mgmt:mikey "));
+	assert_int_equal(keyed(&r.two, SUITE_AES_CM_128_80), 1);
+	end(&r);
+}
+
 /* A message of ours that is not sent takes no room. */
 static void no_offer_no_room(void **state)
 {
@@ -530,6 +567,7 @@ int main(void)
 		cmocka_unit_test(no_answer_in_clear),
 		cmocka_unit_test(each_suite_is_agreed_on),
 		cmocka_unit_test(no_room_remembers_no_message),
+		cmocka_unit_test(a_lost_place_loses_no_keys),
 		cmocka_unit_test(no_offer_no_room),
 		cmocka_unit_test(a_changed_message_refuses_the_offer),
 		cmocka_unit_test(an_emergency_call_may_use_sdes),

@@ -93,6 +93,35 @@ static void keys_do_not_stay(void **state)
 	mikey_host_fini(&h);
 }
 
+/* Calls that last do not keep others from MIKEY. */
+static void a_place_without_keys_is_free(void **state)
+{
+	struct mikey_host h;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	for (uint64_t i = 1; i <= MIKEY_TALKS_MAX; i++) {
+		struct mikey_talk *t;
+
+		snprintf(name, sizeof(name), "call %u", (unsigned)i);
+		t = add(&h, i, str_from(name), 1);
+		assert_non_null(t);
+		t->responder = true;
+		t->answered_ns = i > 2 ? now_ns() : 0; /* two calls ring */
+	}
+	assert_null(add(&h, MIKEY_TALKS_MAX + 1, STR("new"), 0));
+	now_s += MIKEY_KEEP_SECONDS + 1;
+	mikey_host_tick(&h);
+	assert_non_null(add(&h, MIKEY_TALKS_MAX + 1, STR("new"), 0));
+	assert_non_null(mikey_talk_find(&h, 1));
+	assert_non_null(mikey_talk_find(&h, 2));
+	assert_null(mikey_talk_find(&h, 3));
+	assert_non_null(mikey_talk_find(&h, 4));
+	assert_int_equal(h.talks, MIKEY_TALKS_MAX);
+	mikey_host_fini(&h);
+}
+
 /* A replay memory is empty after a start, so what is older is refused. */
 static void a_start_refuses_what_is_older(void **state)
 {
@@ -114,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_call_costs_another_its_exchange),
 		cmocka_unit_test(keys_do_not_stay),
+		cmocka_unit_test(a_place_without_keys_is_free),
 		cmocka_unit_test(a_start_refuses_what_is_older),
 	};
 
