@@ -18,13 +18,18 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 	err = err ? err : mikey_replay_create(&h->replay, MIKEY_REPLAYS);
 	/* A message from before the start may be one that was answered then. */
 	if (!err)
-		mikey_replay_since(h->replay, mikey_ntp(now_ns()));
+		mikey_host_take_over(h);
 	return err;
 }
 
 int mikey_host_keep(struct mikey_host *h, const char *path)
 {
 	return mikey_replay_keep(h->replay, path);
+}
+
+void mikey_host_take_over(struct mikey_host *h)
+{
+	mikey_replay_since(h->replay, mikey_ntp(h->now_ns()));
 }
 
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency)

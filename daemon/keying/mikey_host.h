@@ -64,6 +64,9 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 /* Keeps timestamps over restarts; see mikey_replay_keep(). */
 int mikey_host_keep(struct mikey_host *h, const char *path);
 
+/* Another process was active until now: refuses messages that it may have accepted. */
+void mikey_host_take_over(struct mikey_host *h);
+
 /* Whether the limits allow an exchange with public keys for the peer now (mikey_budget.h). */
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency);
 

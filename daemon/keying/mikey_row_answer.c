@@ -90,7 +90,7 @@ static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 		*why = mikey_row_failure(in->p, f, &run);
 	} else {
 		in_force(a->answerer.state, &run);
-		s->used = s->used_hash = 0;
+		s->used = s->used_hash = s->used_time = 0;
 		into(a, &t->keys.medium[s->asked_place]);
 	}
 	secmem_wipe(&run, sizeof(run));
@@ -173,6 +173,7 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 		t->answered_ns = in->host->mikey->now_ns();
 	s->used = s->offered;
 	s->used_hash = s->offered_hash;
+	s->used_time = t->run.time;
 	into(a, &t->keys.medium[s->offered_place]);
 	return KEYING_AGREES;
 }

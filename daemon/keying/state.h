@@ -110,6 +110,7 @@ struct keying_mikey {
 	uint32_t ours_n;
 	/* In force. */
 	uint64_t used_hash; /* of the terminal's message; 0: ours */
+	uint64_t used_time; /* its timestamp */
 	uint64_t used;      /* the terminal's exchange; 0: ours, or older than a restart */
 	uint8_t mode;       /* enum mikey_mode */
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */

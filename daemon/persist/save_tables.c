@@ -127,6 +127,7 @@ static const struct field keying_mikey_fields[] = {
 	RECORD_ROW("q", keying_mikey, preauth, keying_preauth_record),
 	NUM("m", keying_mikey, mode, 255),
 	NUM("h", keying_mikey, used_hash, ANY),
+	NUM("t", keying_mikey, used_time, ANY),
 	BYTES_ROW("p", keying_mikey, peer),
 };
 static const struct record keying_mikey_record = RECORD_OF(keying_mikey_fields);
