@@ -20,6 +20,7 @@
 #define HELLO_H3      32u
 #define HELLO_ZID     64u
 #define HELLO_FLAGS   76u
+#define FLAG_DISCLOSE 1u    /* of Confirm and SASrelay */
 #define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
 #define HELLO_MITM    0x20u /* likewise: a trusted man in the middle */
 #define COMMIT_H2     12u
@@ -100,7 +101,7 @@ struct zrtp {
 	struct zrtp_msg confirm; /* ours, Confirm1 or Confirm2 */
 	struct zrtp_session s;
 	uint32_t expires; /* the lesser of both sides' cache expiration intervals, seconds */
-	bool peer_verified, peer_allows_clear, peer_enrols;
+	bool peer_verified, peer_allows_clear, peer_enrols, peer_discloses;
 	bool confirmed;   /* the peer has the keys, too: by its Confirm2, Conf2ACK or SRTP */
 	bool was_relayed; /* the peer told us its far side's SAS */
 	uint8_t relayed[32];

@@ -176,6 +176,7 @@ static const struct field keying_zrtp_fields[] = {
 	FLAG("v", keying_zrtp, verified),
 	FLAG("mm", keying_zrtp, mismatched),
 	FLAG("en", keying_zrtp, enrolled),
+	FLAG("di", keying_zrtp, discloses),
 	FLAG("pr", keying_zrtp, proven),
 	NUM("sk", keying_zrtp, sas_kind, 255),
 	BYTES_ROW("sh", keying_zrtp, sas_hash),

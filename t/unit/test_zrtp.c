@@ -595,7 +595,9 @@ static void a_restored_exchange_without_keys_believes_nothing(void **state)
 	assert_int_equal(zrtp_take(old, p, zrtp_wrap(p, &clear, 7, 1), r.now_ns), -EBADMSG);
 	assert_int_equal(zrtp_state(old), ZRTP_OPEN);
 	assert_int_equal(zrtp_clear(old, r.now_ns), -EAGAIN);
-	assert_int_equal(zrtp_relay_sas(old, zeroes, ZRTP_B32, r.now_ns), -EAGAIN);
+	assert_int_equal(
+		zrtp_relay_sas(old, &(struct zrtp_far_sas){zeroes, ZRTP_B32, false}, r.now_ns),
+		-EAGAIN);
 	assert_int_equal(zrtp_next(old, p, sizeof(p)), 0);
 	/* The terminal's old Hello, late, is not another stream; a new one is. */
 	for (uint8_t seed = 0; seed < 2; seed++) {
@@ -682,7 +684,10 @@ static void a_restored_exchange_relays_the_far_sas(void **state)
 		}
 		restart(&r, US);
 		for (int turn = 0; turn < 2; turn++) {
-			assert_int_equal(zrtp_relay_sas(r.z[US], hash[turn], ZRTP_B32, r.now_ns),
+			assert_int_equal(
+				zrtp_relay_sas(r.z[US],
+					&(struct zrtp_far_sas){hash[turn], ZRTP_B32, false},
+					r.now_ns),
 				enrolled ? 0 : -EPERM);
 			zrtp_rig_run(&r, 100);
 			assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
@@ -900,18 +905,59 @@ static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 	r.cfg[THEM].not_mitm = true;
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
-	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), -EPERM);
+	assert_int_equal(
+		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns),
+		-EPERM);
 	keep(&r);
 	zrtp_rig_end(&r);
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_null(zrtp_relayed_sas(r.z[THEM]));
-	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), 0);
+	assert_int_equal(
+		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns), 0);
 	assert_int_not_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_run(&r, 100);
 	assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
 	assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_end(&r);
+}
+
+/* The D flag of Confirm, in either role, and that of the far side, which an enrolled terminal gets
+ * by SASrelay. */
+static void who_may_disclose_says_so(void **state)
+{
+	static const uint8_t hash[32] = {1, 2, 3};
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int who = 0; who < 2; who++) {
+		zrtp_rig_init(&r);
+		r.cfg[who].disclose = true;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_peer_discloses(r.z[US]), who == THEM);
+		assert_int_equal(zrtp_peer_discloses(r.z[THEM]), who == US);
+		zrtp_rig_end(&r);
+	}
+	for (int far = 0; far < 2; far++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].enrol = true;
+		r.cfg[THEM].not_mitm = true;
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		keep(&r);
+		zrtp_rig_end(&r);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_relay_sas(r.z[US],
+					 &(struct zrtp_far_sas){hash, ZRTP_B32, far}, r.now_ns),
+			0);
+		zrtp_rig_run(&r, 100);
+		assert_non_null(zrtp_relayed_sas(r.z[THEM]));
+		assert_int_equal(zrtp_peer_discloses(r.z[THEM]), far);
+		zrtp_rig_end(&r);
+	}
 }
 
 int main(void)
@@ -945,6 +991,7 @@ int main(void)
 		cmocka_unit_test(a_hello_of_another_version_is_answered),
 		cmocka_unit_test(a_ping_is_answered_with_its_own_fields),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
+		cmocka_unit_test(who_may_disclose_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
