@@ -249,6 +249,110 @@ static void keep(struct zrtp_rig *r)
 	assert_memory_equal(r->known[US].rs1, r->known[THEM].rs1, ZRTP_SECRET);
 }
 
+/* When each end sent a message of this type. All of them are lost. */
+static struct {
+	const char *type;
+	uint64_t ms[2][40];
+	uint32_t n[2];
+} lost;
+
+static bool note_lost(const struct zrtp_rig *r, int from, const uint8_t *p)
+{
+	if (memcmp(p + ZRTP_HEADER + 4, lost.type, 8) != 0)
+		return false;
+	assert_true(lost.n[from] < ARRAY_LEN(lost.ms[0]));
+	lost.ms[from][lost.n[from]++] = r->now_ns / 1000000;
+	return true;
+}
+
+static bool loses_a_type(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)len;
+	return !note_lost(r, !to, p);
+}
+
+/* After the exchange: what US repeats until it gives up. */
+static void repeats(struct zrtp_rig *r)
+{
+	uint8_t p[ZRTP_PACKET_MAX];
+
+	while (zrtp_next(r->z[US], p, sizeof(p)) > 0)
+		(void)note_lost(r, US, p);
+	while (zrtp_deadline(r->z[US]) != UINT64_MAX) {
+		r->now_ns = zrtp_deadline(r->z[US]);
+		zrtp_tick(r->z[US], r->now_ns);
+		while (zrtp_next(r->z[US], p, sizeof(p)) > 0)
+			(void)note_lost(r, US, p);
+	}
+}
+
+static void begin_with_secrets(struct zrtp_rig *r)
+{
+	r->cfg[US].enrol = true;
+	r->cfg[THEM].not_mitm = true;
+	r->cfg[US].may_clear = r->cfg[THEM].may_clear = true;
+	for (int call = 0; call < 2; call++) {
+		call_with_cache(r);
+		zrtp_rig_agreed(r);
+		if (call == 0) {
+			keep(r);
+			zrtp_rig_end(r);
+		}
+	}
+}
+
+/* Timer T1 of Hello and T2 of all others: first and longest interval, and how often (RFC 6189 6).
+ */
+static void each_message_has_its_timer(void **state)
+{
+	static const uint8_t sas[32] = {1};
+	static const struct {
+		const char *type;
+		uint32_t first_ms, most_ms, times;
+	} T[] = {{"Hello   ", 50, 200, 20}, {"Commit  ", 150, 1200, 10},
+		{"DHPart2 ", 150, 1200, 10}, {"Confirm2", 150, 1200, 10},
+		{"GoClear ", 150, 1200, 10}, {"SASrelay", 150, 1200, 10}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct zrtp_rig r;
+
+		memset(&lost, 0, sizeof(lost));
+		lost.type = T[i].type;
+		zrtp_rig_init(&r);
+		if (i < 4) {
+			r.wire = loses_a_type;
+			zrtp_rig_begin(&r);
+			zrtp_rig_run(&r, 60000);
+		} else {
+			begin_with_secrets(&r);
+			assert_int_equal(i == 4
+					? zrtp_clear(r.z[US], r.now_ns)
+					: zrtp_relay_sas(r.z[US],
+						  &(struct zrtp_far_sas){sas, ZRTP_B32, false},
+						  r.now_ns),
+				0);
+			repeats(&r);
+		}
+		assert_true(lost.n[US] || lost.n[THEM]);
+		for (int side = 0; side < 2; side++) {
+			uint64_t step = T[i].first_ms;
+
+			if (!lost.n[side])
+				continue;
+			assert_int_equal(lost.n[side], 1 + T[i].times);
+			for (uint32_t k = 1; k < lost.n[side]; k++) {
+				uint64_t gap = lost.ms[side][k] - lost.ms[side][k - 1];
+
+				/* What a timer sends, the rig carries a step later. */
+				assert_int_equal(gap, step + (k == 1 && i < 4 ? 10 : 0));
+				step = step * 2 < T[i].most_ms ? step * 2 : T[i].most_ms;
+			}
+		}
+		zrtp_rig_end(&r);
+	}
+}
+
 static void secrets_of_the_last_call_go_on(void **state)
 {
 	struct zrtp_rig r;
@@ -968,6 +1072,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_wants_words_gets_words),
 		cmocka_unit_test(the_preferred_algorithms_are_chosen),
 		cmocka_unit_test(lost_packets_are_sent_again),
+		cmocka_unit_test(each_message_has_its_timer),
 		cmocka_unit_test(an_initiator_has_keys_before_the_last_acknowledgement),
 		cmocka_unit_test(doubled_packets_change_nothing),
 		cmocka_unit_test(nobody_answers),
