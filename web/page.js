@@ -316,7 +316,8 @@ function security(m) {
 	if (m.keying === "SDES end-to-end") return `${m["crypto suite"]}, keys end-to-end`;
 	if (m.ZRTP) return [m["crypto suite"], `ZRTP SAS ${m.ZRTP.SAS}`, m.ZRTP.verified === "yes" ? "verified" : "not verified",
 		...(m.ZRTP["retained secrets"] === "mismatch" ? ["RETAINED SECRETS DO NOT MATCH"] : []),
-		...(m.ZRTP.enrolled === "yes" ? ["enrolled"] : [])].join(", ");
+		...(m.ZRTP.enrolled === "yes" ? ["enrolled"] : []),
+		...(m.ZRTP.discloses === "yes" ? ["TERMINAL MAY DISCLOSE KEYS OR MEDIA"] : [])].join(", ");
 	if (m["crypto suite"] || m.keying) return m["crypto suite"] || m.keying;
 	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
 }

@@ -57,6 +57,9 @@ static void zrtp_notice(const struct call_session_notice *n, const struct log_ab
 		if (n->mismatched)
 			log_call(LOG_WARNING, about,
 				"ZRTP: retained secrets of the terminal do not match; its user should compare the SAS");
+		if (n->discloses)
+			log_call(LOG_WARNING, about,
+				"ZRTP: the terminal says that it may disclose keys or media to others");
 		break;
 	case SESSION_ABSENT:
 		log_call(LOG_WARNING, about,
@@ -140,6 +143,7 @@ int daemon_keying_create(struct daemon *d)
 	err = daemon_zrtp_create(d);
 	if (err || !cfg.threads)
 		return err;
+	cfg.zrtp_disclose = d->o.zrtp_disclosure;
 	cfg.zrtp_store = d->zrtp.store;
 	if (cfg.threads > cfg.workers)
 		cfg.threads = cfg.workers; /* each worker's sessions use a single thread */

@@ -170,6 +170,8 @@
 		"days without a ZRTP call after which a terminal is forgotten; 0 = never")          \
 	X("zrtp-preshared", START, BOOL, zrtp_preshared, "no", "yes|no",                            \
 		"offer ZRTP's preshared mode, without forward secrecy; needs --zrtp-cache")         \
+	X("zrtp-disclosure", START, BOOL, zrtp_disclosure, "no", "yes|no",                          \
+		"tell ZRTP terminals that keys or media may be disclosed to others (flag D)")       \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -293,7 +295,7 @@ struct options {
 	uint8_t dtls_profile[SUITE_COUNT]; /* suites; SUITE_PLAIN ends the list */
 	const char *codec_dir, *codec_worker;
 	enum codec_isolation codec_isolation;
-	bool dtls_sha1, zrtp_preshared;
+	bool dtls_sha1, zrtp_preshared, zrtp_disclosure;
 	enum zrtp_policy zrtp;
 	const char *zrtp_cache, *zrtp_cache_key;
 	uint32_t zrtp_cache_size, zrtp_cache_days;

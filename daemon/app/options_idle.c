@@ -27,6 +27,7 @@
 	X("b2b-allow", o->b2b_url[0], "--b2b-url")                                       \
 	X("dtls-profiles", o->keying_threads, "--keying-threads=1 or more")              \
 	X("dtls-sha1", o->keying_threads, "--keying-threads=1 or more")                  \
+	X("zrtp-disclosure", o->keying_threads, "--keying-threads=1 or more")            \
 	X("mikey", o->mikey_config[0], "--mikey-config")                                 \
 	X("mikey-state", o->mikey_config[0], "--mikey-config")                           \
 	X("zrtp-cache-key", o->zrtp_cache[0], "--zrtp-cache")                            \

@@ -350,6 +350,7 @@ static int thread_create(struct bridge_sessions *s, uint32_t t)
 		if (env->profiles < DTLS_PROFILES_MAX)
 			env->profile[env->profiles++] = (enum srtp_suite_id)s->cfg.profile[i];
 	env->sha1 = s->cfg.sha1;
+	env->zrtp_disclose = s->cfg.zrtp_disclose;
 	env->store = s->cfg.zrtp_store;
 	s->held[t] = calloc(1, sizeof(*s->held[t]));
 	if (!s->held[t])

@@ -22,6 +22,7 @@ struct bridge_sessions_config {
 	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
 	uint8_t profile[SUITE_COUNT];
 	bool sha1;                     /* accept SHA-1 in a=fingerprint */
+	bool zrtp_disclose;            /* as zrtp_config.disclose */
 	struct zrtp_store *zrtp_store; /* must outlive the sessions; NULL: no retained secrets */
 	/* The operator's certificate; takes a reference. NULL: creates one, and renews it by
 	 * age. */

@@ -25,6 +25,7 @@
 #include "call/trace.h"
 #include "call/unsaved.h"
 #include "keying/keying.h"
+#include "keying/mikey_host.h"
 
 /* Counters of pairs stay, so that their metrics do not come and go. */
 static void count_pair(struct call_codec_pair *list, const char *name, uint64_t one)
@@ -275,6 +276,8 @@ void calls_adopt(struct calls *c, struct call *call)
 
 void calls_passive(struct calls *c, bool passive)
 {
+	if (c->passive && !passive && c->policy.mikey)
+		mikey_host_take_over(c->policy.mikey);
 	c->passive = passive;
 }
 

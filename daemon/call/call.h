@@ -91,7 +91,7 @@ struct call_session_notice {
 	bool rtcp;
 	const char *why;
 	const char *sas; /* from ZRTP; NULL: not ZRTP */
-	bool verified, mismatched;
+	bool verified, mismatched, discloses;
 };
 void calls_on_session(
 	struct calls *c, void (*fn)(void *arg, const struct call_session_notice *n), void *arg);

@@ -340,9 +340,10 @@ static void add_sas(struct explain *x, struct ngval *d, const struct leg *l)
 
 	if (z)
 		ngval_add_str(x->p, d, STR("SAS"),
-			pool_printf(x->p, "%s, %s%s", z->sas,
+			pool_printf(x->p, "%s, %s%s%s", z->sas,
 				z->verified ? "verified" : "not verified",
-				z->mismatched ? ", retained secrets do not match" : ""));
+				z->mismatched ? ", retained secrets do not match" : "",
+				z->discloses ? ", the terminal may disclose keys or media" : ""));
 }
 
 static const char *role_of(const struct call *c, uint32_t side)

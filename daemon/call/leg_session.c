@@ -122,6 +122,7 @@ static void far_sas(struct session_sas *out, const struct call *c, const struct 
 		return;
 	out->known = true;
 	out->kind = z->sas_kind;
+	out->discloses = z->discloses;
 	memcpy(out->hash, z->sas_hash, sizeof(out->hash));
 }
 

@@ -58,10 +58,11 @@ void leg_zrtp_note(struct call *c, struct str tag, const struct session_event *e
 	switch (e->kind) {
 	case SESSION_KEYS:
 		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
-			"ZRTP exchange completed: %s, SAS %s, %s%s",
+			"ZRTP exchange completed: %s, SAS %s, %s%s%s",
 			srtp_suite_get(e->rx.suite)->name, e->said.sas,
 			e->said.verified ? "verified" : "not verified",
-			e->said.mismatched ? ", retained secrets do not match" : "");
+			e->said.mismatched ? ", retained secrets do not match" : "",
+			e->said.discloses ? ", the terminal may disclose keys or media" : "");
 		break;
 	case SESSION_ABSENT:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,

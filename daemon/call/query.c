@@ -297,6 +297,8 @@ static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 		add_text(q, x, "retained secrets", "mismatch");
 	if (z->enrolled)
 		add_text(q, x, "enrolled", "yes");
+	if (z->discloses)
+		add_text(q, x, "discloses", "yes");
 }
 
 /* Packets of this terminal, as the codec thread counted them. */

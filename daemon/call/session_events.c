@@ -160,6 +160,7 @@ static void report(
 		n.sas = e->said.sas;
 		n.verified = e->said.verified;
 		n.mismatched = e->said.mismatched;
+		n.discloses = e->said.discloses;
 	}
 	if (e->kind == SESSION_KEYS)
 		n.why = srtp_suite_get(e->rx.suite)->name;

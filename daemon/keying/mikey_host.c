@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "keying/mikey_host.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -17,13 +18,18 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 	err = err ? err : mikey_replay_create(&h->replay, MIKEY_REPLAYS);
 	/* A message from before the start may be one that was answered then. */
 	if (!err)
-		mikey_replay_since(h->replay, mikey_ntp(now_ns()));
+		mikey_host_take_over(h);
 	return err;
 }
 
 int mikey_host_keep(struct mikey_host *h, const char *path)
 {
 	return mikey_replay_keep(h->replay, path);
+}
+
+void mikey_host_take_over(struct mikey_host *h)
+{
+	mikey_replay_since(h->replay, mikey_ntp(h->now_ns()));
 }
 
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency)
@@ -36,6 +42,14 @@ bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool
 		mikey_host_hash(h, (struct str){name->name, name->len}), emergency, h->now_ns());
 }
 
+void mikey_talk_destroy(struct mikey_talk *t)
+{
+	if (!t)
+		return;
+	free(t->response);
+	secmem_free(t, sizeof(*t));
+}
+
 static void forget(struct mikey_host *h, struct mikey_talk *t)
 {
 	struct mikey_talk **at = &h->bucket[t->id & 255];
@@ -46,7 +60,7 @@ static void forget(struct mikey_host *h, struct mikey_talk *t)
 	*(t->older ? &t->older->newer : &h->oldest) = t->newer;
 	*(t->newer ? &t->newer->older : &h->newest) = t->older;
 	h->talks--;
-	secmem_free(t, t->size);
+	mikey_talk_destroy(t);
 }
 
 void mikey_host_fini(struct mikey_host *h)
@@ -69,7 +83,8 @@ uint64_t mikey_host_hash(const struct mikey_host *h, struct str text)
 	return hash_siphash(h->hash_key, text.s, text.len);
 }
 
-static void forget_oldest_of(struct mikey_host *h, uint64_t call)
+/* The oldest exchange of a call that has all that one may have. NULL: it may have more. */
+static struct mikey_talk *surplus(const struct mikey_host *h, uint64_t call)
 {
 	struct mikey_talk *first = NULL;
 	uint32_t n = 0;
@@ -79,8 +94,7 @@ static void forget_oldest_of(struct mikey_host *h, uint64_t call)
 			first = first ? first : t;
 			n++;
 		}
-	if (n >= MIKEY_TALKS_CALL)
-		forget(h, first);
+	return n >= MIKEY_TALKS_CALL ? first : NULL;
 }
 
 void keying_call_ended(struct mikey_host *h, struct str call_id)
@@ -94,28 +108,66 @@ void keying_call_ended(struct mikey_host *h, struct str call_id)
 	}
 }
 
-struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, struct str call_id, size_t len)
+/* The exchange that gives its place to another of this call. NULL: none. Without its keys, only
+ * the response of an exchange is left, and calls go on without that. */
+static struct mikey_talk *replaceable(const struct mikey_host *h, uint64_t call)
 {
-	uint64_t now = h->now_ns(), call = mikey_host_hash(h, call_id);
-	size_t size = sizeof(struct mikey_talk) + len;
+	struct mikey_talk *t = surplus(h, call);
+
+	if (t || h->talks < MIKEY_TALKS_MAX)
+		return t;
+	for (t = h->oldest; t && !t->spent; t = t->newer)
+		;
+	return t;
+}
+
+enum mikey_failure mikey_talk_create(
+	struct mikey_talk **out, struct mikey_host *h, struct str call_id, size_t room)
+{
+	uint64_t call = mikey_host_hash(h, call_id);
 	struct mikey_talk *t;
 
-	forget_oldest_of(h, call);
-	t = h->talks < MIKEY_TALKS_MAX ? secmem_alloc(size) : NULL;
+	*out = NULL;
+	if (h->talks >= MIKEY_TALKS_MAX && !replaceable(h, call))
+		return MIKEY_FAIL_FULL;
+	t = secmem_alloc(sizeof(*t));
 	if (!t)
-		return NULL;
-	t->id = id;
+		return MIKEY_FAIL_INTERNAL;
 	t->call = call;
-	t->size = size;
-	t->len = len;
-	t->born_ns = now;
+	t->response = room ? malloc(room) : NULL;
+	if (room && !t->response) {
+		mikey_talk_destroy(t);
+		return MIKEY_FAIL_INTERNAL;
+	}
+	*out = t;
+	return MIKEY_OK;
+}
+
+static void give_back(struct mikey_talk *t)
+{
+	uint8_t *less = t->len ? realloc(t->response, t->len) : NULL;
+
+	if (!t->len)
+		free(t->response);
+	if (less || !t->len)
+		t->response = less;
+}
+
+void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id)
+{
+	struct mikey_talk *old = replaceable(h, t->call);
+
+	if (old)
+		forget(h, old);
+	give_back(t);
+	t->id = id;
+	t->born_ns = h->now_ns();
 	t->next = h->bucket[id & 255];
 	h->bucket[id & 255] = t;
 	t->older = h->newest;
 	*(h->newest ? &h->newest->newer : &h->oldest) = t;
 	h->newest = t;
 	h->talks++;
-	return t;
 }
 
 static bool is_over(uint64_t since_ns, uint64_t seconds, uint64_t now_ns)

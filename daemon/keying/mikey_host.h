@@ -8,7 +8,7 @@
 
 #include "keying/mikey_config.h"
 
-#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones are refused */
+#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones with keys are refused */
 #define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
 #define MIKEY_REPLAYS      131072u /* messages remembered; a peer gets a third: 127 per second */
 #define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
@@ -37,8 +37,8 @@ struct mikey_talk { /* in secure memory */
 	uint8_t line[MIKEY_MEDIA_MAX];
 	struct mikey_run run;
 	struct mikey_keys keys;
-	size_t len, size;
-	uint8_t response[]; /* R_MESSAGE */
+	size_t len;
+	uint8_t *response; /* R_MESSAGE, outside secure memory */
 };
 
 struct mikey_host {
@@ -64,6 +64,9 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 /* Keeps timestamps over restarts; see mikey_replay_keep(). */
 int mikey_host_keep(struct mikey_host *h, const char *path);
 
+/* Another process was active until now: refuses messages that it may have accepted. */
+void mikey_host_take_over(struct mikey_host *h);
+
 /* Whether the limits allow an exchange with public keys for the peer now (mikey_budget.h). */
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency);
 
@@ -71,10 +74,16 @@ bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool
  * compute it, so nobody can make another text with the same number. */
 uint64_t mikey_host_hash(const struct mikey_host *h, struct str text);
 
-/* A new exchange of a call with room for the response; id is not 0. NULL: no memory, or there are
- * too many. Exchanges of other calls are never forgotten for it. */
-struct mikey_talk *mikey_talk_add(
-	struct mikey_host *h, uint64_t id, struct str call_id, size_t len);
+/* Memory for an exchange of a call, with this room for the response. The host does not have the
+ * exchange before mikey_talk_add(). FULL, INTERNAL or 0. Forgets no other exchange. */
+enum mikey_failure mikey_talk_create(
+	struct mikey_talk **out, struct mikey_host *h, struct str call_id, size_t room);
+/* Of an exchange that was not added. NULL is fine. */
+void mikey_talk_destroy(struct mikey_talk *t);
+/* Takes the exchange over, under this number, which is not 0. Cannot fail, because
+ * mikey_talk_create() checked the room. Gives back what the response does not use. The oldest
+ * exchange of the same call may be forgotten for it, and of another call one without keys. */
+void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id);
 /* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
 void mikey_host_tick(struct mikey_host *h);
 /* NULL: none, or forgotten. */

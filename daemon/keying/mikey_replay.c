@@ -29,6 +29,7 @@ struct mikey_replay {
 	uint64_t since;     /* if limited */
 	uint64_t swept_ntp; /* when old entries were last removed */
 	struct mikey_marks *marks;
+	uint64_t passed[OWNERS]; /* mikey_replay_passed(), by a hash of the sender; 0: none */
 	uint32_t count[OWNERS];
 	struct entry entry[];
 };
@@ -119,12 +120,32 @@ static uint64_t latest(const struct mikey_stamp *s)
 		((uint64_t)skew(s) << 33); /* twice the skew: our clock may be wrong, too */
 }
 
+static uint32_t place_of(const struct mikey_replay *r, struct str name)
+{
+	return (uint32_t)(hash_siphash(r->key, name.s, name.len) % OWNERS);
+}
+
+static bool is_not_later(uint64_t time, uint64_t mark)
+{
+	return mark && (time == mark || (time - mark) >> 63);
+}
+
+void mikey_replay_passed(struct mikey_replay *r, struct str from, uint64_t time)
+{
+	uint64_t *mark = &r->passed[place_of(r, from)];
+
+	if (!is_not_later(time, *mark))
+		*mark = time;
+}
+
 /* The last run accepted it, or a later one. */
 static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stamp *s)
 {
 	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner, latest(s)) : 0;
+	uint64_t passed = r->passed[place_of(r, s->from)];
 
-	return mark && (s->time == mark || (s->time - mark) >> 63);
+	return is_not_later(s->time, mark) ||
+		(!((latest(s) - passed) >> 63) && is_not_later(s->time, passed));
 }
 
 /* --- Places -----------------------------------------------------------------------------------*/
@@ -153,7 +174,7 @@ static bool look(struct place *p, struct mikey_replay *r, const struct mikey_sta
 	if (!digest_of(digest, r, s))
 		return false;
 	memcpy(p->digest, digest, DIGEST);
-	p->owner = (uint16_t)(hash_siphash(r->key, s->owner.s, s->owner.len) % OWNERS);
+	p->owner = (uint16_t)place_of(r, s->owner);
 	p->found = NULL;
 	for (uint32_t i = 0; i < 2; i++) {
 		p->bucket[i] = r->entry + be32(digest + DIGEST + 4 * i) % r->buckets * BUCKET;

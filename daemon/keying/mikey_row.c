@@ -188,10 +188,16 @@ static void drop_asked(struct keying_state *s)
 
 static void end(struct keying_state *s)
 {
-	s->mikey.used = s->mikey.used_hash = 0;
+	s->mikey.used = s->mikey.used_hash = s->mikey.used_time = 0;
 	s->mikey.mode = 0;
 	s->mikey.preauth.agreed = 0;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
+}
+
+void keying_restored(const struct keying_state *s, struct mikey_host *m)
+{
+	if (m && s->in_force == KEYING_MIKEY && s->mikey.used_time)
+		mikey_replay_passed(m->replay, str_from(s->mikey.peer), s->mikey.used_time);
 }
 
 static bool is_of(const struct srtp_params *rx, uint32_t suites)

@@ -90,7 +90,7 @@ static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 		*why = mikey_row_failure(in->p, f, &run);
 	} else {
 		in_force(a->answerer.state, &run);
-		s->used = s->used_hash = 0;
+		s->used = s->used_hash = s->used_time = 0;
 		into(a, &t->keys.medium[s->asked_place]);
 	}
 	secmem_wipe(&run, sizeof(run));
@@ -154,10 +154,10 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 	struct keying_mikey *s = &a->offerer.state->mikey;
 	struct mikey_talk *t;
 
-	if (s->offered ==
-		MIKEY_KEPT) /* the response was deleted: the keys stay in force without it */
-		return keep(a);
 	t = mikey_talk_find(in->host->mikey, s->offered);
+	/* The response was deleted, perhaps since this offer: the keys stay in force without it. */
+	if (s->offered == MIKEY_KEPT || (!t && s->used == s->offered))
+		return keep(a);
 	if (!t || (t->spent && s->used != s->offered))
 		return refuse(a, STR("the exchange of this offer was forgotten"));
 	if (!write_response(a, t, in)) {
@@ -173,6 +173,7 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 		t->answered_ns = in->host->mikey->now_ns();
 	s->used = s->offered;
 	s->used_hash = s->offered_hash;
+	s->used_time = t->run.time;
 	into(a, &t->keys.medium[s->offered_place]);
 	return KEYING_AGREES;
 }

@@ -93,37 +93,49 @@ struct made { /* a message of ours */
 	struct str line;
 };
 
-static enum mikey_failure initiate(
-	struct made *m, const struct wish *w, uint32_t media, const struct keying_in *in)
+static enum mikey_failure say(struct mikey_talk *t, struct made *m, const struct wish *w,
+	uint32_t media, const struct keying_in *in)
 {
-	struct mikey_host *h = in->host->mikey;
 	const struct ng_sdes *flags = &in->r->sdes;
 	struct mikey_offer offer = {.media = (uint8_t)media, .sdp_ids = MIKEY_PROTOCOL};
 	const struct mikey_start start = {.mode = w->mode,
 		.mine = &w->party.mine,
 		.peer = &w->party.peer,
 		.offer = &offer,
-		.env = mikey_row_env(h)};
+		.env = mikey_row_env(in->host->mikey)};
 	struct mikey_out out = {
 		.buf = pool_alloc(in->p, MIKEY_MESSAGE_MAX), .cap = MIKEY_MESSAGE_MAX};
-	struct mikey_talk *t;
 	enum mikey_failure f;
 
-	m->id = draw_number(in);
-	t = out.buf && m->id ? mikey_talk_add(h, m->id, in->r->call_id, 0) : NULL;
 	offer.suites = mikey_row_suites(
 		offer.suite, in->policy->accept & (flags->only ? flags->only : ~flags->no), in);
-	if (!t)
-		return MIKEY_FAIL_INTERNAL;
-	/* The answer is not limited again, because the callee already rings. */
-	if (w->mode != MIKEY_PSK && !mikey_host_afford(h, &w->party.peer, in->emergency))
-		return MIKEY_FAIL_RATE;
-	f = mikey_initiate(&t->run, &start, &out);
+	f = out.buf ? mikey_initiate(&t->run, &start, &out) : MIKEY_FAIL_INTERNAL;
 	if (f)
 		return f;
 	m->line = sdp_keymgmt_write(
 		in->p, MIKEY_PROTOCOL, (struct str){(const char *)out.buf, out.len});
 	return m->line.s ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
+}
+
+static enum mikey_failure initiate(
+	struct made *m, const struct wish *w, uint32_t media, const struct keying_in *in)
+{
+	struct mikey_host *h = in->host->mikey;
+	enum mikey_failure f = MIKEY_FAIL_INTERNAL;
+	struct mikey_talk *t = NULL;
+
+	m->id = draw_number(in);
+	if (m->id)
+		f = mikey_talk_create(&t, h, in->r->call_id, 0);
+	/* The answer is not limited again, because the callee already rings. */
+	if (!f && w->mode != MIKEY_PSK && !mikey_host_afford(h, &w->party.peer, in->emergency))
+		f = MIKEY_FAIL_RATE;
+	f = f ? f : say(t, m, w, media, in);
+	if (f)
+		mikey_talk_destroy(t);
+	else
+		mikey_talk_add(h, t, m->id);
+	return f;
 }
 
 /* If MIKEY is optional, a warning explains why it is missing. */

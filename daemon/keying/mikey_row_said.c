@@ -128,8 +128,8 @@ uint8_t mikey_row_suites(
 	return (uint8_t)n;
 }
 
-static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
-	const struct said *said, uint32_t suites, const struct keying_in *in)
+static enum mikey_failure respond(
+	struct mikey_talk *t, const struct said *said, uint32_t suites, const struct keying_in *in)
 {
 	struct mikey_host *h = in->host->mikey;
 	const struct mikey_limits *limits = mikey_config_limits(h->config);
@@ -143,6 +143,7 @@ static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
 		.skew_s = limits->skew_s};
 	const struct mikey_answer answer = {
 		.store = &store, .accept = &accept, .replay = h->replay, .env = mikey_row_env(h)};
+	struct mikey_out out = {.buf = t->response, .cap = MIKEY_MESSAGE_MAX};
 	enum mikey_failure f;
 
 	accept.suites = mikey_row_suites(accept.suite, in->policy->accept & suites, in);
@@ -150,8 +151,11 @@ static enum mikey_failure respond(struct mikey_talk *t, struct mikey_out *out,
 		return MIKEY_FAIL_INTERNAL;
 	if (!said->lines.places || said->lines.places > MIKEY_MEDIA_MAX)
 		return MIKEY_FAIL_SESSIONS;
-	f = mikey_respond(&t->run, &answer, said->message, out, &t->keys);
+	f = mikey_respond(&t->run, &answer, said->message, &out, &t->keys);
 	secmem_wipe(&up, sizeof(up));
+	t->responder = true;
+	t->media = t->keys.media;
+	t->len = out.len;
 	return f;
 }
 
@@ -159,35 +163,26 @@ struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint
 	const struct keying_in *in, struct keying_error *why)
 {
 	struct mikey_host *h = in->host->mikey;
-	struct mikey_talk *made = mikey_talk_find(h, id), *t = NULL;
-	struct mikey_out out = {
-		.buf = pool_alloc(in->p, MIKEY_MESSAGE_MAX), .cap = MIKEY_MESSAGE_MAX};
-	enum mikey_failure f;
+	struct mikey_talk *t = mikey_talk_find(h, id);
+	enum mikey_mode mode = MIKEY_MODE_COUNT;
+	enum mikey_failure f = MIKEY_FAIL_INTERNAL;
 
-	if (made)
-		return made;
-	made = secmem_alloc(sizeof(*made));
-	if (!made || !out.buf || !id) {
-		secmem_free(made, sizeof(*made));
-		*why = (struct keying_error){NGE_NOMEM, STR("keys")};
-		return NULL;
-	}
-	f = respond(made, &out, said, suites, in);
-	mikey_host_count(
-		h, f == MIKEY_FAIL_MALFORMED ? MIKEY_MODE_COUNT : made->run.mode, false, f);
-	if (!f) {
-		t = mikey_talk_add(h, id, in->r->call_id, out.len);
-		f = t ? MIKEY_OK : MIKEY_FAIL_INTERNAL;
-	}
+	if (t)
+		return t;
+	/* First: a message that was answered is remembered, and could not come again. */
+	if (id)
+		f = mikey_talk_create(&t, h, in->r->call_id, MIKEY_MESSAGE_MAX);
 	if (t) {
-		t->responder = true;
-		t->media = made->keys.media;
-		t->run = made->run;
-		t->keys = made->keys;
-		memcpy(t->response, out.buf, out.len);
-	} else {
-		*why = mikey_row_refuses(why, mikey_row_failure(in->p, f, &made->run), in);
+		f = respond(t, said, suites, in);
+		mode = f == MIKEY_FAIL_MALFORMED ? mode : (enum mikey_mode)t->run.mode;
 	}
-	secmem_free(made, sizeof(*made));
-	return t;
+	mikey_host_count(h, mode, false, f);
+	if (!f) {
+		mikey_talk_add(h, t, id);
+		return t;
+	}
+	*why = mikey_row_refuses(
+		why, mikey_row_failure(in->p, f, t ? &t->run : &(struct mikey_run){0}), in);
+	mikey_talk_destroy(t);
+	return NULL;
 }

@@ -58,7 +58,7 @@ struct session_dtls {
 #define SESSION_SAS_MAX   64u
 
 struct session_sas { /* a SAS as SASrelay carries it to the other terminal (RFC 6189 7.3) */
-	bool known;
+	bool known, discloses;
 	uint8_t kind; /* enum zrtp_sas */
 	uint8_t hash[32];
 };
@@ -69,6 +69,7 @@ struct session_said {              /* results of a ZRTP exchange; no secrets */
 	bool verified;                 /* both sides confirmed the SAS in an earlier exchange */
 	bool mismatched;               /* the peer's retained secrets differ from ours */
 	bool enrolled;                 /* the peer trusts us to relay SAS */
+	bool discloses;                /* the peer's D flag */
 	uint8_t zid[SESSION_ZRTP_ZID]; /* key of its entry in the cache; zero: no cache */
 };
 

@@ -110,6 +110,7 @@ struct keying_mikey {
 	uint32_t ours_n;
 	/* In force. */
 	uint64_t used_hash; /* of the terminal's message; 0: ours */
+	uint64_t used_time; /* its timestamp */
 	uint64_t used;      /* the terminal's exchange; 0: ours, or older than a restart */
 	uint8_t mode;       /* enum mikey_mode */
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
@@ -141,9 +142,10 @@ struct keying_zrtp {
 	/* What came of the exchange: the SAS as people read it, what both terminals compare by
 	 * SASrelay, and what is known of it. */
 	char sas[KEYING_SAS_MAX];
-	bool verified; /* a person confirmed the SAS in this exchange or an earlier one */
-	bool enrolled; /* the terminal shows the SAS of the far terminal */
-	bool proven;   /* sas_kind and sas_hash are known */
+	bool verified;  /* a person confirmed the SAS in this exchange or an earlier one */
+	bool enrolled;  /* the terminal shows the SAS of the far terminal */
+	bool discloses; /* its product is made to disclose keys or media to others */
+	bool proven;    /* sas_kind and sas_hash are known */
 	uint8_t sas_kind, sas_hash[32];    /* sent to the far terminal by SASrelay */
 	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* its entry in the cache; zero: none */
 	bool mismatched; /* the terminal's retained secrets are not ours: its user is warned */

@@ -9,13 +9,15 @@
 #include "base/secmem.h"
 #include "keying/zrtp_agree.h"
 
-#define MS          1000000ull
-#define T1_FIRST    (50 * MS)
-#define T1_MOST     (200 * MS)
-#define T1_STEPS    20u
-#define T2_FIRST    (150 * MS)
-#define T2_MOST     (1200 * MS)
-#define T2_STEPS    10u
+#define MS       1000000ull
+#define T1_FIRST (50 * MS)
+#define T1_MOST  (200 * MS)
+#define T1_STEPS 20u
+#define T2_FIRST (150 * MS)
+#define T2_MOST  (1200 * MS)
+#define T2_STEPS 10u
+/* T2 ends after 10.65 s, so an initiator that is there has sent its next message by then. */
+#define PATIENCE    (12000 * MS)
 #define CODE_LENGTH 4u
 
 const char *zrtp_failure_name(enum zrtp_failure f)
@@ -225,10 +227,22 @@ void zrtp_stop(struct zrtp *z)
 	z->timer.msg = NULL;
 }
 
+void zrtp_wait(struct zrtp *z, uint64_t now_ns)
+{
+	z->patience_ns = now_ns + PATIENCE;
+}
+
+static bool is_waiting(const struct zrtp *z)
+{
+	return z->patience_ns && (z->phase == PH_DHPART1 || z->phase == PH_CONFIRM1);
+}
+
 uint64_t zrtp_deadline(const struct zrtp *z)
 {
 	if (z->further)
 		return zrtp_further_deadline(z);
+	if (is_waiting(z))
+		return z->patience_ns;
 	return z->timer.msg ? z->timer.at_ns : UINT64_MAX;
 }
 
@@ -265,6 +279,8 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 		zrtp_further_tick(z, now_ns);
 		return;
 	}
+	if (is_waiting(z) && now_ns >= z->patience_ns)
+		zrtp_fail(z, ZRTP_FAIL_TIMEOUT);
 	if (!t->msg || now_ns < t->at_ns)
 		return;
 	/* Not before, since a forged Error must not cross a Confirm1 that is on its way. */
@@ -337,7 +353,7 @@ static int on_message(
 	case ZRTP_M_DHPART1:
 		return zrtp_on_dhpart1(z, m, len, now_ns);
 	case ZRTP_M_DHPART2:
-		return zrtp_on_dhpart2(z, m, len);
+		return zrtp_on_dhpart2(z, m, len, now_ns);
 	case ZRTP_M_CONFIRM1:
 	case ZRTP_M_CONFIRM2:
 		return zrtp_on_confirm(z, m, len, now_ns);

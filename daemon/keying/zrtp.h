@@ -121,6 +121,7 @@ struct zrtp_config {
 	bool bound;                     /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
+	bool disclose;  /* say by the D flag that we may disclose keys or media (11) */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
 	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part, and
 	 * no packet of another one ends the exchange or delays it. It does not fail. */
@@ -208,14 +209,20 @@ bool zrtp_is_restored(const struct zrtp *z);
 bool zrtp_begins_another(const struct zrtp *z, const uint8_t *p, size_t len);
 /* GoClear. 0; -EAGAIN: not open; -EPERM: the peer does not allow it. */
 int zrtp_clear(struct zrtp *z, uint64_t now_ns);
-/* Tells an enrolled terminal the SAS of the far side (SASrelay, 7.3). sas_hash: 32 bytes; kind: how
- * the far side shows it. 0; -EAGAIN: not open, or restored without keys; -EPERM: the terminal is
- * not enrolled. */
-int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns);
+/* Tells an enrolled terminal the SAS of the far side (SASrelay, 7.3). 0; -EAGAIN: not open, or
+ * restored without keys; -EPERM: the terminal is not enrolled. */
+struct zrtp_far_sas {
+	const uint8_t *hash; /* 32 bytes */
+	enum zrtp_sas kind;  /* how the far side shows it */
+	bool discloses;      /* zrtp_peer_discloses() of the far side */
+};
+int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_ns);
 /* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */
 const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
 /* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: no keys. */
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
+/* The peer's D flag: its product is made to disclose keys or media to others. */
+bool zrtp_peer_discloses(const struct zrtp *z);
 /* The kind of that SAS: how terminals show it. */
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z);
 /* This stream uses the secret of another one (Multistream mode), and has no SAS of its own. */

@@ -77,7 +77,7 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 
 /* --- SASrelay --------------------------------------------------------------------------------- */
 
-int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns)
+int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_ns)
 {
 	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
 
@@ -85,8 +85,9 @@ int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kin
 		return -EAGAIN;
 	if (!z->matched_pbx)
 		return -EPERM;
-	memcpy(body + RELAY_SCHEME, zrtp_alg_name(ZRTP_K_SAS, kind), 4);
-	memcpy(body + RELAY_SAS, sas_hash, 32);
+	put_be32(body, z->cfg.disclose || far->discloses ? FLAG_DISCLOSE : 0);
+	memcpy(body + RELAY_SCHEME, zrtp_alg_name(ZRTP_K_SAS, far->kind), 4);
+	memcpy(body + RELAY_SAS, far->hash, 32);
 	if (zrtp_cfb(body, BODY, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[z->initiator],
 		    iv, true) ||
 		mac_of(mac, z, z->initiator, body, BODY))
@@ -116,6 +117,7 @@ static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 	if (zrtp_cfb(body, n, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[!z->initiator],
 		    m + CONFIRM_IV, false))
 		return zrtp_drop(z, ZRTP_DROP_MAC);
+	z->peer_discloses |= be32(body) & FLAG_DISCLOSE;
 	if (z->matched_pbx && zrtp_peer_is_mitm(z)) {
 		memcpy(z->relayed, body + RELAY_SAS, sizeof(z->relayed));
 		z->was_relayed = true;
@@ -133,6 +135,11 @@ bool zrtp_enrolled(const struct zrtp *z)
 {
 	return (z->phase == PH_OPEN || z->phase == PH_CONFIRM2 || z->phase == PH_CLEAR) &&
 		z->matched_pbx;
+}
+
+bool zrtp_peer_discloses(const struct zrtp *z)
+{
+	return z->peer_discloses;
 }
 
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z)

@@ -161,12 +161,14 @@ static int ask_for_value(struct zrtp *z, uint64_t now_ns)
 }
 
 /* As responder. */
-static int answer(struct zrtp *z, const uint8_t *m, uint32_t len)
+static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	int err;
 
 	z->initiator = false;
 	zrtp_stop(z);
+	if (z->phase != PH_DHPART1) /* strangers' Commits do not prolong it */
+		zrtp_wait(z, now_ns);
 	memcpy(z->peer.commit.b, m, len);
 	z->peer.commit.len = (uint16_t)len;
 	if (by_public_keys(agreement(z))) {
@@ -248,5 +250,5 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		memcpy(z->alg, was, sizeof(was));
 		return ask_for_value(z, now_ns);
 	}
-	return answer(z, m, len);
+	return answer(z, m, len, now_ns);
 }

@@ -44,7 +44,7 @@ static uint32_t lifetime(const struct zrtp *z)
 int zrtp_confirm_make(struct zrtp *z)
 {
 	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
-	uint32_t flags = 0;
+	uint32_t flags = z->cfg.disclose ? FLAG_DISCLOSE : 0;
 	int err = secmem_random(iv, sizeof(iv));
 
 	if (z->matched >= 0 && z->secrets.verified)
@@ -107,6 +107,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	zrtp_rivals_free(z);
 	z->peer_verified = flags & FLAG_VERIFIED;
 	z->peer_allows_clear = flags & FLAG_CLEAR && !(flags & FLAG_ENROL);
+	z->peer_discloses = flags & FLAG_DISCLOSE;
 	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {

@@ -116,7 +116,7 @@ int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	return 0;
 }
 
-int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len)
+int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	struct zrtp_msg part = {.len = (uint16_t)len};
 	uint8_t hvi[32];
@@ -148,6 +148,7 @@ int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len)
 		return 0;
 	}
 	z->phase = PH_CONFIRM1;
+	zrtp_wait(z, now_ns);
 	zrtp_send(z, &z->confirm);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #define HELLO_H3      32u
 #define HELLO_ZID     64u
 #define HELLO_FLAGS   76u
+#define FLAG_DISCLOSE 1u    /* of Confirm and SASrelay */
 #define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
 #define HELLO_MITM    0x20u /* likewise: a trusted man in the middle */
 #define COMMIT_H2     12u
@@ -100,11 +101,12 @@ struct zrtp {
 	struct zrtp_msg confirm; /* ours, Confirm1 or Confirm2 */
 	struct zrtp_session s;
 	uint32_t expires; /* the lesser of both sides' cache expiration intervals, seconds */
-	bool peer_verified, peer_allows_clear, peer_enrols;
+	bool peer_verified, peer_allows_clear, peer_enrols, peer_discloses;
 	bool confirmed;   /* the peer has the keys, too: by its Confirm2, Conf2ACK or SRTP */
 	bool was_relayed; /* the peer told us its far side's SAS */
 	uint8_t relayed[32];
 	struct zrtp_timer timer;
+	uint64_t patience_ns; /* responder: when it gives up, in the phases that wait; 0: never */
 	struct zrtp_further *further; /* cfg.only_multi, until there are keys; NULL: none */
 	uint16_t seq;
 	uint32_t peer_ssrc;
@@ -125,6 +127,8 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
+/* As responder, which repeats nothing by itself: gives up if the initiator does not go on. */
+void zrtp_wait(struct zrtp *z, uint64_t now_ns);
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);
@@ -166,7 +170,7 @@ void zrtp_pairs_free(struct zrtp *z);
 /* Makes our DHPart. 0 or -EIO. */
 int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type);
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
-int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len);
+int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
 /* hash(DHPart2 | Hello of the responder), its first 32 bytes (4.4.1.1). */
 int zrtp_hvi(uint8_t hvi[32], enum zrtp_hash h, const struct zrtp_msg *dhpart2,
 	const struct zrtp_msg *hello);

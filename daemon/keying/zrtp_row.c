@@ -222,6 +222,7 @@ static void forget_said(struct keying_zrtp *s)
 {
 	s->sas[0] = 0;
 	s->verified = s->mismatched = s->enrolled = s->proven = s->cleared = false;
+	s->discloses = false;
 	memset(s->sas_hash, 0, sizeof(s->sas_hash));
 	memset(s->peer_zid, 0, sizeof(s->peer_zid));
 	secmem_wipe(&s->secret, sizeof(s->secret));
@@ -466,6 +467,7 @@ void keying_exchanged(struct keying_state *state, const struct session_event *e)
 	s->verified = what->verified;
 	s->mismatched = what->mismatched;
 	s->enrolled = what->enrolled;
+	s->discloses = what->discloses;
 	s->proven = what->proof.known;
 	s->sas_kind = what->proof.kind;
 	memcpy(s->sas_hash, what->proof.hash, sizeof(s->sas_hash));
@@ -482,6 +484,7 @@ void keying_said(struct session_said *out, const struct keying_state *state)
 	*out = (struct session_said){.verified = s->verified,
 		.mismatched = s->mismatched,
 		.enrolled = s->enrolled,
+		.discloses = s->discloses,
 		.proof = {.known = s->proven, .kind = s->sas_kind}};
 	snprintf(out->sas, sizeof(out->sas), "%s", s->sas);
 	memcpy(out->proof.hash, s->sas_hash, sizeof(out->proof.hash));

@@ -453,6 +453,14 @@ static void resume_sessions(struct call *c)
 				c->side[s]->leg[i]->session_resumed = true;
 }
 
+static void remember(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
+{
+	(void)c;
+	(void)side;
+	(void)media;
+	keying_restored(&l->keying, arg);
+}
+
 int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct str state,
 	uint64_t now_ns, const char **why)
 {
@@ -466,6 +474,8 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 
 	locals.at = relay->ops->locals(relay->arg, &locals.n);
 	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals);
+	if (!err)
+		for_legs(c, remember, calls->policy.mikey); /* even if it cannot be restored */
 	if (!err && call_table_find(saver->table, c->id))
 		err = -EEXIST;
 	if (!err && !may_reach(calls->reach, c))

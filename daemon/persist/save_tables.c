@@ -127,6 +127,7 @@ static const struct field keying_mikey_fields[] = {
 	RECORD_ROW("q", keying_mikey, preauth, keying_preauth_record),
 	NUM("m", keying_mikey, mode, 255),
 	NUM("h", keying_mikey, used_hash, ANY),
+	NUM("t", keying_mikey, used_time, ANY),
 	BYTES_ROW("p", keying_mikey, peer),
 };
 static const struct record keying_mikey_record = RECORD_OF(keying_mikey_fields);
@@ -175,6 +176,7 @@ static const struct field keying_zrtp_fields[] = {
 	FLAG("v", keying_zrtp, verified),
 	FLAG("mm", keying_zrtp, mismatched),
 	FLAG("en", keying_zrtp, enrolled),
+	FLAG("di", keying_zrtp, discloses),
 	FLAG("pr", keying_zrtp, proven),
 	NUM("sk", keying_zrtp, sas_kind, 255),
 	BYTES_ROW("sh", keying_zrtp, sas_hash),

@@ -53,6 +53,7 @@ struct session_env { /* what the sessions of a thread share */
 	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
 	uint32_t profiles;
 	bool sha1;                /* accept sha-1 in fingerprints */
+	bool zrtp_disclose;       /* as zrtp_config.disclose */
 	struct zrtp_store *store; /* retained secrets, shared by all threads; NULL: none */
 	/* Of the last session called: the owner calls session_next() before it calls another. */
 	struct session_verify verify;

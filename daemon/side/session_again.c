@@ -44,6 +44,7 @@ static int create(struct zrtp **out, struct session *s, bool only_multi)
 	zrtp_self_config(&c, &prefs, &self);
 	c.counts = &s->env->zrtp_counts;
 	c.may_clear = s->cfg.zrtp.goclear;
+	c.disclose = s->env->zrtp_disclose;
 	c.only_multi = only_multi;
 	err = zrtp_create(out, &c);
 	secmem_wipe(seed, sizeof(seed));

@@ -44,6 +44,7 @@ static int make(struct session *s)
 	c.cache = has_cache(s);
 	c.enrol = cfg->enrol;
 	c.may_clear = cfg->goclear;
+	c.disclose = s->env->zrtp_disclose;
 	c.bound = cfg->bound;
 	memcpy(c.bound_hash, cfg->hash, sizeof(c.bound_hash));
 	err = zrtp_create(&s->exchange.zrtp, &c);
@@ -109,7 +110,8 @@ struct session_said session_zrtp_said(const struct session *s)
 	const uint8_t *hash = zrtp_sas_hash(z), *zid = zrtp_peer_zid(z);
 	struct session_said out = {.verified = zrtp_sas_verified(z),
 		.mismatched = zrtp_mismatched(z),
-		.enrolled = zrtp_enrolled(z)};
+		.enrolled = zrtp_enrolled(z),
+		.discloses = zrtp_peer_discloses(z)};
 
 	if (zrtp_is_multi(z) || zrtp_is_restored(z))
 		return s->exchange.first;
@@ -169,11 +171,12 @@ static void keep_secrets(struct session *s, uint64_t now_ns)
 static void relay_sas(struct session *s, uint64_t now_ns)
 {
 	const struct session_sas *far = &s->cfg.zrtp.far;
+	const struct zrtp_far_sas what = {far->hash, (enum zrtp_sas)far->kind, far->discloses};
 	struct exchange *x = &s->exchange;
 
 	if (!far->known || zrtp_is_multi(x->zrtp) ||
 		memcmp(x->relayed, far->hash, sizeof(x->relayed)) == 0 ||
-		zrtp_relay_sas(x->zrtp, far->hash, (enum zrtp_sas)far->kind, now_ns))
+		zrtp_relay_sas(x->zrtp, &what, now_ns))
 		return;
 	memcpy(x->relayed, far->hash, sizeof(x->relayed));
 }

@@ -184,7 +184,8 @@ static bool primitives(double us[PRIMITIVES], unsigned count)
 	return ok;
 }
 
-static bool modes(const double us[PRIMITIVES], unsigned count)
+/* only: MIKEY_MODE_COUNT: all. */
+static bool modes(const double us[PRIMITIVES], unsigned count, enum mikey_mode only)
 {
 	static struct turn t; /* large */
 	bool ok = true;
@@ -195,6 +196,8 @@ static bool modes(const double us[PRIMITIVES], unsigned count)
 		struct mikey_replay *replay;
 		double floor[2] = {0, 0}, took[2];
 
+		if (only != MIKEY_MODE_COUNT && m != only)
+			continue;
 		if (mikey_replay_create(&replay, 4 * count + 1024))
 			return false;
 		memset(t.ns, 0, sizeof(t.ns));
@@ -214,9 +217,10 @@ static bool modes(const double us[PRIMITIVES], unsigned count)
 
 int bench_mikey(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"count", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
-	double us[PRIMITIVES];
+	static const struct option options[] = {{"count", required_argument, NULL, 'c'},
+		{"mode", required_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'}, {0}};
+	double us[PRIMITIVES] = {0};
+	enum mikey_mode only = MIKEY_MODE_COUNT;
 	unsigned count = 200;
 	bool ok;
 	int c;
@@ -226,13 +230,17 @@ int bench_mikey(int argc, char **argv)
 			count = (unsigned)strtoul(optarg, NULL, 10);
 			continue;
 		}
-		printf("usage: xcipher-bench mikey [--count=N]   N: exchanges of each mode (200)\n");
+		only = c == 'm' ? mikey_mode_find(str_from(optarg)) : MIKEY_MODE_COUNT;
+		if (only != MIKEY_MODE_COUNT)
+			continue;
+		printf("usage: xcipher-bench mikey [--count=N] [--mode=MODE]\n"
+		       "N: exchanges of each mode (200). MODE: only this one, and no primitives\n");
 		return c == 'h' ? 0 : 2;
 	}
 	now_ntp = mikey_ntp((uint64_t)time(NULL) * 1000000000u);
 	ok = count && make_side(&side[0], "sip:a@example.org") &&
-		make_side(&side[1], "sip:b@example.org") && primitives(us, count) &&
-		modes(us, count);
+		make_side(&side[1], "sip:b@example.org") &&
+		(only != MIKEY_MODE_COUNT || primitives(us, count)) && modes(us, count, only);
 	for (int i = 0; i < 2; i++) {
 		mikey_cert_free(side[i].id.cert);
 		mikey_trust_free(side[i].peer.trust);

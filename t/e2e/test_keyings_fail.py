@@ -6,6 +6,7 @@ from baresip import wait_for
 from run import cases
 from test_keyings import ADDRESS, EVERY, KINDS, Call, relay_of, talk
 from test_mikey import GATEWAY, PSK, peer
+from zrtp_terminal import Settings, Terminal, peer_wire
 
 EVE = "sip:eve@example.org"
 RTP, SRTP = {"transport_protocol": "RTP/AVP"}, {"transport_protocol": "RTP/SAVP"}
@@ -71,6 +72,25 @@ def test_zrtp_that_was_announced_and_is_not_answered(net, allowed):
         text = "as the request allows (ZRTP=fallback)" if allowed else "ZRTP failed: the terminal does not answer"
         wait_for("it is logged", lambda: text in daemon.text())
         assert fallbacks(daemon) == allowed
+        if allowed:
+            talk(c)
+        else:
+            nothing_arrives(c)
+        for end in (a, b):
+            end.close()
+
+
+@cases(("initiator", True), ("responder", True), ("responder", False))
+def test_zrtp_that_begins_and_ends_half_way(net, role, allowed):
+    """The terminal agrees to an exchange, and sends nothing after its Commit, or after the relay's. In clear with ZRTP=fallback only."""
+    with relay_of(net) as daemon:
+        a, b = KINDS["sdes"].make(net, "caller"), Terminal(net, "callee", ADDRESS["callee"], Settings(role=role))
+        b.spoil_out = lambda packet: [packet] if peer_wire.kind_of(packet) in (b"Hello   ", b"HelloACK", b"Commit  ") else []
+        c = Call(daemon, a, b, RTP | EMERGENCY | {"ZRTP": ["terminate"] + ["fallback"] * allowed}, {}).begin()
+        b.begin()
+        text = "as the request allows (ZRTP=fallback)" if allowed else "ZRTP failed: the peer did not complete the exchange"
+        wait_for("it is logged", lambda: text in daemon.text())
+        assert (b"Commit  " in b.seen or b"DHPart1 " in b.seen) and fallbacks(daemon) == allowed, b.seen
         if allowed:
             talk(c)
         else:

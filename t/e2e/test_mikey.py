@@ -13,7 +13,7 @@ import dtls
 import redisrig
 import relay
 import sipp
-import srtp
+from mikey_terminal import LINE, Mikey, Secure, peer, responder
 from run import Skip, cases
 from test_module import S80, finish
 from test_proven import answered, call, gateway
@@ -22,14 +22,11 @@ from test_redis import kill, settled
 sys.path.append(os.path.join(relay.ROOT, "t", "mikey"))
 
 import certs  # noqa: E402
-import mikey_peer as peer  # noqa: E402
-import responder  # noqa: E402
 
 A, B = "10.200.1.2", "10.200.2.2"
 GATEWAY, ALICE, BOB = "sip:gateway@example.org", "sip:alice@example.org", "sip:bob@example.org"
 PSK = b"a key that both of them know"
 SUITE = "AES_CM_128_HMAC_SHA1_80"
-LINE = re.compile(r"^a=key-mgmt:mikey (\S+)\r?$", re.M)
 
 
 class World:
@@ -61,24 +58,6 @@ class World:
         return {"psk": PSK, "party": party, "roots": [self.root.cert]}
 
 
-class Secure(dtls.Plain):
-    """A terminal of SRTP under keys that it takes with take_keys()."""
-    profile = "RTP/SAVP"
-
-    def take_keys(self, suite, send, receive):
-        self.out, self.into = srtp.Session(suite, send, srtp.OUTBOUND), srtp.Session(suite, receive, srtp.INBOUND)
-
-    def hear(self, packet):
-        clear = self.into.unprotect(packet)
-        if clear is None:
-            self.bad += 1
-        else:
-            self.heard.append(clear[12:])
-
-    def protect(self, packet):
-        return self.out.protect(packet)
-
-
 class Sdes(Secure):
     key, tag = None, 1
 
@@ -92,42 +71,6 @@ class Sdes(Secure):
         self.tag = line[1]
         self.attributes()
         self.take_keys(SUITE, self.key, base64.b64decode(line[2]))
-
-
-class Mikey(Secure):
-    """side: an Initiator, which offers, or a Responder, which answers. session: the line is at session level."""
-    session = False
-    extra = ""
-    change = staticmethod(lambda message: message)
-
-    def use(self, side):
-        self.side, self.line = side, None
-        return self
-
-    def attributes(self):
-        return "" if self.session else self.own_line() + self.extra
-
-    def own_line(self):
-        if isinstance(self.side, peer.Initiator) and not self.line:
-            self.line = self.change(self.side.message())
-        return f"a=key-mgmt:mikey {base64.b64encode(self.line).decode()}\r\n" if self.line else ""
-
-    def sdp(self):
-        text = super().sdp()
-        return text.replace("t=0 0\r\n", "t=0 0\r\n" + self.own_line()) if self.session else text
-
-    def believe(self, sdp):
-        super().believe(sdp)
-        assert bool(LINE.search(sdp.split("m=")[0])) == self.session, sdp
-        message = base64.b64decode(LINE.search(sdp)[1])
-        if isinstance(self.side, peer.Initiator):
-            self.side.read(message)
-            ours, theirs = 1, 2
-        else:
-            self.line = self.change(self.side.answer(message))
-            ours, theirs = 2, 1
-        keys = self.side.keys
-        self.take_keys(keys.suite, b"".join(keys.master(ours)), b"".join(keys.master(theirs)))
 
 
 class Call(dtls.Call):
@@ -478,7 +421,7 @@ def calling(side, expect=200, change=lambda message: message):
 @cases(("stock",), ("ours",))
 def test_calls_through_kamailio(net, how):
     """A caller with MIKEY reaches a phone of RTP. One whose message was changed is refused, and the phone does not ring: 488 of our module, 503
-    of the demo's script, because the stock module does not tell why it failed."""
+    of the demo's script, because the stock module does not tell why it failed. Calls with media: test_mikey_kamailio.test_media."""
     flags = ("RTP/AVP ICE=remove replace-origin direction=caller direction=callee", "ICE=remove replace-origin")
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)

@@ -76,8 +76,8 @@ def callee(world, net, **how):
     return Callee(net, terminal)
 
 
-@cases(*((far, side) for far in FLAGS for side in ("caller", "callee")))
-def test_media(net, far, side):
+@cases(*(("ours", far, side) for far in FLAGS for side in ("caller", "callee")), ("stock", "plain", "caller"), ("stock", "sdes", "callee"))
+def test_media(net, how, far, side):
     """MIKEY at one side of the proxy, another keying at the other. Each end hears the other under its own keys."""
     kinds = {place: KINDS["mikey" if place == side else far] for place in ("caller", "callee")}
     if not KINDS[far].have():
@@ -85,7 +85,7 @@ def test_media(net, far, side):
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         flags = (FLAGS[far] if side == "caller" else TO_MIKEY[0], FLAGS[far] if side == "callee" and far == "zrtp" else TO_MIKEY[1])
-        with gateway(net, "ours", [f + " direction=caller direction=callee" for f in flags], options=(f"--mikey-config={world.path}",)) as kam:
+        with gateway(net, how, [f + " direction=caller direction=callee" for f in flags], options=(f"--mikey-config={world.path}",)) as kam:
             a, b = phones = [test_zrtp.Phone(kind.make(net, place)) for place, kind in kinds.items()]
             a.call(CALLEE)
             b.accept()

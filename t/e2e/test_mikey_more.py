@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MIKEY in re-INVITEs, for several m-lines, and Error messages."""
+"""MIKEY in re-INVITEs, for several m-lines, Error messages, and a take-over by the standby."""
 import base64
 import re
+import tempfile
+import time
 
 import dtls
-from run import cases
-from test_mikey import BOB, LINE, Call, Mikey, Secure, bob, initiator, peer, rig, terminal, two
+import redisrig
+import relay
+from baresip import wait_for
+from run import Skip, cases
+from test_mikey import A, BOB, LINE, Call, Mikey, Sdes, Secure, World, bob, initiator, peer, rig, terminal, two
+from test_redis import kill, settled
 
 
 @cases(("psk",), ("dh",))
@@ -89,3 +95,57 @@ def test_an_error_message_in_an_answer(net):
         why = call.refused("answer", sdp=b.sdp(), from_tag="a", to_tag="b")
         assert "the terminal reports: authentication failure" in why, why
         assert world.daemon.statistics()["MIKEY"]["psk initiator refused"] == 1
+
+
+def is_refused(daemon, a):
+    """A stranger repeats the last message of this terminal in a dialog of his own."""
+    why = Call(daemon, None, None).refused("offer", sdp=a.sdp(), from_tag="stranger", transport_protocol="RTP/SAVP", **Call.flags)
+    assert "received before" in why or "clock skew" in why, why
+
+
+@cases((0,), (100,))
+def test_a_take_over_by_the_standby(net, ahead):
+    """Media go on under the same keys. The standby ran before the calls began, and has not seen their messages; it refuses them all the same: that of
+    the call, and that of a call which has ended. ahead: seconds by which the clock of the terminal is ahead."""
+    if not redisrig.have():
+        raise Skip(f"no {redisrig.PROGRAM}")
+    redis, there = redisrig.Redis(net, addr="0.0.0.0"), redisrig.Elsewhere(net)
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(folder)
+        options = ("--engine=serial", "--workers=1", f"--redis-key-file={redis.key_file}", f"--mikey-config={world.path}")
+        first = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379", addresses=("10.200.1.1",)).wait_ready()
+        standby = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=("10.200.1.1",)).wait_ready()
+
+        def caller():
+            return Mikey(net, "caller", A).use(initiator(world, "psk", now=lambda: time.time() + ahead))
+        gone, a, b = caller(), caller(), Sdes(net, "caller", A)
+        for end in (gone, a):
+            call = Call(first, end, b, transport_protocol="RTP/SAVP").begin()
+            call.exchange()
+            if end is gone:
+                call.end()
+            else:
+                is_refused(first, gone)
+        settled(first)
+        wait_for("the standby follows", lambda: standby.statistics()["redis"]["followed"] == 1)
+        kill(first)
+        there.take_addresses()
+        assert standby.client.call("active")["result"] == "ok"
+        wait_for("the call", lambda: standby.statistics()["redis"]["restored"] == 1)
+        call.daemon = standby
+        call.exchange()
+        assert {"MIKEY", "MIKEY mode psk"} <= set(call.leg("a")["flags"]) and a.bad == b.bad == 0, (a.bad, b.bad)
+        for end in (a, gone):
+            is_refused(standby, end)
+        call.offer(to_tag="b")  # the caller repeats its message
+        assert not LINE.search(call.ask("answer", sdp=b.sdp(), from_tag="a", to_tag="b"))
+        call.exchange()
+        a.use(initiator(world, "psk", now=lambda: time.time() + ahead))
+        call.offer(to_tag="b").answer()
+        call.exchange()
+        assert a.bad == b.bad == 0, (a.bad, b.bad)
+        call.end()
+        for end in (gone, a, b):
+            end.close()
+        assert standby.stop() == 0
+    redis.stop()

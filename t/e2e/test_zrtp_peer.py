@@ -269,6 +269,29 @@ def test_enrolled_terminal_shows_the_far_sas(net):
         shows_far_sas(net, daemon, (a, b), ("caller", "callee"))
 
 
+def test_who_may_disclose_says_so(net):
+    """The flag D (RFC 6189 11): a terminal's is shown to the operator and to the far terminal, if that is enrolled.
+    xcipherd's own is set by an option."""
+    enrolled, other = Cache(), Cache()
+    with cache_files() as options:
+        with daemon_of(net, *options) as daemon:
+            enrol(net, daemon, enrolled)
+            for discloses in (False, True):
+                with two_terminals(net, daemon, (enrolled, other), (None, Settings(discloses=discloses))) as call:
+                    a, b = call.a.peer, call.b.peer
+                    wait_for("the SAS of the far end", lambda a=a: a.relayed)
+                    assert (a.disclosed, b.disclosed, a.far_discloses) == (False, False, discloses)
+                    assert ("discloses" in call.query("b")["ZRTP"]) == discloses and "discloses" not in call.query("a")["ZRTP"]
+                    assert ("may disclose keys or media" in daemon.text()) == discloses
+                    call.end()
+        with daemon_of(net, *options, "--zrtp-disclosure=yes") as daemon:
+            with two_terminals(net, daemon, (enrolled, other)) as call:
+                a, b = call.a.peer, call.b.peer
+                wait_for("the SAS of the far end", lambda: a.relayed)
+                assert (a.disclosed, b.disclosed, a.far_discloses) == (True, True, True)
+                assert "discloses" not in call.query("a")["ZRTP"]
+
+
 def test_a_lost_sasrelay_is_repeated(net):
     cache = Cache()
     with cache_files() as options, daemon_of(net, *options) as daemon:

@@ -33,7 +33,7 @@ SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server", "/usr/bin/openssl"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
-PYTHON = ["test_flood", "dtls", "zrtp", "bzrtp", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
+PYTHON = ["test_flood", "dtls", "zrtp", "bzrtp", "mikey_terminal", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
 # Libraries that are loaded by name: NSS by libsrtp2, and libbzrtp.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3", "libbzrtp")]
 # -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
@@ -47,7 +47,7 @@ QEMU = ["qemu-system-x86_64", "-M", "pc", "-cpu", "max,-cx16", "-m", "512", "-no
 CLOCK = ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"]
 GUESTS = {"parallel": ["-accel", "tcg,thread=multi", "-smp", "2"], "clock": CLOCK, "clock2": CLOCK}
 # Scripts by the first letters of their names. The others go to "clock".
-PARALLEL, CLOCK2 = ("20", "30", "40", "45", "90", "92"), ("60", "62", "64", "66", "68", "70", "72", "73")
+PARALLEL, CLOCK2 = ("20", "30", "40", "45", "90", "92"), ("60", "62", "64", "66", "68", "70", "72", "73", "74")
 CMDLINE = "kmemleak=on console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
 PASSED_ON = ("RING_PACKETS", "RING_SEED")  # the kernel gives them to the guest's environment
 TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|WARNING: (possible|suspicious|bad|inconsistent)|KASAN|hung task|blocked for more than|general protection")

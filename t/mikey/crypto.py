@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MIKEY's functions on bytes: the PRF, derived keys, key transport, Diffie-Hellman, RSA (RFC 3830 4). On python3-cryptography."""
+"""MIKEY's functions on bytes: the PRF, derived keys, key transport, Diffie-Hellman, RSA (RFC 3830 4). AES and RSA are those of
+python3-cryptography. It is imported where it is used, because the guest of t/kernel does without it."""
 import hashlib
 import hmac
 import struct
-
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 TEK_CONSTANT, SALT_CONSTANT = 0x2AD01C64, 0x39A2C14B
 ENVELOPE_ENCR, ENVELOPE_AUTH, ENVELOPE_SALT = 0x150533E1, 0x2D22AC75, 0x29B88916
@@ -49,6 +46,7 @@ class Envelope:
 
     def crypt(self, data, timestamp):
         """AES-CM, both ways."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
         xor = struct.pack(">HI", 0, self.csb_id) + timestamp.rjust(8, b"\0")
         iv = bytes(a ^ b for a, b in zip(self.salt, xor)) + b"\0\0"
         c = Cipher(algorithms.AES(self.encr), modes.CTR(iv)).encryptor()
@@ -89,13 +87,17 @@ def dh_shared(group, theirs, secret):
     return pow(y, secret, p).to_bytes(length, "big") if 1 < y < p - 1 else None
 
 
-def sign(key, data, algorithm=hashes.SHA1):
+def sign(key, data):
     """RSA PKCS #1 v1.5. SHA-1 is MIKEY's default hash (4.2.1)."""
-    return key.sign(data, padding.PKCS1v15(), algorithm())
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding
+    return key.sign(data, padding.PKCS1v15(), hashes.SHA1())
 
 
 def signed(certificate, signature, data):
     """The certificate's key made this signature, with SHA-1 or SHA-256."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding
     for algorithm in (hashes.SHA1, hashes.SHA256):
         try:
             certificate.public_key().verify(signature, data, padding.PKCS1v15(), algorithm())
@@ -114,4 +116,5 @@ def rsa_encrypt(certificate, data, random):
 
 
 def rsa_decrypt(key, data):
+    from cryptography.hazmat.primitives.asymmetric import padding
     return key.decrypt(data, padding.PKCS1v15())

@@ -6,8 +6,6 @@ import os
 import struct
 import time
 
-from cryptography import x509
-
 import crypto
 import wire
 from wire import Payload
@@ -110,6 +108,7 @@ class Side:
 
     def trusted(self, message, claimed):
         """The peer's certificate: of the message, made by a root, for the claimed identity."""
+        from cryptography import x509
         try:
             chain = [x509.load_der_x509_certificate(p.data) for p in message.all(wire.CERT)]
             names = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "keying/keying.h"
 #include "keying/mikey_host.h"
 #include "proto/base64.h"
 #include "proto/sdp_keymgmt.h"
@@ -357,6 +358,116 @@ static void each_suite_is_agreed_on(void **state)
 	}
 }
 
+/* --- No room for an exchange ------------------------------------------------------------------ */
+
+static void fill(struct mikey_host *h)
+{
+	char name[32];
+
+	for (uint32_t i = 0; h->talks < MIKEY_TALKS_MAX; i++) {
+		struct mikey_talk *t;
+
+		snprintf(name, sizeof(name), "other %u", i / 64);
+		assert_int_equal(mikey_talk_create(&t, h, str_from(name), 0), MIKEY_OK);
+		mikey_talk_add(h, t, 4 + i);
+	}
+}
+
+static const char *take_offer(struct rig *r, const char *sdp)
+{
+	struct ng_request q = request(r, sdp);
+
+	q.transport = STR("RTP/AVP");
+	talk_send(&r->two, &q, false);
+	return r->two.reply.error;
+}
+
+/* A message that found no room was not answered, so it may come again when there is room. Once
+ * answered, it is in use. */
+static void no_room_remembers_no_message(void **state)
+{
+	struct mikey_host *h;
+	const char *sdp;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	h = &r.host_two;
+	offers_mikey(&r, 0);
+	sdp = from_elsewhere(r.one.reply.sdp);
+	fill(h);
+	assert_ptr_equal(take_offer(&r, sdp), NGE_MIKEY);
+	assert_non_null(strstr(r.two.reply.detail.s, "too many exchanges"));
+	assert_int_equal(h->count[MIKEY_MODE_COUNT][false][MIKEY_FAIL_FULL], 1);
+	assert_int_equal(h->talks, MIKEY_TALKS_MAX);
+	keying_call_ended(h, STR("other 0"));
+	assert_null(take_offer(&r, sdp));
+	assert_int_equal(h->count[MIKEY_PSK][false][MIKEY_OK], 1);
+	end(&r);
+}
+
+static void take_answer(struct rig *r)
+{
+	struct ng_request q =
+		talk_request("a", "b", talk_body(&r->two, "198.51.100.2", 5000, "RTP/AVP", ""));
+
+	talk_send(&r->two, &q, true);
+	assert_null(r->two.reply.error);
+}
+
+/* Between a re-INVITE with the message in force and its answer, the exchange gives its place to
+ * another call's: the keys stay. */
+static void a_lost_place_loses_no_keys(void **state)
+{
+	static char sdp[8192];
+	struct mikey_talk *t;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offers_mikey(&r, SUITE_AES_CM_128_80);
+	snprintf(sdp, sizeof(sdp), "%s", from_elsewhere(r.one.reply.sdp));
+	assert_null(take_offer(&r, sdp));
+	take_answer(&r);
+	assert_non_null(strstr(r.two.reply.sdp.s, "a=key-mgmt:mikey "));
+	seconds += MIKEY_KEEP_SECONDS + 1;
+	mikey_host_tick(&r.host_two);
+	r.established = true;
+	assert_null(take_offer(&r, sdp));
+	fill(&r.host_two);
+	assert_int_equal(mikey_talk_create(&t, &r.host_two, STR("new"), 0), MIKEY_OK);
+	mikey_talk_add(&r.host_two, t, 3);
+	take_answer(&r);
+	assert_null(strstr(r.two.reply.sdp.s, "a=key-mgmt:mikey "));
+	assert_int_equal(keyed(&r.two, SUITE_AES_CM_128_80), 1);
+	end(&r);
+}
+
+/* A message of ours that is not sent takes no room. */
+static void no_offer_no_room(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	fill(&r.host_one);
+	q = request(&r, talk_body(&r.one, "198.51.100.1", 4000, "RTP/AVP", ""));
+	q.transport = STR("RTP/SAVP");
+	q.mikey = NG_MIKEY_REQUIRE;
+	q.mikey_peer = STR(TWO);
+	talk_send(&r.one, &q, false);
+	assert_ptr_equal(r.one.reply.error, NGE_MIKEY);
+	assert_int_equal(r.host_one.count[MIKEY_PSK][true][MIKEY_FAIL_FULL], 1);
+	assert_int_equal(r.host_one.talks, MIKEY_TALKS_MAX);
+	keying_call_ended(&r.host_one, STR("other 0"));
+	q.sdes.only = 1u << SUITE_PLAIN; /* no suite of MIKEY */
+	talk_send(&r.one, &q, false);
+	assert_ptr_equal(r.one.reply.error, NGE_MIKEY);
+	assert_int_equal(r.host_one.talks, MIKEY_TALKS_MAX - 64);
+	end(&r);
+}
+
 /* --- What fails does not lead to SDES --------------------------------------------------------- */
 
 static bool decoded(uint8_t *out, size_t *len, const char *sdp)
@@ -455,6 +566,9 @@ int main(void)
 		cmocka_unit_test(a_restart_keeps_them),
 		cmocka_unit_test(no_answer_in_clear),
 		cmocka_unit_test(each_suite_is_agreed_on),
+		cmocka_unit_test(no_room_remembers_no_message),
+		cmocka_unit_test(a_lost_place_loses_no_keys),
+		cmocka_unit_test(no_offer_no_room),
 		cmocka_unit_test(a_changed_message_refuses_the_offer),
 		cmocka_unit_test(an_emergency_call_may_use_sdes),
 	};

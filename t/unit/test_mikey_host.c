@@ -18,6 +18,18 @@ static uint64_t now_ns(void)
 	return now_s * 1000000000ull;
 }
 
+/* An exchange with a response. Returns NULL if the host has no room. */
+static struct mikey_talk *add(struct mikey_host *h, uint64_t id, struct str call_id, size_t len)
+{
+	struct mikey_talk *t;
+
+	if (mikey_talk_create(&t, h, call_id, len))
+		return NULL;
+	t->len = len;
+	mikey_talk_add(h, t, id);
+	return t;
+}
+
 /* A caller who makes exchanges without end costs other calls none of theirs. */
 static void no_call_costs_another_its_exchange(void **state)
 {
@@ -27,23 +39,23 @@ static void no_call_costs_another_its_exchange(void **state)
 
 	(void)state;
 	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
-	assert_non_null(mikey_talk_add(&h, 1, STR("victim"), 3));
+	assert_non_null(add(&h, 1, STR("victim"), 3));
 	for (uint64_t i = 2; i < many; i++)
-		assert_non_null(mikey_talk_add(&h, i, STR("attacker"), 0));
+		assert_non_null(add(&h, i, STR("attacker"), 0));
 	assert_int_equal(h.talks, 1 + MIKEY_TALKS_CALL);
 	assert_int_equal(mikey_talk_find(&h, 1)->len, 3);
 	assert_null(mikey_talk_find(&h, 2));
 	assert_non_null(mikey_talk_find(&h, many - 1));
 	for (uint64_t i = 0; h.talks < MIKEY_TALKS_MAX; i++) {
 		snprintf(name, sizeof(name), "call %u", (unsigned)(i / 64));
-		assert_non_null(mikey_talk_add(&h, many + i, str_from(name), 0));
+		assert_non_null(add(&h, many + i, str_from(name), 0));
 	}
-	assert_null(mikey_talk_add(&h, many * 3, STR("late"), 0));
+	assert_null(add(&h, many * 3, STR("late"), 0));
 	assert_non_null(mikey_talk_find(&h, 1));
 	/* Calls that end make room. */
 	keying_call_ended(&h, STR("attacker"));
 	assert_int_equal(h.talks, MIKEY_TALKS_MAX - MIKEY_TALKS_CALL);
-	assert_non_null(mikey_talk_add(&h, many * 3, STR("late"), 0));
+	assert_non_null(add(&h, many * 3, STR("late"), 0));
 	keying_call_ended(&h, STR("victim"));
 	assert_null(mikey_talk_find(&h, 1));
 	keying_call_ended(NULL, STR("victim"));
@@ -58,9 +70,9 @@ static void keys_do_not_stay(void **state)
 
 	(void)state;
 	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
-	assert_non_null(mikey_talk_add(&h, 1, STR("a"), 0)); /* never answered */
-	r = mikey_talk_add(&h, 2, STR("a"), 1);
-	i = mikey_talk_add(&h, 3, STR("a"), 0);
+	assert_non_null(add(&h, 1, STR("a"), 0)); /* never answered */
+	r = add(&h, 2, STR("a"), 1);
+	i = add(&h, 3, STR("a"), 0);
 	r->responder = true;
 	memset(&r->keys, 5, sizeof(r->keys));
 	r->answered_ns = i->answered_ns = now_ns();
@@ -78,6 +90,35 @@ static void keys_do_not_stay(void **state)
 	mikey_host_tick(&h);
 	assert_null(mikey_talk_find(&h, 1));
 	assert_ptr_equal(mikey_talk_find(&h, 2), r);
+	mikey_host_fini(&h);
+}
+
+/* Calls that last do not keep others from MIKEY. */
+static void a_place_without_keys_is_free(void **state)
+{
+	struct mikey_host h;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	for (uint64_t i = 1; i <= MIKEY_TALKS_MAX; i++) {
+		struct mikey_talk *t;
+
+		snprintf(name, sizeof(name), "call %u", (unsigned)i);
+		t = add(&h, i, str_from(name), 1);
+		assert_non_null(t);
+		t->responder = true;
+		t->answered_ns = i > 2 ? now_ns() : 0; /* two calls ring */
+	}
+	assert_null(add(&h, MIKEY_TALKS_MAX + 1, STR("new"), 0));
+	now_s += MIKEY_KEEP_SECONDS + 1;
+	mikey_host_tick(&h);
+	assert_non_null(add(&h, MIKEY_TALKS_MAX + 1, STR("new"), 0));
+	assert_non_null(mikey_talk_find(&h, 1));
+	assert_non_null(mikey_talk_find(&h, 2));
+	assert_null(mikey_talk_find(&h, 3));
+	assert_non_null(mikey_talk_find(&h, 4));
+	assert_int_equal(h.talks, MIKEY_TALKS_MAX);
 	mikey_host_fini(&h);
 }
 
@@ -102,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_call_costs_another_its_exchange),
 		cmocka_unit_test(keys_do_not_stay),
+		cmocka_unit_test(a_place_without_keys_is_free),
 		cmocka_unit_test(a_start_refuses_what_is_older),
 	};
 

@@ -249,6 +249,141 @@ static void keep(struct zrtp_rig *r)
 	assert_memory_equal(r->known[US].rs1, r->known[THEM].rs1, ZRTP_SECRET);
 }
 
+/* When each end sent a message of this type. All of them are lost. */
+static struct {
+	const char *type;
+	uint64_t ms[2][40];
+	uint32_t n[2];
+} lost;
+
+static bool note_lost(const struct zrtp_rig *r, int from, const uint8_t *p)
+{
+	if (memcmp(p + ZRTP_HEADER + 4, lost.type, 8) != 0)
+		return false;
+	assert_true(lost.n[from] < ARRAY_LEN(lost.ms[0]));
+	lost.ms[from][lost.n[from]++] = r->now_ns / 1000000;
+	return true;
+}
+
+static bool loses_a_type(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	(void)len;
+	return !note_lost(r, !to, p);
+}
+
+/* After the exchange: what US repeats until it gives up. */
+static void repeats(struct zrtp_rig *r)
+{
+	uint8_t p[ZRTP_PACKET_MAX];
+
+	while (zrtp_next(r->z[US], p, sizeof(p)) > 0)
+		(void)note_lost(r, US, p);
+	while (zrtp_deadline(r->z[US]) != UINT64_MAX) {
+		r->now_ns = zrtp_deadline(r->z[US]);
+		zrtp_tick(r->z[US], r->now_ns);
+		while (zrtp_next(r->z[US], p, sizeof(p)) > 0)
+			(void)note_lost(r, US, p);
+	}
+}
+
+static void begin_with_secrets(struct zrtp_rig *r)
+{
+	r->cfg[US].enrol = true;
+	r->cfg[THEM].not_mitm = true;
+	r->cfg[US].may_clear = r->cfg[THEM].may_clear = true;
+	for (int call = 0; call < 2; call++) {
+		call_with_cache(r);
+		zrtp_rig_agreed(r);
+		if (call == 0) {
+			keep(r);
+			zrtp_rig_end(r);
+		}
+	}
+}
+
+/* A responder repeats nothing by itself. If the initiator goes away, it gives up, too. */
+static void a_responder_gives_up(void **state)
+{
+	static const char *const last[] = {"DHPart2 ", "Confirm2"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(last); i++) {
+		struct zrtp_rig r;
+		uint64_t began;
+
+		memset(&lost, 0, sizeof(lost));
+		lost.type = last[i];
+		zrtp_rig_init(&r);
+		r.cfg[US].passive = true;
+		r.wire = loses_a_type;
+		zrtp_rig_begin(&r);
+		began = r.now_ns;
+		zrtp_rig_run(&r, 100);
+		assert_int_equal(zrtp_state(r.z[US]), ZRTP_AGREEING);
+		assert_true(zrtp_deadline(r.z[US]) > began + 10650 * 1000000ull);
+		while (zrtp_deadline(r.z[US]) != UINT64_MAX) {
+			r.now_ns = zrtp_deadline(r.z[US]);
+			zrtp_tick(r.z[US], r.now_ns);
+		}
+		assert_int_equal(zrtp_state(r.z[US]), ZRTP_FAILED);
+		assert_int_equal(zrtp_failure(r.z[US]), ZRTP_FAIL_TIMEOUT);
+		assert_true(r.now_ns < began + 13000 * 1000000ull);
+		zrtp_rig_end(&r);
+	}
+}
+
+/* Timer T1 of Hello and T2 of all others: first and longest interval, and how often (RFC 6189 6).
+ */
+static void each_message_has_its_timer(void **state)
+{
+	static const uint8_t sas[32] = {1};
+	static const struct {
+		const char *type;
+		uint32_t first_ms, most_ms, times;
+	} T[] = {{"Hello   ", 50, 200, 20}, {"Commit  ", 150, 1200, 10},
+		{"DHPart2 ", 150, 1200, 10}, {"Confirm2", 150, 1200, 10},
+		{"GoClear ", 150, 1200, 10}, {"SASrelay", 150, 1200, 10}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct zrtp_rig r;
+
+		memset(&lost, 0, sizeof(lost));
+		lost.type = T[i].type;
+		zrtp_rig_init(&r);
+		if (i < 4) {
+			r.wire = loses_a_type;
+			zrtp_rig_begin(&r);
+			zrtp_rig_run(&r, 60000);
+		} else {
+			begin_with_secrets(&r);
+			assert_int_equal(i == 4
+					? zrtp_clear(r.z[US], r.now_ns)
+					: zrtp_relay_sas(r.z[US],
+						  &(struct zrtp_far_sas){sas, ZRTP_B32, false},
+						  r.now_ns),
+				0);
+			repeats(&r);
+		}
+		assert_true(lost.n[US] || lost.n[THEM]);
+		for (int side = 0; side < 2; side++) {
+			uint64_t step = T[i].first_ms;
+
+			if (!lost.n[side])
+				continue;
+			assert_int_equal(lost.n[side], 1 + T[i].times);
+			for (uint32_t k = 1; k < lost.n[side]; k++) {
+				uint64_t gap = lost.ms[side][k] - lost.ms[side][k - 1];
+
+				/* What a timer sends, the rig carries a step later. */
+				assert_int_equal(gap, step + (k == 1 && i < 4 ? 10 : 0));
+				step = step * 2 < T[i].most_ms ? step * 2 : T[i].most_ms;
+			}
+		}
+		zrtp_rig_end(&r);
+	}
+}
+
 static void secrets_of_the_last_call_go_on(void **state)
 {
 	struct zrtp_rig r;
@@ -325,7 +460,7 @@ static void a_suppressed_confirm2_loses_no_secret(void **state)
 			call_with_cache(&r);
 			zrtp_rig_run(&r, 30000);
 			assert_int_equal(zrtp_state(r.z[US]), ZRTP_OPEN);
-			assert_int_equal(zrtp_state(r.z[THEM]), ZRTP_AGREEING);
+			assert_int_equal(zrtp_state(r.z[THEM]), ZRTP_FAILED);
 			assert_false(zrtp_mismatched(r.z[US]) || zrtp_mismatched(r.z[THEM]));
 			assert_int_equal(zrtp_new_secrets(r.z[THEM], &s, &seconds), -EAGAIN);
 			assert_int_equal(
@@ -595,7 +730,9 @@ static void a_restored_exchange_without_keys_believes_nothing(void **state)
 	assert_int_equal(zrtp_take(old, p, zrtp_wrap(p, &clear, 7, 1), r.now_ns), -EBADMSG);
 	assert_int_equal(zrtp_state(old), ZRTP_OPEN);
 	assert_int_equal(zrtp_clear(old, r.now_ns), -EAGAIN);
-	assert_int_equal(zrtp_relay_sas(old, zeroes, ZRTP_B32, r.now_ns), -EAGAIN);
+	assert_int_equal(
+		zrtp_relay_sas(old, &(struct zrtp_far_sas){zeroes, ZRTP_B32, false}, r.now_ns),
+		-EAGAIN);
 	assert_int_equal(zrtp_next(old, p, sizeof(p)), 0);
 	/* The terminal's old Hello, late, is not another stream; a new one is. */
 	for (uint8_t seed = 0; seed < 2; seed++) {
@@ -682,7 +819,10 @@ static void a_restored_exchange_relays_the_far_sas(void **state)
 		}
 		restart(&r, US);
 		for (int turn = 0; turn < 2; turn++) {
-			assert_int_equal(zrtp_relay_sas(r.z[US], hash[turn], ZRTP_B32, r.now_ns),
+			assert_int_equal(
+				zrtp_relay_sas(r.z[US],
+					&(struct zrtp_far_sas){hash[turn], ZRTP_B32, false},
+					r.now_ns),
 				enrolled ? 0 : -EPERM);
 			zrtp_rig_run(&r, 100);
 			assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
@@ -900,18 +1040,59 @@ static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 	r.cfg[THEM].not_mitm = true;
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
-	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), -EPERM);
+	assert_int_equal(
+		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns),
+		-EPERM);
 	keep(&r);
 	zrtp_rig_end(&r);
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_null(zrtp_relayed_sas(r.z[THEM]));
-	assert_int_equal(zrtp_relay_sas(r.z[US], far, ZRTP_B32, r.now_ns), 0);
+	assert_int_equal(
+		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns), 0);
 	assert_int_not_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_run(&r, 100);
 	assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
 	assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_end(&r);
+}
+
+/* The D flag of Confirm, in either role, and that of the far side, which an enrolled terminal gets
+ * by SASrelay. */
+static void who_may_disclose_says_so(void **state)
+{
+	static const uint8_t hash[32] = {1, 2, 3};
+	struct zrtp_rig r;
+
+	(void)state;
+	for (int who = 0; who < 2; who++) {
+		zrtp_rig_init(&r);
+		r.cfg[who].disclose = true;
+		zrtp_rig_begin(&r);
+		zrtp_rig_run(&r, 1000);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_peer_discloses(r.z[US]), who == THEM);
+		assert_int_equal(zrtp_peer_discloses(r.z[THEM]), who == US);
+		zrtp_rig_end(&r);
+	}
+	for (int far = 0; far < 2; far++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].enrol = true;
+		r.cfg[THEM].not_mitm = true;
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		keep(&r);
+		zrtp_rig_end(&r);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_int_equal(zrtp_relay_sas(r.z[US],
+					 &(struct zrtp_far_sas){hash, ZRTP_B32, far}, r.now_ns),
+			0);
+		zrtp_rig_run(&r, 100);
+		assert_non_null(zrtp_relayed_sas(r.z[THEM]));
+		assert_int_equal(zrtp_peer_discloses(r.z[THEM]), far);
+		zrtp_rig_end(&r);
+	}
 }
 
 int main(void)
@@ -922,6 +1103,8 @@ int main(void)
 		cmocka_unit_test(a_peer_that_wants_words_gets_words),
 		cmocka_unit_test(the_preferred_algorithms_are_chosen),
 		cmocka_unit_test(lost_packets_are_sent_again),
+		cmocka_unit_test(each_message_has_its_timer),
+		cmocka_unit_test(a_responder_gives_up),
 		cmocka_unit_test(an_initiator_has_keys_before_the_last_acknowledgement),
 		cmocka_unit_test(doubled_packets_change_nothing),
 		cmocka_unit_test(nobody_answers),
@@ -945,6 +1128,7 @@ int main(void)
 		cmocka_unit_test(a_hello_of_another_version_is_answered),
 		cmocka_unit_test(a_ping_is_answered_with_its_own_fields),
 		cmocka_unit_test(the_far_sas_goes_to_an_enrolled_terminal_only),
+		cmocka_unit_test(who_may_disclose_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

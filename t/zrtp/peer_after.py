@@ -80,7 +80,7 @@ class After:
         scheme, sas_hash = body[4:8], body[8:40]
         self.relays.append((scheme, sas_hash))
         if self.theirs.flags & wire.MITM and "pbx" in self.matched and any(sas_hash):
-            self.relayed = scheme, sas_hash
+            self.relayed, self.far_discloses = (scheme, sas_hash), bool(body[3] & wire.DISCLOSED)
         self.send(wire.message(b"RelayACK"))
 
     def on_relay_ack(self, _text):

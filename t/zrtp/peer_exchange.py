@@ -102,7 +102,7 @@ class Exchange:
 
     def confirm(self, kind):
         s, old = self.settings, self.shared() if self.chosen["agreement"] != b"Mult" else {}
-        flags = wire.ENROL * s.asks_enrol + wire.VERIFIED * bool(old.get("verified")) + wire.CLEAR * (s.allow_clear and not s.asks_enrol)
+        flags = wire.ENROL * s.asks_enrol + wire.VERIFIED * bool(old.get("verified")) + wire.CLEAR * (s.allow_clear and not s.asks_enrol) + wire.DISCLOSED * s.discloses
         lifetime = FOREVER if self.chosen["agreement"] == b"Mult" else self.lifetime
         return self.keys.locked(kind, self.role, self.chain[0] + flags.to_bytes(4, "big") + lifetime.to_bytes(4, "big"))
 
@@ -118,6 +118,7 @@ class Exchange:
             before = (self.messages[b"Commit  "], 1)
         self.believe(0, body[:32], before)
         flags = body[35]
+        self.disclosed = bool(flags & wire.DISCLOSED)
         self.peer_clears = bool(flags & wire.CLEAR) and not flags & wire.ENROL
         self.enrolment_offered = bool(flags & wire.ENROL) and bool(self.theirs.flags & wire.MITM)
         self.verified = bool(flags & wire.VERIFIED) and bool(self.shared().get("verified")) and not self.mismatched

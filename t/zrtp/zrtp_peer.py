@@ -30,6 +30,7 @@ class Settings:
     version: bytes = wire.VERSION
     preshared: bool = False  # commits to it if there is a retained secret
     allow_clear: bool = False
+    discloses: bool = False  # sets the flag D
     mitm: bool = False       # is a PBX
     asks_enrol: bool = False  # as a PBX
     enrols: bool = False     # the user agrees to an enrolment
