@@ -7,6 +7,7 @@ import threading
 
 import lost
 import relay
+from baresip import wait_for
 from test_ng911 import TERMINALS, network
 
 STATUSES = {"moved": "302 Moved Temporarily", "forbidden": "403 Forbidden", "unknown": "404 Not Found", "gone": "410 Gone", "media": "415 Unsupported Media Type",
@@ -112,12 +113,12 @@ def test_call_takers_in_turn(net):
     limits = {p: default(f"{p}.cfg", "XC_NO_ANSWER") for p in ("vsp", "esrp", "psap")}
     assert limits["vsp"] > 6 * limits["esrp"] and limits["esrp"] > 4 * limits["psap"] and default("ng911-common.cfg", "XC_SETUP") > limits["vsp"], limits
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
-        dns = lost.Dns(net, folder, {})
+        dns = lost.Dns(net, folder, {"silent.invalid": None})
         resolver = ("/bin/sh", "-c", f'mount --bind {dns.conf} "$(readlink -f /etc/resolv.conf)" && exec "$@"', "sh")
         values = {p: {"XC_NO_ANSWER": v // 5} for p, v in limits.items()}
         # tm notices a limit only after XC_NO_REPLY.
         values["psap"]["XC_NO_REPLY"] = 4000
-        with network(net, before={"psap": resolver}, **values) as n:
+        with network(net, before={"psap": resolver, "esrp": resolver}, **values) as n:
             import ng911
             ng911.PACKETS, story, (one, two) = 5, ng911.Story(False), n.takers
             near, nowhere = n.lost.psap_at(*ng911.HERE), "sip:{}@nowhere.invalid:5061;transport=tls"
@@ -133,7 +134,28 @@ def test_call_takers_in_turn(net):
             dialog, invite = ng911.connected(n, story, ng911.HERE, two)
             assert history(invite) == [(near, None)], invite.headers
             ng911.hang_up(n, story, dialog, two)
+            canceled_while_a_name_is_looked_up(n, near, dns)
         dns.close()
+
+
+def canceled_while_a_name_is_looked_up(n, near, dns):
+    """A PSAP whose name server is silent costs one question. A caller who hangs up meanwhile puts no PSAP out of service."""
+    import esinet
+    import ng911
+    from test_ng911_states import entry
+    uri, default_uri, silent = esinet.uri(near, esinet.PSAP), esinet.uri("default", esinet.PSAP), "sip:psap@silent.invalid:5061;transport=tls"
+    n.esrp.rpc("htable.sets", "divert", uri, silent)
+    n.esrp.rpc("htable.sets", "state", uri, "closed")
+    dialog = n.caller.call(*ng911.HERE)
+    wait_for("the question", lambda: "silent.invalid" in dns.asked)
+    assert dialog.cancel() == 487
+    wait_for("the end of the look-up", lambda: n.said('failed to resolve "silent.invalid"'))
+    # The process that has waited also routes the next call.
+    n.esrp.rpc("htable.sets", "divert", uri, default_uri)
+    n.psap.rpc("htable.sets", "takers", "default", n.takers[1].uri())
+    dialog, _ = ng911.connected(n, ng911.Story(False), ng911.HERE, n.takers[1])
+    dialog.end()
+    assert [entry(n.esrp, "state", u) for u in (silent, default_uri)] == [None, None] and dns.asked.count("silent.invalid") == 1, dns.asked
 
 
 test_no_refusal_and_no_loop_ends_a_call.terminals = test_no_failure_of_an_esrp_ends_a_call.terminals = test_call_takers_in_turn.terminals = TERMINALS
