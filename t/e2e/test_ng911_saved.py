@@ -43,12 +43,13 @@ def history(invite):
 
 def test_no_refusal_and_no_loop_ends_a_call(net):
     """A PSAP may answer what it likes: the next one gets the call. After five PSAPs, and in a loop of diversions, it is the last resort."""
-    with network(net) as n:
+    staff = "other sip:x@y default sip:taker1@10.200.2.2:5061;transport=tls|sip:taker2@10.200.3.2:5061;transport=tls"
+    with network(net, psap={"XC_STAFF": staff}) as n:
         import esinet
         import ng911
         from test_ng911_states import Peer
         ng911.PACKETS, story, two = 5, ng911.Story(False), n.takers[1]
-        n.psap.rpc("htable.sets", "takers", "default", two.uri())
+        n.takers[0].busy = True
         near, peer = n.lost.psap_at(*ng911.HERE), refuses(Peer(net, n, "psap", esinet.PSAP, 5996))
         uri = {name: f"sip:{name}@{esinet.PSAP}:5996;transport=tls" for name in STATUSES} | {near: esinet.uri(near, esinet.PSAP)}
         n.esrp.rpc("htable.sets", "state", uri[near], "closed")
