@@ -87,7 +87,7 @@ class Proxy:
         modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
         # fm: kamailio-cfg/ng911/README.md, "Memory".
         self.args = [*before, "/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
-                     "-m", "64", "-M", "8", "-x", "qm" if "XC_KEEP" in texts else "fm", *args]
+                     "-m", "64", "-M", "8", "-x", "fm", *args]
         self.start()
 
     def start(self):

@@ -31,6 +31,10 @@ def refuses(peer):
             user = re.search(r"sip:(\w+)@", m.get("Route"))
             if m.first.startswith("INVITE "):
                 answer(stream, m, STATUSES[user[1]])
+            elif m.first.startswith("OPTIONS "):
+                peer.kept = True
+                answer(stream, m, "200 OK")
+    peer.kept = False
     threading.Thread(target=serve, daemon=True).start()
     return peer
 
@@ -44,7 +48,8 @@ def history(invite):
 def test_no_refusal_and_no_loop_ends_a_call(net):
     """A PSAP may answer what it likes: the next one gets the call. After five PSAPs, and in a loop of diversions, it is the last resort."""
     staff = "other sip:x@y default sip:taker1@10.200.2.2:5061;transport=tls|sip:taker2@10.200.3.2:5061;transport=tls"
-    with network(net, psap={"XC_STAFF": staff}) as n:
+    keep = "sip:keepalive@10.201.0.3:5061;transport=tls sip:keepalive@10.201.0.3:5996;transport=tls"
+    with network(net, psap={"XC_STAFF": staff}, esrp={"XC_KEEP": keep}) as n:
         import esinet
         import ng911
         from test_ng911_states import Peer
@@ -74,6 +79,7 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
         # Two PSAPs are diverted to each other.
         tried = call("moved", near)
         assert tried == [(near, "480"), ("moved", "480"), (near, "480"), ("moved", "480"), (near, "480"), ("default", None)], tried
+        wait_for("OPTIONS at the second server of XC_KEEP", lambda: peer.kept)
         peer.close()
 
 
