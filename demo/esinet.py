@@ -82,7 +82,7 @@ class Proxy:
         self.ctl = f"unix:{run}/ctl"
         self.log = open(os.path.join(run, "log"), "w+", encoding="utf-8")
         texts = {"XC_CERTIFICATE": certificate[0], "XC_KEY": certificate[1], "XC_CTL": self.ctl, **values}
-        args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) else f"-A{k}={v}" for k, v in texts.items()]
+        args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) and k != "XC_ADDRESS_6" else f"-A{k}={v}" for k, v in texts.items()]
         multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
         modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
         # fm: kamailio-cfg/ng911/README.md, "Memory".

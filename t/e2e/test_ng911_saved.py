@@ -2,10 +2,14 @@
 """Emergency calls that a proxy saves, whatever the next server does: it refuses them, redirects them, cannot be reached, or rings for too long."""
 import os
 import re
+import socket
+import ssl
 import tempfile
 import threading
 
 import lost
+import netns
+import ng
 import relay
 from baresip import wait_for
 from test_ng911 import TERMINALS, network
@@ -94,6 +98,8 @@ def test_no_failure_of_an_esrp_ends_a_call(net):
         silent.append(n.silent_server(5998))
     values = {"XC_ESRP": "sip:sos@10.201.0.3:5998;transport=tls", "XC_ESRP_2": "sip:sos@10.201.0.2:5061;transport=tls", "XC_KEEP": None, "XC_NO_REPLY": 3000,
               "XC_LIS": "https://10.201.0.4:8999/held", "XC_LOST_DEADLINE_MS": 600000}
+    if netns.HAVE_IPV6:
+        values["XC_ADDRESS_6"] = "[fd00:1::1]"
     with network(net, ready=ready, vsp=values) as n:
         import esinet
         import ng911
@@ -106,12 +112,33 @@ def test_no_failure_of_an_esrp_ends_a_call(net):
         ng911.hang_up(n, story, dialog, two)
         tried = [line for _, line in n.said("does not take it")]
         assert len(tried) == 2 and "forbidden@" in tried[0] and ":5998" in tried[1], tried
+        call_by_ipv6(n, two)
         # What the PSAPs decide is not asked again elsewhere.
         dialog = n.caller.call(*ng911.HERE, "urn:service:sos", False, f"sip:decline@{esinet.ESRP}:5997;transport=tls")
         assert dialog.answered() == 603, dialog.reply.first
         dialog.close()
         peer.close()
     silent[0].close()
+
+
+def call_by_ipv6(n, taker):
+    """The caller's signalling comes by IPv6, the network has IPv4."""
+    import esinet
+    if not netns.HAVE_IPV6:
+        return
+    raw = ng.socket_in(n.net.terminal["caller"], socket.AF_INET6, socket.SOCK_STREAM)
+    raw.settimeout(60)
+    raw.connect(("fd00:1::1", 5061))
+    context = ssl.create_default_context(cafile=n.ca)
+    context.check_hostname = False
+    stream = esinet.Stream(context.wrap_socket(raw))
+    dialog = n.caller.call(30.62, -96.34, "urn:service:sos", False, f"sip:sos@{esinet.ESRP}:5061;transport=tls", stream)
+    assert dialog.answered() == 200, dialog.reply.first
+    assert "[fd00:1::1]" in dialog.routes[0][1] and esinet.VSP in dialog.routes[1][1], dialog.routes
+    before = taker.byes
+    dialog.end()
+    wait_for("the BYE", lambda: taker.byes == before + 1)
+    raw.close()
 
 
 def test_call_takers_in_turn(net):
