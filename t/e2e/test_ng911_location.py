@@ -29,7 +29,7 @@ def answered_info(n, taker, dialog):
     target = re.search(r"<([^>]+)>", taker.invites[-1].get("Contact"))[1]
     stream = taker.waiting[0]
     fixed = [("From", dialog.to), ("To", taker.invites[-1].get("From")), ("Call-ID", dialog.id)]
-    replies, taker.replies = taker.replies, []
+    taker.replies = []
     stream.send(f"INFO {target} SIP/2.0", [("Via", f"SIP/2.0/TLS {taker.address}:5061;branch=z9hG4bK{os.urandom(4).hex()}"), ("Route", route), *fixed, ("CSeq", "1 INFO"),
                                            ("Max-Forwards", "70")])
     while not (m := dialog.stream.receive()).first.startswith("INFO "):

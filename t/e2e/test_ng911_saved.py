@@ -32,13 +32,14 @@ def refuses(peer):
     def serve():
         while True:
             stream, m = peer.got.get()
+            peer.got_any = True
             user = re.search(r"sip:(\w+)@", m.get("Route"))
             if m.first.startswith("INVITE "):
                 answer(stream, m, STATUSES[user[1]])
             elif m.first.startswith("OPTIONS "):
                 peer.kept = True
                 answer(stream, m, "200 OK")
-    peer.kept = False
+    peer.kept = peer.got_any = False
     threading.Thread(target=serve, daemon=True).start()
     return peer
 
@@ -53,7 +54,7 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
     """A PSAP may answer what it likes: the next one gets the call. After five PSAPs, and in a loop of diversions, it is the last resort."""
     staff = "other sip:x@y default sip:taker1@10.200.2.2:5061;transport=tls|sip:taker2@10.200.3.2:5061;transport=tls"
     keep = "sip:keepalive@10.201.0.3:5061;transport=tls sip:keepalive@10.201.0.3:5996;transport=tls"
-    with network(net, psap={"XC_STAFF": staff}, esrp={"XC_KEEP": keep}) as n:
+    with network(net, psap={"XC_STAFF": staff}, esrp={"XC_KEEP": keep, "XC_VERIFY_ADDRESS": 1, "XC_NO_REPLY": 4000}) as n:
         import esinet
         import ng911
         from test_ng911_states import Peer
@@ -84,6 +85,12 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
         tried = call("moved", near)
         assert tried == [(near, "480"), ("moved", "480"), (near, "480"), ("moved", "480"), (near, "480"), ("default", None)], tried
         wait_for("OPTIONS at the second server of XC_KEEP", lambda: peer.kept)
+        # A server with a certificate of another address gets nothing. The next one does.
+        impostor = refuses(Peer(net, n, "vsp", esinet.PSAP, 5994))
+        uri["impostor"] = f"sip:impostor@{esinet.PSAP}:5994;transport=tls"
+        tried = call("impostor")
+        assert tried == closed + [("impostor", "503"), ("default", None)] and not impostor.got_any, tried
+        impostor.close()
         peer.close()
 
 
