@@ -82,12 +82,12 @@ class Proxy:
         self.ctl = f"unix:{run}/ctl"
         self.log = open(os.path.join(run, "log"), "w+", encoding="utf-8")
         texts = {"XC_CERTIFICATE": certificate[0], "XC_KEY": certificate[1], "XC_CTL": self.ctl, **values}
-        args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) else f"-A{k}={v}" for k, v in texts.items()]
+        args = [f"-AXC_ADDRESS={address}"] + [f'-A{k}="{v}"' if isinstance(v, str) and k != "XC_ADDRESS_6" else f"-A{k}={v}" for k, v in texts.items()]
         multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
         modules = f"/usr/lib/{multiarch}/kamailio/modules:{relay.BUILD}"
         # fm: kamailio-cfg/ng911/README.md, "Memory".
         self.args = [*before, "/usr/sbin/kamailio", "-f", os.path.join(CONFIG, f"{name}.cfg"), "-L", modules, "-DD", "-E", "-w", run, "-Y", run,
-                     "-m", "64", "-M", "8", "-x", "qm" if "XC_KEEP" in texts else "fm", *args]
+                     "-m", "64", "-M", "8", "-x", "fm", *args]
         self.start()
 
     def start(self):
@@ -278,10 +278,10 @@ class Dialog:
         self.stream.send(f"{method} {self.target} SIP/2.0", [("Via", f"{self.via}{method}{number}"), *self.routes, *self.fixed, ("To", self.to),
                                                              ("CSeq", f"{number} {method}")])
 
-    def end(self):
+    def end(self, number=2):
         """BYE, and its answer."""
-        self.request("BYE", 2)
-        while self.stream.receive().get("CSeq") != "2 BYE":
+        self.request("BYE", number)
+        while self.stream.receive().get("CSeq") != f"{number} BYE":
             pass
         self.close()
 
@@ -322,7 +322,7 @@ class Taker:
         self.listener = ng.socket_in(net.terminal[name], kind=socket.SOCK_STREAM)
         self.listener.bind((self.address, 5061))
         self.listener.listen(16)
-        self.received, self.others = [], []  # others: requests in or without a dialog
+        self.received, self.others, self.replies = [], [], []  # others: requests in or without a dialog; replies: to what a test has sent
         threading.Thread(target=self.accept, daemon=True).start()
 
     def uri(self):
@@ -345,6 +345,9 @@ class Taker:
             return
 
     def take(self, stream, m):
+        if m.status():
+            self.replies.append(m)
+            return
         method = m.first.split()[0]
         back = [(n, v) for n, v in m.headers if n in ("via", "from", "call-id", "cseq", "record-route")]
         tag = "" if "tag=" in m.get("To") else ";tag=" + self.name

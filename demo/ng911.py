@@ -190,6 +190,7 @@ def play(network, story):
     story.tell("", "--- records of the ESRP")
     records = [line for line in network.esrp.text().splitlines() if "incident=" in line]
     assert len(records) == 11, network.esrp.text()
+    assert all("caller=sip:caller@vsp.example" in r and f"server={esinet.VSP}" in r and "id=" in r for r in records), records
     if story.loud:
         print("\n".join("    " + r.partition("start_time")[1] + r.partition("start_time")[2] for r in records))
     for p in network.proxies():

@@ -306,11 +306,20 @@ static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *b
 {
 	const struct receiver *r = owner(s);
 	struct target t = *job_target(&s->c.job);
+	int err = 0;
 
 	s->detached = !msg;
 	if (msg && msg->first_line.type == SIP_REQUEST)
 		s->forks = forks_save(&s->fork_count);
-	if (msg && tmb.t_suspend(msg, &s->tm_index, &s->tm_label))
+	if (msg)
+		err = tmb.t_suspend(msg, &s->tm_index, &s->tm_label);
+	/* Canceled meanwhile, and tm has answered: the script must not go on. A reply that crossed
+	 * the CANCEL is refused instead, so that its sender learns it. */
+	if (err > 0 && msg->first_line.type == SIP_REQUEST) {
+		slot_free(s);
+		return V_SUSPENDED;
+	}
+	if (err)
 		return V_INTERNAL;
 	job_sent(&s->c.job, now_ms());
 	if (msg)

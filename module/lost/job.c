@@ -197,6 +197,22 @@ static bool job_push(struct job *j)
 	return write(fd, &j, sizeof(void *)) == sizeof(void *);
 }
 
+/* The caller has given up. */
+static bool is_canceled(const struct sip_msg *msg)
+{
+	struct cell *t = tmb.t_gett();
+
+	return msg->first_line.type == SIP_REQUEST && t && t != T_UNDEFINED &&
+		t->flags & T_CANCELED;
+}
+
+/* tm has answered a call that was canceled: the script must not go on. */
+static int end_canceled(void)
+{
+	counter_inc(counters.gone);
+	return RESULT_SUSPENDED;
+}
+
 static bool suspendable(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
@@ -233,12 +249,17 @@ static int have_transaction(struct sip_msg *msg)
 static int suspend(struct sip_msg *msg, struct job *j)
 {
 	bool pushed;
+	int err;
 
 	j->forks = forks_save(&j->fork_count);
-	if (tmb.t_suspend(msg, &j->tm_index, &j->tm_label)) {
-		LM_ERR("the transaction cannot be suspended\n");
+	err = tmb.t_suspend(msg, &j->tm_index, &j->tm_label);
+	if (err) {
 		job_free(j);
-		return job_result(msg, RESULT_INTERNAL);
+		if (err < 0) {
+			LM_ERR("the transaction cannot be suspended\n");
+			return job_result(msg, RESULT_INTERNAL);
+		}
+		return end_canceled();
 	}
 	pushed = job_push(j);
 	if (pushed) {
@@ -297,6 +318,8 @@ static int start(struct sip_msg *msg, struct ask *ask, str route)
 
 	if (n == 0)
 		return RESULT_SUSPENDED;
+	if (route.len && is_canceled(msg))
+		return end_canceled();
 	wait = n < 0;
 	if (__atomic_add_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED) > settings.queries) {
 		__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);

@@ -39,7 +39,7 @@ int mod_register(char *path, int *dlflags, void *p1, void *p2)
 	return -1;
 }
 
-static int resume;
+static int resume, verify_address;
 static struct tls_hooks stock; /* the functions of tls.so */
 
 /* Before a read or write. The first one of a connection creates its object of OpenSSL. */
@@ -81,8 +81,12 @@ static int on_encode(struct tcp_connection *c, const char **buf, unsigned *len, 
 /* tls.so registered its functions when it was loaded. */
 static int init(void)
 {
-	if (!resume)
+	if (!resume && !verify_address)
 		return 0;
+	if (!resume) {
+		LM_ERR("verify_address needs resume\n");
+		return -1;
+	}
 	if (!tls_hook.read || !tls_hook.encode) {
 		LM_ERR("resume needs tls.so and enable_tls=yes\n");
 		return -1;
@@ -91,6 +95,7 @@ static int init(void)
 		LM_ERR("no memory for TLS sessions\n");
 		return -1;
 	}
+	sessions_verify_address(verify_address);
 	stock = tls_hook;
 	tls_hook.read = on_read;
 	tls_hook.encode = on_encode;
@@ -99,6 +104,7 @@ static int init(void)
 
 static param_export_t params[] = {
 	{"resume", PARAM_INT, &resume},
+	{"verify_address", PARAM_INT, &verify_address},
 	{0},
 };
 

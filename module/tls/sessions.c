@@ -12,6 +12,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -44,6 +45,7 @@ static struct shared {
 /* Indices: the key of the table or, as a server, the context without a name; the digest of a
  * configuration. */
 static int of_ssl, of_ctx;
+static bool verify_address;
 /* Of the connection that is created. */
 static struct {
 	bool active, client; /* client: we are the client of the connection */
@@ -254,6 +256,11 @@ static void on_info(const SSL *s, int where, int ret)
 
 static void begin_client(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 {
+	/* The port follows the address. Without memory for this, the connection trusts nobody. */
+	if (verify_address &&
+		!X509_VERIFY_PARAM_set1_ip(
+			SSL_get0_param(ssl), conn.address, conn.len - sizeof(uint16_t)))
+		X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), 1);
 	if (!bind_address(ctx, data))
 		return;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -358,6 +365,11 @@ bool sessions_init(void)
 	of_ssl = SSL_get_ex_new_index(0, NULL, on_ssl, NULL, on_free);
 	of_ctx = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, on_free);
 	return of_ssl >= 0 && of_ctx >= 0;
+}
+
+void sessions_verify_address(bool on)
+{
+	verify_address = on;
 }
 
 void sessions_begin(const void *address, size_t len, bool client)

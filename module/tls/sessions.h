@@ -10,6 +10,8 @@
 /* Before the processes are forked, and after OpenSSL got its functions for memory. False: out of
  * memory. */
 bool sessions_init(void);
+/* Whether a server's certificate must have the address that the connection goes to. */
+void sessions_verify_address(bool on);
 /* Until sessions_end(), connections (SSL) that this process creates are to the server with this
  * address of len octets. client: we are its client, else the server. Others are left alone. */
 void sessions_begin(const void *address, size_t len, bool client);

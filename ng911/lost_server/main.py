@@ -46,7 +46,7 @@ def arguments(args):
     serve.add_argument("--index", choices=("memory", "none"), default="memory", help="memory: keep all boundaries in memory. none: ask the database each time (default: %(default)s)")
     serve.add_argument("--processes", type=int, default=1, metavar="N", help="processes that share the address (default: %(default)s)")
     serve.add_argument("--request-time", type=float, default=5, metavar="S", help="seconds for a request to arrive (default: %(default)g)")
-    serve.add_argument("--idle-time", type=float, default=60, metavar="S", help="seconds that an idle connection stays open (default: %(default)g)")
+    serve.add_argument("--idle-time", type=float, default=86400, metavar="S", help="seconds that an idle connection stays open (default: %(default)g)")
     serve.add_argument("--max-connections", type=int, default=4096, metavar="N", help="connections of a process at a time (default: %(default)s)")
     load.add_argument("file", metavar="FILE", help="GeoJSON, - for standard input")
     make.add_argument("--count", type=int, default=500, metavar="N", help="boundaries (default: %(default)s)")

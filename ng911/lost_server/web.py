@@ -17,8 +17,9 @@ REASONS = {200: "OK", 400: "Bad Request", 405: "Method Not Allowed", 408: "Reque
 
 
 class Limits:
-    def __init__(self, request=5.0, idle=60.0, connections=4096):
-        """Seconds for a request to arrive, seconds without a request, connections at a time."""
+    def __init__(self, request=5.0, idle=86400.0, connections=4096):
+        """Seconds for a request to arrive, seconds without a request, connections at a time. When all of them are open, a new one takes the place of the one
+        that was idle for the longest time."""
         self.request, self.idle, self.connections = request, idle, connections
 
 
@@ -34,7 +35,7 @@ def response(status, body=b"", close=False, kind=TYPE, more=""):
 class Connection(asyncio.Protocol):
     def __init__(self, server):
         self.server, self.transport, self.parser, self.task = server, None, None, None
-        self.waiting, self.deadline, self.ended = [], 0.0, False
+        self.waiting, self.deadline, self.ended, self.served = [], 0.0, False, False
         self.writable = None  # while the client does not read: a future that it does
         self.start()
 
@@ -45,6 +46,8 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self.parser = httptools.HttpRequestParser(self)
         self.deadline = time.monotonic() + self.server.limits.request
+        if len(self.server.open) >= self.server.limits.connections:
+            self.server.end_an_idle_one()
         if len(self.server.open) >= self.server.limits.connections:
             transport.write(response(503, close=True))
             transport.close()
@@ -69,6 +72,10 @@ class Connection(asyncio.Protocol):
     def overdue(self, now):
         """Also if it is closed, but the client has not read all of it."""
         return self.deadline < now and (self.ended or self.writable or not self.task)
+
+    def idle(self):
+        """All its requests were answered, at least one, and it reads the answers."""
+        return self.served and not (self.ended or self.task or self.writable or self.head)
 
     def end(self):
         """No further answer. The client has the time for a request to read those that were given."""
@@ -169,6 +176,7 @@ class Connection(asyncio.Protocol):
                 if self.ended:
                     return
                 self.transport.write(reply)
+                self.served = True
                 if not keep:
                     self.end()
                 if self.writable:
@@ -188,6 +196,14 @@ class Server:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
+
+    def end_an_idle_one(self):
+        """The connection that has waited for the longest time for its next request, if any."""
+        idle = [c for c in self.open if c.idle()]
+        if idle:
+            oldest = min(idle, key=lambda c: c.deadline)
+            oldest.abort()
+            self.open.discard(oldest)
 
     async def listen(self, host, port, tls=None, shared=False):
         """Returns the port."""

@@ -27,7 +27,7 @@ LOST = 'xmlns="urn:ietf:params:xml:ns:lost1"'
 CFG = """#!KAMAILIO
 debug=2
 log_stderror=yes
-children=1
+children=2
 %(tcp)s
 auto_aliases=no
 listen=udp:127.0.0.1:%(port)d
@@ -75,6 +75,12 @@ request_route {
 		break;
 	case "argument":
 		xlost_find_service("$hdr(X-Service)", "DONE", "$rb");
+		break;
+	case "late":
+		t_newtran();
+		xlost_find_service("$hdr(X-Service)");
+		xlost_find_service("$hdr(X-Service)", "DONE");
+		xlog("L_NOTICE", "the script goes on\\n");
 		break;
 	case "chain":
 		xlost_held_request("sip:alice@test", "HELD");

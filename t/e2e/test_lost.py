@@ -364,6 +364,26 @@ def test_a_call_that_ends_during_its_query(net):
         assert client.ask(lost.pidf(lost.point("30.5 -96.5")))["result"] == "1"
 
 
+def test_a_call_that_ends_before_its_query(net):
+    """CANCEL arrives before the transaction can be suspended. The script does not go on, and the caller gets 487."""
+    release = threading.Event()
+
+    def answer(method, path, body):
+        release.wait(60)
+        return lost.mapping()
+
+    with rig(net, answer, ("timeout", 60000), ("deadline", 60000), ("cache_entries", 0)) as (server, kam, client):
+        call = client.send(lost.pidf(lost.point("30.5 -96.5")), method="INVITE", headers="X-Do: late\r\n")
+        wait_for("a request at the server", lambda: len(server.requests) == 1)
+        client.cancel()
+        assert client.wait(call)["status"] in (200, 487)
+        release.set()
+        wait_for("the end of the first query", lambda: kam.counter("answered") == 1)
+        assert client.ping()["status"] == 200
+        wait_for("the end of the second", lambda: kam.counter("gone") == 1)
+        assert len(server.requests) == 1 and "the script goes on" not in kam.text(), kam.text()
+
+
 def test_many_calls_leave_no_memory(net):
     """Shared memory is the same after 300 calls as after 100, with queries, cache hits and failures."""
     def answer(method, path, body):

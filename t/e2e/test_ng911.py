@@ -3,6 +3,7 @@
 the border, the location part octet by octet."""
 import collections
 import contextlib
+import datetime
 import http.server
 import os
 import socket
@@ -90,9 +91,32 @@ def refused(net, address, context):
         return True
 
 
+def revoked(n, values):
+    """A certificate of a server that the authority has revoked. Writes XC_CRL into these values."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    made = n.made.make("revoked", "10.201.0.2")
+    parts = []
+    for path, load in ((n.ca, x509.load_pem_x509_certificate), (made[0], x509.load_pem_x509_certificate), (n.made.key, lambda data: serialization.load_pem_private_key(data, None))):
+        with open(path, "rb") as f:
+            parts.append(load(f.read()))
+    ca, certificate, key = parts
+    now = datetime.datetime.utcnow()
+    entry = x509.RevokedCertificateBuilder().serial_number(certificate.serial_number).revocation_date(now).build()
+    crl = x509.CertificateRevocationListBuilder().issuer_name(ca.subject).last_update(now - datetime.timedelta(days=1)).next_update(now + datetime.timedelta(days=1))
+    values["XC_CRL"] = n.made.path("revoked.crl")
+    with open(values["XC_CRL"], "wb") as f:
+        f.write(crl.add_revoked_certificate(entry).sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    return made
+
+
 def test_strangers_have_no_place_in_the_network(net):
     """Servers without a certificate of the network, handshakes that coincide, forged marks of a caller, and a caller who gives up."""
-    with network(net) as n:
+    values = {"XC_PEERS": "^esrp[.]esinet[.]example$"}
+
+    def ready(n):
+        n.certificates["revoked"] = revoked(n, values)
+    with network(net, ready=ready, psap=values) as n:
         import esinet
         os.makedirs(os.path.join(n.folder, "stranger"))
         stranger = esinet.Certificates(os.path.join(n.folder, "stranger")).make("vsp", esinet.VSP)
@@ -102,6 +126,21 @@ def test_strangers_have_no_place_in_the_network(net):
         for address in (esinet.ESRP, esinet.PSAP):
             assert refused(net, address, anonymous) and refused(net, address, foreign), address
             assert not refused(net, address, known), address
+        # A certificate that was revoked, and one of a server that the PSAP takes no calls from.
+        late = ssl.create_default_context(cafile=n.ca)
+        late.load_cert_chain(*n.certificates["revoked"])
+        assert refused(net, esinet.PSAP, late) and not refused(net, esinet.ESRP, late)
+        from test_ng911_states import Peer
+        for name, address, expected in (("vsp", esinet.VSP, 403), ("esrp", esinet.ESRP, 480)):
+            peer = Peer(net, n, name, address, 5990)
+            for method in ("INVITE", "MESSAGE"):
+                m = peer.ask(peer.connect(esinet.PSAP), f"{method} urn:service:sos SIP/2.0", [("From", "<sip:a@x>;tag=1"), ("To", "<urn:service:sos>"), ("Call-ID", f"{name}{method}"),
+                                                        ("CSeq", f"1 {method}"), ("Contact", f"<sip:a@{address}:5990;transport=tls>")])
+                assert m.status() == expected, (name, method, m.first)
+            m = peer.ask(peer.connect(esinet.PSAP), "SUBSCRIBE sip:psap1@x SIP/2.0", [("From", "<sip:a@x>;tag=1"), ("To", "<sip:psap1@x>"), ("Call-ID", f"{name}s"), ("CSeq", "1 SUBSCRIBE"),
+                                                     ("Event", "presence"), ("Contact", f"<sip:a@{address}:5990;transport=tls>")])
+            assert m.status() == {403: 403, 480: 489}[expected], m.first
+            peer.close()
         # Without xcipher_tls.so this ends Kamailio 5.6.
         for _ in range(12):
             assert together(net, esinet.ESRP, known, 16) == 16, n.esrp.text()[-2000:]
@@ -187,6 +226,15 @@ def test_a_missing_location_is_fetched(net):
         assert invite.get("Geolocation") == f"<{REFERENCE}>", invite.headers
         assert asked[0] == "/held" and asked.count("/location/1") >= 2, asked
         ng911.hang_up(n, ng911.Story(), dialog, n.takers[0])
+        # A header that names no part of the body, and a reference that leads nowhere, are no location.
+        plain = n.caller.call
+        for geolocation in ("<cid:nothing@vsp.example>", f"<https://{LIS[0]}:8999/dead>"):
+            before = asked.count("/held")
+            n.caller.call = lambda *args, where=geolocation: plain(*args, more=[("Geolocation", where)])
+            dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[0], location=False)
+            assert f"<{REFERENCE}>" in invite.all("Geolocation") and asked.count("/held") == before + 1, (invite.headers, asked)
+            ng911.hang_up(n, ng911.Story(), dialog, n.takers[0])
+        n.caller.call = plain
         broken.append(True)
         dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[1], location=False)
         ng911.hang_up(n, ng911.Story(), dialog, n.takers[1])

@@ -1,14 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ESRP's table of PSAPs that do not get the location of callers."""
+"""The ESRP's table of PSAPs that do not get the location of callers, and what Kamailio writes into its log."""
+import os
+import re
+
 from baresip import wait_for
 from test_ng911 import TERMINALS, network
+from test_ng911_states import entry
 
+HERE = 30.62, -96.34
 PLACE = "<cid:place@vsp.example>"
 
 
 def locations(message):
     """The parts that reveal where the caller is: headers, and a mark of the body."""
-    return [n for n, _ in message.headers if n.startswith("geolocation")] + ["pidf"] * ("pidf" in message.body)
+    return [n for n, _ in message.headers if n.startswith(("geolocation", "p-access-network", "cellular-network"))] + \
+        ["pidf"] * ("pidf" in message.body) + ["data"] * ("EmergencyCallData" in ",".join(message.all("Call-Info")) + message.body)
+
+
+# What else tells where the caller is. Identifiers and additional data come in one header.
+CALL = "urn:emergency:uid:callid:0123456789abcdef:vsp.example"
+TELLING = [("P-Access-Network-Info", "3GPP-E-UTRAN-FDD; utran-cell-id-3gpp=310410000100001"), ("Cellular-Network-Info", "3GPP-E-UTRAN-FDD; cell=1"),
+           ("Call-Info", f"<https://data.example/a,b>;purpose=EmergencyCallData.SubscriberInfo, <{CALL}>;purpose=nena-CallId , <cid:y@vsp.example>;purpose=EmergencyCallData.Comment")]
+
+
+def answered_info(n, taker, dialog):
+    """The taker asks something in the call, and the caller's 200 tells where they are. Returns it as the taker got it."""
+    route = ",".join(taker.invites[-1].all("Record-Route"))
+    target = re.search(r"<([^>]+)>", taker.invites[-1].get("Contact"))[1]
+    stream = taker.waiting[0]
+    fixed = [("From", dialog.to), ("To", taker.invites[-1].get("From")), ("Call-ID", dialog.id)]
+    taker.replies = []
+    stream.send(f"INFO {target} SIP/2.0", [("Via", f"SIP/2.0/TLS {taker.address}:5061;branch=z9hG4bK{os.urandom(4).hex()}"), ("Route", route), *fixed, ("CSeq", "1 INFO"),
+                                           ("Max-Forwards", "70")])
+    while not (m := dialog.stream.receive()).first.startswith("INFO "):
+        pass
+    dialog.stream.send("SIP/2.0 200 OK", [*((n, v) for n, v in m.headers if n in ("via", "from", "to", "call-id", "cseq")), ("Geolocation", PLACE), TELLING[0],
+                                          ("Content-Type", "application/pidf+xml")], "<pidf/>")
+    wait_for("the reply", lambda: taker.replies)
+    return taker.replies[0]
 
 
 def informed(dialog, taker, number, kind, body):
@@ -34,10 +63,17 @@ def test_a_psap_gets_no_location(net):
         n.psap.rpc("htable.sets", "takers", far, two.uri())
         n.esrp.rpc("htable.sets", "divert", uri, other)
         story, ng911.PACKETS = ng911.Story(False), 5
+        plain = n.caller.call
 
         def call(taker, told):
+            """Of one that the ESRP still knows, or of which it has forgotten everything."""
+            n.caller.call = lambda *args: plain(*args, more=TELLING)
             dialog, invite = ng911.connected(n, story, ng911.HERE, taker)
-            assert bool(locations(invite)) == told, (invite.headers, invite.body)
+            assert set(locations(invite)) == ({"geolocation", "geolocation-routing", "p-access-network-info", "cellular-network-info", "pidf", "data"} if told else set()), (invite.headers, invite.body)
+            ids = re.findall(r"<([^>]*)>;purpose=(?:emergency|from)-(?:the-caller|CallId|IncidentId)", ",".join(invite.all("Call-Info")))
+            assert len(ids) == 2 + told and all(i.startswith("urn:emergency:uid:") for i in ids), invite.all("Call-Info")
+            info = answered_info(n, taker, dialog)
+            assert bool(locations(info)) == told, (info.headers, info.body)
             pidf = dialog.pidf.replace("\n", "\r\n")
             for number, kind, body in ((2, "application/pidf+xml", pidf),
                                        (3, "multipart/mixed;boundary=x", f"--x\r\nContent-Type: application/pidf+xml\r\n\r\n{pidf}\r\n--x--\r\n")):
@@ -58,6 +94,25 @@ def test_a_psap_gets_no_location(net):
         n.esrp.rpc("htable.sets", "location", other, "drop")
         call(two, False)
         assert locations(one.invites[-1]) == [], one.invites[-1].body
+        restarted(n, uri, one, plain)
+
+
+def restarted(n, uri, taker, call):
+    """The ESRP has its policy again, and no location passes in a call that it has forgotten."""
+    n.esrp.args.append(f'-AXC_POLICY="location {uri} drop state sip:other@x closed esrp service"')
+    taker.busy = False
+    dialog = call(*HERE)
+    assert dialog.answered() == 200, dialog.reply.first
+    n.esrp.kill()
+    n.esrp.start()
+    info = informed(dialog, taker, 2, "application/pidf+xml", dialog.pidf)
+    assert locations(info) == [], info.body
+    dialog.end(3)
+    before = len(taker.invites)
+    dialog = call(*HERE)
+    assert dialog.answered() == 200 and len(taker.invites) == before + 1 and locations(taker.invites[-1]) == [], taker.invites[-1].headers
+    dialog.end()
+    assert entry(n.esrp, "state", "sip:other@x") == "closed" and 'XC_POLICY: esrp "service" has no value' in n.esrp.text(), n.esrp.text()[-3000:]
 
 
 RULES = ("", "<gp:retransmission-allowed xmlns:gp='x'>no</gp:retransmission-allowed>", "<retransmission-allowed>\n yes </retransmission-allowed>")
@@ -87,6 +142,31 @@ def test_a_psap_gets_the_location_that_its_rules_allow(net):
             ng911.hang_up(n, story, dialog, taker)
         finally:
             esinet.PIDF = plain
+        malformed(n)
+
+
+def malformed(n):
+    """Kamailio's core logs no message with a location, whatever is wrong with it."""
+    import esinet
+    n.takers[0].waits = True
+    pidf = esinet.PIDF.format("12.3456", "-78.9012")
+    via, more = "Via: SIP/2.0/TLS 10.200.1.2:5061;rport;branch=z9hG4bKbad", "From: <sip:caller@vsp.example>;tag=c\r\nTo: <urn:service:sos>\r\nCall-ID: bad\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\n"
+    head, length = "INVITE urn:service:sos SIP/2.0", f"Content-Length: {len(pidf)}\r\n"
+    for first, top, rest, end in ((head, "Via: SIP/2.0/TLS ;;;=", more, length), (head, via, more.replace("1 INVITE", "x y z"), length), (head, via, more.replace("<urn:service:sos>", "<<<"), length),
+                                  (head, via, more + "Contact: <sip\r\n", length), ("INVITE urn:service:sos SAP/2.0", via, more, length), ("", via, more, length), (head, "", more, length),
+                                  (head, via, more + "\x01\x02\r\n", length), (head, via, more + "Route: <sip:x\r\n", length), (head, via, more, "Content-Length: x\r\n"), (head, via, more, ""),
+                                  (head, via, more, "Content-Length: 99999999999\r\n"), (head, via, more + "Content-Type: application/pidf+xml\r\nX: " + "y" * 70000 + "\r\n", length)):
+        stream, _ = n.caller.connect()
+        stream.socket.sendall(f"{first}\r\n{top}\r\n{rest}{end}\r\n{pidf}".encode())
+        # The VSP has read it: it answers, closes, or takes the next message.
+        stream.socket.settimeout(0.2)
+        try:
+            while stream.socket.recv(4096):
+                pass
+        except OSError:
+            pass
+        stream.socket.close()
+    assert "failed to parse" in n.vsp.text() and not n.said("78.9012"), n.said("78.9012")
 
 
 test_a_psap_gets_no_location.terminals = test_a_psap_gets_the_location_that_its_rules_allow.terminals = TERMINALS

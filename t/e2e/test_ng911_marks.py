@@ -38,6 +38,14 @@ def test_marks_of_servers_count(net):
                 m = got[-1]
                 assert m.all("Resource-Priority") == ["esnet.1"] and m.get("History-Info").startswith("<urn:service:sos>;index=1,"), m.headers
                 assert m.get("To") == "<sip:bob@example.org>" and "purpose=emergency-CallId" in ",".join(m.all("Call-Info")), m.headers
+        # Identifiers of a server count, also in one header with others. Only they are logged.
+        one = "urn:emergency:uid:callid:abcdefghij:x.example"
+        infos = f'<https://data.example/secret,a>;purpose=EmergencyCallData.DeviceInfo, <{one}>; purpose="nena-CallId",<cid:x>;purpose=card'
+        before = len(got)
+        assert status(links[esinet.ESRP], [*MARKS[0], ("Call-Info", infos)]) == 200
+        wait_for("the request at the taker", lambda: len(got) > before)
+        assert infos in got[-1].all("Call-Info") and "purpose=emergency-CallId" not in ",".join(got[-1].all("Call-Info")), got[-1].headers
+        assert [who for who, _ in n.said(f"{one} enters")] == ["esrp"] and not n.said("secret"), n.said("secret")
         before = len(got)
         for marks in (*MARKS, *NO_MARKS):
             assert status(stranger, marks) == 404, marks

@@ -44,23 +44,51 @@ def burst(stream, media):
     return replies
 
 
+def message(stream, target="urn:service:sos"):
+    """Sends one. Its Call-ID."""
+    call, port = os.urandom(8).hex(), stream.socket.getsockname()[1]
+    stream.send(f"MESSAGE {target} SIP/2.0", [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={call}"), ("To", f"<{target}>"),
+                                              ("Call-ID", call), ("CSeq", "1 MESSAGE"), ("Max-Forwards", "70"), ("Content-Type", "text/plain")], "fire")
+    return call
+
+
+def final(stream, calls):
+    """The first lines of the final replies."""
+    lines, left = set(), set(calls)
+    while left:
+        m = stream.receive()
+        if m.status() >= 200 and m.get("Call-ID") in left:
+            left.discard(m.get("Call-ID"))
+            lines.add(m.first)
+    return lines
+
+
 def test_a_flood_of_one_server_takes_no_place_of_another(net):
-    with network(net, esrp={"XC_CALL_RATE": 4}) as n:
+    with network(net, esrp={"XC_CALL_RATE": 4}, vsp={"XC_CALLER_RATE": 3}) as n:
         import ng911
         media, stream, refused = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n), []
+        sent = []
 
         def too_many():
-            refused.extend(m for m in burst(stream, media) if m.first == "SIP/2.0 503 Too Many Calls")
+            sent.append(BURST)
+            refused[:] = [m for m in burst(stream, media) if m.first == "SIP/2.0 503 Too Many Calls"]
             return refused
         wait_for("a refusal", too_many)
         assert all(m.get("Retry-After") == "1" for m in refused), refused[0].headers
-        media.close()
+        lines = final(stream, [message(stream) for _ in range(BURST)])
+        assert "SIP/2.0 503 Too Many Messages" in lines and len(lines) > 1, lines
         # Calls of the VSP have a count of their own.
         ng911.PACKETS = 5
         taker = n.takers[0]
         n.psap.rpc("htable.sets", "takers", "*", taker.uri())
         dialog, _ = ng911.connected(n, ng911.Story(False), ng911.HERE, taker)
         ng911.hang_up(n, ng911.Story(False), dialog, taker)
+        # The VSP limits each of its callers: not all calls pass it.
+        stream, sent = n.caller.connect()[0], []
+        wait_for("a refusal by the VSP", too_many)
+        passed = [line for who, line in n.said("from 10.200.1.2 for") if who == "vsp"]
+        assert passed and len(passed) < sum(sent), (len(passed), sent)
+        media.close()
 
 
 class Watcher:

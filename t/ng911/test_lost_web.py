@@ -120,6 +120,25 @@ def test_slow_clients_lose_their_connection():
     served(check, *PATIENCE)
 
 
+def test_a_new_connection_takes_the_place_of_an_idle_one():
+    """Of the one that was idle for the longest time, so that connections may stay open for long. Without an idle one it gets 503."""
+    request = post(find(point(5, 2), SOS))
+
+    def check(program, _):
+        one, two = Client(program.port), Client(program.port)
+        three = Client(program.port)
+        assert three.ask(request)[0] == 503
+        for c in (one, two, one):
+            assert c.ask(request)[0] == 200
+        three = Client(program.port)
+        assert three.ask(request)[0] == 200 and one.ask(request)[0] == 200
+        try:
+            assert two.read()[0] == 0
+        except ConnectionResetError:
+            pass
+    served(check, "--max-connections=2", "--request-time=60")
+
+
 def test_clients_that_read_nothing_lose_their_connection():
     """Their answers would fill the memory: a hundred kilobytes for a request of 500 octets."""
     ring = [[5 + 5 * math.cos(i / 1500 * math.pi), 5 + 5 * math.sin(i / 1500 * math.pi)] for i in range(3000)]

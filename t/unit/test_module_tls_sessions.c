@@ -126,6 +126,32 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 	return n;
 }
 
+/* With verify_address a client believes a server only if its certificate has the address. */
+static void a_server_has_the_address_of_its_certificate(void **state)
+{
+	X509 *x = certificate(3, DAY);
+	X509_EXTENSION *names =
+		X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "IP:65.66.67.68");
+	struct way right = {.address = "ABCDpp"}, wrong = {.address = "ABCEpp"};
+
+	(void)state;
+	X509_add_ext(x, names, -1);
+	assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+	SSL_CTX *c = context(x, SSL_VERIFY_PEER), *s = context(x, SSL_VERIFY_PEER);
+
+	assert_int_equal(resumes(c, s, wrong), 0);
+	sessions_verify_address(true);
+	assert_int_equal(resumes(c, s, right), 0);
+	assert_int_equal(resumes(c, s, right), 1);
+	wrong.address = "ABCFpp";
+	assert_int_equal(resumes(c, s, wrong), -1);
+	sessions_verify_address(false);
+	SSL_CTX_free(c);
+	SSL_CTX_free(s);
+	X509_EXTENSION_free(names);
+	X509_free(x);
+}
+
 static void a_session_is_for_its_server_and_name(void **state)
 {
 	SSL_CTX *c = context(cert, SSL_VERIFY_PEER), *s = context(cert, SSL_VERIFY_PEER);
@@ -344,6 +370,7 @@ static void new_ticket_keys_end_old_sessions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_server_has_the_address_of_its_certificate),
 		cmocka_unit_test(a_session_is_for_its_server_and_name),
 		cmocka_unit_test(processes_share_sessions_and_ticket_keys),
 		cmocka_unit_test(a_session_is_for_its_configuration),
