@@ -304,7 +304,7 @@ struct nfx_ring_wish {
 };
 
 /* Pins memory of the calling process. Call it without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,
- * -EBADF. */
+ * -EBADF; -EAGAIN: another thread of the process holds the lock of its address space. */
 int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx_ring_wish *wish,
 		     struct netlink_ext_ack *extack);
 /* 0 or -ENOSPC. On success the ring belongs to the owner. */

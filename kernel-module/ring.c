@@ -2,11 +2,18 @@
 /* Opens and closes rings. The memory is the worker's own, pinned as for AF_XDP. So no file refers
  * to the module: an open ring does not prevent unloading, and mappings need no rules. Only private
  * anonymous memory is accepted, because its pages belong to nobody else: no file is written to or
- * truncated. */
+ * truncated.
+ * A process can keep the lock of its address space held for ever: by a read of /proc/self/mem from
+ * a file of FUSE. Opening runs under generic netlink's locks, and closing in the module's work
+ * queue, so neither waits for that lock. */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <net/sock.h>
@@ -69,7 +76,8 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	a->page = kvmalloc_array(pages, sizeof(*a->page), GFP_KERNEL_ACCOUNT);
 	if (!a->page)
 		return -ENOMEM;
-	mmap_read_lock(current->mm);
+	if (!mmap_read_trylock(current->mm))
+		return -EAGAIN;
 	if (is_anonymous(current->mm, at, at + (u64)pages * PAGE_SIZE))
 		got = nfx_pin_pages(at, pages, FOLL_WRITE | FOLL_LONGTERM, a->page);
 	mmap_read_unlock(current->mm);
@@ -85,26 +93,46 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	return a->map ? 0 : -ENOMEM;
 }
 
-/* Against RLIMIT_MEMLOCK of the process, unless it may lock any amount. AF_XDP charges the user,
- * but not all kernels of Debian 12 export free_uid(). */
+/* Against RLIMIT_MEMLOCK of the user, as AF_XDP does. Not of the process: the ring belongs to a
+ * socket, which can outlive it. The credentials keep the user, because not all kernels of Debian 12
+ * export free_uid(). */
+static int user_charge(struct nfx_ring *r, long pages)
+{
+	const struct cred *cred = current_cred();
+	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	long old = atomic_long_read(&cred->user->locked_vm);
+
+	do {
+		if ((unsigned long)(old + pages) > most)
+			return -EPERM;
+	} while (!atomic_long_try_cmpxchg(&cred->user->locked_vm, &old, old + pages));
+	r->charged = get_cred(cred);
+	return 0;
+}
+
 static int charge(struct nfx_ring *r, u32 pages)
 {
-	int err = account_locked_vm(current->mm, pages, true);
+	int err = capable(CAP_IPC_LOCK) ? 0 : user_charge(r, pages);
 
 	if (err)
 		return err;
 	mmgrab(current->mm);
-	r->charged = current->mm;
-	r->charged_pages = pages;
+	r->mm = current->mm;
+	r->pinned = pages;
+	atomic64_add(pages, &r->mm->pinned_vm);
 	return 0;
 }
 
 static void uncharge(struct nfx_ring *r)
 {
+	if (!r->mm)
+		return;
+	atomic64_sub(r->pinned, &r->mm->pinned_vm);
+	mmdrop(r->mm);
 	if (!r->charged)
 		return;
-	account_locked_vm(r->charged, r->charged_pages, false);
-	mmdrop(r->charged);
+	atomic_long_sub(r->pinned, &r->charged->user->locked_vm);
+	put_cred(r->charged);
 }
 
 /* --- Opening ---------------------------------------------------------------------------------- */
@@ -158,6 +186,8 @@ static int memory_hold(struct nfx_ring *r, const struct nfx_ring_wish *w,
 	err = err ? err : area_pin(&r->memory_area, w->memory, memory);
 	if (err == -EINVAL || err == -EFAULT)
 		return REFUSE(extack, EINVAL, "a ring needs private anonymous memory");
+	if (err == -EAGAIN)
+		return REFUSE(extack, EAGAIN, "the process changes its memory maps: try again");
 	return err;
 }
 
@@ -185,6 +215,8 @@ int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx
 
 	if (err)
 		return err;
+	if (!current->mm)
+		return REFUSE(extack, EINVAL, "a ring needs a process");
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 	if (!r)
 		return -ENOMEM;

@@ -56,8 +56,9 @@ struct nfx_ring {
 
 	/* Opening and closing only. */
 	struct nfx_area control_area, memory_area;
-	struct mm_struct *charged; /* NULL: nobody */
-	u32 charged_pages;
+	const struct cred *charged; /* whose user is charged; NULL: nobody's */
+	struct mm_struct *mm;       /* that shows the pinned pages; NULL: none */
+	u32 pinned;
 	u32 number;
 	struct rcu_work free;
 };

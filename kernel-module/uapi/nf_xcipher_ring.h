@@ -5,8 +5,9 @@
  * Opening. The worker allocates two areas of private anonymous memory, an eventfd and an IPv4
  * datagram socket (the doorbell, never bound or connected). It sends NFX_CMD_RING_OPEN on the
  * netlink socket that owns its targets. The module pins the memory, so huge pages stay huge, and
- * counts it against RLIMIT_MEMLOCK unless the caller has CAP_IPC_LOCK. An owner has at most one
- * ring. RING_OPEN needs CAP_NET_ADMIN like all of the interface; the doorbell needs that socket.
+ * counts it against RLIMIT_MEMLOCK of the user unless the caller has CAP_IPC_LOCK. EAGAIN: another
+ * thread was changing the process's memory maps; try again. An owner has at most one ring.
+ * RING_OPEN needs CAP_NET_ADMIN like all of the interface; the doorbell needs that socket.
  *
  * Control area (NFX_A_RING_CONTROL), page-aligned, of nfx_ring_control_len() bytes and the rest of
  * the last page:

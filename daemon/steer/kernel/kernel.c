@@ -26,6 +26,9 @@
 #define PURGE_STEP 32u
 #define AGAIN_STEP 32u /* targets restored in one burst, after the module was loaded again */
 #define AGAIN_NS   NS_PER_SEC
+/* A ring is refused while another thread changes the memory maps of the process. */
+#define RING_TRIES    50u
+#define RING_RETRY_NS (NS_PER_SEC / 100)
 
 /* --- Worker ----------------------------------------------------------------------------------- */
 
@@ -122,7 +125,12 @@ static void ring_open(struct steer *s)
 {
 	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT);
 
+	if (res == -EAGAIN && s->ring_tries++ < RING_TRIES) {
+		s->ring_ns = clock_mono_ns() + RING_RETRY_NS;
+		return;
+	}
 	s->ring_due = false;
+	s->ring_tries = 0;
 	if (res) {
 		log_warn(
 			"kernel steering, worker %u: no packet ring, so packets use netlink queue %u, at higher cost: %s%s%s",
@@ -363,7 +371,8 @@ void kernel_chores(struct steer *s)
 	if (s->again_ns && clock_mono_ns() >= s->again_ns)
 		make_again(s);
 	/* Not into slots that bursts still use. */
-	if (s->ring_due && !s->purge_ns && !s->again_ns && !s->ring_bursts && !s->ring->open)
+	if (s->ring_due && !s->purge_ns && !s->again_ns && !s->ring_bursts && !s->ring->open &&
+		clock_mono_ns() >= s->ring_ns)
 		ring_open(s);
 }
 
