@@ -15,7 +15,7 @@ KINDS = {
     False: {"good": 5, "options": 5, "bad-checksum": 0, "no-checksum": 5, "udp-long": 0, "udp-short": 0, "udp-zero": 0, "cut": 0, "cut-ip": 0, "cut-all": 0,
             "ihl-4": 0, "ihl-15": 0, "total-long": 0, "total-short": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
     True: {"good": 5, "bad-checksum": 0, "no-checksum": 0, "udp-long": 0, "udp-short": 0, "udp-zero": "any", "cut": 0, "cut-ip": 0, "cut-all": 0,
-           "hop": 5, "dest": 5, "ext-long": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
+           "hop": 5, "dest": 5, "ext-long": 0, "ext-ah": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
 }
 
 
