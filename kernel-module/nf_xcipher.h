@@ -309,8 +309,8 @@ int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx
 		     struct netlink_ext_ack *extack);
 /* 0 or -ENOSPC. On success the ring belongs to the owner. */
 int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r);
-/* NULL is fine. Packets in progress finish before the memory is freed. state: NFX_RING_CLOSED or
- * NFX_RING_GONE. */
+/* NULL is fine. When it returns, nothing writes to the ring's memory any more. Packets in progress
+ * finish before it is unpinned. state: NFX_RING_CLOSED or NFX_RING_GONE. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state);
 void nfx_ring_free(struct nfx_ring *r); /* for a ring that was not attached */
 u32 nfx_ring_number(const struct nfx_ring *r);
@@ -327,7 +327,7 @@ struct nfx_datagram {
 	bool emergency;
 };
 
-enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED };
+enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED, NFX_PUT_CLOSED };
 
 /* Copies the payload to the ring. The caller still owns the skb. */
 enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,

@@ -272,27 +272,32 @@ void nfx_ring_free(struct nfx_ring *r)
 	kfree(r);
 }
 
-/* Packets whose slots the worker did not return are lost, unless it reads them now. The namespace
- * waits for this work before its data is freed. */
-static void last_counts(struct nfx_ring *r)
-{
-	nfx_ring_tell(r);
-	mutex_lock(&r->nn->lock);
-	r->nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
-	mutex_unlock(&r->nn->lock);
-}
-
-/* No packet writes to the ring any more. */
+/* No packet uses the ring any more. */
 static void free_work(struct work_struct *work)
 {
 	struct nfx_ring *r = container_of(to_rcu_work(work), struct nfx_ring, free);
 
 	nfx_bell_synchronize();
 	nfx_ring_wait_synchronize(r);
-	last_counts(r);
 	nfx_ring_free(r);
 }
 
+/* When it returns, nothing writes to shared memory any more, because the worker may open another
+ * ring in it. */
+static void stop(struct nfx_ring *r)
+{
+	WRITE_ONCE(r->closed, true);
+	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_wake() sees the bell */
+	/* A bell in progress ends, because it uses the owner. Then packets and callers in progress
+	 * end. Later ones see that it is closed. */
+	mutex_lock(&r->bells);
+	mutex_unlock(&r->bells);
+	spin_lock_bh(&r->lock);
+	spin_unlock_bh(&r->lock);
+	hrtimer_cancel(&r->timer);
+}
+
+/* Packets whose slots the worker did not return are lost, unless it reads them now. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 {
 	struct nfx_ring *r = rcu_dereference_protected(o->ring, lockdep_is_held(&nn->lock));
@@ -301,13 +306,12 @@ void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 		return;
 	RCU_INIT_POINTER(o->ring, NULL);
 	RCU_INIT_POINTER(nn->rings[r->number], NULL);
-	WRITE_ONCE(r->closed, true);
-	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_signal() sees the bell */
-	/* A bell in progress ends, because it uses the owner. Later ones see that it is closed. */
-	mutex_lock(&r->bells);
-	mutex_unlock(&r->bells);
-	WRITE_ONCE(r->control->state, state);
-	nfx_ring_signal(r);
+	stop(r);
+	nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
+	nfx_ring_tell(r);
+	WRITE_ONCE(r->control->armed, 0);
+	smp_store_release(&r->control->state, state); /* the counters before it */
+	nfx_ring_wake(r);
 	INIT_RCU_WORK(&r->free, free_work);
 	queue_rcu_work(nfx_wq, &r->free);
 }

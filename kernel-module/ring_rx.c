@@ -70,6 +70,8 @@ static enum nfx_put put(struct nfx_ring *r, const struct sk_buff *skb, const str
 {
 	u32 slot = r->head & (r->slots - 1), used = r->head - r->released;
 
+	if (READ_ONCE(r->closed))
+		return NFX_PUT_CLOSED;
 	if (used >= (d->emergency ? r->slots : r->ordinary)) {
 		r->stat[d->emergency ? NFX_R_FULL_EMERGENCY : NFX_R_FULL]++;
 		return NFX_PUT_FULL;
@@ -102,6 +104,6 @@ enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 	      nfx_ring_due(r, result == NFX_PUT_FULL);
 	spin_unlock(&r->lock);
 	if (due)
-		nfx_ring_signal(r);
+		nfx_ring_wake(r);
 	return result;
 }

@@ -59,9 +59,10 @@
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
  * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone)
  * or ENOENT. Packets not yet taken are valid. A bell in progress ends after some of its packets:
- * those whose result it did not write were not sent. An open ring does not prevent unloading the
- * module. The ring ends when the owner's netlink socket is closed, so also when the daemon dies.
- * Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
+ * those whose result it did not write were not sent. Once control.state is written, the kernel
+ * writes nothing to the areas any more, so another ring may use them. An open ring does not prevent
+ * unloading the module. The ring ends when the owner's netlink socket is closed, so also when the
+ * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
  * shared memory. It reads bell, send descriptors and payloads once, and checks the copies.
@@ -91,8 +92,8 @@
 #define NFX_RING_ALIGN 64u
 
 /* Counters of a ring. Copied to control.stats at each bell, so a reader sees them as of the last
- * one. Copied once more when the module releases an ended ring. X(name in the enumeration, name
- * for people) */
+ * one. Copied once more when the ring ends, before control.state is written. X(name in the
+ * enumeration, name for people) */
 #define NFX_RING_STATS(X)                                                                     \
 	X(PACKETS, "packets received")                                                        \
 	X(FULL, "dropped, ring full")                    /* ordinary */                       \
