@@ -308,6 +308,7 @@ void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 	RCU_INIT_POINTER(nn->rings[r->number], NULL);
 	stop(r);
 	nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
+	o->ring_lost += r->head - r->released;
 	nfx_ring_tell(r);
 	WRITE_ONCE(r->control->armed, 0);
 	smp_store_release(&r->control->state, state); /* the counters before it */

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "steer/kernel/kernel_meet.h"
 #include "steer/nfqueue/nfqueue.h"
+#include "steer/sockets.h"
 
 #define PURGE_STEP 32u
 #define AGAIN_STEP 32u /* targets restored in one burst, after the module was loaded again */
@@ -123,7 +124,8 @@ static uint32_t slots(const struct steer_config *cfg)
 /* Once, and after the module was loaded again. */
 static void ring_open(struct steer *s)
 {
-	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT);
+	uint64_t lost = 0;
+	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT, &lost);
 
 	if (res == -EAGAIN && s->ring_tries++ < RING_TRIES) {
 		s->ring_ns = clock_mono_ns() + RING_RETRY_NS;
@@ -139,6 +141,11 @@ static void ring_open(struct steer *s)
 		return;
 	}
 	kernel_ring_opened(s);
+	steer_count(&s->counters->ring_lost, lost);
+	if (lost)
+		log_warn(
+			"kernel steering, worker %u: up to %llu packets were lost in the ring of the xcipherd before this one",
+			s->worker, (unsigned long long)lost);
 	log_info("kernel steering, worker %u: packets use a ring of %u slots", s->worker,
 		KRING_SLOTS);
 }
