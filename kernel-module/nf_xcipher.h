@@ -167,7 +167,7 @@ struct nfx_net {
 	u32 owners_n;
 	struct nfx_ring __rcu *rings[NFX_RING_MAX]; /* written under lock; read under SRCU */
 	struct nf_hook_ops hooks[NFX_HOOKS];
-	bool hooked;  /* only a namespace with an owner pays for hooks */
+	bool hooked;  /* since the first HELLO, until the namespace or the module ends */
 	bool closing; /* no packet is queued any more */
 	u32 mark;
 	struct nfx_source_set *sources;
