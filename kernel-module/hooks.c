@@ -245,15 +245,12 @@ static enum nfx_put to_ring_split(struct nfx_target *t, struct nfx_ring *r,
 	return NFX_PUT;
 }
 
-/* NF_QUEUE: the ring has just ended. */
 static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const struct nfx_plan *p,
 			    struct sk_buff *skb, const struct seen *s)
 {
 	enum nfx_put put = skb_is_gso(skb) ? to_ring_split(t, r, p, skb, *s)
 					   : to_ring_one(r, p, skb, s);
 
-	if (put == NFX_PUT_CLOSED)
-		return NF_QUEUE;
 	if (put == NFX_PUT_DAMAGED) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
@@ -356,10 +353,9 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	s->kind = kind;
 	if (action == NFX_ACTION_QUEUE) {
 		struct nfx_ring *r = rcu_dereference(t->owner->ring);
-		unsigned int verdict = r ? to_ring(t, r, p, skb, s) : NF_QUEUE;
 
-		if (verdict != NF_QUEUE)
-			return verdict;
+		if (r)
+			return to_ring(t, r, p, skb, s);
 	}
 	if ((action == NFX_ACTION_RELAY || action == NFX_ACTION_QUEUE) && !sound(skb, s, action)) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);

@@ -328,7 +328,7 @@ struct nfx_datagram {
 	bool emergency;
 };
 
-enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED, NFX_PUT_CLOSED };
+enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED };
 
 /* Copies the payload to the ring. The caller still owns the skb. */
 enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,

@@ -70,8 +70,6 @@ static enum nfx_put put(struct nfx_ring *r, const struct sk_buff *skb, const str
 {
 	u32 slot = r->head & (r->slots - 1), used = r->head - r->released;
 
-	if (READ_ONCE(r->closed))
-		return NFX_PUT_CLOSED;
 	if (used >= (d->emergency ? r->slots : r->ordinary)) {
 		r->stat[d->emergency ? NFX_R_FULL_EMERGENCY : NFX_R_FULL]++;
 		return NFX_PUT_FULL;
