@@ -33,7 +33,7 @@ bool nfx_may_name_epoll(struct sk_buff *skb)
 	return netlink_capable(skb, CAP_NET_ADMIN);
 }
 
-static int ring_reply(struct genl_info *info, const struct nfx_ring *r)
+static int ring_reply(struct genl_info *info, const struct nfx_ring *r, const struct nfx_owner *o)
 {
 	struct sk_buff *reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	void *head;
@@ -41,7 +41,8 @@ static int ring_reply(struct genl_info *info, const struct nfx_ring *r)
 	if (!reply)
 		return -ENOMEM;
 	head = genlmsg_put_reply(reply, info, &nfx_family, 0, NFX_CMD_RING_OPEN);
-	if (!head || nla_put_u32(reply, NFX_A_RING, nfx_ring_number(r))) {
+	if (!head || nla_put_u32(reply, NFX_A_RING, nfx_ring_number(r)) ||
+	    nla_put_u64_64bit(reply, NFX_A_RING_LOST, o->ring_lost, NFX_A_PAD)) {
 		nlmsg_free(reply);
 		return -EMSGSIZE;
 	}
@@ -80,6 +81,7 @@ int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info)
 		.poll_fd = get_u32(a[NFX_A_RING_POLL_FD]),
 		.with_poll = a[NFX_A_RING_POLL_FD],
 	};
+	struct nfx_owner *o;
 	struct nfx_ring *r;
 	int err;
 
@@ -95,9 +97,12 @@ int nfx_do_ring_open(struct sk_buff *skb, struct genl_info *info)
 	if (err) {
 		nfx_ring_free(r);
 	} else {
-		err = ring_reply(info, r);
+		o = nfx_owner_of(nn, info->snd_portid);
+		err = ring_reply(info, r, o);
 		if (err) /* close it, because its owner did not get its number */
-			nfx_ring_close(nn, nfx_owner_of(nn, info->snd_portid), NFX_RING_CLOSED);
+			nfx_ring_close(nn, o, NFX_RING_CLOSED);
+		else
+			o->ring_lost = 0;
 	}
 	mutex_unlock(&nn->lock);
 	return err;

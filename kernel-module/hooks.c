@@ -14,6 +14,7 @@
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
 #include <net/ipv6.h>
+#include <net/xfrm.h>
 
 #include "compat.h"
 #include "nf_xcipher.h"
@@ -69,12 +70,13 @@ static bool see_ip6(struct seen *s, const struct sk_buff *skb)
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
 	unsigned int off = skb_network_offset(skb);
 	unsigned short frag = 0;
-	int flags = 0;
+	/* Stops at an authentication header: IPsec has not verified it yet. */
+	int flags = IP6_FH_F_AUTH;
 
 	s->plain = ip->nexthdr == IPPROTO_UDP;
 	if (s->plain)
 		s->off = off + sizeof(*ip);
-	else if (ipv6_find_hdr(skb, &off, IPPROTO_UDP, &frag, &flags) == IPPROTO_UDP && !frag &&
+	else if (ipv6_find_hdr(skb, &off, -1, &frag, &flags) == IPPROTO_UDP && !frag &&
 		 !(flags & IP6_FH_F_FRAG))
 		s->off = off;
 	else
@@ -366,6 +368,13 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	return act(nn, t, p, skb, s, left);
 }
 
+/* Whether the host's inbound policies of IPsec may refuse the packet, for example because it came
+ * in clear. The stack decides then: it knows more, such as disable_policy of the interface. */
+static bool against_policy(struct sk_buff *skb, u16 family)
+{
+	return !xfrm_policy_check(NULL, XFRM_POLICY_IN, skb, family);
+}
+
 /* One datagram that would be split into IP fragments (from tap devices and virtual machines). Its
  * parts have no UDP header, so the host's stack takes it. */
 static bool is_ufo(const struct sk_buff *skb)
@@ -391,6 +400,8 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
 		return NF_DROP;
 	}
+	if (unlikely(against_policy(skb, s.to.family)))
+		return NF_ACCEPT;
 	/* Bottom halves are off already, unless a reader of the queue replied NF_REPEAT. */
 	if (likely(in_softirq()))
 		return arrive(nn, t, skb, &s, &left);

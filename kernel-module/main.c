@@ -144,7 +144,6 @@ no_net:
 	return err;
 }
 
-/* Closes the interface first, then removes the hooks, then frees their data. */
 /* Before their doorbell goes: without it no slot becomes free, and packets would wait or be lost.
  * Packets go to the netfilter queues until the hooks are removed. No new ring can be opened. */
 static void rings_exit(void)
@@ -157,6 +156,7 @@ static void rings_exit(void)
 	up_read(&net_rwsem);
 }
 
+/* Closes the interface first, then removes the hooks, then frees their data. */
 static void __exit nfx_exit(void)
 {
 	nfx_genl_exit();

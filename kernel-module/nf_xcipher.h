@@ -143,6 +143,7 @@ struct nfx_owner {
 	u32 id, portid; /* portid 0: no owner */
 	u32 features, grace_ms, n;
 	struct nfx_ring __rcu *ring; /* written under nfx_net.lock */
+	u64 ring_lost; /* packets in its rings when they ended, since the last one was opened */
 	struct rcu_head rcu;
 };
 
@@ -166,7 +167,7 @@ struct nfx_net {
 	u32 owners_n;
 	struct nfx_ring __rcu *rings[NFX_RING_MAX]; /* written under lock; read under SRCU */
 	struct nf_hook_ops hooks[NFX_HOOKS];
-	bool hooked;  /* only a namespace with an owner pays for hooks */
+	bool hooked;  /* since the first HELLO, until the namespace or the module ends */
 	bool closing; /* no packet is queued any more */
 	u32 mark;
 	struct nfx_source_set *sources;
@@ -304,13 +305,13 @@ struct nfx_ring_wish {
 };
 
 /* Pins memory of the calling process. Call it without the lock. -EINVAL, -EPERM, -ENOMEM, -EFAULT,
- * -EBADF. */
+ * -EBADF; -EAGAIN: another thread of the process holds the lock of its address space. */
 int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx_ring_wish *wish,
 		     struct netlink_ext_ack *extack);
 /* 0 or -ENOSPC. On success the ring belongs to the owner. */
 int nfx_ring_attach(struct nfx_net *nn, struct nfx_owner *o, struct nfx_ring *r);
-/* NULL is fine. Packets in progress finish before the memory is freed. state: NFX_RING_CLOSED or
- * NFX_RING_GONE. */
+/* NULL is fine. When it returns, nothing writes to the ring's memory any more. Packets in progress
+ * finish before it is unpinned. state: NFX_RING_CLOSED or NFX_RING_GONE. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state);
 void nfx_ring_free(struct nfx_ring *r); /* for a ring that was not attached */
 u32 nfx_ring_number(const struct nfx_ring *r);

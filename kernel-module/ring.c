@@ -2,11 +2,18 @@
 /* Opens and closes rings. The memory is the worker's own, pinned as for AF_XDP. So no file refers
  * to the module: an open ring does not prevent unloading, and mappings need no rules. Only private
  * anonymous memory is accepted, because its pages belong to nobody else: no file is written to or
- * truncated. */
+ * truncated.
+ * A process can keep the lock of its address space held for ever: by a read of /proc/self/mem from
+ * a file of FUSE. Opening runs under generic netlink's locks, and closing in the module's work
+ * queue, so neither waits for that lock. */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <net/sock.h>
@@ -69,7 +76,8 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	a->page = kvmalloc_array(pages, sizeof(*a->page), GFP_KERNEL_ACCOUNT);
 	if (!a->page)
 		return -ENOMEM;
-	mmap_read_lock(current->mm);
+	if (!mmap_read_trylock(current->mm))
+		return -EAGAIN;
 	if (is_anonymous(current->mm, at, at + (u64)pages * PAGE_SIZE))
 		got = nfx_pin_pages(at, pages, FOLL_WRITE | FOLL_LONGTERM, a->page);
 	mmap_read_unlock(current->mm);
@@ -85,26 +93,46 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	return a->map ? 0 : -ENOMEM;
 }
 
-/* Against RLIMIT_MEMLOCK of the process, unless it may lock any amount. AF_XDP charges the user,
- * but not all kernels of Debian 12 export free_uid(). */
+/* Against RLIMIT_MEMLOCK of the user, as AF_XDP does. Not of the process: the ring belongs to a
+ * socket, which can outlive it. The credentials keep the user, because not all kernels of Debian 12
+ * export free_uid(). */
+static int user_charge(struct nfx_ring *r, long pages)
+{
+	const struct cred *cred = current_cred();
+	unsigned long most = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	long old = atomic_long_read(&cred->user->locked_vm);
+
+	do {
+		if ((unsigned long)(old + pages) > most)
+			return -EPERM;
+	} while (!atomic_long_try_cmpxchg(&cred->user->locked_vm, &old, old + pages));
+	r->charged = get_cred(cred);
+	return 0;
+}
+
 static int charge(struct nfx_ring *r, u32 pages)
 {
-	int err = account_locked_vm(current->mm, pages, true);
+	int err = capable(CAP_IPC_LOCK) ? 0 : user_charge(r, pages);
 
 	if (err)
 		return err;
 	mmgrab(current->mm);
-	r->charged = current->mm;
-	r->charged_pages = pages;
+	r->mm = current->mm;
+	r->pinned = pages;
+	atomic64_add(pages, &r->mm->pinned_vm);
 	return 0;
 }
 
 static void uncharge(struct nfx_ring *r)
 {
+	if (!r->mm)
+		return;
+	atomic64_sub(r->pinned, &r->mm->pinned_vm);
+	mmdrop(r->mm);
 	if (!r->charged)
 		return;
-	account_locked_vm(r->charged, r->charged_pages, false);
-	mmdrop(r->charged);
+	atomic_long_sub(r->pinned, &r->charged->user->locked_vm);
+	put_cred(r->charged);
 }
 
 /* --- Opening ---------------------------------------------------------------------------------- */
@@ -158,6 +186,8 @@ static int memory_hold(struct nfx_ring *r, const struct nfx_ring_wish *w,
 	err = err ? err : area_pin(&r->memory_area, w->memory, memory);
 	if (err == -EINVAL || err == -EFAULT)
 		return REFUSE(extack, EINVAL, "a ring needs private anonymous memory");
+	if (err == -EAGAIN)
+		return REFUSE(extack, EAGAIN, "the process changes its memory maps: try again");
 	return err;
 }
 
@@ -185,6 +215,8 @@ int nfx_ring_prepare(struct nfx_ring **out, struct nfx_net *nn, const struct nfx
 
 	if (err)
 		return err;
+	if (!current->mm)
+		return REFUSE(extack, EINVAL, "a ring needs a process");
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 	if (!r)
 		return -ENOMEM;
@@ -240,27 +272,34 @@ void nfx_ring_free(struct nfx_ring *r)
 	kfree(r);
 }
 
-/* Packets whose slots the worker did not return are lost, unless it reads them now. The namespace
- * waits for this work before its data is freed. */
-static void last_counts(struct nfx_ring *r)
-{
-	nfx_ring_tell(r);
-	mutex_lock(&r->nn->lock);
-	r->nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
-	mutex_unlock(&r->nn->lock);
-}
-
-/* No packet writes to the ring any more. */
+/* No packet uses the ring any more. */
 static void free_work(struct work_struct *work)
 {
 	struct nfx_ring *r = container_of(to_rcu_work(work), struct nfx_ring, free);
 
 	nfx_bell_synchronize();
 	nfx_ring_wait_synchronize(r);
-	last_counts(r);
 	nfx_ring_free(r);
 }
 
+/* When it returns, nothing writes to shared memory any more, because the worker may open another
+ * ring in it. */
+static void stop(struct nfx_ring *r)
+{
+	WRITE_ONCE(r->closed, true);
+	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_wake() sees the bell */
+	/* A bell in progress ends, because it uses the owner, then packets in progress, of which a
+	 * coalesced one has many parts, then callers that waited. Later ones do not find it, or see
+	 * that it is closed. */
+	mutex_lock(&r->bells);
+	mutex_unlock(&r->bells);
+	synchronize_rcu();
+	spin_lock_bh(&r->lock);
+	spin_unlock_bh(&r->lock);
+	hrtimer_cancel(&r->timer);
+}
+
+/* Packets whose slots the worker did not return are lost, unless it reads them now. */
 void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 {
 	struct nfx_ring *r = rcu_dereference_protected(o->ring, lockdep_is_held(&nn->lock));
@@ -269,13 +308,13 @@ void nfx_ring_close(struct nfx_net *nn, struct nfx_owner *o, u32 state)
 		return;
 	RCU_INIT_POINTER(o->ring, NULL);
 	RCU_INIT_POINTER(nn->rings[r->number], NULL);
-	WRITE_ONCE(r->closed, true);
-	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_signal() sees the bell */
-	/* A bell in progress ends, because it uses the owner. Later ones see that it is closed. */
-	mutex_lock(&r->bells);
-	mutex_unlock(&r->bells);
-	WRITE_ONCE(r->control->state, state);
-	nfx_ring_signal(r);
+	stop(r);
+	nn->gone[NFX_S_RING_ENDED] += r->head - r->released;
+	o->ring_lost += r->head - r->released;
+	nfx_ring_tell(r);
+	WRITE_ONCE(r->control->armed, 0);
+	smp_store_release(&r->control->state, state); /* the counters before it */
+	nfx_ring_wake(r);
 	INIT_RCU_WORK(&r->free, free_work);
 	queue_rcu_work(nfx_wq, &r->free);
 }

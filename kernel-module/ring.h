@@ -44,7 +44,8 @@ struct nfx_ring {
 	struct hrtimer timer;
 
 	struct mutex bells; /* held while a bell is processed, so that only one is at a time */
-	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early */
+	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early. Nothing
+			     * writes to shared memory under bells or lock once it is seen. */
 
 	/* A worker that waits in its bell. */
 	struct rcuwait sleeper;
@@ -56,8 +57,9 @@ struct nfx_ring {
 
 	/* Opening and closing only. */
 	struct nfx_area control_area, memory_area;
-	struct mm_struct *charged; /* NULL: nobody */
-	u32 charged_pages;
+	const struct cred *charged; /* whose user is charged; NULL: nobody's */
+	struct mm_struct *mm;       /* that shows the pinned pages; NULL: none */
+	u32 pinned;
 	u32 number;
 	struct rcu_work free;
 };
@@ -80,10 +82,11 @@ void nfx_ring_wait_synchronize(const struct nfx_ring *r);
 
 /* --- ring_wake.c --- */
 void nfx_ring_wake_init(struct nfx_ring *r);
-/* Under lock, after a packet: true if nfx_ring_signal() must be called, without lock. full: the
+/* Under lock, after a packet: true if nfx_ring_wake() must be called, without lock. full: the
  * packet found no slot. */
 bool nfx_ring_due(struct nfx_ring *r, bool full);
-void nfx_ring_signal(struct nfx_ring *r);
+/* Does not write to shared memory. */
+void nfx_ring_wake(struct nfx_ring *r);
 /* Applies the indexes of a checked bell, and arms if it asks for that. Process context. */
 void nfx_ring_arm(struct nfx_ring *r, const struct nfx_bell *b);
 

@@ -102,6 +102,6 @@ enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 	      nfx_ring_due(r, result == NFX_PUT_FULL);
 	spin_unlock(&r->lock);
 	if (due)
-		nfx_ring_signal(r);
+		nfx_ring_wake(r);
 	return result;
 }

@@ -72,10 +72,14 @@ void nfx_ring_wait_close(struct nfx_ring *r)
 }
 
 /* Reports events of the epoll. A later event ends the next wait, or the worker finds it in the
- * epoll. */
+ * epoll. From here on a wake-up signals the eventfd. One that still woke the sleeper has cleared
+ * armed, but possibly not yet control->armed. */
 static void tell_woken(struct nfx_ring *r)
 {
 	WRITE_ONCE(r->control->woken, xchg(&r->polled, false) ? NFX_WOKEN_POLL : 0);
+	smp_mb();
+	if (!atomic_read(&r->armed))
+		WRITE_ONCE(r->control->armed, 0);
 }
 
 void nfx_ring_wait(struct nfx_ring *r)
@@ -84,12 +88,10 @@ void nfx_ring_wait(struct nfx_ring *r)
 				 !atomic_read(&r->armed) || READ_ONCE(r->polled) ||
 					 READ_ONCE(r->closed),
 				 TASK_INTERRUPTIBLE);
-	tell_woken(r);
-	/* From here on a wake-up signals the eventfd. One that still woke the sleeper has cleared
-	 * armed, but possibly not yet control->armed. */
-	smp_mb();
-	if (!atomic_read(&r->armed))
-		WRITE_ONCE(r->control->armed, 0);
+	spin_lock_bh(&r->lock);
+	if (!READ_ONCE(r->closed))
+		tell_woken(r);
+	spin_unlock_bh(&r->lock);
 	smp_store_release(&r->waits, false);
 }
 

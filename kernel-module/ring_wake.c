@@ -9,24 +9,32 @@
 
 /* A worker that waits in its bell needs no eventfd. If it leaves the bell meanwhile, it sees that
  * the ring is not armed any more. */
-void nfx_ring_signal(struct nfx_ring *r)
+void nfx_ring_wake(struct nfx_ring *r)
 {
-	WRITE_ONCE(r->control->armed, 0);
 	if (rcuwait_active(&r->sleeper))
 		rcuwait_wake_up(&r->sleeper);
 	else
 		nfx_eventfd_signal(r->wake);
 }
 
+/* True: the caller must wake the worker. */
+static bool disarm(struct nfx_ring *r)
+{
+	if (!atomic_xchg(&r->armed, 0))
+		return false;
+	WRITE_ONCE(r->control->armed, 0);
+	return true;
+}
+
 /* Runs on the processor where the first packet arrived. It takes no lock, because it may interrupt
- * a holder. */
+ * a holder. The end of the ring waits for it. */
 static enum hrtimer_restart window_over(struct hrtimer *timer)
 {
 	struct nfx_ring *r = container_of(timer, struct nfx_ring, timer);
 
-	if (atomic_xchg(&r->armed, 0)) {
+	if (disarm(r)) {
 		r->stat[NFX_R_WAKES_WINDOW]++;
-		nfx_ring_signal(r);
+		nfx_ring_wake(r);
 	}
 	return HRTIMER_NORESTART;
 }
@@ -48,7 +56,7 @@ bool nfx_ring_due(struct nfx_ring *r, bool full)
 	if (!atomic_read(&r->armed))
 		return false;
 	if (full || waiting >= r->wake_packets || !r->window_ns) {
-		if (!atomic_xchg(&r->armed, 0))
+		if (!disarm(r))
 			return false;
 		r->stat[NFX_R_WAKES_PACKETS]++;
 		return true;

@@ -3,8 +3,8 @@
  * daemon share nothing else.
  * Rules for changes:
  *  - Numbers of commands and attributes are never reused.
- *  - An addition gets a bit in enum nfx_feature. A program that talks to an older side works
- * without it.
+ *  - An addition gets a bit in enum nfx_feature, unless its absence in a reply suffices. A program
+ * that talks to an older side works without it.
  *  - NFX_VERSION increases only if an older side could no longer understand the rest.
  * Before a program changes targets, it sends HELLO on the socket that will own them. Everything
  * needs CAP_NET_ADMIN in the user namespace that owns the network namespace. */
@@ -56,9 +56,9 @@ enum nfx_cmd {
 	NFX_CMD_STATS_GET,
 	/* multicast: NFX_A_EVENT and the attributes of its target. */
 	NFX_CMD_EVENT,
-	/* do: the attributes of a ring, see nf_xcipher_ring.h. Reply: NFX_A_RING. From now on,
-	 * NFX_ACTION_QUEUE of this owner's targets writes to the ring. EBUSY: the owner already has
-	 * a ring. */
+	/* do: the attributes of a ring, see nf_xcipher_ring.h. Reply: NFX_A_RING, NFX_A_RING_LOST.
+	 * From now on, NFX_ACTION_QUEUE of this owner's targets writes to the ring. EBUSY: the
+	 * owner already has a ring. */
 	NFX_CMD_RING_OPEN,
 	/* do: closes the ring of this socket's owner. Packets then go to NFX_A_QUEUE again. */
 	NFX_CMD_RING_CLOSE,
@@ -126,6 +126,10 @@ enum nfx_attr {
 	 * GUARD_MACS ignores it. */
 	NFX_A_GUARD,
 	NFX_A_RING_POLL_FD, /* u32: optional: epoll that also ends a wait in the doorbell */
+	/* u64: packets whose slots were not returned when the owner's rings ended, since it last
+	 * opened one. At most that many were lost: the worker may have sent some of the last burst
+	 * without returning their slots. Absent: an older module. */
+	NFX_A_RING_LOST,
 	NFX_A_COUNT
 };
 

@@ -5,8 +5,9 @@
  * Opening. The worker allocates two areas of private anonymous memory, an eventfd and an IPv4
  * datagram socket (the doorbell, never bound or connected). It sends NFX_CMD_RING_OPEN on the
  * netlink socket that owns its targets. The module pins the memory, so huge pages stay huge, and
- * counts it against RLIMIT_MEMLOCK unless the caller has CAP_IPC_LOCK. An owner has at most one
- * ring. RING_OPEN needs CAP_NET_ADMIN like all of the interface; the doorbell needs that socket.
+ * counts it against RLIMIT_MEMLOCK of the user unless the caller has CAP_IPC_LOCK. EAGAIN: another
+ * thread was changing the process's memory maps; try again. An owner has at most one ring.
+ * RING_OPEN needs CAP_NET_ADMIN like all of the interface; the doorbell needs that socket.
  *
  * Control area (NFX_A_RING_CONTROL), page-aligned, of nfx_ring_control_len() bytes and the rest of
  * the last page:
@@ -58,9 +59,10 @@
  * End. control.state becomes nonzero, and the worker is woken: the module is unloaded
  * (NFX_RING_GONE), or the ring was closed. The doorbell then fails with ENOPROTOOPT (module gone)
  * or ENOENT. Packets not yet taken are valid. A bell in progress ends after some of its packets:
- * those whose result it did not write were not sent. An open ring does not prevent unloading the
- * module. The ring ends when the owner's netlink socket is closed, so also when the daemon dies.
- * Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
+ * those whose result it did not write were not sent. Once control.state is written, the kernel
+ * writes nothing to the areas any more, so another ring may use them. An open ring does not prevent
+ * unloading the module. The ring ends when the owner's netlink socket is closed, so also when the
+ * daemon dies. Its targets stay for the grace time, and their packets go to NFX_A_QUEUE.
  *
  * Trust. The kernel keeps every index, address and length of its own, and never reads them from
  * shared memory. It reads bell, send descriptors and payloads once, and checks the copies.
@@ -90,8 +92,8 @@
 #define NFX_RING_ALIGN 64u
 
 /* Counters of a ring. Copied to control.stats at each bell, so a reader sees them as of the last
- * one. Copied once more when the module releases an ended ring. X(name in the enumeration, name
- * for people) */
+ * one. Copied once more when the ring ends, before control.state is written. X(name in the
+ * enumeration, name for people) */
 #define NFX_RING_STATS(X)                                                                     \
 	X(PACKETS, "packets received")                                                        \
 	X(FULL, "dropped, ring full")                    /* ordinary */                       \

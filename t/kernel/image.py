@@ -8,11 +8,12 @@ import shutil
 import subprocess
 
 # Modules that the guest loads before the tests, and their dependencies.
-MODULES = ["veth", "dummy", "tun", "nfnetlink_queue", "nf_conntrack", "nft_queue", "nft_ct", "nft_limit", "nft_objref", "nf_tables", "nft_compat", "xt_NFQUEUE"]
+MODULES = ["veth", "dummy", "tun", "nfnetlink_queue", "nf_conntrack", "nft_queue", "nft_ct", "nft_limit", "nft_objref", "nf_tables", "nft_compat", "xt_NFQUEUE",
+           "fuse", "xfrm_user", "esp4", "authenc"]
 # The unpacked parts of the package; the rest is drivers.
 PARTS = ["./boot/vmlinuz-*", "./boot/config-*"] + [
     f"./lib/modules/*/{p}" for p in ("modules.builtin*", "modules.order", "kernel/net/*", "kernel/drivers/net/veth.ko*",
-                                     "kernel/drivers/net/dummy.ko*", "kernel/drivers/net/tun.ko*", "kernel/lib/*", "kernel/crypto/*", "kernel/arch/x86/crypto/*")]
+                                     "kernel/drivers/net/dummy.ko*", "kernel/drivers/net/tun.ko*", "kernel/fs/fuse/fuse.ko*", "kernel/lib/*", "kernel/crypto/*", "kernel/arch/x86/crypto/*")]
 
 
 class Missing(Exception):

@@ -58,6 +58,7 @@ static const struct row {
 	{"silence", NFX_A_SILENCE_MS, U32},
 	{"last_seen", NFX_A_LAST_SEEN_MS, U64},
 	{"seq", NFX_A_SEQ, U16},
+	{"ring_lost", NFX_A_RING_LOST, U64},
 	{"event", NFX_A_EVENT, U8},
 	{"ring", NFX_A_RING, U32},
 };

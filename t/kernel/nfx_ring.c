@@ -3,7 +3,9 @@
  *
  *   open SLOTS SENDS [NAME=VALUE]  opens a ring; the values replace attributes of ATTRS;
  *                                  shared, file, unmapped, readonly: wrong memory; memlock: the
- *                                  limit
+ *                                  limit; nobody: without CAP_NET_ADMIN
+ *   prepare SLOTS SENDS            the memory of a ring, which register [NAME=VALUE] opens
+ *   stall FILE, map                nfx_stall.c
  *   run FROM,PORT,TO,PORT NAME=N   forwards all packets until the next line on standard input;
  *                                  wake, window (ns), max (packets per bell); wait: its bells wait;
  *                                  lose: one wake-up of
@@ -149,17 +151,23 @@ static int ask(struct nfx *x, struct nfx_worker *w, const char *rest, const char
 	return nfx_ask(x, h, true, said);
 }
 
-/* From now on RLIMIT_MEMLOCK counts, and allows this many bytes. */
-static int limit_lock(uint64_t bytes)
+static int drop_capability(unsigned which)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &h, d))
+		return -errno;
+	d[0].effective &= ~(1u << which);
+	return syscall(SYS_capset, &h, d) ? -errno : 0;
+}
+
+/* From now on RLIMIT_MEMLOCK counts, and allows this many bytes. */
+static int limit_lock(uint64_t bytes)
+{
 	struct rlimit r = {bytes, bytes};
 
-	if (syscall(SYS_capget, &h, d) || setrlimit(RLIMIT_MEMLOCK, &r))
-		return -errno;
-	d[0].effective &= ~(1u << CAP_IPC_LOCK);
-	return syscall(SYS_capset, &h, d) ? -errno : 0;
+	return setrlimit(RLIMIT_MEMLOCK, &r) ? -errno : drop_capability(CAP_IPC_LOCK);
 }
 
 /* Replaces memory by a private mapping of a file, of which every page is written to. */
@@ -177,20 +185,40 @@ static void file_map(uint8_t *at, size_t len)
 	fclose(f);
 }
 
+static int do_prepare(struct nfx *x, char **rest)
+{
+	uint32_t slots = (uint32_t)strtoul(*rest, rest, 0),
+		 sends = (uint32_t)strtoul(*rest, rest, 0);
+
+	*rest += strspn(*rest, " ");
+	worker_drop(x);
+	x->ring = calloc(1, sizeof(*x->ring));
+	return x->ring ? worker_alloc(x->ring, slots, sends) : -ENOMEM;
+}
+
+/* With the memory that there is. */
+static int do_register(struct nfx *x, const char *rest, const char **said)
+{
+	struct nfx_worker *w = x->ring;
+	int err = 0;
+
+	if (value(rest, "memlock", 0))
+		err = limit_lock(value(rest, "memlock", 0));
+	if (value(rest, "nobody", 0))
+		err = drop_capability(CAP_NET_ADMIN);
+	err = err ? err : ask(x, w, rest, said);
+	w->number = x->ring_number;
+	w->taken = err ? w->taken : 0;
+	return err;
+}
+
 static int do_open(struct nfx *x, char *rest, const char **said)
 {
-	uint32_t slots = (uint32_t)strtoul(rest, &rest, 0),
-		 sends = (uint32_t)strtoul(rest, &rest, 0);
-	struct nfx_worker *w;
-	int err;
+	int err = do_prepare(x, &rest);
+	struct nfx_worker *w = x->ring;
 
-	rest += strspn(rest, " ");
-	worker_drop(x);
-	w = calloc(1, sizeof(*w));
 	if (!w)
-		return -ENOMEM;
-	x->ring = w;
-	err = worker_alloc(w, slots, sends);
+		return err;
 	if (value(rest, "shared", 0)) /* memory of a kind that the module must refuse */
 		mmap(w->memory, w->memory_len, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -200,10 +228,7 @@ static int do_open(struct nfx *x, char *rest, const char **said)
 		munmap(w->memory + w->memory_len - PAGE, PAGE);
 	if (value(rest, "readonly", 0))
 		mprotect(w->memory, PAGE, PROT_READ);
-	if (value(rest, "memlock", 0))
-		err = limit_lock(value(rest, "memlock", 0));
-	err = err ? err : ask(x, w, rest, said);
-	w->number = x->ring_number;
+	err = err ? err : do_register(x, rest, said);
 	if (err)
 		worker_drop(x);
 	return err;
@@ -451,8 +476,16 @@ int nfx_ring(struct nfx *x, char *text, const char **said)
 	rest[strcspn(rest, "\n")] = 0;
 	if (strcmp(text, "open") == 0)
 		return do_open(x, rest, said);
+	if (strcmp(text, "prepare") == 0)
+		return do_prepare(x, &rest);
 	if (!x->ring)
 		return -ENOENT;
+	if (strcmp(text, "register") == 0)
+		return do_register(x, rest, said);
+	if (strcmp(text, "stall") == 0)
+		return nfx_ring_stall(rest);
+	if (strcmp(text, "map") == 0)
+		return nfx_ring_map();
 	if (strcmp(text, "run") == 0)
 		return do_run(x, rest);
 	if (strcmp(text, "wait") == 0)

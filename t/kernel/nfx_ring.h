@@ -29,5 +29,10 @@ bool nfx_ring_ends(struct nfx_send *s, const char *text);
 int nfx_ring_fork(struct nfx_worker *w);
 /* rest: "MS SEED ADDR,PORT,ADDR,PORT". Random shared memory and bells for so long. 0 or -EINVAL. */
 int nfx_ring_hostile(struct nfx_worker *w, char *rest);
+/* Begins to read the file through /proc/self/mem. The process's memory lock is held until the
+ * file's server answers. 0 or -errno. */
+int nfx_ring_stall(const char *path);
+/* After that: another thread waits for the lock as a writer. 0 or -errno. */
+int nfx_ring_map(void);
 
 #endif

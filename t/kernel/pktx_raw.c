@@ -144,6 +144,8 @@ static bool v6_only(struct pkt *k, const char *kind)
 		extension(k, IPPROTO_FRAGMENT, 0, 1);
 	else if (strcmp(kind, "frag-rest") == 0)
 		extension(k, IPPROTO_FRAGMENT, 0, 800);
+	else if (strcmp(kind, "ext-ah") == 0) /* authentication header, which nobody verified */
+		extension(k, IPPROTO_AH, 0, 0);
 	else if (strcmp(kind, "ext-long") == 0)
 		extension(k, IPPROTO_HOPOPTS, 200, 0);
 	else if (strcmp(kind, "no-checksum") == 0)

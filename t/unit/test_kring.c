@@ -306,6 +306,7 @@ static void a_ring_ends_after_its_last_packet(void **state)
 	f.refuses = -ENOPROTOOPT;
 	assert_int_equal(kring_bell(&f.r, 1), -ENOPROTOOPT);
 	assert_true(f.r.ended);
+	assert_int_equal(f.r.error, -ENOPROTOOPT);
 	assert_int_equal(kring_rest(&f.r, 1, 0), KRING_READY);
 	assert_int_equal(kring_take(&f.r, 9, &(uint32_t){0}), 1);
 	assert_int_equal(kring_rest(&f.r, 1, 0), KRING_ENDED);

@@ -34,6 +34,7 @@ struct peer {
 	int error;
 	uint32_t dump; /* number of existing targets */
 	uint32_t ring; /* number of the one that it opens */
+	uint64_t lost; /* in earlier ones */
 	bool chatty;   /* first sends messages that were not requested */
 	/* The last request. */
 	_Alignas(struct nlmsghdr) char last[LAST];
@@ -136,6 +137,8 @@ static void ring(struct peer *p, const struct nlmsghdr *to)
 	struct nlmsghdr *h = message(buf, to, FAMILY, NFX_CMD_RING_OPEN);
 
 	mnl_attr_put_u32(h, NFX_A_RING, p->ring);
+	if (p->lost) /* older modules do not know it */
+		mnl_attr_put_u64(h, NFX_A_RING_LOST, p->lost);
 	if (!p->error)
 		reply(p, h);
 	end(p, to, NLMSG_ERROR, p->error);
@@ -382,14 +385,16 @@ static void a_ring_is_described_and_numbered(void **state)
 		.event_fd = 7,
 		.bell_fd = 8,
 		.poll_fd = -1};
-	uint32_t number;
+	struct knl_ring_opened opened;
 	struct knl *k;
 
 	p->chatty = true;
 	p->ring = NFX_RING_MAX - 1;
 	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
-	assert_int_equal(knl_ring_open(k, &r, &number), 0);
-	assert_int_equal(number, NFX_RING_MAX - 1);
+	assert_int_equal(knl_ring_open(k, &r, &opened), 0);
+	assert_int_equal(opened.number, NFX_RING_MAX - 1);
+	assert_int_equal(opened.lost, 0);
+	p->lost = 12;
 	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_CONTROL)), (uintptr_t)&control);
 	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_MEMORY)), (uintptr_t)&memory);
 	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_RING_LENGTH)), 1ull << 25);
@@ -402,12 +407,13 @@ static void a_ring_is_described_and_numbered(void **state)
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_BELL_FD)), 8);
 	assert_null(attr(p, NFX_A_RING_POLL_FD)); /* an older module may not know it */
 	r.poll_fd = 9;
-	assert_int_equal(knl_ring_open(k, &r, &number), 0);
+	assert_int_equal(knl_ring_open(k, &r, &opened), 0);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_RING_POLL_FD)), 9);
+	assert_int_equal(opened.lost, 12);
 	p->ring = NFX_RING_MAX; /* no doorbell has this number */
-	assert_int_equal(knl_ring_open(k, &r, &number), -EPROTO);
+	assert_int_equal(knl_ring_open(k, &r, &opened), -EPROTO);
 	p->error = -ENOMEM;
-	assert_int_equal(knl_ring_open(k, &r, &number), -ENOMEM);
+	assert_int_equal(knl_ring_open(k, &r, &opened), -ENOMEM);
 	knl_close(k);
 }
 

@@ -22,10 +22,14 @@
 #include "base/log.h"
 #include "steer/kernel/kernel_meet.h"
 #include "steer/nfqueue/nfqueue.h"
+#include "steer/sockets.h"
 
 #define PURGE_STEP 32u
 #define AGAIN_STEP 32u /* targets restored in one burst, after the module was loaded again */
 #define AGAIN_NS   NS_PER_SEC
+/* A ring is refused while another thread changes the memory maps of the process. */
+#define RING_TRIES    50u
+#define RING_RETRY_NS (NS_PER_SEC / 100)
 
 /* --- Worker ----------------------------------------------------------------------------------- */
 
@@ -120,9 +124,15 @@ static uint32_t slots(const struct steer_config *cfg)
 /* Once, and after the module was loaded again. */
 static void ring_open(struct steer *s)
 {
-	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT);
+	uint64_t lost = 0;
+	int res = kring_open(s->ring, s->knl, s->features & NFX_FEATURE_RING_WAIT, &lost);
 
+	if (res == -EAGAIN && s->ring_tries++ < RING_TRIES) {
+		s->ring_ns = clock_mono_ns() + RING_RETRY_NS;
+		return;
+	}
 	s->ring_due = false;
+	s->ring_tries = 0;
 	if (res) {
 		log_warn(
 			"kernel steering, worker %u: no packet ring, so packets use netlink queue %u, at higher cost: %s%s%s",
@@ -131,6 +141,11 @@ static void ring_open(struct steer *s)
 		return;
 	}
 	kernel_ring_opened(s);
+	steer_count(&s->counters->ring_lost, lost);
+	if (lost)
+		log_warn(
+			"kernel steering, worker %u: up to %llu packets were lost in the ring of the xcipherd before this one",
+			s->worker, (unsigned long long)lost);
 	log_info("kernel steering, worker %u: packets use a ring of %u slots", s->worker,
 		KRING_SLOTS);
 }
@@ -363,7 +378,8 @@ void kernel_chores(struct steer *s)
 	if (s->again_ns && clock_mono_ns() >= s->again_ns)
 		make_again(s);
 	/* Not into slots that bursts still use. */
-	if (s->ring_due && !s->purge_ns && !s->again_ns && !s->ring_bursts && !s->ring->open)
+	if (s->ring_due && !s->purge_ns && !s->again_ns && !s->ring_bursts && !s->ring->open &&
+		clock_mono_ns() >= s->ring_ns)
 		ring_open(s);
 }
 

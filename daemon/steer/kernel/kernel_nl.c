@@ -375,17 +375,19 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 
 static void read_ring(void *arg, const struct nlmsghdr *h)
 {
-	uint32_t *number = arg;
+	struct knl_ring_opened *out = arg;
 	const struct nlattr *a;
 
 	each_attr(a, h)
 	{
 		if (mnl_attr_get_type(a) == NFX_A_RING)
-			*number = get_u32(a);
+			out->number = get_u32(a);
+		else if (mnl_attr_get_type(a) == NFX_A_RING_LOST)
+			out->lost = get_u64(a);
 	}
 }
 
-int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number)
+int knl_ring_open(struct knl *k, const struct knl_ring *r, struct knl_ring_opened *out)
 {
 	struct nlmsghdr *h = command(k, NFX_CMD_RING_OPEN, NLM_F_ACK);
 	int err;
@@ -402,9 +404,9 @@ int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number)
 	mnl_attr_put_u32(h, NFX_A_RING_BELL_FD, (uint32_t)r->bell_fd);
 	if (r->poll_fd >= 0)
 		mnl_attr_put_u32(h, NFX_A_RING_POLL_FD, (uint32_t)r->poll_fd);
-	*number = UINT32_MAX;
-	err = ask(k, h, read_ring, number);
-	return err || *number < NFX_RING_MAX ? err : -EPROTO;
+	*out = (struct knl_ring_opened){.number = UINT32_MAX};
+	err = ask(k, h, read_ring, out);
+	return err || out->number < NFX_RING_MAX ? err : -EPROTO;
 }
 
 int knl_ring_close(struct knl *k)

@@ -98,9 +98,16 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
  * -errno. put() must not use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
+struct knl_ring_opened {
+	uint32_t number; /* for the doorbell */
+	uint64_t lost;   /* packets in this owner's earlier rings when they ended, at most; each is
+			  * reported once. 0 from an older module */
+};
+
 /* After hello(), in the process whose memory it is: from now on packets of this owner's targets
- * with NFX_ACTION_QUEUE go to the ring. *number: for the doorbell. 0 or -errno. */
-int knl_ring_open(struct knl *k, const struct knl_ring *r, uint32_t *number);
+ * with NFX_ACTION_QUEUE go to the ring. 0 or -errno; -EAGAIN: another thread was changing the
+ * process's memory maps. */
+int knl_ring_open(struct knl *k, const struct knl_ring *r, struct knl_ring_opened *out);
 int knl_ring_close(struct knl *k);
 /* Subscribes this socket to events; use it for nothing else. */
 int knl_listen(struct knl *k);

@@ -6,8 +6,10 @@
 #include "steer/kernel/kernel_int.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "steer/nfqueue/nfqueue.h"
 #include "steer/sockets.h"
 
@@ -77,12 +79,22 @@ static void ring_stats(struct steer *s, const struct kring *r)
 	s->ring_long = is_long;
 }
 
+/* The log reports the module's unloading elsewhere. */
 static void ring_end(struct steer *s, const struct kring *r)
 {
+	bool goes = kring_state(r) == NFX_RING_GONE;
+	int res = kring_close(s->ring, s->knl);
+
 	ring_stats(s, r);
 	/* While it is open, packets may come into it. */
-	if (kring_close(s->ring, s->knl) == 0)
-		s->older = false;
+	if (res)
+		return;
+	s->older = false;
+	if (!goes)
+		log_warn(
+			"kernel steering, worker %u: the packet ring ended (%s), so packets use netlink queue %u, at higher cost, until xcipherd is restarted or nf_xcipher is loaded again",
+			s->worker, r->error ? strerror(-r->error) : "it was closed",
+			s->cfg.queue_num + s->worker);
 }
 
 void kernel_ring_opened(struct steer *s)

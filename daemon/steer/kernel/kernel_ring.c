@@ -68,7 +68,7 @@ void kring_home_memory(struct kring_home *h, const struct arena *a, uint32_t fir
 	(void)madvise(a->in, arena_packets_len(a), MADV_DONTFORK);
 }
 
-int kring_open(struct kring_home *h, struct knl *k, bool waits)
+int kring_open(struct kring_home *h, struct knl *k, bool waits, uint64_t *lost)
 {
 	const struct arena *a = h->arena;
 	const struct knl_ring ring = {
@@ -84,12 +84,15 @@ int kring_open(struct kring_home *h, struct knl *k, bool waits)
 		.bell_fd = h->bell_fd,
 		.poll_fd = waits ? h->poll_fd : -1,
 	};
+	struct knl_ring_opened opened;
 	int err;
 
 	memset(h->control, 0, h->control_len);
-	err = knl_ring_open(k, &ring, &h->number);
+	err = knl_ring_open(k, &ring, &opened);
 	if (err)
 		return err;
+	h->number = opened.number;
+	*lost = opened.lost;
 	kring_init(&h->ring, h->control, KRING_SLOTS, h->sends, a, h->first);
 	h->ring.ring = ring_bell;
 	h->ring.arg = h;

@@ -29,9 +29,10 @@ int kring_home_create(struct kring_home **out, uint32_t sends);
 void kring_home_destroy(struct kring_home *h);
 /* The arena with KRING_SLOTS slots from first on; it stays. */
 void kring_home_memory(struct kring_home *h, const struct arena *a, uint32_t first);
-/* Opens a ring for this socket's owner. waits: the module has NFX_FEATURE_RING_WAIT. 0 or -errno:
- * there is none, and knl_said() may tell why. */
-int kring_open(struct kring_home *h, struct knl *k, bool waits);
+/* Opens a ring for this socket's owner. waits: the module has NFX_FEATURE_RING_WAIT. *lost: packets
+ * lost in the owner's earlier rings (struct knl_ring_opened). 0 or -errno: there is none, and
+ * knl_said() may tell why. */
+int kring_open(struct kring_home *h, struct knl *k, bool waits, uint64_t *lost);
 /* 0, also if the module has ended it. -errno: it is still open, and may get packets. */
 int kring_close(struct kring_home *h, struct knl *k);
 

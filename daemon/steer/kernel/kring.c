@@ -130,6 +130,7 @@ static int bell(struct kring *r, uint32_t n, uint32_t flags)
 	err = r->ring(r->arg);
 	if (err) {
 		r->ended = true;
+		r->error = err;
 		return err;
 	}
 	r->told = r->released;

@@ -15,7 +15,7 @@ KINDS = {
     False: {"good": 5, "options": 5, "bad-checksum": 0, "no-checksum": 5, "udp-long": 0, "udp-short": 0, "udp-zero": 0, "cut": 0, "cut-ip": 0, "cut-all": 0,
             "ihl-4": 0, "ihl-15": 0, "total-long": 0, "total-short": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
     True: {"good": 5, "bad-checksum": 0, "no-checksum": 0, "udp-long": 0, "udp-short": 0, "udp-zero": "any", "cut": 0, "cut-ip": 0, "cut-all": 0,
-           "hop": 5, "dest": 5, "ext-long": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
+           "hop": 5, "dest": 5, "ext-long": 0, "ext-ah": 0, "ttl-1": 5, "udp-less": "any", "frag-first": 0, "frag-rest": 0},
 }
 
 
@@ -152,6 +152,14 @@ def refused(nfx, w):
     equal("one ring an owner", nfx("ring open 16 16")[0], -16)
 
 
+def nobody(other):
+    other.ok("ring prepare 16 16")
+    other.ok("ring register")
+    code, text, _ = other("ring register nobody=1")
+    equal("a process that has lost CAP_NET_ADMIN opens no ring, though it owns targets", (code, text), (-1, ""))
+    equal("and closes none", other("ring close")[0], -1)
+
+
 def sends(nfx, w, other):
     nfx.ok("ring open 16 16")
     targets(nfx, w)
@@ -207,5 +215,6 @@ with netns.Net(("caller", "callee")) as net:
         rig.test(lambda: coalesced(nfx, w))
         nfx("ring close")
     rig.test(lambda: refused(nfx, w))
+    rig.test(lambda: nobody(other))
     nfx.close()
     other.close()

@@ -187,12 +187,54 @@ def strangers(_, __):
     nfx.close()
 
 
+def users(nfx, w):
+    """A ring lives as long as its netlink socket. So its user has the limit, not one process. 64 KiB
+    are enough for one ring."""
+    one, two = rig.Nfx(w.net.gateway), rig.Nfx(w.net.gateway)
+    one.hello(owner=3)
+    two.hello(owner=4)
+    one.ok("ring open 16 16 memlock=65536")
+    code, text, _ = two("ring open 16 16 memlock=65536")
+    tap(code == -1 and "RLIMIT_MEMLOCK" in text, f"processes of one user share the limit ({code} {text})")
+    kept = rig.sockets(one.p.pid)
+    one.close(kill=True)
+    equal("a ring whose process ended still counts, as its socket is open", (len(kept) > 1, two("ring open 16 16")[0]), (True, -1))
+    for fd in kept:
+        os.close(fd)
+    tap(rig.until(lambda: two("ring open 16 16")[0] == 0), "with the socket it is given back")
+    two.close()
+
+
+def reused(nfx, w):
+    """The worker opens the next ring in the memory of one that has ended."""
+    nfx.ok("ring open 64 16")
+    targets(nfx, w)
+    w.flow("--count", 20, recv=[])
+    nfx.ok("ring wait 20")
+    nfx.ok("ring bell flags=1 wake=64 window=20000000 taken=19")
+    nfx.ok("ring close")
+    state = nfx.ok("ring state")[0]
+    equal("an ended ring has its last counters", (state["state"], state["PACKETS"], state["armed"]), (1, 20, 0))
+    equal("the packet whose slot was not returned is reported to the next one", nfx.ok("ring register")[0].get("ring_lost"), 1)
+    equal("armed", nfx.ok("ring bell flags=1 wake=64 window=20000000")[0]["armed"], 1)
+    changes = []
+    for _ in range(100):
+        state = nfx.ok("ring state")[0]
+        if (state["PACKETS"], state["armed"], state["state"]) != (0, 1, 0):
+            changes.append(state)
+        time.sleep(0.01)
+    equal("the next ring in its memory sees nothing of it", changes[:1], [])
+    nfx.ok("ring close")
+    equal("and reported once", nfx.ok("ring register")[0].get("ring_lost"), 0)
+    nfx.ok("ring close")
+
+
 with netns.Net(("caller", "callee")) as net:
     rig.one_processor()
     nfx = rig.Nfx(net.gateway)
     nfx.hello(owner=1)
     four, six = rig.Way(net, False), rig.Way(net, True)
-    parts = [(memory, four), (gathers, four), (interfaces, four), (interfaces, six), (killed, four), (strangers, four)]
+    parts = [(memory, four), (gathers, four), (interfaces, four), (interfaces, six), (killed, four), (strangers, four), (users, four), (reused, four)]
     if os.path.exists("/dev/net/tun"):
         parts.append((ufo, four))
     for part, w in parts:

@@ -253,13 +253,13 @@ def group_bytes(name="memory.current"):
         return int(f.read())
 
 
-def locked_kib(pid):
+def pinned_kib(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return next(int(x.split()[1]) for x in f if x.startswith("VmLck:"))
+        return next(int(x.split()[1]) for x in f if x.startswith("VmPin:"))
 
 
 def accounts(net, w):
-    """A ring's memory belongs to the worker that opened it: to its locked memory, and to its control
+    """A ring's memory belongs to the worker that opened it: to its pinned memory, and to its control
     group, from which it cannot escape."""
     os.makedirs("/run/cg", exist_ok=True)
     if not os.path.ismount("/run/cg"):
@@ -273,18 +273,18 @@ def accounts(net, w):
     other.hello(owner=2)
     slots, sends = 8192, 256
     pages = -(-(slots * 2048 + 128) // PAGE) + -(-(320 + (slots + sends) * 64) // PAGE)
-    before, free = group_bytes(), locked_kib(nfx.p.pid)
+    before, free = group_bytes(), pinned_kib(nfx.p.pid)
     nfx.ok(f"ring open {slots} {sends}")
-    equal("pinned pages are the worker's locked memory, and nobody else's", (free, locked_kib(nfx.p.pid), locked_kib(other.p.pid)), (0, pages * PAGE // 1024, 0))
+    equal("pinned pages are the worker's, and nobody else's", (free, pinned_kib(nfx.p.pid), pinned_kib(other.p.pid)), (0, pages * PAGE // 1024, 0))
     used = group_bytes() - before
     tap(pages * PAGE * 9 // 10 <= used < pages * PAGE * 5 // 4, f"and its control group's ({used} bytes for {pages * PAGE})")
     nfx.ok("ring close")
-    tap(rig.until(lambda: locked_kib(nfx.p.pid) == 0), "a closed ring locks nothing")
+    tap(rig.until(lambda: pinned_kib(nfx.p.pid) == 0), "a closed ring pins nothing")
     other.ok(f"ring open {slots} {sends}")
     nfx.ok(f"ring open {slots} {sends}")
     nfx.close(kill=True)
     tap(rig.until(lambda: group_bytes() < 2 * MIB), f"a killed worker's control group gets all back ({group_bytes()} bytes)")
-    equal("and another worker keeps its own", locked_kib(other.p.pid), pages * PAGE // 1024)
+    equal("and another worker keeps its own", pinned_kib(other.p.pid), pages * PAGE // 1024)
     other.close()
     # Too little for a ring: the kernel kills in this group, or refuses. It takes nothing elsewhere.
     rig.write(f"{GROUP}/memory.max", 8 * MIB)

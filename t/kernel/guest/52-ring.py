@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packet ring under xcipherd: the module is unloaded and loaded again under load, the daemon is killed and starts again, two workers
-have a ring each, and a daemon without traffic sleeps."""
+"""The packet ring under xcipherd: the module is unloaded and loaded again under load, the daemon is killed under load and starts again, two
+workers have a ring each, and a daemon without traffic sleeps."""
 import importlib.util
 import os
+import signal
+import socket
+import struct
 import threading
 import time
 
@@ -11,6 +14,7 @@ import rig
 from rig import equal, tap
 import calls
 import netns
+import redisrig
 import relay
 
 spec = importlib.util.spec_from_file_location("relayed", "/guest/60-relay.py")
@@ -33,6 +37,7 @@ def outcome(got):
 
 
 SETSOCKOPT, EPOLL_WAIT = "54", "232"
+GENERIC, RING_CLOSE = 16, 9  # NETLINK_GENERIC, NFX_CMD_RING_CLOSE
 
 
 def call_of(daemon, thread):
@@ -110,10 +115,104 @@ def workers(net):
         daemon.stop()
 
 
+def family_number():
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, GENERIC) as s:
+        name = b"nf_xcipher\0\0"  # with its zero, padded
+        s.send(struct.pack("=IHHIIBBHHH", 20 + 4 + len(name), 16, 1, 1, 0, 3, 1, 0, 4 + 11, 2) + name)
+        said, at = s.recv(65536), 20
+        while at < len(said):
+            length, kind = struct.unpack_from("=HH", said, at)
+            if kind == 1:
+                return struct.unpack_from("=H", said, at + 4)[0]
+            at += (length + 3) & ~3
+    raise RuntimeError("no family nf_xcipher")
+
+
+def ring_close(daemon):
+    """Closes the worker's ring behind its back: RING_CLOSE on all its sockets of generic netlink. It skips answers that it did not ask for."""
+    for fd in rig.sockets(daemon.pid()):
+        with socket.socket(fileno=fd) as s:
+            if s.family == socket.AF_NETLINK and s.proto == GENERIC:
+                s.send(struct.pack("=IHHIIBBH", 20, family_number(), 1, 0xfffffff0, 0, RING_CLOSE, 1, 0))
+
+
+def ended(net):
+    """While the module stays loaded."""
+    daemon = start(net, "--workers=1")
+    got = []
+    try:
+        some = [calls.Call(daemon.client, n, "80", "plain").setup() for n in range(4)]
+        load = threading.Thread(target=lambda: got.append(calls.load(net, "/build", some, 50, 5)))
+        load.start()
+        tap(rig.until(lambda: statistic(daemon, "received by ring") > 200), "media use the ring")
+        ring_close(daemon)
+        tap(rig.until(lambda: "the packet ring ended (it was closed)" in daemon.text()), "the log says that the ring ended")
+        before = statistic(daemon, "received by ring")
+        load.join()
+        o = outcome(got[0])
+        equal("its media use the queue, and none is lost", ([o[k] for k in ("lost", "duplicates", "reordered", "wrong", "bad_auth")], statistic(daemon, "received by ring")),
+              ([0] * 5, before))
+        equal("the log says it once", daemon.text().count("the packet ring ended"), 1)
+    finally:
+        rig.note(daemon.text())
+        daemon.stop()
+
+
+def without_socket(net):
+    """Datagrams that found no socket on the gateway."""
+    lines = rig.run(["ip", "netns", "exec", net.gateway, "cat", "/proc/net/snmp"]).splitlines()
+    names, values = [x.split() for x in lines if x.startswith("Udp: ")]
+    return int(values[names.index("NoPorts")])
+
+
+def killed(net):
+    """In mid-stream, with packets in its ring. Its successor restores the calls, and uses the queue until it opens a ring. Every lost
+    packet is in a counter: of the ring that ended, or of datagrams that found no socket while no daemon ran."""
+    if not redisrig.have():
+        rig.note(f"skipped: no {redisrig.PROGRAM}")
+        return
+    redis = redisrig.Redis(net)
+    options = ["--workers=1", *redis.daemon_options()]
+    daemon = start(net, *options)
+    got = []
+    try:
+        some = [calls.Call(daemon.client, n, "80", "plain").setup() for n in range(4)]
+        load = threading.Thread(target=lambda: got.append(calls.load(net, "/build", some, 50, 25)))
+        load.start()
+        tap(rig.until(lambda: statistic(daemon, "received by ring") > 200), "media use the ring")
+        before = without_socket(net)
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.client.close()
+        daemon = start(net, *options)
+        for call in some:
+            call.client = daemon.client
+        tap("4 calls restored" in daemon.text(), "the next daemon has the calls")
+        tap(rig.until(lambda: statistic(daemon, "packets received") > 400 and not statistic(daemon, "received by ring")), "whose media use the queue")
+        tap(rig.until(lambda: statistic(daemon, "received by ring") > 400), "and a ring ten seconds later")
+        load.join()
+        o = outcome(got[0])
+        rig.note(o)
+        equal("killed: none twice, none out of order, none changed", [o[k] for k in ("duplicates", "reordered", "wrong", "bad_auth")], [0] * 4)
+        ended, none = statistic(daemon, "lost in an ended ring"), without_socket(net) - before
+        tap(ended >= 100 and "packets were lost in the ring" in daemon.text(), f"the successor reports what was in the ring ({ended} packets)")
+        lost = o["lost"] + got[0]["rtcp_sent"] - got[0]["rtcp_received"]
+        tap(lost <= ended + none, f"killed: none is lost that is not counted ({lost} lost, {ended} in the ring, {none} without a socket)")
+        tap(lost >= ended + none - 64, "and no more than a burst is counted in addition")
+    finally:
+        rig.note(daemon.text())
+        daemon.stop()
+        redis.stop()
+
+
 def main():
     with netns.Net(("caller", "callee")) as net:
         reloaded(net)
         workers(net)
+        ended(net)
+        killed(net)
 
 
 rig.test(main)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shared by the guest's Python tests: TAP with the numbers of guest/lib.sh, the relay in its
 namespaces, pktx."""
+import ctypes
 import os
 import re
 import subprocess
@@ -85,6 +86,15 @@ def one_processor():
 def free_kib():
     with open("/proc/meminfo", encoding="ascii") as f:
         return int(next(x for x in f if x.startswith("MemFree")).split()[1])
+
+
+def sockets(pid):
+    """Copies of a process's sockets, as another process gets them by SCM_RIGHTS."""
+    copy = os.pidfd_open(pid)
+    numbers = [int(n) for n in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{n}").startswith("socket:")]
+    got = [ctypes.CDLL(None).syscall(438, copy, n, 0) for n in numbers]  # pidfd_getfd
+    os.close(copy)
+    return got
 
 
 def pktx(*args):
