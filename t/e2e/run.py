@@ -5,8 +5,9 @@
 A test is a function test_* of a file test_*.py. It runs in its own process with fresh
 namespaces, and fails by raising. Tests wait for four fifths of their time, so -jN runs several at
 a time (default: six per processor, at most 12). Tests with the attribute alone measure something
-and run last, one by one. BUILD is the folder of the programs, default build. --also repeats these
-tests with another folder. Each line tells how long a test took and how much of that a processor
+and run last, one by one. A file's function PREPARE is called once before all tests, for what they
+share. BUILD is the folder of the programs, default build. --also repeats these tests with another
+folder. Each line tells how long a test took and how much of that a processor
 worked for it. Last lines: the failed tests, each with its error; N passed, N failed, and how many
 were skipped or unsteady."""
 import importlib
@@ -197,6 +198,8 @@ def main():
     if not tests:
         print("no test has such a name")
         sys.exit(NO_TEST)
+    for prepare in {getattr(sys.modules[t.function.__module__], "PREPARE", None) for t in tests} - {None}:
+        prepare()
     failed, why = [], {}
     for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1

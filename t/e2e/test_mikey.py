@@ -25,6 +25,7 @@ import certs  # noqa: E402
 import mikey_peer as peer  # noqa: E402
 import responder  # noqa: E402
 
+PREPARE = certs.prepare
 A, B = "10.200.1.2", "10.200.2.2"
 GATEWAY, ALICE, BOB = "sip:gateway@example.org", "sip:alice@example.org", "sip:bob@example.org"
 PSK = b"a key that both of them know"

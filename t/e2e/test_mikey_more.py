@@ -4,8 +4,11 @@ import base64
 import re
 
 import dtls
+import test_mikey
 from run import cases
 from test_mikey import BOB, LINE, Call, Mikey, Secure, bob, initiator, peer, rig, terminal, two
+
+PREPARE = test_mikey.PREPARE
 
 
 @cases(("psk",), ("dh",))
