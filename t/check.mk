@@ -71,7 +71,7 @@ check-e2e:
 	$(MAKE) -j$(JOBS) all tools
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher*.so $(SAN_BUILD)/; fi
-	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
+	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys,test_kernels_are_loaded
 
 # The LoST server: messages, storages, HTTP.
 check-ng911:
