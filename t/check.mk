@@ -24,13 +24,15 @@ check-deps:
 	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc grafana
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
 
+# What tests read of debug information are lines.
 check-build:
-	$(MAKE) -j$(JOBS) all units tools bench-program
+	$(MAKE) -j$(JOBS) OPT='-O2 -g1' all units tools bench-program
 	tools/docs.sh $(BUILD)
 
-# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g.
+# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g, and no optimization: clang
+# warns before it optimizes. Fortification needs -O1.
 check-clang:
-	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O1 all unit-objects tools bench-program
+	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O0 EXTRA_CFLAGS=-U_FORTIFY_SOURCE all unit-objects tools bench-program
 
 check-unit: units bench-program
 	@printf '%s\n' $(UNITS) | xargs -P $(JOBS) -n 1 tools/unit.sh
@@ -193,7 +195,7 @@ $(BUILD)/t/pktx: $(call obj,$(sort $(wildcard t/kernel/pktx*.c)))
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan
 check-threads:
-	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread tools $(addprefix $(TSAN_BUILD)/,xcipherd t/test_worker t/test_side t/test_side_thread t/test_bridge_audio)
+	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread $(addprefix $(TSAN_BUILD)/,xcipherd t/rtpload t/test_worker t/test_side t/test_side_thread t/test_bridge_audio)
 	$(TSAN_BUILD)/t/test_worker
 	$(TSAN_BUILD)/t/test_side
 	$(TSAN_BUILD)/t/test_side_thread
