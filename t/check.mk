@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-ng911+check-attack check-threads+check-calls check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-clang+check-unit check-fuzz check-compat check-e2e check-threads+check-attack+check-calls+check-ng911 check-kernel+check-ct
 
 # The test stages of check, for the last commit, SOAK_RUNS times in each of three conditions. Takes over a day, so a call resumes an interrupted
 # one. SOAK_FILE gets one line for each run; see tools/soak.sh.
@@ -111,15 +111,14 @@ $(BUILD)/t/late.so: t/late/late.c
 
 # Random attacks in network namespaces, checked on the wire (t/attack/README.md). The seeds are fixed; make attack draws new ones.
 # These have legs of DTLS with and without ICE, ZRTP, MIKEY and SRTP+.
-ATTACK_SEEDS   ?= 11,18,19
-ATTACK_STEPS   ?= 100
+ATTACK_SEEDS   ?= 11,12,17,18,20
+ATTACK_STEPS   ?= 120
 ATTACK_SECONDS ?= $(FUZZ_SECONDS)
 ATTACK          = BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/attack/run.py --steps=$(ATTACK_STEPS)
+# Sequences mostly wait, so those of all steerings run in parallel.
 check-attack:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
-	$(ATTACK) --seed=$(ATTACK_SEEDS)
-	$(ATTACK) --seed=17 --steering=nfqueue
-	$(ATTACK) --seed=18 --steering=xdp
+	@printf '%s\n' udp:$(ATTACK_SEEDS) nfqueue:12 xdp:21 | xargs -P 3 -I{} sh -c 's={}; $(ATTACK) --steering=$${s%:*} --seed=$${s#*:}'
 
 # The same for ATTACK_SECONDS, with a new seed for each sequence.
 attack:
