@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-ng911+check-attack check-threads+check-calls check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-clang+check-unit check-fuzz check-compat check-e2e+check-ct check-threads+check-attack+check-calls+check-ng911 check-kernel
 
 # The test stages of check, for the last commit, SOAK_RUNS times in each of three conditions. Takes over a day, so a call resumes an interrupted
 # one. SOAK_FILE gets one line for each run; see tools/soak.sh.
@@ -24,13 +24,15 @@ check-deps:
 	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc grafana
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
 
+# What tests read of debug information are lines.
 check-build:
-	$(MAKE) -j$(JOBS) all units tools bench-program
+	$(MAKE) -j$(JOBS) OPT='-O2 -g1' all units tools bench-program
 	tools/docs.sh $(BUILD)
 
-# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g.
+# Every source compiles with clang without a warning, and the programs link. They are not run, so they have no -g, and no optimization: clang
+# warns before it optimizes. Fortification needs -O1.
 check-clang:
-	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O1 all unit-objects tools bench-program
+	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) OPT=-O0 EXTRA_CFLAGS=-U_FORTIFY_SOURCE all unit-objects tools bench-program
 
 check-unit: units bench-program
 	@printf '%s\n' $(UNITS) | xargs -P $(JOBS) -n 1 tools/unit.sh
@@ -40,21 +42,22 @@ check-unit: units bench-program
 	/usr/bin/python3 t/zrtp/run.py
 	t/soak/run.sh
 
-# No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined.
+# No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined. In check it takes the time that check-e2e
+# leaves.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
 .PHONY: check-ct
 check-ct: $(BUILD)/ct/ct_check
-	t/ct/run.sh $<
+	nice t/ct/run.sh $<
 $(BUILD)/ct/ct_check: $(CT_OBJ) $(UNIT_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 # A short run of every fuzz target over its corpus, which keeps inputs that once failed. The seed is fixed, so the result depends on
-# the tree alone; make fuzz searches at random.
+# the tree alone; make fuzz searches at random. Half of the targets try 100,000 inputs in less than three seconds.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
-	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 3 1
+	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 3 1 100000
 
 fuzz:
 	tools/deps.sh install deps-test
@@ -71,7 +74,7 @@ check-e2e:
 	$(MAKE) -j$(JOBS) all tools
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher*.so $(SAN_BUILD)/; fi
-	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
+	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys,test_kernels_are_loaded
 
 # The LoST server: messages, storages, HTTP.
 check-ng911:
@@ -109,15 +112,14 @@ $(BUILD)/t/late.so: t/late/late.c
 
 # Random attacks in network namespaces, checked on the wire (t/attack/README.md). The seeds are fixed; make attack draws new ones.
 # These have legs of DTLS with and without ICE, ZRTP, MIKEY and SRTP+.
-ATTACK_SEEDS   ?= 11,18,19
-ATTACK_STEPS   ?= 100
+ATTACK_SEEDS   ?= 11,12,17,18,20
+ATTACK_STEPS   ?= 120
 ATTACK_SECONDS ?= $(FUZZ_SECONDS)
 ATTACK          = BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/attack/run.py --steps=$(ATTACK_STEPS)
+# Sequences mostly wait, so those of all steerings run in parallel.
 check-attack:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
-	$(ATTACK) --seed=$(ATTACK_SEEDS)
-	$(ATTACK) --seed=17 --steering=nfqueue
-	$(ATTACK) --seed=18 --steering=xdp
+	@printf '%s\n' udp:$(ATTACK_SEEDS) nfqueue:12 xdp:21 | xargs -P 3 -I{} sh -c 's={}; $(ATTACK) --steering=$${s%:*} --seed=$${s#*:}'
 
 # The same for ATTACK_SECONDS, with a new seed for each sequence.
 attack:
@@ -193,7 +195,7 @@ $(BUILD)/t/pktx: $(call obj,$(sort $(wildcard t/kernel/pktx*.c)))
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan
 check-threads:
-	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread tools $(addprefix $(TSAN_BUILD)/,xcipherd t/test_worker t/test_side t/test_side_thread t/test_bridge_audio)
+	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread $(addprefix $(TSAN_BUILD)/,xcipherd t/rtpload t/test_worker t/test_side t/test_side_thread t/test_bridge_audio)
 	$(TSAN_BUILD)/t/test_worker
 	$(TSAN_BUILD)/t/test_side
 	$(TSAN_BUILD)/t/test_side_thread

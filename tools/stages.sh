@@ -1,35 +1,51 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and prints for each its duration and
-# its processor time. A+B: B is made in parallel to A, because one of them mostly waits. Its output comes when both are done.
+# its processor time. A+B+C: all three in parallel, because some of them wait, or leave a processor idle at their end. The output of A
+# comes at once, and that of the others when all are done, those that failed last.
 set -eu
 
 make=$1
 shift
 took=
-used=$(mktemp)
-trap 'rm -f "$used"' EXIT
+work=$(mktemp -d)
+used=$work/times
+trap 'rm -rf "$work"' EXIT
 
 # Seconds that processors worked for all children until "times" wrote to $used. $(times) would be the times of a subshell.
 worked() {
 	tail -1 "$used" | tr 'ms' '  ' | awk '{ printf "%d\n", 60 * ($1 + $3) + $2 + $4 }'
 }
 
+# Returns 1 if one of the targets failed.
 beside() {
-	log=$(mktemp)
-	$make "$2" >"$log" 2>&1 &
-	other=$!
-	failed=0
-	$make "$1" || failed=1
-	wait "$other" || failed=1
-	cat "$log"
-	rm -f "$log"
-	return $failed
+	first=$1
+	shift
+	for t; do
+		{ $make "$t" >"$work/$t" 2>&1 && mv "$work/$t" "$work/$t.passed"; } &
+	done
+	failed=
+	$make "$first" || failed=" $first"
+	wait
+	for t; do
+		[ ! -e "$work/$t.passed" ] || { echo "== $t" && cat "$work/$t.passed"; }
+	done
+	for t; do
+		[ -e "$work/$t.passed" ] || { echo "== $t" && cat "$work/$t" && failed="$failed $t"; }
+	done
+	[ -z "$failed" ] || echo "check: failed:$failed" >&2
+	[ -z "$failed" ]
 }
 
 stage() {
 	case $1 in
-	*+*) beside "${1%%+*}" "${1#*+}" ;;
+	*+*)
+		IFS=+
+		# shellcheck disable=SC2086 # splits it
+		set -- $1
+		unset IFS
+		beside "$@"
+		;;
 	*) $make "$1" ;;
 	esac
 }

@@ -15,15 +15,33 @@
 /* The S-box by its definition in FIPS-197 5.1.1, sixteen bytes at a time. Key derivation uses it on
  * keys, and a table look-up would show in the cache. */
 typedef uint8_t sixteen __attribute__((vector_size(16)));
+typedef int8_t sixteen_signed __attribute__((vector_size(16)));
+
+/* All bits set where the highest one is. */
+static sixteen is_high(sixteen a)
+{
+	return (sixteen)((sixteen_signed)a < 0);
+}
 
 static sixteen gf8_mul(sixteen a, sixteen b)
 {
 	sixteen p = {0};
 
 	for (int i = 0; i < 8; i++) {
-		p ^= a & -(b & 1);
-		a = a << 1 ^ (0x1b & -(a >> 7));
-		b >>= 1;
+		p = p << 1 ^ (0x1b & is_high(p)) ^ (a & is_high(b));
+		b <<= 1;
+	}
+	return p;
+}
+
+/* A power of two is linear: it adds up the powers of the bits, from the highest one. */
+static sixteen gf8_linear(sixteen a, const uint8_t powers[8])
+{
+	sixteen p = {0};
+
+	for (int i = 0; i < 8; i++) {
+		p ^= powers[i] & is_high(a);
+		a <<= 1;
 	}
 	return p;
 }
@@ -31,12 +49,13 @@ static sixteen gf8_mul(sixteen a, sixteen b)
 /* a^254 equals 1/a, and 0 for 0. */
 static sixteen gf8_invert(sixteen a)
 {
-	sixteen a2 = gf8_mul(a, a), a3 = gf8_mul(a2, a), a6 = gf8_mul(a3, a3),
-		a12 = gf8_mul(a6, a6), p = gf8_mul(a12, a3);
+	static const uint8_t to_2[] = {0x9a, 0xab, 0x6c, 0x1b, 0x40, 0x10, 0x04, 0x01},
+			     to_4[] = {0xc5, 0xb3, 0x97, 0x5e, 0xab, 0x1b, 0x10, 0x01},
+			     to_16[] = {0x6c, 0x1d, 0x91, 0x4d, 0xe8, 0xe4, 0x5e, 0x01};
+	sixteen a2 = gf8_linear(a, to_2), a3 = gf8_mul(a2, a), a12 = gf8_linear(a3, to_4),
+		a15 = gf8_mul(a12, a3), a240 = gf8_linear(a15, to_16);
 
-	for (int i = 0; i < 4; i++) /* a^15 to a^240 */
-		p = gf8_mul(p, p);
-	return gf8_mul(gf8_mul(p, a12), a2);
+	return gf8_mul(gf8_mul(a240, a12), a2);
 }
 
 static void sub_bytes(uint8_t s[16])
@@ -209,22 +228,25 @@ static void hmac(uint8_t mac[20], const struct xc_key *k, const uint8_t *a, size
 
 /* --- GHASH, bit by bit (SP 800-38D 6.3, 6.4) -------------------------------------------------- */
 
+static uint64_t be64(const uint8_t *p)
+{
+	return (uint64_t)be32(p) << 32 | be32(p + 4);
+}
+
 static void gf_mul(uint8_t x[16], const uint8_t h[16])
 {
-	uint8_t z[16] = {0}, v[16];
+	uint64_t z[2] = {0}, v[2] = {be64(h), be64(h + 8)};
 
-	memcpy(v, h, 16);
 	for (int i = 0; i < 128; i++) {
-		uint8_t take = (uint8_t) - (x[i / 8] >> (7 - i % 8) & 1);
-		uint8_t carry = (uint8_t) - (v[15] & 1);
+		uint64_t take = -(uint64_t)(x[i / 8] >> (7 - i % 8) & 1), carry = -(v[1] & 1);
 
-		for (int j = 0; j < 16; j++)
-			z[j] ^= v[j] & take;
-		for (int j = 15; j > 0; j--)
-			v[j] = (uint8_t)(v[j] >> 1 | v[j - 1] << 7);
-		v[0] = (uint8_t)(v[0] >> 1) ^ (0xe1 & carry);
+		z[0] ^= v[0] & take;
+		z[1] ^= v[1] & take;
+		v[1] = v[1] >> 1 | v[0] << 63;
+		v[0] = v[0] >> 1 ^ (0xe1ull << 56 & carry);
 	}
-	memcpy(x, z, 16);
+	for (int i = 0; i < 4; i++)
+		put_be32(x + 4 * i, (uint32_t)(z[i / 2] >> 32 * (1 - i % 2)));
 }
 
 struct ghash {

@@ -17,7 +17,7 @@ import netns
 import relay
 
 ADDRESSES = ("a/10.200.1.1", "b/10.200.2.1")
-RELAYS = {"xcipherd": lambda net: relay.Xcipherd(net, "--workers=1", addresses=ADDRESSES),
+RELAYS = {"xcipherd": lambda net: relay.Xcipherd(net, "--engine=auto", "--workers=1", addresses=ADDRESSES),
           "rtpengine": lambda net: relay.Rtpengine(net, addresses=ADDRESSES, ports=(20000, 39999))}
 
 

@@ -80,8 +80,8 @@ class Rig:
         self.net, self.args, self.number = net, args, 0
         self.cert, self.print = handshakes.certificate(folder)
         options = {"addresses": ("a/10.200.1.1", "b/10.200.2.1")}
-        self.daemon = relay.Xcipherd(net, "--workers=1", f"--worker-priority={args.worker_priority}", **options).wait_ready()
-        self.other = Other(net, "--workers=1", "--listen-ng=127.0.0.1:22223", "--port-min=50000", "--port-max=60000", **options).wait_ready()
+        self.daemon = relay.Xcipherd(net, "--engine=auto", "--workers=1", f"--worker-priority={args.worker_priority}", **options).wait_ready()
+        self.other = Other(net, "--engine=auto", "--workers=1", "--listen-ng=127.0.0.1:22223", "--port-min=50000", "--port-max=60000", **options).wait_ready()
 
     def terminals(self, daemon, count):
         """Calls that await a handshake."""

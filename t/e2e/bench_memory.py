@@ -64,7 +64,7 @@ class Rig:
         self.net, self.kind, self.number = net, kind, 0
         self.cert, self.print = cert
         self.medias, self.flags = KINDS[kind]
-        self.daemon = relay.Xcipherd(net, "--workers=1", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
+        self.daemon = relay.Xcipherd(net, "--engine=auto", "--workers=1", addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
 
     def call(self, port):
         """Offer and answer. What handshakes.py needs to know of its terminals; none with SDES."""

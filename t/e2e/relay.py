@@ -85,7 +85,18 @@ class Relay:
 
 # Tests count packets, and a sanitized daemon on a busy machine falls behind. Unless a test asks
 # otherwise, it keeps old packets, gives up no device, and waits until its kernels are compiled.
-NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000", "--opencl-start-timeout=600")
+NO_SHEDDING = ("--overload-age=0",)
+PATIENT = ("--opencl-timeout=20000", "--opencl-start-timeout=600")
+
+
+def engine(options):
+    """The options of the engine. A start with OpenCL takes three seconds of a processor, because the device is tested and measured, and
+    its batches are larger than those of a few calls. So a test that needs OpenCL has to name it by an option."""
+    if "--engine=serial" in options:
+        return []
+    if any(o.startswith(("--engine=", "--opencl-")) for o in options):
+        return list(PATIENT)
+    return ["--engine=serial"]
 
 
 WEB_OPTIONS = ("--listen-http=", "--http-token-file=", "--http-host=")
@@ -121,7 +132,7 @@ class Xcipherd(Relay):
         if self.web_options:
             options.append(f"--listen-ng-unix={self.socket}")
         interfaces = [f"--interface={a}" for a in addresses]
-        always = [o for o in NO_SHEDDING if "--engine=serial" not in options or not o.startswith("--opencl-")]
+        always = list(NO_SHEDDING) + engine(options)
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         super().__init__(net, [*wrap, *become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
                                "--listen-ng=127.0.0.1:22222", *interfaces, *always, *options], ng_key)

@@ -3,10 +3,11 @@
 """Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...].
 
 A test is a function test_* of a file test_*.py. It runs in its own process with fresh
-namespaces, and fails by raising. Tests wait for four fifths of their time, so -jN runs several at
-a time (default: six per processor, at most 12). Tests with the attribute alone measure something
-and run last, one by one. BUILD is the folder of the programs, default build. --also repeats these
-tests with another folder. Each line tells how long a test took and how much of that a processor
+namespaces, and fails by raising. Tests wait for most of their time, so -jN runs several at
+a time (default: eight per processor, at most 16). Tests with the attribute alone measure something
+and run last, one by one. A file's function PREPARE is called once before all tests, for what they
+share. BUILD is the folder of the programs, default build. --also repeats these tests with another
+folder. Each line tells how long a test took and how much of that a processor
 worked for it. Last lines: the failed tests, each with its error; N passed, N failed, and how many
 were skipped or unsteady."""
 import importlib
@@ -142,7 +143,7 @@ def collect(wanted, build=None):
 
 def arguments(words):
     """Jobs, tests."""
-    jobs, wanted, also = min(12, 6 * (os.cpu_count() or 1)), [], []
+    jobs, wanted, also = min(16, 8 * (os.cpu_count() or 1)), [], []
     for w in words:
         if w.startswith("-j"):
             jobs = int(w[2:])
@@ -197,6 +198,8 @@ def main():
     if not tests:
         print("no test has such a name")
         sys.exit(NO_TEST)
+    for prepare in {getattr(sys.modules[t.function.__module__], "PREPARE", None) for t in tests} - {None}:
+        prepare()
     failed, why = [], {}
     for number, (test, outcome, word, text, seconds, cpu) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1

@@ -372,7 +372,7 @@ def test_all_metrics_at_once(net):
         with open(mikey, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
             f.write("[self]\nidentity = sip:gateway@example.org\n")
         daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280", f"--recording-dir={folder}", "--homer=127.0.0.1:9060", "--listen-tcp-ng=127.0.0.1:22223",
-                                f"--mikey-config={mikey}",
+                                f"--mikey-config={mikey}", "--engine=auto",
                                 "--b2b-url=http://127.0.0.1:9/", *redis.daemon_options()).wait_ready()
         call = calls.Call(daemon.client, 1, "80", "32").setup()
         calls.ok(daemon.client.call("start recording", call_id=call.id))

@@ -41,7 +41,7 @@ SAYS = {"abort": ("the library crashed", "Aborted", "no topology here"), "crash"
 @cases(*[(name,) for name in HARM])
 def test_a_library_that_does_harm_does_not_end_the_relay(net, harm):
     # The others end by themselves, which takes more than a second on a busy machine.
-    daemon = Harmed(net, harm, *["--opencl-start-timeout=1"] if harm == "hang" else []).wait_ready()
+    daemon = Harmed(net, harm, "--engine=auto", *["--opencl-start-timeout=1"] if harm == "hang" else []).wait_ready()
     assert daemon.statistics()["engine"] == "serial"
     for text in (*SAYS[harm], "no OpenCL device: falling back to the serial engine"):
         assert text in daemon.text(), daemon.text()
@@ -53,7 +53,7 @@ def test_a_library_that_does_harm_does_not_end_the_relay(net, harm):
 
 
 def test_pocl_without_sys_does_not_end_the_relay(net):
-    daemon = relay.Xcipherd(net, wrap=("unshare", "-m", "sh", "-c", 'umount -l /sys && exec "$@"', "sh")).wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=auto", wrap=("unshare", "-m", "sh", "-c", 'umount -l /sys && exec "$@"', "sh")).wait_ready()
     assert daemon.statistics()["engine"] == "serial"
     assert "that /sys and /proc are mounted" in daemon.text(), daemon.text()
     finish(daemon)

@@ -23,6 +23,7 @@ sys.path.append(os.path.join(relay.ROOT, "t", "mikey"))
 
 import certs  # noqa: E402
 
+PREPARE = certs.prepare
 A, B = "10.200.1.2", "10.200.2.2"
 GATEWAY, ALICE, BOB = "sip:gateway@example.org", "sip:alice@example.org", "sip:bob@example.org"
 PSK = b"a key that both of them know"

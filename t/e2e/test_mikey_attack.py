@@ -8,8 +8,11 @@ import time
 
 import dtls
 import idle
+import test_mikey
 from baresip import wait_for
 from test_mikey import ALICE, BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
+
+PREPARE = test_mikey.PREPARE
 
 
 class Wire(Mikey):

@@ -14,6 +14,8 @@ import test_mikey
 from run import Skip, cases
 from test_mikey import BOB, LINE, Call, Mikey, bob, initiator, peer, rig, terminal
 
+PREPARE = test_mikey.PREPARE
+
 sys.path.append(os.path.join(relay.ROOT, "t", "mikey"))
 
 import wire  # noqa: E402

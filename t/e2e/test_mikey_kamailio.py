@@ -18,6 +18,8 @@ from test_mikey import BOB, PSK, World, bob, flip, initiator
 from test_module import S80
 from test_proven import gateway
 
+PREPARE = test_mikey.PREPARE
+
 CALLEE = "sip:callee@10.200.2.2:5060"
 # Offer and answer of the script.
 TO_MIKEY = ("RTP/SAVP ICE=remove replace-origin MIKEY=require MIKEY-peer=" + BOB, "ICE=remove replace-origin")

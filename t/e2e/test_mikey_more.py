@@ -8,10 +8,13 @@ import time
 import dtls
 import redisrig
 import relay
+import test_mikey
 from baresip import wait_for
 from run import Skip, cases
 from test_mikey import A, BOB, LINE, Call, Mikey, Sdes, Secure, World, bob, initiator, peer, rig, terminal, two
 from test_redis import kill, settled
+
+PREPARE = test_mikey.PREPARE
 
 
 @cases(("psk",), ("dh",))

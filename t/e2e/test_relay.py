@@ -115,7 +115,7 @@ def test_a_plain_side_cannot_force_a_nonce_twice(net):
 @cases(("udp",), ("nfqueue",), ("xdp",))
 def test_forty_calls(net, steering):
     # So few calls would all go to one worker. Without a window they are spread.
-    daemon = relay.Xcipherd(net, f"--steering={steering}", *(["--batch-window=0"] if steering == "nfqueue" else [])).wait_ready()
+    daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=auto", *(["--batch-window=0"] if steering == "nfqueue" else [])).wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(40)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=2))
     finish(daemon)

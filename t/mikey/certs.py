@@ -9,6 +9,18 @@ from cryptography.x509.oid import NameOID
 
 BEGIN, END = datetime.datetime(2020, 1, 1), datetime.datetime(2120, 1, 1)
 
+BITS = 2048
+made = []
+
+
+def prepare(count=6):
+    """Makes keys, each of which takes a third of a second. Processes that are forked later begin with all of them."""
+    made.extend(rsa.generate_private_key(65537, BITS) for _ in range(count - len(made)))
+
+
+def new_key(bits):
+    return made.pop() if made and bits == BITS else rsa.generate_private_key(65537, bits)
+
 
 def name(text):
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
@@ -28,8 +40,8 @@ class Party:
 
 
 class Authority:
-    def __init__(self, title="test root", issuer=None, bits=2048):
-        self.key = rsa.generate_private_key(65537, bits)
+    def __init__(self, title="test root", issuer=None, bits=BITS):
+        self.key = new_key(bits)
         self.title, self.issuer, self.serial, self.revoked = title, issuer, 1, []
         self.cert = self.build(title, self.key.public_key(), None, BEGIN, END, (issuer or self))
 
@@ -45,9 +57,9 @@ class Authority:
         self.serial += 1
         return self.serial
 
-    def party(self, identity, begin=BEGIN, end=END, key=None, bits=2048):
+    def party(self, identity, begin=BEGIN, end=END, key=None, bits=BITS):
         """With the root left out of its chain."""
-        key = key or rsa.generate_private_key(65537, bits)
+        key = key or new_key(bits)
         own = self.build(identity[:64], key.public_key(), identity, begin, end, self)
         return Party(identity, key, [own] + ([self.cert] if self.issuer else []))
 

@@ -15,6 +15,22 @@
 #include "srtp/params.h"
 
 #define DAY_S 86400
+#define KEYS  16 /* more than a test has parties */
+
+/* A new reference to an RSA key of 2,048 bits. Making one takes a tenth of a second, so later tests
+ * of the program use each of them again. The last KEYS are all different. */
+static EVP_PKEY *next_key(void)
+{
+	static EVP_PKEY *keys[KEYS];
+	static unsigned next;
+	EVP_PKEY **k = &keys[next++ % KEYS];
+
+	if (!*k)
+		*k = EVP_RSA_gen(2048);
+	assert_non_null(*k);
+	EVP_PKEY_up_ref(*k);
+	return *k;
+}
 
 static void add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 {
@@ -66,8 +82,7 @@ void rig_ca_make(struct rig_ca *ca, const char *name)
 {
 	char *pem;
 
-	ca->key = EVP_RSA_gen(2048);
-	assert_non_null(ca->key);
+	ca->key = next_key();
 	ca->x = blank(ca->key, name, 1, RIG_NOW_S - 1000 * DAY_S, RIG_NOW_S + 1000 * DAY_S);
 	X509_set_issuer_name(ca->x, X509_get_subject_name(ca->x));
 	add_ext(ca->x, ca->x, NID_basic_constraints, "critical,CA:TRUE");
@@ -102,7 +117,7 @@ static void add_names(X509 *x, X509 *issuer, const struct rig_subject *s)
 
 void rig_cert_pem(const struct rig_ca *ca, const struct rig_subject *s, char **cert, char **key)
 {
-	EVP_PKEY *k = EVP_RSA_gen(s->bits ? s->bits : 2048);
+	EVP_PKEY *k = s->bits ? EVP_RSA_gen(s->bits) : next_key();
 	BIO *b = BIO_new(BIO_s_mem());
 	X509 *x = blank(k, s->cn ? s->cn : "someone", s->serial,
 		s->from_s ? s->from_s : (int64_t)RIG_NOW_S - DAY_S,
