@@ -292,6 +292,14 @@ def test_an_offer_that_was_changed_on_its_way(relay, address, port, candidates, 
     assert (offers_ice(answer), answer.has("ice-mismatch")) == (not mismatch, mismatch), answer
 
 
+@compat_each("ICE", "xcipher-ng(7), ICE; RFC 8835 section 3.4", ["UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF"])
+def test_a_browser_keeps_ice_whoever_changed_its_offer(relay, profile):
+    call = relay.call()
+    call.offer(sdp(audio(*THEIR_ICE[:2], HOST % "10.200.1.3", *DTLS, port=4000, profile=profile), ip="10.200.1.2"), transport_protocol="RTP/AVP")
+    answer = call.answer(sdp(audio(), ip=B)).sdp.audio
+    assert offers_ice(answer) and not answer.has("ice-mismatch"), answer
+
+
 @compat_each("ICE", "xcipher-ng(7), ICE, reject-ICE; RFC 8839 section 4.2.5", [({"ICE": "remove"},), ({"flags": ["reject-ICE"]},)])
 def test_no_mismatch_is_told_without_ice(relay, keys):
     call = relay.call()
