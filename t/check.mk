@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-clang+check-unit check-fuzz check-compat check-e2e+check-ct check-threads+check-attack+check-calls+check-ng911 check-kernel
+	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-unit check-clang+check-fuzz check-compat check-e2e+check-ct check-threads+check-attack+check-calls+check-ng911 check-kernel
 
 # The test stages of check, for the last commit, SOAK_RUNS times in each of three conditions. Takes over a day, so a call resumes an interrupted
 # one. SOAK_FILE gets one line for each run; see tools/soak.sh.
