@@ -37,6 +37,7 @@ struct steer { /* of the test: one instance, two rings */
 	_Atomic uint32_t gathers; /* times that the worker let it gather */
 	uint32_t waits;           /* successful calls of send_and_wait() */
 	_Atomic uint32_t held;    /* packets sent by them */
+	uint64_t longest_ns;      /* wait that the worker asked for */
 };
 
 static struct steer mem;
@@ -136,10 +137,17 @@ static const struct steer_ops steer_mem = {
 	.counters = mem_counters,
 };
 
+/* The worker's thread calls this. An assertion that fails there ends the program without a word. */
+static void mem_note_wait(struct steer *s, uint64_t wait_ns)
+{
+	if (wait_ns > s->longest_ns)
+		s->longest_ns = wait_ns;
+}
+
 /* Signals its descriptor for every packet, so it need not wait for any. */
 static enum steer_gather mem_gather(struct steer *s, uint64_t wait_ns)
 {
-	assert_true(wait_ns <= 250000);
+	mem_note_wait(s, wait_ns);
 	s->gathers++;
 	return ring_empty(&s->in) ? STEER_GATHER_WAIT : STEER_GATHER_NOW;
 }
@@ -150,7 +158,7 @@ static bool mem_send_and_wait(struct steer *s, const struct arena *a, struct pac
 {
 	struct pollfd p = {.fd = s->event_fd, .events = POLLIN};
 
-	assert_true(w->wait_ns <= 250000);
+	mem_note_wait(s, w->wait_ns);
 	if (++s->waits % 4 == 0)
 		return false;
 	mem_send(s, a, out, n);
@@ -341,6 +349,8 @@ static int teardown(void **state)
 	struct rig *r = *state;
 
 	worker_destroy(r->w);
+	/* Packets that come slowly get the longest window, as on a busy machine. */
+	assert_true(mem.longest_ns <= COALESCE_CODEC_NS);
 	if (r->device.engine)
 		engine_mock.close(r->device.engine);
 	engine_serial.close(r->serial);
