@@ -83,10 +83,10 @@ tools: $(TOOLS)
 fuzzers: $(FUZZERS)
 
 ifeq ($(SAN),1)
-# The self-test at every start is mostly this file. At -O1 it takes twice as long, and tests start the daemon over 1,000 times.
+# The self-test at each start spends most of its time in this file. At -O1 it takes twice as long, and tests start the daemon over 1,000 times.
 $(BUILD)/obj/daemon/srtp/ref.o: CFLAGS += -O3
 endif
-# Unit tests need no speed of their own.
+# Unit tests need not be fast themselves, so they compile with less optimization.
 $(call obj,$(UNIT_SRC) $(UNIT_HELP)): CFLAGS := $(patsubst -O2,-O1,$(patsubst -g,-g1,$(CFLAGS)))
 
 $(BUILD)/obj/%.o: %.c Makefile VERSION

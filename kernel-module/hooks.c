@@ -369,7 +369,7 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 }
 
 /* Whether the host's inbound policies of IPsec may refuse the packet, for example because it came
- * in clear. The stack decides then: it knows more, such as disable_policy of the interface. */
+ * in clear. Then the stack decides, because it also knows disable_policy of the interface. */
 static bool against_policy(struct sk_buff *skb, u16 family)
 {
 	return !xfrm_policy_check(NULL, XFRM_POLICY_IN, skb, family);

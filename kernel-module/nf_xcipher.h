@@ -143,7 +143,7 @@ struct nfx_owner {
 	u32 id, portid; /* portid 0: no owner */
 	u32 features, grace_ms, n;
 	struct nfx_ring __rcu *ring; /* written under nfx_net.lock */
-	u64 ring_lost; /* packets in its rings when they ended, since the last one was opened */
+	u64 ring_lost; /* packets in its ended rings, since it last opened one */
 	struct rcu_head rcu;
 };
 

@@ -3,8 +3,8 @@
  * to the module: an open ring does not prevent unloading, and mappings need no rules. Only private
  * anonymous memory is accepted, because its pages belong to nobody else: no file is written to or
  * truncated.
- * A process can keep the lock of its address space held for ever: by a read of /proc/self/mem from
- * a file of FUSE. Opening runs under generic netlink's locks, and closing in the module's work
+ * A process can hold the lock of its address space for ever, by reading a file of FUSE through
+ * /proc/self/mem. Opening runs under generic netlink's locks, and closing in the module's work
  * queue, so neither waits for that lock. */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -93,9 +93,9 @@ static int area_pin(struct nfx_area *a, u64 at, u32 pages)
 	return a->map ? 0 : -ENOMEM;
 }
 
-/* Against RLIMIT_MEMLOCK of the user, as AF_XDP does. Not of the process: the ring belongs to a
- * socket, which can outlive it. The credentials keep the user, because not all kernels of Debian 12
- * export free_uid(). */
+/* Charges RLIMIT_MEMLOCK of the user, as AF_XDP does, and not of the process: the ring belongs to a
+ * socket, which can outlive the process. A reference to the credentials keeps the user, because not
+ * all kernels of Debian 12 export free_uid(). */
 static int user_charge(struct nfx_ring *r, long pages)
 {
 	const struct cred *cred = current_cred();
@@ -288,9 +288,9 @@ static void stop(struct nfx_ring *r)
 {
 	WRITE_ONCE(r->closed, true);
 	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_wake() sees the bell */
-	/* A bell in progress ends, because it uses the owner, then packets in progress, of which a
-	 * coalesced one has many parts, then callers that waited. Later ones do not find it, or see
-	 * that it is closed. */
+	/* Waits for the bell in progress, which uses the owner, then for packets in progress (a
+	 * coalesced one has many parts), then for callers that waited. Later ones do not find the
+	 * ring, or see that it is closed. */
 	mutex_lock(&r->bells);
 	mutex_unlock(&r->bells);
 	synchronize_rcu();

@@ -44,8 +44,8 @@ struct nfx_ring {
 	struct hrtimer timer;
 
 	struct mutex bells; /* held while a bell is processed, so that only one is at a time */
-	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early. Nothing
-			     * writes to shared memory under bells or lock once it is seen. */
+	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early. Once it
+			     * is set, holders of bells or lock write no shared memory. */
 
 	/* A worker that waits in its bell. */
 	struct rcuwait sleeper;
@@ -57,9 +57,9 @@ struct nfx_ring {
 
 	/* Opening and closing only. */
 	struct nfx_area control_area, memory_area;
-	const struct cred *charged; /* whose user is charged; NULL: nobody's */
-	struct mm_struct *mm;       /* that shows the pinned pages; NULL: none */
-	u32 pinned;
+	const struct cred *charged; /* of the charged user; NULL: nobody is */
+	struct mm_struct *mm;       /* its VmPin has the pages; NULL: none */
+	u32 pinned;                 /* pages */
 	u32 number;
 	struct rcu_work free;
 };

@@ -27,7 +27,7 @@ static bool disarm(struct nfx_ring *r)
 }
 
 /* Runs on the processor where the first packet arrived. It takes no lock, because it may interrupt
- * a holder. The end of the ring waits for it. */
+ * a holder. nfx_ring_close() waits for it. */
 static enum hrtimer_restart window_over(struct hrtimer *timer)
 {
 	struct nfx_ring *r = container_of(timer, struct nfx_ring, timer);

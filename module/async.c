@@ -313,8 +313,8 @@ static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *b
 		s->forks = forks_save(&s->fork_count);
 	if (msg)
 		err = tmb.t_suspend(msg, &s->tm_index, &s->tm_label);
-	/* Canceled meanwhile, and tm has answered: the script must not go on. A reply that crossed
-	 * the CANCEL is refused instead, so that its sender learns it. */
+	/* The request was canceled meanwhile, and tm has answered it: the script must not go on. A
+	 * reply that crossed the CANCEL fails instead, so that its sender is told. */
 	if (err > 0 && msg->first_line.type == SIP_REQUEST) {
 		slot_free(s);
 		return V_SUSPENDED;

@@ -17,12 +17,12 @@ enum op {
 	OP_START_RECORDING,
 	OP_STOP_RECORDING,
 	OP_PUBLISH,
-	OP_FRAGMENT, /* an offer of more ICE candidates (RFC 8840) */
+	OP_FRAGMENT, /* an offer with further ICE candidates (RFC 8840) */
 	OP_COUNT
 };
 const char *op_name(enum op op);
 
-/* The request has SDP, and the reply other SDP. */
+/* Both the request and the reply have SDP. */
 static inline bool op_has_sdp(enum op op)
 {
 	return op == OP_OFFER || op == OP_ANSWER || op == OP_PUBLISH;

@@ -24,7 +24,7 @@ check-deps:
 	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc grafana
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
 
-# What tests read of debug information are lines.
+# Tests need only line numbers of the debug information, so -g1 suffices.
 check-build:
 	$(MAKE) -j$(JOBS) OPT='-O2 -g1' all units tools bench-program
 	tools/docs.sh $(BUILD)
@@ -42,8 +42,8 @@ check-unit: units bench-program
 	/usr/bin/python3 t/zrtp/run.py
 	t/soak/run.sh
 
-# No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined. In check it takes the time that check-e2e
-# leaves.
+# No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined. In check it uses the processor time that
+# check-e2e leaves.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
 .PHONY: check-ct
 check-ct: $(BUILD)/ct/ct_check
@@ -116,7 +116,7 @@ ATTACK_SEEDS   ?= 11,12,17,18,20
 ATTACK_STEPS   ?= 120
 ATTACK_SECONDS ?= $(FUZZ_SECONDS)
 ATTACK          = BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/attack/run.py --steps=$(ATTACK_STEPS)
-# Sequences mostly wait, so those of all steerings run in parallel.
+# Sequences mostly wait, so the sequences of all steerings run in parallel.
 check-attack:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	@printf '%s\n' udp:$(ATTACK_SEEDS) nfqueue:12 xdp:21 | xargs -P 3 -I{} sh -c 's={}; $(ATTACK) --steering=$${s%:*} --seed=$${s#*:}'

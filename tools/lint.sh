@@ -20,7 +20,7 @@ mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/
 mapfile -t py_files < <(files '*.py' packaging/xcipher-migrate ng911/xcipher-lost ng911/xcipher-border)
 
 # cppcheck takes most of the time. The other checks run beside it, on the processor that it leaves idle at its end. Without -U it checks each
-# file as OpenCL C and as C++, too, because kernels/layout.h and include/xcipher_codec.h ask for them.
+# file as OpenCL C and as C++, too, because kernels/layout.h and include/xcipher_codec.h test these macros.
 cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem --suppress=unknownMacro \
 	--suppress=normalCheckLevelMaxBranches --suppress=duplicateAssignExpression --error-exitcode=1 -j2 -Idaemon -Ikernels -Imodule -Iinclude -U__OPENCL_C_VERSION__ -U__cplusplus daemon module codecs &
 cppcheck=$!

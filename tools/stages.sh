@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # stages.sh MAKE TARGET...: makes the targets one after the other, ends at the first that fails, and prints for each its duration and
 # its processor time. A+B+C: all three in parallel, because some of them wait, or leave a processor idle at their end. The output of A
-# comes at once, and that of the others when all are done, those that failed last.
+# appears at once, that of the others when all are done. Output of failed targets comes last.
 set -eu
 
 make=$1

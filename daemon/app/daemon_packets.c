@@ -107,7 +107,7 @@ static bool host_has_broadcast(void *arg, const struct endpoint *e)
 	return host_broadcasts(arg, e);
 }
 
-/* The pool is created after d->reach, and before there are ports or packets. */
+/* d->ports is created after d->reach, but before any packet or offer needs this function. */
 static bool port_is_taken(void *arg, struct local_port port)
 {
 	const struct daemon *d = arg;

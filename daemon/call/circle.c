@@ -2,8 +2,8 @@
 /* Finds media that goes in a circle through something that call/links.h cannot see: address
  * translation, echoing terminals, another relay. Packets in a circle mostly arrive faster than any
  * terminal sends; such a stream is watched for some seconds (media/again.c). To find slow circles,
- * every plain stream is watched from time to time. Ports that wait for the answer count, too,
- * because early media may circle. Authenticated SRTP needs no watch: its repeated packets are
+ * every plain stream is watched from time to time. Ports that wait for the answer are checked,
+ * too, because early media may circle. Authenticated SRTP needs no watch: its repeated packets are
  * dropped as replays. */
 #include "call/circle.h"
 #include "base/clock.h"

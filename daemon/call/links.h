@@ -42,8 +42,8 @@ void links_fini(struct links *l);
  * call than `call_id`. */
 enum reach_verdict links_check(
 	const struct calls *c, struct str call_id, const struct endpoint *to);
-/* Remembers a media-address: a request put it into SDP in place of our address. A restored call
- * tells its own again. */
+/* Remembers a media-address: a request put it into SDP in place of our address. links_adopt() does
+ * so for a restored call. */
 void links_alias(struct links *l, const struct endpoint *addr);
 
 /* Plans the links of next, before it comes into force. 0; -ENOMEM; -EADDRNOTAVAIL: a new link does

@@ -36,7 +36,7 @@ struct past_key { /* a terminal's key that is no longer in force */
 #define LEG_ICE_TEXT (SDP_ICE_TEXT_MAX + 1)
 struct leg_ice {                /* ICE between us and the terminal (offer/neg_ice.c) */
 	bool said;              /* in the terminal's last offer */
-	bool mismatch;          /* not said, because that offer was changed on its way */
+	bool mismatch;          /* c=, m= name no candidate of that offer; not said */
 	bool asked;             /* in our last offer to the terminal */
 	bool told;              /* the same, but kept after an answer without ICE, for forks */
 	bool on;                /* in force */
@@ -325,7 +325,7 @@ struct call {
 	uint8_t gate;       /* MEDIA_GATE_*: of all sides, by a command without a party */
 	uint64_t circle_ns; /* circle.c: last check, 0 = never */
 	struct link *links; /* links.c: its streams that send to our own media ports */
-	/* the last media-address of its requests: links_alias() knows it again after a restart */
+	/* the last media-address of its requests, saved for links_alias() after a restart */
 	struct endpoint media_address;
 	struct endpoint told,
 		asked_from; /* timeout_report.c: xmlrpc-callback; sender of the first request */

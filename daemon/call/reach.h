@@ -29,7 +29,8 @@ struct reach {
 	bool (*broadcast)(void *arg, const struct endpoint *e);
 	void *arg;
 	/* Whether a call has this media port now. Other programs of the host may have bound the
-	 * other ports of the range. NULL: every port of the range counts. */
+	 * other ports of the range. NULL: every port of the range counts
+	 * as taken. */
 	bool (*taken)(void *arg, struct local_port port);
 	void *taken_arg;
 };

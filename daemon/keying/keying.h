@@ -311,7 +311,8 @@ bool keying_is_sound(const struct keying_state *s);
 
 /* Forgets what a keying keeps outside of the call's legs. m may be NULL. */
 void keying_call_ended(struct mikey_host *m, struct str call_id);
-/* A leg of another process: what it accepted is not accepted again. m may be NULL. */
+/* For a leg restored from another process: the message that it accepted is refused if it comes
+ * again. m may be NULL. */
 void keying_restored(const struct keying_state *s, struct mikey_host *m);
 
 /* --- Retired keys: not in force, but their indexes are kept ----------------------------------- */

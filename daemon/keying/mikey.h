@@ -57,7 +57,7 @@
 	X(REPLAY, "replay", TS, "message was received before") \
 	X(REPLAY_FULL, "replay_full", TS, "replay memory of this peer is full") \
 	X(RATE, "rate", UNSPECIFIED, "too many exchanges with public keys: try again later") \
-	X(FULL, "full", UNSPECIFIED, "too many exchanges wait for their end: try again later") \
+	X(FULL, "full", UNSPECIFIED, "too many exchanges are in progress: try again later") \
 	X(VALIDITY, "validity", UNSPECIFIED, "key is not valid for all packets of a call") \
 	X(CERT, "cert", CERT, "certificate is absent, malformed, or its key is not accepted") \
 	X(CERT_CHAIN, "cert_chain", CERT, "certificate has no chain to a trusted root") \
@@ -269,9 +269,9 @@ void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 /* Refuses messages with timestamps before this time: for the start of the daemon, which remembers
  * nothing of the time before. A peer whose clock is late is refused for as long as it is late. */
 void mikey_replay_since(struct mikey_replay *r, uint64_t ntp);
-/* Another process accepted a message of this sender with this time. Refuses messages of it that are
- * not later, as mikey_replay_since() does for all senders: if the sender's clock is ahead, the
- * message is later than the start. */
+/* Another process accepted a message of this sender with this timestamp. Refuses messages of this
+ * sender that are not later. mikey_replay_since() does so for all senders, but does not cover a
+ * sender whose clock is ahead. */
 void mikey_replay_passed(struct mikey_replay *r, struct str from, uint64_t time);
 /* Records the latest timestamp of each peer in a file. Refuses messages that are not later than the
  * timestamps that the file has at this call. Without the file, a message from before the start is

@@ -83,7 +83,7 @@ uint64_t mikey_host_hash(const struct mikey_host *h, struct str text)
 	return hash_siphash(h->hash_key, text.s, text.len);
 }
 
-/* The oldest exchange of a call that has all that one may have. NULL: it may have more. */
+/* The oldest exchange of a call that has MIKEY_TALKS_CALL of them. NULL: it has fewer. */
 static struct mikey_talk *surplus(const struct mikey_host *h, uint64_t call)
 {
 	struct mikey_talk *first = NULL;
@@ -108,8 +108,9 @@ void keying_call_ended(struct mikey_host *h, struct str call_id)
 	}
 }
 
-/* The exchange that gives its place to another of this call. NULL: none. Without its keys, only
- * the response of an exchange is left, and calls go on without that. */
+/* The exchange that a new one of this call replaces. NULL: there is room, or none may be replaced.
+ * An exchange of another call may be replaced once its keys were wiped: then only its response is
+ * left, and calls continue without that. */
 static struct mikey_talk *replaceable(const struct mikey_host *h, uint64_t call)
 {
 	struct mikey_talk *t = surplus(h, call);

@@ -8,7 +8,7 @@
 
 #include "keying/mikey_config.h"
 
-#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones with keys are refused */
+#define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones replace spent ones */
 #define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
 #define MIKEY_REPLAYS      131072u /* messages remembered; a peer gets a third: 127 per second */
 #define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
@@ -74,15 +74,16 @@ bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool
  * compute it, so nobody can make another text with the same number. */
 uint64_t mikey_host_hash(const struct mikey_host *h, struct str text);
 
-/* Memory for an exchange of a call, with this room for the response. The host does not have the
- * exchange before mikey_talk_add(). FULL, INTERNAL or 0. Forgets no other exchange. */
+/* Allocates an exchange of a call, with this room for the response. The host does not know it
+ * before mikey_talk_add(). Forgets no other exchange. MIKEY_OK, MIKEY_FAIL_FULL or
+ * MIKEY_FAIL_INTERNAL. */
 enum mikey_failure mikey_talk_create(
 	struct mikey_talk **out, struct mikey_host *h, struct str call_id, size_t room);
-/* Of an exchange that was not added. NULL is fine. */
+/* Frees an exchange that was not added. NULL is fine. */
 void mikey_talk_destroy(struct mikey_talk *t);
-/* Takes the exchange over, under this number, which is not 0. Cannot fail, because
- * mikey_talk_create() checked the room. Gives back what the response does not use. The oldest
- * exchange of the same call may be forgotten for it, and of another call one without keys. */
+/* Hands the exchange to the host under this number, which is not 0. Cannot fail, because
+ * mikey_talk_create() checked the room. Frees the memory that the response does not use. May
+ * replace the oldest exchange of the same call, or one of another call whose keys were wiped. */
 void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id);
 /* Each second: wipes keys that are no longer needed, and forgets exchanges without an answer. */
 void mikey_host_tick(struct mikey_host *h);

@@ -29,7 +29,7 @@ struct mikey_replay {
 	uint64_t since;     /* if limited */
 	uint64_t swept_ntp; /* when old entries were last removed */
 	struct mikey_marks *marks;
-	uint64_t passed[OWNERS]; /* mikey_replay_passed(), by a hash of the sender; 0: none */
+	uint64_t passed[OWNERS]; /* mikey_replay_passed(): latest, by hash of the sender; 0: none */
 	uint32_t count[OWNERS];
 	struct entry entry[];
 };
@@ -138,7 +138,7 @@ void mikey_replay_passed(struct mikey_replay *r, struct str from, uint64_t time)
 		*mark = time;
 }
 
-/* The last run accepted it, or a later one. */
+/* The last run or another process accepted this message or a later one. */
 static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stamp *s)
 {
 	uint64_t mark = r->marks ? mikey_marks_before(r->marks, s->owner, latest(s)) : 0;

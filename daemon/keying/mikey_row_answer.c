@@ -155,7 +155,8 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 	struct mikey_talk *t;
 
 	t = mikey_talk_find(in->host->mikey, s->offered);
-	/* The response was deleted, perhaps since this offer: the keys stay in force without it. */
+	/* The response was deleted, perhaps after this offer came: the keys stay in force without
+	 * it. */
 	if (s->offered == MIKEY_KEPT || (!t && s->used == s->offered))
 		return keep(a);
 	if (!t || (t->spent && s->used != s->offered))

@@ -169,7 +169,7 @@ struct mikey_talk *mikey_row_talk(const struct said *said, uint32_t suites, uint
 
 	if (t)
 		return t;
-	/* First: a message that was answered is remembered, and could not come again. */
+	/* Allocate first: mikey_respond() remembers the message, so it could not be sent again. */
 	if (id)
 		f = mikey_talk_create(&t, h, in->r->call_id, MIKEY_MESSAGE_MAX);
 	if (t) {

@@ -144,7 +144,7 @@ struct keying_zrtp {
 	char sas[KEYING_SAS_MAX];
 	bool verified;  /* a person confirmed the SAS in this exchange or an earlier one */
 	bool enrolled;  /* the terminal shows the SAS of the far terminal */
-	bool discloses; /* its product is made to disclose keys or media to others */
+	bool discloses; /* its D flag: it may disclose keys or media to others */
 	bool proven;    /* sas_kind and sas_hash are known */
 	uint8_t sas_kind, sas_hash[32];    /* sent to the far terminal by SASrelay */
 	uint8_t peer_zid[KEYING_ZRTP_ZID]; /* its entry in the cache; zero: none */

@@ -16,7 +16,7 @@
 #define T2_FIRST (150 * MS)
 #define T2_MOST  (1200 * MS)
 #define T2_STEPS 10u
-/* T2 ends after 10.65 s, so an initiator that is there has sent its next message by then. */
+/* T2 ends after 10.65 s. An initiator that is still there has sent its next message by then. */
 #define PATIENCE    (12000 * MS)
 #define CODE_LENGTH 4u
 

@@ -121,7 +121,7 @@ struct zrtp_config {
 	bool bound;                     /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
 	bool may_clear; /* the peer may end SRTP by GoClear */
-	bool disclose;  /* say by the D flag that we may disclose keys or media (11) */
+	bool disclose;  /* set the D flag: we may disclose keys or media (11) */
 	bool cache;     /* ask by ZRTP_WANTS_SECRETS */
 	/* Multistream mode alone, after zrtp_multi(): only that exchange's peer can take part, and
 	 * no packet of another one ends the exchange or delays it. It does not fail. */
@@ -221,7 +221,7 @@ int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_
 const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
 /* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: no keys. */
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
-/* The peer's D flag: its product is made to disclose keys or media to others. */
+/* The peer's D flag: it may disclose keys or media to others. */
 bool zrtp_peer_discloses(const struct zrtp *z);
 /* The kind of that SAS: how terminals show it. */
 enum zrtp_sas zrtp_sas_kind(const struct zrtp *z);

@@ -167,7 +167,7 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 
 	z->initiator = false;
 	zrtp_stop(z);
-	if (z->phase != PH_DHPART1) /* strangers' Commits do not prolong it */
+	if (z->phase != PH_DHPART1) /* strangers' Commits must not extend the wait */
 		zrtp_wait(z, now_ns);
 	memcpy(z->peer.commit.b, m, len);
 	z->peer.commit.len = (uint16_t)len;

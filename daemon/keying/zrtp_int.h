@@ -127,7 +127,8 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
-/* As responder, which repeats nothing by itself: gives up if the initiator does not go on. */
+/* As responder, which repeats nothing by itself: sets the time to give up if the initiator does not
+ * continue. */
 void zrtp_wait(struct zrtp *z, uint64_t now_ns);
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
 /* Counts it. Returns -EBADMSG. */

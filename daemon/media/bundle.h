@@ -48,8 +48,8 @@ uint32_t media_bundle_find(
 void media_bundle_learn(
 	struct media *m, uint32_t port, uint32_t line, uint32_t ssrc, uint64_t index);
 /* An authentic, decrypted RTCP packet came to this port. The MIDs of its source descriptions name
- * the m-lines of SSRCs that are not known yet (RFC 9143 15.2). RTP, whose index tells which is
- * newer, decides about the others. */
+ * the m-lines of SSRCs that are not known yet (RFC 9143 15.2). RTP decides about known SSRCs,
+ * because its index shows which packet is newer. */
 void media_bundle_describe(struct media *m, uint32_t port, const uint8_t *p, size_t len);
 /* A packet of this m-line is sent. */
 void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc);

@@ -90,7 +90,7 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 {
 	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
-	/* The terminal says again where it is. */
+	/* The terminal signals a new address, so the displaced source must not return. */
 	if (changed && t->old_waits)
 		*t = (struct learn_trials){0};
 	if (named(signalled)) {
@@ -252,7 +252,7 @@ static bool passes(struct learn_trials *t, const struct learn *l,
 	return r->count >= (s->rtcp ? LEARN_REPORTS : LEARN_PACKETS);
 }
 
-/* Whether the source that the signalled address displaced goes on sending. */
+/* Whether the source that the signalled address displaced still sends. */
 static bool old_goes_on(const struct learn_trials *t, const struct learn_seen *s)
 {
 	for (int i = 0; i < LEARN_TRIALS; i++)
@@ -357,8 +357,8 @@ static void confirm_tentative(struct learn *l, struct learn_trials *t, bool prov
 	l->tentative = false;
 }
 
-/* The displaced source has passed a probation. The signalled address stays, but its silence is
- * noticed again. */
+/* The displaced source has passed a probation. The signalled address keeps the media, but becomes
+ * tentative again, so that the displaced source returns if that address is silent. */
 static void doubt(struct learn *l, const struct learn_seen *s, struct learn_result *r)
 {
 	l->confirmed = false;

@@ -81,10 +81,10 @@ struct learn_trials {
 	/* Tentative: the confirmed source that was replaced. Otherwise the source from before
 	 * signalling, for LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
-	/* "old" is a source that was confirmed until the signalled address took over, and the
-	 * latter is private. If "old" sends consistent packets, and the signalled address none for
-	 * LEARN_QUIET_NS, it returns. Otherwise a few packets forged from the private address would
-	 * take the media from a terminal behind address translation for the rest of the call. */
+	/* "old" was confirmed until the signalled address, which is private, took over. "old"
+	 * returns if it sends consistent packets, and the signalled address sends none for
+	 * LEARN_QUIET_NS. Otherwise a few packets forged from the private address would take the
+	 * media from a terminal behind address translation for the rest of the call. */
 	bool old_waits;
 	bool old_heard;     /* packets of "old" are relayed while no source is followed */
 	bool old_barred;    /* "old" is of another terminal, and must not be followed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A fragment changes a call like an offer, but only adds candidates. They belong to the credentials
  * in force, or to those of a restart that waits for its answer. Fragments with other credentials
- * are too early or late, or a stranger's, and ignored. Candidates receive only connectivity checks,
- * and only where media may go (call/reach.h). */
+ * are ignored: they come too early, too late, or from a stranger. Candidates receive only
+ * connectivity checks, and only where media may go (call/reach.h). */
 #include "offer/trickle.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static struct leg *leg_of(const struct side *s, const struct sdp_ice_section *se
 	return side_leg_get(s, section->index);
 }
 
-/* Both have to be right. Who only saw the checks, or the SIP headers, knows no password. */
+/* Both must match. A stranger who only saw checks or SIP headers does not know the password. */
 static bool has_credentials(const struct sdp_ice *said, const char *ufrag, const char *pwd)
 {
 	return str_eq(said->ufrag, str_from(ufrag)) && said->pwd.len == strlen(pwd) &&

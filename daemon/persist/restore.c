@@ -475,7 +475,7 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 	locals.at = relay->ops->locals(relay->arg, &locals.n);
 	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals);
 	if (!err)
-		for_legs(c, remember, calls->policy.mikey); /* even if it cannot be restored */
+		for_legs(c, remember, calls->policy.mikey); /* even if c cannot be restored */
 	if (!err && call_table_find(saver->table, c->id))
 		err = -EEXIST;
 	if (!err && !may_reach(calls->reach, c))

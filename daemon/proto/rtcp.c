@@ -220,7 +220,7 @@ void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len)
 	}
 }
 
-/* Chunks of a source description (RFC 3550 6.5). Each ends with a zero, filled up to 32 bits. */
+/* Chunks of a source description (RFC 3550 6.5). Each ends with a zero, padded to 32 bits. */
 static uint32_t part_mids(struct rtcp_mid *out, uint32_t n, const uint8_t *p, size_t len)
 {
 	uint32_t count = p[0] & 0x1f, ssrc;

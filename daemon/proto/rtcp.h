@@ -36,10 +36,10 @@ size_t rtcp_drop_feedback(uint8_t *p, size_t len);
 
 #define RTCP_ABOUT 192 /* more than a packet of 1,500 bytes has */
 
-/* Where the SSRCs are that an extended report (RFC 3611), or congestion control feedback (RFC
- * 8888), is about: offsets in this part of a compound packet. Returns their number; 0 for other
- * parts. What is malformed ends the list. Of extended reports it knows the blocks of RFC 3611 and
- * RFC 5725, and those of RFC 6792's kind (14 to 34), which all have the SSRC first. */
+/* Finds the SSRCs that an extended report (RFC 3611) or congestion control feedback (RFC 8888)
+ * reports on. Writes their offsets in this part of a compound packet. Returns their number; 0 for
+ * other parts. Malformed data ends the list. Of extended reports it knows the blocks of RFC 3611
+ * and RFC 5725, and those by RFC 6792 (types 14 to 34), which all have the SSRC first. */
 uint32_t rtcp_about(uint16_t at[RTCP_ABOUT], const uint8_t *p, size_t len);
 
 #define RTCP_NAMES 64 /* SSRCs of a compound packet that are looked at */
@@ -54,7 +54,7 @@ struct rtcp_names {
 
 /* SSRCs that a deciphered compound packet names: senders, sources that left or are described, media
  * that reports and feedback are about (RFC 3550 6, RFC 4585 6, RFC 5104 4.3, REMB, rtcp_about()).
- * What is malformed ends the list. */
+ * Malformed data ends the list. */
 void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len);
 
 #define RTCP_MIDS 32
@@ -65,7 +65,7 @@ struct rtcp_mid {
 };
 
 /* The MID items of source descriptions (RFC 9143 15.2) in a deciphered compound packet, the first
- * RTCP_MIDS. Returns their number. What is malformed ends the list. */
+ * RTCP_MIDS. Returns their number. Malformed data ends the list. */
 uint32_t rtcp_mids_read(struct rtcp_mid out[RTCP_MIDS], const uint8_t *p, size_t len);
 
 /* Estimated opinion score, 100 to 500 for MOS 1 to 5: the E-model's rating (ITU-T G.107) for G.711,

@@ -54,9 +54,9 @@ void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c);
 struct sdp_ice {
 	struct str ufrag, pwd; /* slices of the body; s = NULL: absent or malformed */
 	bool lite, trickle, end_of_candidates;
-	/* Somebody between the terminal and us changed m= or c=, mostly an SBC: they name an
-	 * address that is none of its candidates (RFC 8839 4.2.5). False if it may be one of those
-	 * that are ignored or not known yet. */
+	/* m= and c= name an address that is none of the candidates, because something on the path
+	 * changed them, mostly an SBC (RFC 8839 4.2.5). False if the address may be that of an
+	 * ignored candidate, or is not known yet. */
 	bool mismatch;
 	uint32_t count;   /* candidates that we can use */
 	uint32_t ignored; /* those we cannot: TCP, names, malformed ones, too many */

@@ -17,7 +17,7 @@
 typedef uint8_t sixteen __attribute__((vector_size(16)));
 typedef int8_t sixteen_signed __attribute__((vector_size(16)));
 
-/* All bits set where the highest one is. */
+/* 0xff for each byte whose highest bit is set, else 0. */
 static sixteen is_high(sixteen a)
 {
 	return (sixteen)((sixteen_signed)a < 0);
@@ -34,7 +34,8 @@ static sixteen gf8_mul(sixteen a, sixteen b)
 	return p;
 }
 
-/* A power of two is linear: it adds up the powers of the bits, from the highest one. */
+/* Raising to a power of two is linear: the result is the sum of the powers of the bits that are
+ * set. powers[] begins with the highest bit. */
 static sixteen gf8_linear(sixteen a, const uint8_t powers[8])
 {
 	sixteen p = {0};

@@ -48,10 +48,10 @@
 	X(ring_long, "too long for the ring", false, \
 		"ring_too_long_total", "", \
 		"Packets dropped by nf_xcipher because they are longer than the ring's slots.") \
-	/* kernel: at most so many: a killed xcipherd may have sent some of them */ \
+	/* kernel: an upper bound, because a killed xcipherd may have sent some of them */ \
 	X(ring_lost, "lost in an ended ring", false, \
 		"ring_lost_total", "", \
-		"Packets in the ring of nf_xcipher of an earlier xcipherd when it ended, at most.") \
+		"Upper bound of packets lost in the ring of an earlier xcipherd when it ended.") \
 	/* All but udp: dropped before the daemon by the guard of a stream under attack, by reason */ \
 	X(guard_source, "guard: source", false, \
 		"guard_drops_total", "reason=\"source\"", STEER_GUARD_HELP) \

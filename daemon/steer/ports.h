@@ -41,7 +41,7 @@ int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, stru
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 /* Whether this port, RTP or RTCP, is in use, or was recently and is not yet free again. */
 bool ports_has(struct ports *p, struct local_port port);
-/* Whether this port, RTP or RTCP, is in use. Any thread, lock-free. */
+/* Whether a call has this port, RTP or RTCP, now. Lock-free; any thread may call it. */
 bool ports_given(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 /* How often ports_take() skipped a pair because another program has one of its ports. */

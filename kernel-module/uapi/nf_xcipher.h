@@ -3,8 +3,8 @@
  * daemon share nothing else.
  * Rules for changes:
  *  - Numbers of commands and attributes are never reused.
- *  - An addition gets a bit in enum nfx_feature, unless its absence in a reply suffices. A program
- * that talks to an older side works without it.
+ *  - An addition gets a bit in enum nfx_feature, unless programs can see that a reply lacks it. A
+ * program that talks to an older side works without it.
  *  - NFX_VERSION increases only if an older side could no longer understand the rest.
  * Before a program changes targets, it sends HELLO on the socket that will own them. Everything
  * needs CAP_NET_ADMIN in the user namespace that owns the network namespace. */

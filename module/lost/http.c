@@ -173,7 +173,8 @@ static void set_common(struct exchange *x)
 	curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, c->verify ? 2L : 0L);
 	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout);
 	curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-	/* A night without a call must not cost the next one a handshake. The server decides. */
+	/* The first call after a quiet night must not need a new handshake. The server decides how
+	 * long a connection stays open. */
 	curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
 	curl_easy_setopt(e, CURLOPT_USERAGENT, "xcipher_lost");
 	if (c->ca_file) {

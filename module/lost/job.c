@@ -206,7 +206,7 @@ static bool is_canceled(const struct sip_msg *msg)
 		t->flags & T_CANCELED;
 }
 
-/* tm has answered a call that was canceled: the script must not go on. */
+/* For a canceled call, which tm has answered: the script must not go on. */
 static int end_canceled(void)
 {
 	counter_inc(counters.gone);

@@ -256,7 +256,8 @@ static void on_info(const SSL *s, int where, int ret)
 
 static void begin_client(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 {
-	/* The port follows the address. Without memory for this, the connection trusts nobody. */
+	/* conn.address ends with the port. If there is no memory, a time in 1970 makes every
+	 * certificate invalid. */
 	if (verify_address &&
 		!X509_VERIFY_PARAM_set1_ip(
 			SSL_get0_param(ssl), conn.address, conn.len - sizeof(uint16_t)))

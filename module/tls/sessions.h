@@ -10,7 +10,7 @@
 /* Before the processes are forked, and after OpenSSL got its functions for memory. False: out of
  * memory. */
 bool sessions_init(void);
-/* Whether a server's certificate must have the address that the connection goes to. */
+/* Whether a server's certificate must name the IP address of the connection. */
 void sessions_verify_address(bool on);
 /* Until sessions_end(), connections (SSL) that this process creates are to the server with this
  * address of len octets. client: we are its client, else the server. Others are left alone. */

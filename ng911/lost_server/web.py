@@ -18,7 +18,7 @@ REASONS = {200: "OK", 400: "Bad Request", 405: "Method Not Allowed", 408: "Reque
 
 class Limits:
     def __init__(self, request=5.0, idle=86400.0, connections=4096):
-        """Seconds for a request to arrive, seconds without a request, connections at a time. When all of them are open, a new one takes the place of the one
+        """Seconds for a request to arrive, seconds without a request, connections at a time. When all of them are open, a new one replaces the one
         that was idle for the longest time."""
         self.request, self.idle, self.connections = request, idle, connections
 
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         return self.deadline < now and (self.ended or self.writable or not self.task)
 
     def idle(self):
-        """All its requests were answered, at least one, and it reads the answers."""
+        """It had at least one request, all were answered, and the client reads the answers."""
         return self.served and not (self.ended or self.task or self.writable or self.head)
 
     def end(self):
@@ -198,7 +198,7 @@ class Server:
         return task
 
     def end_an_idle_one(self):
-        """The connection that has waited for the longest time for its next request, if any."""
+        """Ends the connection that was idle for the longest time, if any."""
         idle = [c for c in self.open if c.idle()]
         if idle:
             oldest = min(idle, key=lambda c: c.deadline)

@@ -218,7 +218,7 @@ class Checker:
             return
         self.receiver(port, p)
         if len(p.data) < 12 or p.data[0] >> 6 != 2:
-            clear = p.data  # STUN, DTLS, ZRTP, or the empty packets that open a firewall: of the daemon, or relayed
+            clear = p.data  # STUN, DTLS, ZRTP, or empty packets that open a firewall: the daemon's own or relayed
         else:
             clear = self.open(port, p)
         m = find_mark(clear) if clear else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets for the relay itself, as a stranger makes them: STUN, DTLS and ZRTP. Each has the mark in bytes that no answer repeats, so the checker
-sees it if the relay sends it on."""
+notices if the relay forwards the packet."""
 import hashlib
 
 import ice

@@ -91,7 +91,7 @@ HOSTILE_LINES = ["k=clear:secret\r\n", FOREIGN + "\r\n", "a=x:one\rm=audio 9 RTP
                  "a=rtcp:22222\r\n", "a=x:" + 3000 * "x" + "\r\n"]
 
 
-UNUSED = 21998  # of the range of media ports; no call has it, because another program of the gateway does
+UNUSED = 21998  # in the range of media ports, but of another program of the gateway, so no call has it
 
 
 def hostile_addresses(own, media_ports, victims, ng_port):

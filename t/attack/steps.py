@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The steps of a random attack. A step is a name and a number, which seeds all its choices. So steps can be left out, and the
-others still do the same if their calls exist. Beside one step in five a stranger knocks, or somebody forges SRTP."""
+others still do the same if their calls exist. In parallel to one step in five a stranger knocks, or somebody forges SRTP."""
 import random
 import struct
 import time

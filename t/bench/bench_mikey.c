@@ -184,7 +184,7 @@ static bool primitives(double us[PRIMITIVES], unsigned count)
 	return ok;
 }
 
-/* only: MIKEY_MODE_COUNT: all. */
+/* only: the mode to measure; MIKEY_MODE_COUNT: all. */
 static bool modes(const double us[PRIMITIVES], unsigned count, enum mikey_mode only)
 {
 	static struct turn t; /* large */

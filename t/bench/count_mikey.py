@@ -3,7 +3,7 @@
 """Instructions of MIKEY's exchanges: count_mikey.py [BUILD]. Unlike the times of "xcipher-bench mikey", they do not depend on the machine's load.
 It runs that program under valgrind's callgrind, once for each mode, which takes two minutes on an idle machine.
 
-The floor is what the primitives of the mode need alone: signatures, RSA encryption, powers. The rest is our own code, HMAC and AES, random numbers,
+The floor is what the primitives of the mode need alone: signatures, RSA encryption, exponentiations. The rest is our own code, HMAC and AES, random numbers,
 and the check of the peer's certificate."""
 import os
 import re

@@ -279,7 +279,7 @@ NAMED = "a=candidate:2 1 UDP 2130706430 0f0e0d0c.local 4002 typ host"
 @compat_each("ICE", "xcipher-ng(7), ICE; RFC 8839 section 4.2.5", [
     ("10.200.1.2", 4000, [HOST % "10.200.1.2"], False), ("10.200.1.2", 4000, [HOST % "10.200.1.3"], True), ("10.200.1.2", 4002, [HOST % "10.200.1.2"], True),
     ("10.200.1.2", 4000, [HOST % "10.200.1.2", HOST % "10.200.1.3"], False),
-    # The address may be that of a name, or is to come.
+    # The address may belong to a candidate with a name, or is not known yet.
     ("10.200.1.2", 4002, [HOST % "10.200.1.3", NAMED], False), ("10.200.1.2", 4002, [NAMED], False), ("10.200.1.2", 4000, [], False),
     ("0.0.0.0", 9, [HOST % "10.200.1.3"], False), ("10.200.1.2", 9, [HOST % "10.200.1.3"], False), ("0.0.0.0", 4000, [HOST % "10.200.1.3"], False)])
 def test_an_offer_that_was_changed_on_its_way(relay, address, port, candidates, mismatch):

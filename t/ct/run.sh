@@ -12,7 +12,7 @@ export POCL_CACHE_DIR
 mkdir -p "$POCL_CACHE_DIR"
 failed=0
 
-# check NAME WANTED: 0 = memcheck is silent, 9 = it reports. The time limit is for a hang; half a minute is usual.
+# check NAME WANTED: 0 = memcheck is silent, 9 = it reports. The time limit is for hangs; a check usually takes half a minute.
 check() {
 	start=$(date +%s)
 	timeout 1800 valgrind -q --error-exitcode=9 --suppressions="$here/ct.supp" "$program" "$1" >"$dir/$1.log" 2>&1

@@ -91,7 +91,7 @@ PATIENT = ("--opencl-timeout=20000", "--opencl-start-timeout=600")
 
 def engine(options):
     """The options of the engine. A start with OpenCL takes three seconds of a processor, because the device is tested and measured, and
-    its batches are larger than those of a few calls. So a test that needs OpenCL has to name it by an option."""
+    a few calls make no batches large enough for it. So a test that needs OpenCL must ask for it by an option."""
     if "--engine=serial" in options:
         return []
     if any(o.startswith(("--engine=", "--opencl-")) for o in options):

@@ -63,7 +63,7 @@ def test_nothing_is_sent_where_media_may_not_go(net, denied):
 
 
 def test_no_check_reaches_another_program_of_the_host(net):
-    """A candidate names a port of the media range on the media address, which another program has. Media could not go there either."""
+    """A candidate names a port of the media range that another program has. It gets no check, as it would get no media."""
     other = ng.socket_in(net.gateway)
     other.bind(("10.200.1.1", 30500))
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()

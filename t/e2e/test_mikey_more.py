@@ -108,8 +108,8 @@ def is_refused(daemon, a):
 
 @cases((0,), (100,))
 def test_a_take_over_by_the_standby(net, ahead):
-    """Media go on under the same keys. The standby ran before the calls began, and has not seen their messages; it refuses them all the same: that of
-    the call, and that of a call which has ended. ahead: seconds by which the clock of the terminal is ahead."""
+    """Media continue under the same keys. The standby ran before the calls began, and has not seen their messages. It still refuses them: that of
+    the call, and that of a call that has ended. ahead: seconds by which the clock of the terminal is ahead."""
     if not redisrig.have():
         raise Skip(f"no {redisrig.PROGRAM}")
     redis, there = redisrig.Redis(net, addr="0.0.0.0"), redisrig.Elsewhere(net)

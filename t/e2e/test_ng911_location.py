@@ -17,7 +17,7 @@ def locations(message):
         ["pidf"] * ("pidf" in message.body) + ["data"] * ("EmergencyCallData" in ",".join(message.all("Call-Info")) + message.body)
 
 
-# What else tells where the caller is. Identifiers and additional data come in one header.
+# Other headers that reveal the location. Identifiers and additional data come in one header.
 CALL = "urn:emergency:uid:callid:0123456789abcdef:vsp.example"
 TELLING = [("P-Access-Network-Info", "3GPP-E-UTRAN-FDD; utran-cell-id-3gpp=310410000100001"), ("Cellular-Network-Info", "3GPP-E-UTRAN-FDD; cell=1"),
            ("Call-Info", f"<https://data.example/a,b>;purpose=EmergencyCallData.SubscriberInfo, <{CALL}>;purpose=nena-CallId , <cid:y@vsp.example>;purpose=EmergencyCallData.Comment")]

@@ -76,7 +76,7 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
         assert tried == closed + [(u, "480") for u in ("moved", "forbidden", "unknown", "media")] + [("default", None)]
         tried = call("gone", "extension", "password", "none")
         assert tried == closed + [("gone", "480"), ("extension", "480"), ("password", "480"), ("none", "480"), ("default", None)], tried
-        # Three are closed, and nobody knows where calls of the last one go.
+        # Three are closed, and the last one has no diversion.
         for name in ("moved", "decline"):
             n.esrp.rpc("htable.sets", "state", uri[name], "closed")
         tried = call("moved", "decline")
@@ -120,7 +120,7 @@ def test_no_failure_of_an_esrp_ends_a_call(net):
         tried = [line for _, line in n.said("does not take it")]
         assert len(tried) == 2 and "forbidden@" in tried[0] and ":5998" in tried[1], tried
         call_by_ipv6(n, two)
-        # What the PSAPs decide is not asked again elsewhere.
+        # A decision of the PSAPs is final: no other ESRP is asked.
         dialog = n.caller.call(*ng911.HERE, "urn:service:sos", False, f"sip:decline@{esinet.ESRP}:5997;transport=tls")
         assert dialog.answered() == 603, dialog.reply.first
         dialog.close()
@@ -149,8 +149,8 @@ def call_by_ipv6(n, taker):
 
 
 def test_call_takers_in_turn(net):
-    """With the ratio of the shipped time limits: a PSAP rings at one call taker after the other, and nobody cancels that. Takers whose names have no address are
-    left out."""
+    """With the ratio of the shipped time limits: a PSAP rings at one call taker after the other, and nobody cancels the call.
+    Call takers whose names have no address are skipped."""
     limits = {p: default(f"{p}.cfg", "XC_NO_ANSWER") for p in ("vsp", "esrp", "psap")}
     assert limits["vsp"] > 6 * limits["esrp"] and limits["esrp"] > 4 * limits["psap"] and default("ng911-common.cfg", "XC_SETUP") > limits["vsp"], limits
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:

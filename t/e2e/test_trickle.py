@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trickle ICE by SIP INFO (RFC 8840) through the shipped examples, with stock and own module. The terminal answers checks and begins none, so the relay
-knows it by candidates alone."""
+learns its address only from candidates."""
 import re
 import tempfile
 

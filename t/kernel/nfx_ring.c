@@ -196,7 +196,7 @@ static int do_prepare(struct nfx *x, char **rest)
 	return x->ring ? worker_alloc(x->ring, slots, sends) : -ENOMEM;
 }
 
-/* With the memory that there is. */
+/* With the memory that "prepare" allocated. */
 static int do_register(struct nfx *x, const char *rest, const char **said)
 {
 	struct nfx_worker *w = x->ring;

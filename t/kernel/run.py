@@ -36,8 +36,8 @@ PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["test_flood", "dtls", "zrtp", "bzrtp", "mikey_terminal", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
 # Libraries that are loaded by name: NSS by libsrtp2, and libbzrtp.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3", "libbzrtp")]
-# -cx16: with it this emulator crashes newer guests at random. -erms: with it kernel and libc clear and copy memory by string instructions,
-# which are emulated byte by byte. panic_on_warn: whatever the kernel complains of is a failed test.
+# -cx16: with it this emulator crashes newer guests at random. -erms: with it the kernel and libc clear and copy memory by string
+# instructions, which are emulated byte by byte. panic_on_warn: whatever the kernel complains of is a failed test.
 QEMU = ["qemu-system-x86_64", "-M", "pc", "-cpu", "max,-cx16,-erms", "-m", "512", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
         "-serial", "stdio"]
 # All are emulated. "parallel" ends first, and then each of the others has a processor of the machine.

@@ -18,7 +18,7 @@
 #define KEYS  16 /* more than a test has parties */
 
 /* A new reference to an RSA key of 2,048 bits. Making one takes a tenth of a second, so later tests
- * of the program use each of them again. The last KEYS are all different. */
+ * of the program reuse them. The last KEYS are all different. */
 static EVP_PKEY *next_key(void)
 {
 	static EVP_PKEY *keys[KEYS];

@@ -146,8 +146,8 @@ static void both_sides_reports_name_the_same(void **state)
 	}
 }
 
-/* Extended reports (RFC 3611) and congestion control feedback (RFC 8888): what they are about is
- * translated back. Sequence numbers, metrics and unknown blocks stay. */
+/* Extended reports (RFC 3611) and congestion control feedback (RFC 8888): the SSRCs that they
+ * report on are translated back. Sequence numbers, metrics and unknown blocks stay. */
 static void extended_reports_and_congestion_feedback(void **state)
 {
 	static const uint8_t report[] = {0x80, 207, 0, 19, 0, 0, 0, 7,

@@ -93,7 +93,7 @@ static void keys_do_not_stay(void **state)
 	mikey_host_fini(&h);
 }
 
-/* Calls that last do not keep others from MIKEY. */
+/* Long calls do not prevent new calls from using MIKEY. */
 static void a_place_without_keys_is_free(void **state)
 {
 	struct mikey_host h;

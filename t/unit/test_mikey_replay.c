@@ -158,8 +158,8 @@ static void restart(uint64_t now, const char *path)
 		assert_int_equal(mikey_replay_keep(r, path), 0);
 }
 
-/* A standby started before the other node accepted a message. When it takes over, it does not know
- * the message, but what the calls have of it. */
+/* A standby started before the other node accepted a message. When it takes over, it knows
+ * only the message's sender and time, from the restored calls. */
 static void test_a_take_over(void **state)
 {
 	struct mikey_stamp s = stamp("a", NOW + 20 * S);

@@ -271,7 +271,7 @@ static bool loses_a_type(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 	return !note_lost(r, !to, p);
 }
 
-/* After the exchange: what US repeats until it gives up. */
+/* After the exchange: messages that US repeats until it gives up. */
 static void repeats(struct zrtp_rig *r)
 {
 	uint8_t p[ZRTP_PACKET_MAX];

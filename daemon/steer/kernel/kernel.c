@@ -27,7 +27,7 @@
 #define PURGE_STEP 32u
 #define AGAIN_STEP 32u /* targets restored in one burst, after the module was loaded again */
 #define AGAIN_NS   NS_PER_SEC
-/* A ring is refused while another thread changes the memory maps of the process. */
+/* The module refuses a ring while another thread changes the memory maps of the process. */
 #define RING_TRIES    50u
 #define RING_RETRY_NS (NS_PER_SEC / 100)
 
@@ -144,7 +144,7 @@ static void ring_open(struct steer *s)
 	steer_count(&s->counters->ring_lost, lost);
 	if (lost)
 		log_warn(
-			"kernel steering, worker %u: up to %llu packets were lost in the ring of the xcipherd before this one",
+			"kernel steering, worker %u: up to %llu packets were lost in the ring of the previous xcipherd",
 			s->worker, (unsigned long long)lost);
 	log_info("kernel steering, worker %u: packets use a ring of %u slots", s->worker,
 		KRING_SLOTS);

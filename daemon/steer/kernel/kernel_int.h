@@ -40,8 +40,8 @@ struct steer {
 	uint32_t sends;          /* most packets of a burst, and of one send */
 	struct kring_home *ring; /* NULL: there is only the queue */
 	bool ring_due;           /* one shall be opened */
-	uint32_t ring_tries;     /* that were refused for the moment */
-	uint64_t ring_ns;        /* monotonic: not before */
+	uint32_t ring_tries;     /* attempts that failed with EAGAIN */
+	uint64_t ring_ns;        /* monotonic: earliest next attempt */
 	uint32_t ring_bursts;    /* bursts without verdict whose packets are in the ring's slots */
 	bool older;              /* the queue may have packets that are older than the ring's */
 	uint32_t since_queue;    /* counted to look at the queue */

@@ -100,7 +100,7 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
 struct knl_ring_opened {
 	uint32_t number; /* for the doorbell */
-	uint64_t lost;   /* packets in this owner's earlier rings when they ended, at most; each is
+	uint64_t lost;   /* upper bound of the packets lost in this owner's earlier rings; each is
 			  * reported once. 0 from an older module */
 };
 

@@ -79,7 +79,7 @@ static void ring_stats(struct steer *s, const struct kring *r)
 	s->ring_long = is_long;
 }
 
-/* The log reports the module's unloading elsewhere. */
+/* If the module is unloaded, another log line reports it. */
 static void ring_end(struct steer *s, const struct kring *r)
 {
 	bool goes = kring_state(r) == NFX_RING_GONE;

@@ -35,7 +35,7 @@ struct kring {
 	bool sleeps; /* the worker sleeps between bursts, so bells arm */
 	bool waits;  /* set after kring_init(): bells can wait */
 	bool ended;  /* the ring sends nothing any more */
-	int error;   /* -errno of the bell that ended it; 0: none did */
+	int error;   /* -errno of the bell that ended it; 0: no bell did */
 	/* Rings: 0 or -errno. arg: the ring's number and socket, or a test. */
 	int (*ring)(void *arg);
 	void *arg;
