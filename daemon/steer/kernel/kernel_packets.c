@@ -79,6 +79,12 @@ static void ring_stats(struct steer *s, const struct kring *r)
 	s->ring_long = is_long;
 }
 
+/* A doorbell of a closed ring fails with ENOENT, perhaps before its state says so. */
+static const char *end_text(const struct kring *r)
+{
+	return r->error && r->error != -ENOENT ? strerror(-r->error) : "it was closed";
+}
+
 /* If the module is unloaded, another log line reports it. */
 static void ring_end(struct steer *s, const struct kring *r)
 {
@@ -93,8 +99,7 @@ static void ring_end(struct steer *s, const struct kring *r)
 	if (!goes)
 		log_warn(
 			"kernel steering, worker %u: the packet ring ended (%s), so packets use netlink queue %u, at higher cost, until xcipherd is restarted or nf_xcipher is loaded again",
-			s->worker, r->error ? strerror(-r->error) : "it was closed",
-			s->cfg.queue_num + s->worker);
+			s->worker, end_text(r), s->cfg.queue_num + s->worker);
 }
 
 void kernel_ring_opened(struct steer *s)
