@@ -105,9 +105,10 @@ static uint32_t by_mid(const struct media *m, uint32_t port, const void *name, s
 {
 	char mid[RTP_MID_MAX] = {0};
 
-	if (!len || len > sizeof(mid))
+	memcpy(mid, name, len < sizeof(mid) ? len : sizeof(mid));
+	/* An m-line without a MID has an empty one. */
+	if (!mid[0] || len > sizeof(mid))
 		return MEDIA_NONE;
-	memcpy(mid, name, len);
 	for (uint32_t i = 0; i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++) {
 		if (memcmp(m->stream[port].cfg.mid, mid, sizeof(mid)) == 0)
 			return port;
