@@ -103,7 +103,7 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
 	/* ICE that is in force works, so it stays. ICE of WebRTC stays, too: such a terminal has no
 	 * media without it (RFC 8835 3.4), and scripts do change c= of its offers. */
-	if (l->ice.on || sdp_proto_is_dtls(in->sdp->media[i].proto))
+	if (l->ice.on || in->sdp->media[i].dtls)
 		l->ice.mismatch = false;
 	if (l->ice.mismatch) {
 		l->ice.said = false;

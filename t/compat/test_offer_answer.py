@@ -292,7 +292,7 @@ def test_an_offer_that_was_changed_on_its_way(relay, address, port, candidates, 
     assert (offers_ice(answer), answer.has("ice-mismatch")) == (not mismatch, mismatch), answer
 
 
-@compat_each("ICE", "xcipher-ng(7), ICE; RFC 8835 section 3.4", ["UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF"])
+@compat_each("ICE", "xcipher-ng(7), ICE; RFC 8835 section 3.4", ["UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF", "RTP/SAVPF", "RTP/AVP"])
 def test_a_browser_keeps_ice_whoever_changed_its_offer(relay, profile):
     call = relay.call()
     call.offer(sdp(audio(*THEIR_ICE[:2], HOST % "10.200.1.3", *DTLS, port=4000, profile=profile), ip="10.200.1.2"), transport_protocol="RTP/AVP")
