@@ -90,8 +90,8 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 {
 	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
-	/* The terminal signals a new address, so the displaced source must not return. Hold names no
-	 * address. */
+	/* The terminal signals a new address, so the displaced source must not return. Hold
+	 * names no address. */
 	if (changed && named(signalled) && t->old_waits)
 		*t = (struct learn_trials){0};
 	if (named(signalled)) {
