@@ -208,10 +208,9 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 
 /* --- To a worker's ring ----------------------------------------------------------------------- */
 
-static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
-				const struct sk_buff *skb, const struct seen *s)
+static struct nfx_datagram datagram(const struct nfx_plan *p, const struct seen *s)
 {
-	struct nfx_datagram d = {
+	return (struct nfx_datagram){
 		.to = &s->to,
 		.from = &s->from,
 		.cookie = p->cookie,
@@ -219,38 +218,65 @@ static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
 		.udp_len = s->udp_len,
 		.emergency = p->flags & NFX_FLAG_EMERGENCY,
 	};
+}
+
+static enum nfx_put to_ring_one(struct nfx_ring *r, const struct nfx_plan *p,
+				const struct sk_buff *skb, const struct seen *s)
+{
+	struct nfx_datagram d = datagram(p, s);
 
 	return nfx_ring_put(r, skb, &d);
 }
 
-/* Splits a coalesced packet. Its parts have valid checksums, because only such packets are
- * coalesced. */
-static enum nfx_put to_ring_split(struct nfx_target *t, struct nfx_ring *r,
-				  const struct nfx_plan *p, struct sk_buff *skb, struct seen s)
+/* The parts have valid checksums, because only such packets are coalesced. */
+static void to_ring_parts(struct nfx_target *t, struct nfx_ring *r, const struct nfx_plan *p,
+			  struct sk_buff *parts, struct seen s)
 {
-	struct sk_buff *segments = skb_gso_segment(skb, 0), *one, *next;
+	struct sk_buff *one, *next;
 
-	if (IS_ERR_OR_NULL(segments))
-		return NFX_PUT_DAMAGED;
-	skb_list_walk_safe(segments, one, next) {
+	skb_list_walk_safe(parts, one, next) {
+		struct nfx_datagram d;
+
 		skb_mark_not_on_list(one);
 		one->ip_summed = CHECKSUM_UNNECESSARY;
 		if (!see_udp(&s, one, s.to.family) || s.udp_len < sizeof(struct udphdr) ||
-		    s.udp_len > one->len - s.off)
+		    s.udp_len > one->len - s.off) {
 			nfx_count_one(t->count, NFX_S_MALFORMED);
-		else if (to_ring_one(r, p, one, &s) != NFX_PUT)
-			nfx_count_one(t->count, NFX_S_RING_DROPS);
+		} else {
+			d = datagram(p, &s);
+			if (nfx_ring_put_part(r, one, &d) != NFX_PUT)
+				nfx_count_one(t->count, NFX_S_RING_DROPS);
+		}
 		consume_skb(one);
 	}
-	return NFX_PUT;
 }
 
+/* Splits a coalesced packet. The ring is locked before: a packet that was split cannot go to the
+ * queue any more. */
+static enum nfx_put to_ring_split(struct nfx_target *t, struct nfx_ring *r,
+				  const struct nfx_plan *p, struct sk_buff *skb,
+				  const struct seen *s)
+{
+	struct sk_buff *parts;
+
+	if (!nfx_ring_lock(r))
+		return NFX_PUT_CLOSED;
+	parts = skb_gso_segment(skb, 0);
+	if (!IS_ERR_OR_NULL(parts))
+		to_ring_parts(t, r, p, parts, *s);
+	nfx_ring_unlock(r);
+	return IS_ERR_OR_NULL(parts) ? NFX_PUT_DAMAGED : NFX_PUT;
+}
+
+/* NF_QUEUE: the ring has just ended. */
 static unsigned int to_ring(struct nfx_target *t, struct nfx_ring *r, const struct nfx_plan *p,
 			    struct sk_buff *skb, const struct seen *s)
 {
-	enum nfx_put put = skb_is_gso(skb) ? to_ring_split(t, r, p, skb, *s)
+	enum nfx_put put = skb_is_gso(skb) ? to_ring_split(t, r, p, skb, s)
 					   : to_ring_one(r, p, skb, s);
 
+	if (put == NFX_PUT_CLOSED)
+		return NF_QUEUE;
 	if (put == NFX_PUT_DAMAGED) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
@@ -353,9 +379,10 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	s->kind = kind;
 	if (action == NFX_ACTION_QUEUE) {
 		struct nfx_ring *r = rcu_dereference(t->owner->ring);
+		unsigned int verdict = r ? to_ring(t, r, p, skb, s) : NF_QUEUE;
 
-		if (r)
-			return to_ring(t, r, p, skb, s);
+		if (verdict != NF_QUEUE)
+			return verdict;
 	}
 	if ((action == NFX_ACTION_RELAY || action == NFX_ACTION_QUEUE) && !sound(skb, s, action)) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);

@@ -328,11 +328,18 @@ struct nfx_datagram {
 	bool emergency;
 };
 
-enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED };
+enum nfx_put { NFX_PUT, NFX_PUT_FULL, NFX_PUT_TOO_LONG, NFX_PUT_DAMAGED, NFX_PUT_CLOSED };
 
 /* Copies the payload to the ring. The caller still owns the skb. */
 enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 			  const struct nfx_datagram *d);
+/* For the parts of a coalesced packet, so that the ring ends before all of them, or after. False:
+ * it has ended, and is not locked. */
+bool nfx_ring_lock(struct nfx_ring *r);
+void nfx_ring_unlock(struct nfx_ring *r);
+/* As nfx_ring_put(), of a locked ring. */
+enum nfx_put nfx_ring_put_part(struct nfx_ring *r, const struct sk_buff *skb,
+			       const struct nfx_datagram *d);
 
 /* --- ring_tx.c --- */
 int nfx_bell_init(void);

@@ -283,17 +283,16 @@ static void free_work(struct work_struct *work)
 }
 
 /* When it returns, nothing writes to shared memory any more, because the worker may open another
- * ring in it. */
+ * ring in it. Runs under generic netlink's mutex, so it waits for no RCU grace period: any user
+ * could make all others wait. */
 static void stop(struct nfx_ring *r)
 {
 	WRITE_ONCE(r->closed, true);
 	smp_mb(); /* a bell that is about to wait sees it, or nfx_ring_wake() sees the bell */
-	/* Waits for the bell in progress, which uses the owner, then for packets in progress (a
-	 * coalesced one has many parts), then for callers that waited. Later ones do not find the
-	 * ring, or see that it is closed. */
+	/* A bell in progress ends, because it uses the owner. Then packets and callers in progress
+	 * end. Later ones see that it is closed. */
 	mutex_lock(&r->bells);
 	mutex_unlock(&r->bells);
-	synchronize_rcu();
 	spin_lock_bh(&r->lock);
 	spin_unlock_bh(&r->lock);
 	hrtimer_cancel(&r->timer);

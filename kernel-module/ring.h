@@ -34,9 +34,13 @@ struct nfx_ring {
 	struct nfx_owner *owner; /* valid while the ring is attached, which holding bells ensures */
 	struct sock *bell;       /* a reference */
 
-	/* One lock for all processors that receive. It is held for one copy. Per-processor rings
-	 * would need the memory once per processor, and the worker would have to merge them. */
+	/* One lock for all processors that receive. It is held for one packet: for one copy, or for
+	 * the parts of a coalesced one. Per-processor rings would need the memory once per
+	 * processor, and the worker would have to merge them. */
 	spinlock_t lock;
+	bool due;    /* under lock: the worker must be woken when it is released */
+	bool closed; /* written under nfx_net.lock, without bells: a bell ends early. Nothing writes
+		      * to shared memory under bells or lock once it is seen. */
 	u32 head, released, taken, wake_packets, window_ns;
 	u64 stat[NFX_R_COUNT]; /* those of receiving under lock, those of sending under bells;
 				* WAKES_WINDOW: by the timer only */
@@ -44,8 +48,6 @@ struct nfx_ring {
 	struct hrtimer timer;
 
 	struct mutex bells; /* held while a bell is processed, so that only one is at a time */
-	bool closed;        /* written under nfx_net.lock, without bells: a bell ends early. Once it
-			     * is set, holders of bells or lock write no shared memory. */
 
 	/* A worker that waits in its bell. */
 	struct rcuwait sleeper;

@@ -87,21 +87,47 @@ static enum nfx_put put(struct nfx_ring *r, const struct sk_buff *skb, const str
 	return NFX_PUT;
 }
 
+bool nfx_ring_lock(struct nfx_ring *r)
+{
+	spin_lock(&r->lock);
+	if (likely(!READ_ONCE(r->closed)))
+		return true;
+	spin_unlock(&r->lock);
+	return false;
+}
+
+void nfx_ring_unlock(struct nfx_ring *r)
+{
+	bool due = r->due;
+
+	r->due = false;
+	spin_unlock(&r->lock);
+	if (due)
+		nfx_ring_wake(r);
+}
+
 /* Published at once: a worker that is awake may take it, and one that sleeps is not woken by it
  * unless it is due. */
+enum nfx_put nfx_ring_put_part(struct nfx_ring *r, const struct sk_buff *skb,
+			       const struct nfx_datagram *d)
+{
+	enum nfx_put result = put(r, skb, d);
+
+	/* Other packets do not wait, and must not restart the window of those that do. */
+	if ((result == NFX_PUT || result == NFX_PUT_FULL) &&
+	    nfx_ring_due(r, result == NFX_PUT_FULL))
+		r->due = true;
+	return result;
+}
+
 enum nfx_put nfx_ring_put(struct nfx_ring *r, const struct sk_buff *skb,
 			  const struct nfx_datagram *d)
 {
 	enum nfx_put result;
-	bool due;
 
-	spin_lock(&r->lock);
-	result = put(r, skb, d);
-	/* Other packets do not wait, and must not restart the window of those that do. */
-	due = (result == NFX_PUT || result == NFX_PUT_FULL) &&
-	      nfx_ring_due(r, result == NFX_PUT_FULL);
-	spin_unlock(&r->lock);
-	if (due)
-		nfx_ring_wake(r);
+	if (!nfx_ring_lock(r))
+		return NFX_PUT_CLOSED;
+	result = nfx_ring_put_part(r, skb, d);
+	nfx_ring_unlock(r);
 	return result;
 }

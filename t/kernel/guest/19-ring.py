@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packet rings of a process whose memory lock is held for ever. Any user can do that: a thread reads
-its own process through /proc/self/mem, from a mapping of a FUSE file whose server is silent. Nobody
-else may wait for it: not generic netlink, not namespaces that end, not the module's unloading."""
+"""Packet rings make nobody else wait: neither when they close, nor if their process's memory lock is
+held for ever. Any user can do that: a thread reads its own process through /proc/self/mem, from a
+mapping of a FUSE file whose server is silent. Nobody else may wait for it: not generic netlink, not
+namespaces that end, not the module's unloading."""
 import ctypes
 import os
 import select
@@ -131,6 +132,37 @@ def frees(net, server):
     return nfx
 
 
+def sleeps(nfx):
+    """How often nfx has slept. It waits for the next command, which is the last time."""
+    path = f"/proc/{nfx.p.pid}"
+
+    def waits():
+        with open(f"{path}/syscall", encoding="ascii") as f:
+            return f.read().split()[0] == "0"  # read()
+    rig.until(waits)
+    with open(f"{path}/status", encoding="ascii") as f:
+        return next(int(x.split()[1]) for x in f if x.startswith("voluntary_ctxt_switches:"))
+
+
+def closes(net):
+    """All users of generic netlink share one lock, which is held while a ring closes. So that must not
+    sleep, as one does for an RCU grace period: processes that close rings without a pause would make
+    everybody wait. A refused command sleeps only until the next one comes."""
+    nfx = rig.Nfx(net.gateway)
+    nfx.hello(owner=1)
+    slept, rounds, codes = {"refused": 0, "closed": 0}, 40, {"refused": set(), "closed": set()}
+    for _ in range(rounds):
+        for what in slept:
+            if what == "closed":
+                nfx.ok("ring open 16 16")
+            before = sleeps(nfx)
+            codes[what].add(nfx("ring close")[0])
+            slept[what] += sleeps(nfx) - before
+    equal("every ring was closed", codes, {"refused": {-2}, "closed": {0}})
+    tap(slept["closed"] - slept["refused"] < rounds // 2, f"closing {rounds} rings waits for nothing ({slept} sleeps)")
+    nfx.close()
+
+
 def stalled(function, net):
     server = Silent()
     nfx = None
@@ -143,6 +175,7 @@ def stalled(function, net):
 
 
 with netns.Net(("caller", "callee")) as net:
+    rig.test(lambda: closes(net))
     if os.path.exists("/dev/fuse"):
         rig.test(lambda: stalled(opens, net))
         rig.test(lambda: stalled(frees, net))
