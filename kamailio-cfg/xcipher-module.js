@@ -65,6 +65,10 @@ function ksr_request_route() {
 		return;
 	}
 	if (isTrickled()) {
+		if (KSR.siputils.has_totag() < 0) {
+			KSR.sl.send_reply(481, "Call Does Not Exist");
+			return;
+		}
 		if (KSR.xcipher.manage_async("", "xc_trickled") != 0) {
 			xc_trickled();
 		}

@@ -137,6 +137,12 @@ def test_strangers_have_no_place_in_the_network(net):
                 m = peer.ask(peer.connect(esinet.PSAP), f"{method} urn:service:sos SIP/2.0", [("From", "<sip:a@x>;tag=1"), ("To", "<urn:service:sos>"), ("Call-ID", f"{name}{method}"),
                                                         ("CSeq", f"1 {method}"), ("Contact", f"<sip:a@{address}:5990;transport=tls>")])
                 assert m.status() == expected, (name, method, m.first)
+            # Within a call that never began.
+            for method in ("INVITE", "MESSAGE", "UPDATE", "BYE"):
+                m = peer.ask(peer.connect(esinet.PSAP), f"{method} sip:a@{esinet.PSAP}:5999;transport=tls SIP/2.0",
+                             [("Route", f"<sip:{esinet.PSAP}:5061;transport=tls;lr>"), ("From", "<sip:a@x>;tag=1"), ("To", "<urn:service:sos>;tag=invented"), ("Call-ID", f"{name}{method}2"),
+                              ("CSeq", f"2 {method}"), ("Contact", f"<sip:a@{address}:5990;transport=tls>")])
+                assert (m.status() == 403) == (expected == 403 and method != "BYE"), (name, method, m.first)
             m = peer.ask(peer.connect(esinet.PSAP), "SUBSCRIBE sip:psap1@x SIP/2.0", [("From", "<sip:a@x>;tag=1"), ("To", "<sip:psap1@x>"), ("Call-ID", f"{name}s"), ("CSeq", "1 SUBSCRIBE"),
                                                      ("Event", "presence"), ("Contact", f"<sip:a@{address}:5990;transport=tls>")])
             assert m.status() == {403: 403, 480: 489}[expected], m.first
@@ -161,6 +167,12 @@ def test_strangers_have_no_place_in_the_network(net):
         assert n.border.client.call("list")["calls"] == [call.id]
         assert call.cancel() == 487
         wait_for("the border forgets the call", lambda: not n.border.client.call("list")["calls"])
+        # XC_PEERS does not name the call taker, who asks something in a call.
+        from test_ng911_location import answered_info
+        taker.waits = False
+        call = n.caller.call(30.62, -96.34)
+        assert call.answered() == 200 and answered_info(n, taker, call).status() == 200
+        call.end()
 
 
 HELD = """<?xml version="1.0"?><locationResponse xmlns="urn:ietf:params:xml:ns:geopriv:held">%s%s</locationResponse>"""

@@ -269,6 +269,16 @@ def test_td_bcf_004(net):
             d.close()
             return status == 603
         assert refused() and len(n.takers[0].invites) == before
+        # An invented To tag makes no difference.
+        import esinet
+        from test_ng911_overload import invented, invite
+        media, stream = dtls.Plain(net, "caller", "10.200.1.2"), n.caller.connect()[0]
+        target, routes, *rest = invented(esinet.VSP)
+        invite(stream, media, target, [*routes, ("Route", f"<sip:{esinet.ESRP}:5061;transport=tls;lr>")], *rest)
+        while (m := stream.receive()).status() < 200:
+            pass
+        assert m.status() == 603, m.first
+        media.close()
         # Other callers of the same server are not blocked.
         n.caller.name = "other"
         one_call(n)

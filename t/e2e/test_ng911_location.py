@@ -3,6 +3,7 @@
 import os
 import re
 
+import dtls
 from baresip import wait_for
 from test_ng911 import TERMINALS, network
 from test_ng911_states import entry
@@ -40,6 +41,30 @@ def answered_info(n, taker, dialog):
     return taker.replies[0]
 
 
+def reinvited(taker, dialog):
+    """The taker sends a re-INVITE, and the caller's replies tell where they are: a 183, a 200, and before them a 182 whose transaction the ESRP does not find.
+    Returns them by status, as the taker got them."""
+    import esinet
+    invite, stream = taker.invites[-1], taker.waiting[0]
+    target = re.search(r"<([^>]+)>", invite.get("Contact"))[1]
+    fixed = [("Via", f"SIP/2.0/TLS {taker.address}:5061;branch=z9hG4bK{os.urandom(4).hex()}"), ("Route", ",".join(invite.all("Record-Route"))), ("From", dialog.to), ("To", invite.get("From")),
+             ("Call-ID", dialog.id), ("Max-Forwards", "70")]
+    taker.replies = []
+    stream.send(f"INVITE {target} SIP/2.0", [*fixed, ("CSeq", "2 INVITE"), ("Contact", f"<{taker.uri()}>"), ("Content-Type", "application/sdp")], taker.media[-1].sdp())
+    while not (m := dialog.stream.receive()).first.startswith("INVITE "):
+        pass
+    vias = [("Via", v) for v in m.all("Via")]
+    lost = [(n, re.sub(r"branch=[^;,]*", "branch=z9hG4bKnone", v) if esinet.ESRP in v else v) for n, v in vias]
+    assert lost != vias, vias
+    more = [*((n, v) for n, v in m.headers if n in ("from", "to", "call-id", "cseq", "record-route")), dialog.fixed[-1], ("Geolocation", PLACE), *TELLING]
+    dialog.stream.send("SIP/2.0 182 Queued", [*lost, *more])
+    dialog.stream.send("SIP/2.0 183 Session Progress", [*vias, *more])
+    dialog.stream.send("SIP/2.0 200 OK", [*vias, *more, ("Content-Type", "multipart/mixed;boundary=part")], dialog.sent_body)
+    wait_for("the replies", lambda: {182, 183, 200} <= {r.status() for r in taker.replies})
+    stream.send(f"ACK {target} SIP/2.0", [*fixed, ("CSeq", "2 ACK")])
+    return {r.status(): r for r in taker.replies}
+
+
 def informed(dialog, taker, number, kind, body):
     """A request in the call with the location. Returns it as the taker got it."""
     before = len(taker.others)
@@ -74,13 +99,27 @@ def test_a_psap_gets_no_location(net):
             assert len(ids) == 2 + told and all(i.startswith("urn:emergency:uid:") for i in ids), invite.all("Call-Info")
             info = answered_info(n, taker, dialog)
             assert bool(locations(info)) == told, (info.headers, info.body)
+            replies = reinvited(taker, dialog)
+            assert locations(replies[182]) == [], replies[182].headers
+            for m in (replies[183], replies[200]):
+                assert bool(locations(m)) == told, (m.headers, m.body)
+            assert "UDP/TLS/RTP/SAVP" in replies[200].sdp(), replies[200].body
             pidf = dialog.pidf.replace("\n", "\r\n")
             for number, kind, body in ((2, "application/pidf+xml", pidf),
                                        (3, "multipart/mixed;boundary=x", f"--x\r\nContent-Type: application/pidf+xml\r\n\r\n{pidf}\r\n--x--\r\n")):
                 info = informed(dialog, taker, number, kind, body)
                 assert bool(locations(info)) == told, (info.headers, info.body)
-            dialog.request("BYE", 4)
-            while dialog.stream.receive().get("CSeq") != "4 BYE":
+            # A re-INVITE with all of it
+            taker.silent = True
+            dialog.stream.send(f"INVITE {dialog.target} SIP/2.0", [("Via", f"{dialog.via}again"), *dialog.routes, *dialog.fixed, ("To", dialog.to), ("CSeq", "4 INVITE"), ("Geolocation", PLACE), *TELLING,
+                                                                  ("Content-Type", "multipart/mixed;boundary=part")], dialog.sent_body)
+            while (m := dialog.stream.receive()).status() < 200:
+                pass
+            assert m.status() == 200 and bool(locations(taker.invites[-1])) == told, (m.first, taker.invites[-1].headers, taker.invites[-1].body)
+            dialog.request("ACK", 4)
+            taker.silent = False
+            dialog.request("BYE", 5)
+            while dialog.stream.receive().get("CSeq") != "5 BYE":
                 pass
             dialog.close()
             wait_for("the border forgets the call", lambda: not n.border.client.call("list")["calls"])
@@ -142,7 +181,24 @@ def test_a_psap_gets_the_location_that_its_rules_allow(net):
             ng911.hang_up(n, story, dialog, taker)
         finally:
             esinet.PIDF = plain
+        without_a_rule(n, taker)
         malformed(n)
+
+
+def without_a_rule(n, taker):
+    """A location by reference alone: it passes, but not what else tells where the caller is."""
+    import esinet
+    from test_ng911_overload import invite
+    n.esrp.rpc("htable.sets", "location", esinet.uri("default", esinet.PSAP), "obey")
+    taker.silent = True
+    media, (stream, _) = dtls.Plain(n.net, "caller", "10.200.1.2"), n.caller.connect()
+    invite(stream, media, more=[("Geolocation", f"<https://{esinet.LOST}:8999/dead>"), *TELLING])
+    while (m := stream.receive()).status() < 200:
+        pass
+    assert m.status() == 200 and locations(taker.invites[-1]) == ["geolocation"], (m.first, taker.invites[-1].headers)
+    taker.silent = False
+    stream.socket.close()
+    media.close()
 
 
 def malformed(n):

@@ -24,24 +24,30 @@ def server(net, n):
     return esinet.Stream(context.wrap_socket(raw, server_hostname=esinet.ESRP))
 
 
-def invite(stream, media, service="urn:service:sos", more=(), shared=None):
+def invite(stream, media, service="urn:service:sos", more=(), shared=None, to=None):
     """Sends one. Its Call-ID, which is shared if that is given."""
     call, port = os.urandom(8).hex(), stream.socket.getsockname()[1]
     stream.send(f"INVITE {service} SIP/2.0",
-                [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={call}"), ("To", f"<{service}>"),
+                [("Via", f"SIP/2.0/TLS 10.200.1.2:{port};rport;branch=z9hG4bK{call}"), ("From", f"<sip:caller@vsp.example>;tag={call}"), ("To", to or f"<{service}>"),
                  ("Call-ID", shared or call), ("CSeq", "1 INVITE"), ("Max-Forwards", "70"), ("Contact", f"<sip:caller@10.200.1.2:{port};transport=tls>"), *more,
                  ("Content-Type", "application/sdp")], media.sdp())
     return call
 
 
-def burst(stream, media):
+def burst(stream, media, *more):
     """The final replies to BURST INVITEs."""
-    left, replies = {invite(stream, media): True for _ in range(BURST)}, []
+    left, replies = {invite(stream, media, *more): True for _ in range(BURST)}, []
     while left:
         m = stream.receive()
         if m.status() >= 200 and left.pop(m.get("Call-ID"), False):
             replies.append(m)
     return replies
+
+
+def invented(server):
+    """Further arguments of invite(): a re-INVITE of a call that never began, through this server to one that is dead."""
+    import esinet
+    return f"sip:x@{esinet.PSAP}:5999;transport=tls", [("Route", f"<sip:{server}:5061;transport=tls;lr>")], None, "<urn:service:sos>;tag=invented"
 
 
 def message(stream, target="urn:service:sos"):
@@ -65,6 +71,7 @@ def final(stream, calls):
 
 def test_a_flood_of_one_server_takes_no_place_of_another(net):
     with network(net, esrp={"XC_CALL_RATE": 4}, vsp={"XC_CALLER_RATE": 3}) as n:
+        import esinet
         import ng911
         media, stream, refused = dtls.Plain(net, "caller", "10.200.1.2"), server(net, n), []
         sent = []
@@ -88,6 +95,13 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
         wait_for("a refusal by the VSP", too_many)
         passed = [line for who, line in n.said("from 10.200.1.2 for") if who == "vsp"]
         assert passed and len(passed) < sum(sent), (len(passed), sent)
+        # Both limit calls that pretend to have begun before.
+        for address, stream in ((esinet.VSP, stream), (esinet.ESRP, server(net, n))):
+            def too_many_within(address=address, stream=stream):
+                refused[:] = [m for m in burst(stream, media, *invented(address)) if m.first == "SIP/2.0 503 Too Many Requests"]
+                return refused
+            wait_for(f"a refusal by {address}", too_many_within)
+            assert all(m.get("Retry-After") == "1" for m in refused), refused[0].headers
         media.close()
 
 
