@@ -129,8 +129,8 @@ static bool may_pass(const struct audio_session *s, const struct audio_session *
 
 /* Converts the payload by the codec's function for the other terminal's codec, such as G.711 to
  * L16. Functions with a state are left out: packets that are decoded to PCM would be missing in
- * it. Returns the length of the result, or -errno: there is no such function, the payload is
- * invalid, or the result is too long. */
+ * it. Returns the length of the result, or -errno if there is no such function, if the payload is
+ * invalid, or if the result is too long. */
 static int convert(const struct audio_session *s, const struct audio_session *to,
 	const struct said *d, uint8_t *out, uint32_t cap)
 {

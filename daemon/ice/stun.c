@@ -45,11 +45,6 @@ static uint32_t crc32(const uint8_t *p, size_t len)
 	return ~crc;
 }
 
-static uint64_t be64(const uint8_t *p)
-{
-	return (uint64_t)be32(p) << 32 | be32(p + 4);
-}
-
 void stun_key_init(struct stun_key *key, struct str password)
 {
 	hmac_sha1_key_init(&key->hmac, password.s, password.len);

@@ -146,11 +146,15 @@ enum mikey_failure mikey_talk_create(
 
 static void give_back(struct mikey_talk *t)
 {
-	uint8_t *less = t->len ? realloc(t->response, t->len) : NULL;
+	uint8_t *less;
 
-	if (!t->len)
+	if (!t->len) {
 		free(t->response);
-	if (less || !t->len)
+		t->response = NULL;
+		return;
+	}
+	less = realloc(t->response, t->len);
+	if (less)
 		t->response = less;
 }
 

@@ -10,7 +10,7 @@
 
 #define MIKEY_TALKS_MAX    4096u   /* exchanges of all calls; further ones replace spent ones */
 #define MIKEY_TALKS_CALL   128u    /* of one call; its oldest is forgotten */
-#define MIKEY_REPLAYS      131072u /* messages remembered; a peer gets a third: 127 per second */
+#define MIKEY_REPLAYS      131072u /* messages remembered; one peer has a third at most */
 #define MIKEY_TALK_SECONDS 3600u   /* after which an exchange without an answer is forgotten */
 #define MIKEY_KEEP_SECONDS 180u    /* after the answer, while keys are kept for repeated answers */
 

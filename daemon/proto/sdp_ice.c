@@ -145,8 +145,8 @@ static void take_attr(struct sdp_ice *ice, struct str name, struct str arg)
 		ice->end_of_candidates = true;
 }
 
-/* An address that is not known yet: 0.0.0.0, ::, or port 9 (RFC 8839 4.3.1, RFC 8840 4.1.1). A name
- * is no address. */
+/* The address is not known yet: 0.0.0.0, ::, or port 9 (RFC 8839 4.3.1, RFC 8840 4.1.1), or a
+ * name instead of an address. */
 static bool is_open(const struct endpoint *to)
 {
 	return !to->family || endpoint_is_unspecified(to) || to->port == 9;

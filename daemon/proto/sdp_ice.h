@@ -76,10 +76,10 @@ bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufra
 
 /* ICE attributes to write. */
 struct sdp_ice_write {
-	struct str ufrag,
-		pwd;  /* s = NULL: none of both, and no a=ice-options: ice2 (RFC 8445 10) */
+	/* s = NULL: none of both, and no a=ice-options. */
+	struct str ufrag, pwd;
 	bool lite;    /* a=ice-lite: only at session level */
-	bool trickle; /* a=ice-options:trickle: we take fragments */
+	bool trickle; /* a=ice-options has trickle: we take fragments */
 	bool end_of_candidates;
 	const struct ice_candidate *candidate;
 	uint32_t count;

@@ -229,11 +229,6 @@ static void hmac(uint8_t mac[20], const struct xc_key *k, const uint8_t *a, size
 
 /* --- GHASH, bit by bit (SP 800-38D 6.3, 6.4) -------------------------------------------------- */
 
-static uint64_t be64(const uint8_t *p)
-{
-	return (uint64_t)be32(p) << 32 | be32(p + 4);
-}
-
 static void gf_mul(uint8_t x[16], const uint8_t h[16])
 {
 	uint64_t z[2] = {0}, v[2] = {be64(h), be64(h + 8)};

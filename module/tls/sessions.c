@@ -256,8 +256,8 @@ static void on_info(const SSL *s, int where, int ret)
 
 static void begin_client(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 {
-	/* conn.address ends with the port. If there is no memory, a time in 1970 makes every
-	 * certificate invalid. */
+	/* conn.address ends with the port. Without memory for the check no certificate must pass:
+	 * at a time in 1970 none is valid yet. */
 	if (verify_address &&
 		!X509_VERIFY_PARAM_set1_ip(
 			SSL_get0_param(ssl), conn.address, conn.len - sizeof(uint16_t)))

@@ -52,4 +52,6 @@ def hear_more(c, packets=50):
     try:
         return wait_for("media both ways", both)
     except AssertionError:
-        raise call.Failed("; ".join(f"{p.kind}: {call.brief(p.report())}" for p in (c.a, c.b))) from None
+        heard = "; ".join(f"{p.kind}: {call.brief(p.report())}" for p in (c.a, c.b))
+        about = c.relay.client.call("query", call_id=c.id)["tags"], c.relay.statistics()["sessions"]
+        raise call.Failed(f"{heard}; the relay: {about}") from None
