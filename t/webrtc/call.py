@@ -199,8 +199,8 @@ class Call:
 
 
 def brief(report):
-    keys = ("state", "dtls", "packets_in", "packets_out", "lost", "tones", "log")
-    return ", ".join(f"{k} {report[k]}" for k in keys if report[k])
+    keys = ("state", "dtls", "packets_in", "packets_out", "lost", "tones", "log", "each", "transport_in")
+    return ", ".join(f"{k} {report[k]}" for k in keys if report.get(k))
 
 
 def own_level(report, here):

@@ -73,6 +73,8 @@ async function report(pc, sound) {
 		pair: pair.id ? `${end(pair.localCandidateId)} ${end(pair.remoteCandidateId)}` : "", packets_in: incoming.packetsReceived || 0,
 		packets_out: of("outbound-rtp").packetsSent || 0, tones: sound.levels, blocks: Math.floor((incoming.packetsReceived || 0) / 10),
 		first_in_ms: sound.firstPlayed, frames: video.framesDecoded || 0, transports: stats.filter((s) => s.type === "transport").length,
+		// For a person who looks into a failure
+		each: stats.filter((s) => s.type === "inbound-rtp").map((s) => `${s.ssrc}: ${s.packetsReceived}`), transport_in: transport.packetsReceived || 0,
 	};
 }
 
