@@ -74,11 +74,11 @@ PROGRAMS := $(if $(APP_SRC),$(BUILD)/xcipherd) $(if $(CTL_SRC),$(BUILD)/xcipherc
 # Objects of tests are kept: make would take them for intermediate files.
 .SECONDARY:
 
-.PHONY: all bench-program units unit-objects tools fuzzers
+.PHONY: all bench-program units objects tools fuzzers
 all: $(PROGRAMS)
 bench-program: $(BUILD)/xcipher-bench
 units: $(UNITS)
-unit-objects: $(call obj,$(UNIT_SRC) $(UNIT_HELP))
+objects: $(call obj,$(LIB_SRC) $(APP_SRC) $(HELPER_SRC) $(CTL_SRC) $(WEB_SRC) $(BENCH_SRC) $(TOOL_SRC) $(UNIT_SRC) $(UNIT_HELP))
 tools: $(TOOLS)
 fuzzers: $(FUZZERS)
 
@@ -176,10 +176,12 @@ WEB_PURE := $(BUILD)/obj/libweb.a
 $(WEB_PURE): $(call obj,daemon/web/guard.c daemon/web/chunks.c)
 	@rm -f $@
 	$(Q)ar rcs $@ $^
+# gold links in less than half the time, and there are over 200 of them.
+UNIT_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(WEB_PURE) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2 -ljansson
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(UNIT_LD) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2 -ljansson
 $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
