@@ -180,6 +180,7 @@ int daemon_workers_create(struct daemon *d)
 		.port_max = o->port_max,
 		.local_addrs = (uint8_t)o->locals,
 		.burst_max = o->batch_max,
+		.rate = o->media_rate,
 		.replay_window = o->replay_window,
 		.lifetime_enforce = o->enforce_lifetime,
 		.may_learn = may_learn,

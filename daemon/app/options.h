@@ -63,6 +63,8 @@
 		"with --steering=kernel, packets use a ring in memory, not a netlink queue")        \
 	X("kernel-port-rate", START, UINT32, kernel_port_rate, "5000", "PACKETS",                   \
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
+	X("media-rate", START, UINT32, media_rate, "5000", "PACKETS",                               \
+		"most packets per second from one terminal to one stream; 0 = no limit")            \
 	X("source-rate", START, UINT32, source_rate, "0", "PACKETS",                                \
 		"most packets per second from one source address; 0 = no limit; not for udp")       \
 	X("kernel-source-rate", START, UINT32, source_rate, "0", "PACKETS",                         \
@@ -277,7 +279,7 @@ struct options {
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
 	bool kernel_relay, kernel_ring, queue_fail_open, opencl_fallback;
-	uint32_t kernel_port_rate, source_rate;
+	uint32_t kernel_port_rate, media_rate, source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,

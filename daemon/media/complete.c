@@ -14,6 +14,7 @@
 #include "media/lane.h"
 #include "media/other.h"
 #include "media/prefetch.h"
+#include "media/rate.h"
 #include "media/rename.h"
 #include "media/roc.h"
 #include "media/rewrite.h"
@@ -121,15 +122,19 @@ static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note
 	return PACKET_SENT;
 }
 
-static void count_received(
-	struct media *m, uint32_t stream, const struct packet_in *in, const struct xc_job *j)
+/* limited: of the stream (rate.h). */
+static inline void count_received(struct media *m, uint32_t stream, const struct packet_in *in,
+	const struct xc_job *j, bool limited)
 {
 	struct media_stream_counters *c = &m->counters[stream];
+	uint64_t number = media_key_load(&c->packets) + 1;
 
-	media_count(&c->packets, 1);
+	atomic_store_explicit(&c->packets, number, memory_order_relaxed);
 	media_count(&c->bytes, in->len);
 	atomic_store_explicit(&c->last_packet_ns, in->t_ns, memory_order_relaxed);
 	atomic_store_explicit(&c->ssrc, j->ssrc, memory_order_relaxed);
+	if (__builtin_expect(limited || media_rate_looks(number), 0))
+		media_rate_came(m, stream, in->t_ns);
 }
 
 static bool reachable(const struct endpoint *e)
@@ -218,7 +223,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		media_tag_take(m, a, n->rx, j, m->stream[n->stream].guarded);
 	if (!n->passed)
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
-	count_received(m, n->stream, in, j);
+	count_received(m, n->stream, in, j, m->stream[n->stream].limited);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	if (m->stream[n->stream].guarded)
 		media_attack_true(m, a, n, in, j);
@@ -420,7 +425,7 @@ static inline bool fast_path(struct media *m, const struct arena *a, const struc
 	commit_newest(m, rx, j->rx_index);
 	if (rx->srtp)
 		tell_index(m, n, &rx->first);
-	count_received(m, n->stream, in, j);
+	count_received(m, n->stream, in, j, false);
 	if (s->cfg.tap)
 		record(m, a, n, in, j);
 	commit_newest(m, tx, j->tx_index);

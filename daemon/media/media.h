@@ -245,6 +245,7 @@ struct media_config {
 	 * to 32,768; 0 = 128. Memory for all is set aside at start, and touched only where an SSRC
 	 * is in use. */
 	uint32_t replay_window;
+	uint32_t rate; /* most packets per second from one terminal to one stream; 0 = any number */
 	/* Whether to drop packets after the lifetime in the crypto line (RFC 4568 6.1). Many phones
 	 * signal |2^20 and never change the key: enforced, calls with G.711 go silent after 5.8
 	 * hours. So by default the end is only reported. RFC 3711's own limits (9.2: 2^48 SRTP,

@@ -22,6 +22,7 @@
 #include "layout.h"
 #include "media/again.h"
 #include "media/keys.h"
+#include "media/rate.h"
 #include "media/source.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -110,6 +111,8 @@ uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return media_drop(m, stream, belief);
+	if (media_rate_refuses(m, stream, in->t_ns))
+		return media_drop(m, stream, PACKET_DROP_RATE);
 	note->other = true;
 	note->kind = (uint8_t)kind;
 	note->rx = &m->ctx[s->cfg.ctx];
@@ -134,7 +137,13 @@ static void count(
 {
 	struct media_stream_counters *c = &m->counters[n->stream];
 	bool raw = m->stream[n->stream].cfg.raw;
+	uint64_t number = media_key_load(&c->packets) +
+		media_key_load(&c->others[MEDIA_OTHER_DTLS]) +
+		media_key_load(&c->others[MEDIA_OTHER_STUN]) +
+		media_key_load(&c->others[MEDIA_OTHER_ZRTP]);
 
+	if (m->stream[n->stream].limited || media_rate_looks(number))
+		media_rate_came(m, n->stream, in->t_ns);
 	if (raw) {
 		media_count(&c->packets, 1);
 		media_count(&c->bytes, in->len);

@@ -17,6 +17,7 @@
 #include "media/leave.h"
 #include "media/other.h"
 #include "media/prefetch.h"
+#include "media/rate.h"
 #include "media/rename.h"
 #include "media/roc.h"
 #include "media/side.h"
@@ -133,6 +134,8 @@ static uint8_t route(struct draft *d)
 		d->note->bundle = d->rtcp;
 		s = &m->stream[line];
 	}
+	if (media_rate_refuses(m, d->note->stream, in->t_ns))
+		return draft_drop(d, PACKET_DROP_RATE);
 	/* Its session applies the gates. */
 	if (s->cfg.audio && d->rx->rx.set && !d->rx->rx.pass) {
 		d->copies = m->doublers && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;

@@ -181,10 +181,11 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 58; /* number of the burst before the last command */
+	uint64_t changed : 57; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool guarded : 1; /* attack.c */
+	bool limited : 1; /* rate.c; complete.c changes it */
 	bool fast : 1;    /* media_fast_stream() */
 	bool convert : 1; /* the same, but for cfg.convert */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
@@ -230,6 +231,12 @@ struct attack_count {
 	uint32_t place;         /* of a guarded stream in struct attacks */
 };
 
+/* The packets of a second (rate.c). While the stream is not limited: since the last look. */
+struct media_rate {
+	uint64_t since_ns;
+	uint32_t n;
+};
+
 /* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
@@ -250,6 +257,7 @@ struct media_trial {
 	struct audio_share audio; /* audio.c, in complete */
 	struct media_checked checked;
 	struct attack_count attack;
+	struct media_rate rate;
 };
 
 /* Passed from prepare to complete with each job. */

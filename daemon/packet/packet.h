@@ -35,6 +35,7 @@
 	X(OVERLOAD, "overload", "waited too long in an overloaded worker")               \
 	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same in an emergency call")     \
 	X(BLOCKED, "blocked", "blocked by command")                                      \
+	X(RATE, "media-rate", "more packets per second than --media-rate allows")        \
 	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not support")    \
 	X(AGAIN, "came-again", "packet was received before: media circulate")            \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")          \

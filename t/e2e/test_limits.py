@@ -8,9 +8,11 @@ import time
 
 import calls
 import relay
+from baresip import wait_for
 from bench_measure import quiet_terminal, srtpload
 from redisrig import Load
 from run import Skip, alone, cases
+from test_ng import Phone, leaves, start, talk
 from test_relay import clean, finish
 
 
@@ -169,3 +171,30 @@ def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
     lost = [errors / (packets_in + errors) for packets_in, errors in took]
     assert statistics.mean(lost[:2]) < 0.9 * statistics.mean(lost[2:]), (lost[:2], lost[2:])
     daemon.stop()
+
+
+def test_a_terminal_over_the_media_rate_loses_only_its_own(net):
+    """One terminal sends as fast as it can, and no more than the limit is relayed. Media to it, and of other calls, all arrive."""
+    daemon = start(net, "--media-rate=50", "--workers=1")
+    begun = time.monotonic()
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
+    c, d = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", None)
+    talk(daemon.client, a, b, "fast")
+    talk(daemon.client, c, d, "usual")
+
+    def dropped():
+        return daemon.statistics()["drops"].get("media-rate", 0)
+
+    sent = 0
+    while dropped() < 2000:
+        for _ in range(100):
+            a.send(b"fast")
+        sent += 100
+        assert leaves(b, a) and leaves(c, d) and leaves(d, c)
+    arrived = 0
+    while b.hears(0.2):
+        arrived += 1
+    # 256 packets may come before the second is counted, and the last of them belong to another second.
+    assert arrived <= 2 * 256 + 50 * (2 + time.monotonic() - begun), (arrived, sent)
+    wait_for("media within the limit again", lambda: (a.send(b"again"), b.hears(0.05))[1])
+    finish(daemon, drops=("media-rate",))

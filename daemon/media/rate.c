@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "media/rate.h"
+
+#include "base/clock.h"
+#include "media/fast_path.h"
+
+/* Nanoseconds since the second began. Packets of several queues may be slightly out of order; after
+ * the clock was set back, a new second begins. */
+static uint64_t spent(const struct media_rate *r, uint64_t now_ns)
+{
+	return now_ns < r->since_ns && r->since_ns - now_ns < NS_PER_SEC ? 0 : now_ns - r->since_ns;
+}
+
+static void start(struct media_rate *r, uint64_t now_ns)
+{
+	*r = (struct media_rate){.since_ns = now_ns};
+}
+
+void media_rate_came(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	struct media_rate *r = &m->trial[stream].rate;
+	struct media_stream *s = &m->stream[stream];
+	uint64_t passed = spent(r, now_ns);
+	bool was = s->limited;
+
+	if (!m->cfg.rate)
+		return;
+	if (!was)
+		s->limited = passed < RATE_LOOK * NS_PER_SEC / m->cfg.rate;
+	else if (passed >= NS_PER_SEC)
+		s->limited = r->n >= m->cfg.rate;
+	if (!was || passed >= NS_PER_SEC)
+		start(r, now_ns);
+	if (was != s->limited)
+		media_fast_set(s);
+	r->n++;
+}
+
+bool media_rate_refuses(const struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	const struct media_rate *r = &m->trial[stream].rate;
+
+	return m->stream[stream].limited && r->n >= m->cfg.rate && spent(r, now_ns) < NS_PER_SEC;
+}
