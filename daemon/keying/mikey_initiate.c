@@ -59,13 +59,11 @@ static enum mikey_failure suites(struct mikey_run *r, const struct mikey_offer *
 
 static void sessions(struct mikey_run *r, const struct mikey_offer *o)
 {
-	uint32_t per = o->one_key ? 1 : 2;
-
 	r->media = o->media;
-	r->sessions = (uint8_t)(o->media * per);
+	r->sessions = (uint8_t)(2 * o->media);
 	for (uint32_t i = 0; i < o->media; i++) {
-		r->cs[i * per].ssrc = o->stream[i].ssrc;
-		r->cs[i * per].roc = o->stream[i].roc;
+		r->cs[2 * i].ssrc = o->stream[i].ssrc;
+		r->cs[2 * i].roc = o->stream[i].roc;
 	}
 	for (uint32_t i = 0; i < r->sessions; i++)
 		r->cs_suite[i] = r->suite[0];

@@ -136,7 +136,8 @@ enum srtp_suite_id mikey_policy_of(const struct mikey_message *m, uint8_t number
 
 /* --- mikey_keys.c ---------------------------------------------------------------------------*/
 
-/* Keys of all media, from TGKs or TEKs. r: csb_id, rand, cs, cs_suite, sessions, media. */
+/* Keys of all media, from TGKs or TEKs. r: csb_id, rand, cs, cs_suite, sessions, media. KEYS,
+ * VALIDITY; SHARED_KEY: two crypto sessions have the same key, or one has a key of zeroes. */
 enum mikey_failure mikey_keys_make(
 	struct mikey_keys *out, const struct mikey_run *r, const struct mikey_key_list *k);
 
