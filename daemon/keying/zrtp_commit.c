@@ -178,6 +178,8 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 			zrtp_send(z, &z->me.dhpart);
 	} else {
 		memcpy(z->nonce, m + COMMIT_HVI, NONCE);
+		if (agreement(z) == ZRTP_PRSH)
+			zrtp_match_preshared(z);
 		err = zrtp_derive(z, NULL, 0);
 		err = err ? err : zrtp_confirm_make(z);
 		z->phase = PH_CONFIRM1;

@@ -105,6 +105,8 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	uint32_t flags = be32(body + BODY_FLAGS);
 
 	zrtp_rivals_free(z);
+	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_PRSH)
+		zrtp_match_preshared(z);
 	z->peer_verified = flags & FLAG_VERIFIED;
 	z->peer_allows_clear = flags & FLAG_CLEAR && !(flags & FLAG_ENROL);
 	z->peer_discloses = flags & FLAG_DISCLOSE;

@@ -205,6 +205,8 @@ void zrtp_render(char out[ZRTP_SAS_MAX], const uint8_t hash[32], enum zrtp_sas k
 int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of_initiator);
 /* Finds out which secrets the peer shares, by its DHPart. 0 or -EIO. */
 int zrtp_match(struct zrtp *z);
+/* In preshared mode, where both have the key of zrtp_preshared(): every secret of ours is in it. */
+void zrtp_match_preshared(struct zrtp *z);
 /* The preshared key and its identifier (4.4.2.1). 0; -ENOENT: nothing is shared; -EIO. */
 int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t id[ZRTP_ID]);
 

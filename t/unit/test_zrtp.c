@@ -540,6 +540,50 @@ static void preshared_mode_needs_the_same_secret(void **state)
 	}
 }
 
+/* What both caches say stays true: that users compared the SAS, and that the peer is enrolled. Its
+ * secret of the enrolment stays, too. In both roles. */
+static void preshared_mode_keeps_what_was_proven(void **state)
+{
+	static const uint8_t far[32] = {1, 2, 3};
+	struct zrtp_secrets s;
+	struct zrtp_rig r;
+	uint32_t seconds;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].enrol = true;
+		r.cfg[THEM].not_mitm = true;
+		call_with_cache(&r);
+		keep(&r);
+		zrtp_rig_end(&r);
+		assert_true(r.known[US].has_pbx && r.known[THEM].has_pbx);
+		r.known[US].verified = true;
+		r.known[THEM].verified = how & 1;
+		r.cfg[US].passive = how & 2;
+		r.cfg[THEM].passive = !(how & 2);
+		prefer_preshared(&r, US);
+		prefer_preshared(&r, THEM);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "Prsh");
+		assert_int_equal(zrtp_initiated(r.z[US]), !(how & 2));
+		assert_int_equal(zrtp_sas_verified(r.z[US]), how & 1);
+		assert_int_equal(zrtp_sas_verified(r.z[THEM]), how & 1);
+		assert_true(zrtp_enrolled(r.z[US]) && zrtp_enrolled(r.z[THEM]));
+		assert_int_equal(zrtp_new_secrets(r.z[US], &s, &seconds), 0);
+		assert_true(s.verified);
+		assert_memory_equal(s.pbx, r.known[US].pbx, ZRTP_SECRET);
+		assert_int_equal(
+			zrtp_relay_sas(r.z[US],
+				&(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
+			0);
+		zrtp_rig_run(&r, 100);
+		assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
+		zrtp_rig_end(&r);
+	}
+}
+
 static bool refuses_each_commit(struct zrtp_rig *r, int to, uint8_t *p, int *len)
 {
 	uint8_t error[ZRTP_PACKET_MAX];
@@ -1113,6 +1157,7 @@ int main(void)
 		cmocka_unit_test(a_suppressed_confirm2_loses_no_secret),
 		cmocka_unit_test(authentic_media_confirm_an_exchange),
 		cmocka_unit_test(preshared_mode_needs_the_same_secret),
+		cmocka_unit_test(preshared_mode_keeps_what_was_proven),
 		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
 		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),
