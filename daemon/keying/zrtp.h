@@ -215,6 +215,7 @@ struct zrtp_far_sas {
 	const uint8_t *hash; /* 32 bytes */
 	enum zrtp_sas kind;  /* how the far side shows it */
 	bool discloses;      /* zrtp_peer_discloses() of the far side */
+	bool verified;       /* zrtp_sas_verified() of the far side */
 };
 int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_ns);
 /* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */

@@ -12,8 +12,6 @@
 #define BODY_EXPIRES 36u
 /* 9 bits, above the flags. We ask for no signature, and check none. */
 #define SIGNATURE_WORDS 511u
-#define FLAG_CLEAR      2u
-#define FLAG_VERIFIED   4u
 #define FLAG_ENROL      8u
 
 static enum zrtp_hash hash_of(const struct zrtp *z)

@@ -20,7 +20,9 @@
 #define HELLO_H3      32u
 #define HELLO_ZID     64u
 #define HELLO_FLAGS   76u
-#define FLAG_DISCLOSE 1u    /* of Confirm and SASrelay */
+#define FLAG_DISCLOSE 1u /* of Confirm and SASrelay, like the next two */
+#define FLAG_CLEAR    2u
+#define FLAG_VERIFIED 4u
 #define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
 #define HELLO_MITM    0x20u /* likewise: a trusted man in the middle */
 #define COMMIT_H2     12u

@@ -223,10 +223,10 @@ def enrol(net, daemon, cache):
 
 
 @contextlib.contextmanager
-def two_terminals(net, daemon, caches, settings=(None, None)):
+def two_terminals(net, daemon, caches, settings=(None, None), flags=TERMINATE):
     """A call of two terminals, whose ZRTP both ends here, with both exchanges complete."""
     a, b = (Terminal(net, place, at, s, cache=cache) for place, at, s, cache in zip(("caller", "callee"), (A, B), settings, caches))
-    call = Call(daemon, a, b, TERMINATE, TERMINATE | AVP).offer().answer()
+    call = Call(daemon, a, b, flags, flags | AVP).offer().answer()
     before = completed(daemon)
     for end in (a, b):
         end.begin()
@@ -290,6 +290,23 @@ def test_who_may_disclose_says_so(net):
                 wait_for("the SAS of the far end", lambda: a.relayed)
                 assert (a.disclosed, b.disclosed, a.far_discloses) == (True, True, True)
                 assert "discloses" not in call.query("a")["ZRTP"]
+
+
+def test_flags_of_sasrelay(net):
+    """A and V (RFC 6189 5.13), which replace those of the Confirm: whether GoClear is allowed, and whether the far terminal's SAS was compared."""
+    enrolled, other = Cache(), Cache()
+    with cache_files() as options, daemon_of(net, *options) as daemon:
+        enrol(net, daemon, enrolled)
+        for clear, verified in ((False, False), (True, False), (False, True)):
+            flags = {"ZRTP": ["terminate", "goclear"] if clear else "terminate"}
+            with two_terminals(net, daemon, (enrolled, other), flags=flags) as call:
+                a, b = call.a.peer, call.b.peer
+                wait_for("the SAS of the far end", lambda a=a: a.relayed)
+                assert a.peer_clears == clear and a.far_flags == peer_wire.CLEAR * clear + peer_wire.VERIFIED * verified, a.far_flags
+                if clear:
+                    assert daemon.client.call("verify SAS", call_id=call.id, from_tag="b")["result"] == "ok"
+                    other.put(b.theirs.zid, "verified", True)
+                call.end()
 
 
 def test_a_lost_sasrelay_is_repeated(net):

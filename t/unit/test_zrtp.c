@@ -357,11 +357,11 @@ static void each_message_has_its_timer(void **state)
 			zrtp_rig_run(&r, 60000);
 		} else {
 			begin_with_secrets(&r);
-			assert_int_equal(i == 4
-					? zrtp_clear(r.z[US], r.now_ns)
-					: zrtp_relay_sas(r.z[US],
-						  &(struct zrtp_far_sas){sas, ZRTP_B32, false},
-						  r.now_ns),
+			assert_int_equal(i == 4 ? zrtp_clear(r.z[US], r.now_ns)
+						: zrtp_relay_sas(r.z[US],
+							  &(struct zrtp_far_sas){
+								  .hash = sas, .kind = ZRTP_B32},
+							  r.now_ns),
 				0);
 			repeats(&r);
 		}
@@ -775,7 +775,8 @@ static void a_restored_exchange_without_keys_believes_nothing(void **state)
 	assert_int_equal(zrtp_state(old), ZRTP_OPEN);
 	assert_int_equal(zrtp_clear(old, r.now_ns), -EAGAIN);
 	assert_int_equal(
-		zrtp_relay_sas(old, &(struct zrtp_far_sas){zeroes, ZRTP_B32, false}, r.now_ns),
+		zrtp_relay_sas(
+			old, &(struct zrtp_far_sas){.hash = zeroes, .kind = ZRTP_B32}, r.now_ns),
 		-EAGAIN);
 	assert_int_equal(zrtp_next(old, p, sizeof(p)), 0);
 	/* The terminal's old Hello, late, is not another stream; a new one is. */
@@ -863,10 +864,10 @@ static void a_restored_exchange_relays_the_far_sas(void **state)
 		}
 		restart(&r, US);
 		for (int turn = 0; turn < 2; turn++) {
-			assert_int_equal(
-				zrtp_relay_sas(r.z[US],
-					&(struct zrtp_far_sas){hash[turn], ZRTP_B32, false},
-					r.now_ns),
+			assert_int_equal(zrtp_relay_sas(r.z[US],
+						 &(struct zrtp_far_sas){
+							 .hash = hash[turn], .kind = ZRTP_B32},
+						 r.now_ns),
 				enrolled ? 0 : -EPERM);
 			zrtp_rig_run(&r, 100);
 			assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
@@ -1084,16 +1085,17 @@ static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 	r.cfg[THEM].not_mitm = true;
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
-	assert_int_equal(
-		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns),
+	assert_int_equal(zrtp_relay_sas(r.z[US],
+				 &(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
 		-EPERM);
 	keep(&r);
 	zrtp_rig_end(&r);
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_null(zrtp_relayed_sas(r.z[THEM]));
-	assert_int_equal(
-		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns), 0);
+	assert_int_equal(zrtp_relay_sas(r.z[US],
+				 &(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
+		0);
 	assert_int_not_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_run(&r, 100);
 	assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
@@ -1130,7 +1132,9 @@ static void who_may_disclose_says_so(void **state)
 		call_with_cache(&r);
 		zrtp_rig_agreed(&r);
 		assert_int_equal(zrtp_relay_sas(r.z[US],
-					 &(struct zrtp_far_sas){hash, ZRTP_B32, far}, r.now_ns),
+					 &(struct zrtp_far_sas){
+						 .hash = hash, .kind = ZRTP_B32, .discloses = far},
+					 r.now_ns),
 			0);
 		zrtp_rig_run(&r, 100);
 		assert_non_null(zrtp_relayed_sas(r.z[THEM]));
