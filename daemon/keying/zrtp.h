@@ -76,7 +76,6 @@ enum zrtp_state {
 	X(REFUSED, "refused", "the peer ended the exchange by an Error") \
 	X(ALGORITHM, "algorithm", "the peer's Commit names an algorithm that was not offered") \
 	X(VALUE, "value", "the peer's public value is not valid") \
-	X(LOOP, "loop", "the peer has our ZID: our own packets came back") \
 	X(INTERNAL, "internal", "out of memory, or an error of OpenSSL")
 /* clang-format on */
 enum zrtp_failure {
@@ -114,7 +113,7 @@ struct zrtp_counts { /* owned by the caller, shared by the exchanges of one thre
 struct zrtp_config {
 	uint8_t seed[ZRTP_SEED]; /* random. Our Hello follows from it: see zrtp_self_hash() */
 	const uint8_t *zid;      /* ours; NULL: it follows from the seed */
-	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
+	uint32_t ssrc;           /* in the headers of our packets: any, see zrtp_self.c */
 	const struct zrtp_prefs *prefs; /* NULL: all */
 	bool not_mitm;                  /* leave out the M flag, which identifies a gateway */
 	bool passive;                   /* never commit, and say so by the P flag */
