@@ -135,7 +135,7 @@ struct mikey_peer {
 	struct mikey_id owner;
 	uint32_t rate; /* exchanges with public keys per second, see mikey_budget.h; 0: no limit */
 	struct mikey_psk psk;      /* PSK, DHHMAC */
-	struct mikey_cert *cert;   /* borrowed. PKE: whose key encrypts. NULL = none */
+	struct mikey_cert *cert;   /* borrowed. Known before: PKE encrypts for it. NULL = none */
 	struct mikey_trust *trust; /* borrowed. DH, RSAR, and PKE as a responder */
 };
 
@@ -289,7 +289,7 @@ struct mikey_start {
 	struct mikey_env env;
 };
 /* Makes an I_MESSAGE. INTERNAL, POLICY (no suite that MIKEY can name), IDENTITY (the mode needs a
- * key or certificate that is absent), DH_GROUP, SESSIONS. */
+ * key or certificate that is absent), DH_GROUP, SESSIONS, CERT_EXPIRED, CERT_REVOKED. */
 enum mikey_failure mikey_initiate(
 	struct mikey_run *run, const struct mikey_start *s, struct mikey_out *out);
 

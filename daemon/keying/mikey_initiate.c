@@ -42,7 +42,9 @@ static enum mikey_failure check(const struct mikey_start *s)
 		return MIKEY_FAIL_DH_GROUP;
 	if (!s->offer->media || s->offer->media > MIKEY_MEDIA_MAX)
 		return MIKEY_FAIL_SESSIONS;
-	return MIKEY_OK;
+	return s->mode == MIKEY_PKE
+		? mikey_trust_pinned(s->peer->trust, s->peer->cert, mikey_unix_s(s->env.now_ntp))
+		: MIKEY_OK;
 }
 
 static enum mikey_failure suites(struct mikey_run *r, const struct mikey_offer *o)

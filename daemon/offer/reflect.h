@@ -11,8 +11,8 @@
  * the key of the other terminal is allowed. See keying_in.refusal. */
 const char *reflect_refusal(const void *arg, const struct srtp_master *key, bool end_to_end);
 
-/* NULL, or the reason why we must not send under this key, which a terminal chose. leg: the state of
- * the leg that is to have it. See keying_in.tx_refusal. */
+/* NULL, or the reason why we must not send under this key, which a terminal chose. leg: the state
+ * of the leg that is to have it. See keying_in.tx_refusal. */
 const char *reflect_tx_refusal(
 	const void *arg, const struct srtp_master *key, const struct keying_state *leg);
 
