@@ -9,7 +9,10 @@
  * Packets are believed by their hash chain (RFC 6189 9), not by their source. Whatever does not fit
  * the chain is dropped and counted, and changes nothing. A Hello fits always, because it begins the
  * chain: it costs no public-key operation, and a later Hello replaces it until the chain goes on.
- * An Error is not authenticated: the exchange goes on until its timers end, and fails then. */
+ * An Error is not authenticated: the exchange goes on until its timers end, and fails then.
+ *
+ * A stranger who sees no packet of ours can send all that leads to a Confirm. So until a Confirm
+ * proves the keys, another Hello can begin another attempt, and a failure is not the end. */
 #ifndef KEYING_ZRTP_H
 #define KEYING_ZRTP_H
 
@@ -66,7 +69,9 @@ enum zrtp_state {
 	ZRTP_AGREEING,      /* a Commit was sent or taken */
 	ZRTP_OPEN,          /* both sides have the keys */
 	ZRTP_CLEAR,         /* GoClear: the keys are not used any more */
-	ZRTP_FAILED,        /* no keys; zrtp_failure() has the reason */
+	/* No keys; zrtp_failure() has the reason. A Hello or a Commit begins another attempt,
+	 * except after INTERNAL; the state stays until there are keys. */
+	ZRTP_FAILED,
 };
 
 /* One reason per failed exchange. X(id, name in metrics, text) */

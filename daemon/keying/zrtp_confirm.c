@@ -103,6 +103,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	uint32_t flags = be32(body + BODY_FLAGS);
 
 	zrtp_rivals_free(z);
+	z->failure = ZRTP_FAIL_NONE;
 	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_PRSH)
 		zrtp_match_preshared(z);
 	z->peer_verified = flags & FLAG_VERIFIED;
@@ -111,6 +112,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
+		zrtp_stop(z);
 		z->phase = PH_OPEN;
 		z->confirmed = true;
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
@@ -157,8 +159,10 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 		return 0;
 	}
-	if (from_initiator == z->initiator || !expects(z, from_initiator))
-		return zrtp_drop(z, ZRTP_DROP_STATE);
-	res = zrtp_confirm_try(z, m, len, now_ns);
-	return res ? zrtp_drop(z, (enum zrtp_drop)(res - 1)) : 0;
+	res = from_initiator == z->initiator || !expects(z, from_initiator)
+		? 1 + ZRTP_DROP_STATE
+		: zrtp_confirm_try(z, m, len, now_ns);
+	if (!res || zrtp_rivals_confirm(z, m, len, now_ns))
+		return 0;
+	return zrtp_drop(z, (enum zrtp_drop)(res - 1));
 }

@@ -69,7 +69,7 @@ static int restore(struct session *s, const struct session_zrtp_past *past)
 	if (!x->zrtp)
 		return err;
 	x->first = past->said;
-	x->counted = true;
+	x->counted = ZRTP_OPEN;
 	err = err ? err : session_again_restore(s, &past->later);
 	x->told = (uint8_t)session_again_state(s); /* the call knows it */
 	return err;
