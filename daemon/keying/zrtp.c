@@ -184,13 +184,18 @@ void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type)
 	zrtp_reply(z, &m);
 }
 
+static void error_make(struct zrtp_msg *m, uint32_t code)
+{
+	zrtp_msg_begin(m, ZRTP_M_ERROR);
+	zrtp_msg_end(m, CODE_LENGTH);
+	zrtp_msg_add32(m, code);
+}
+
 void zrtp_reply_error(struct zrtp *z, uint32_t code)
 {
 	struct zrtp_msg m;
 
-	zrtp_msg_begin(&m, ZRTP_M_ERROR);
-	zrtp_msg_end(&m, CODE_LENGTH);
-	zrtp_msg_add32(&m, code);
+	error_make(&m, code);
 	zrtp_reply(z, &m);
 }
 
@@ -272,8 +277,10 @@ static bool next_attempt(struct zrtp *z, uint64_t now_ns)
 void zrtp_refuse(struct zrtp *z, enum zrtp_failure why, uint32_t code, uint64_t now_ns)
 {
 	zrtp_fail(z, why);
-	zrtp_reply_error(z, code);
-	(void)next_attempt(z, now_ns);
+	if (!next_attempt(z, now_ns)) {
+		error_make(&z->relay, code);
+		zrtp_repeat(z, &z->relay, false, now_ns);
+	}
 }
 
 /* Somebody does not continue what may have been begun by a stranger. It is reported, unless our
@@ -364,6 +371,14 @@ static int on_conf2_ack(struct zrtp *z)
 	return 0;
 }
 
+/* It acknowledges the Error that is repeated. */
+static int on_error_ack(struct zrtp *z)
+{
+	if (z->phase == PH_FAILED)
+		zrtp_stop(z);
+	return 0;
+}
+
 /* An attacker could have sent it: the exchange continues, and fails when its timer ends. */
 static int on_error(struct zrtp *z, const uint8_t *m)
 {
@@ -397,7 +412,7 @@ static int on_message(
 	case ZRTP_M_ERROR:
 		return on_error(z, m);
 	case ZRTP_M_ERROR_ACK:
-		return 0;
+		return on_error_ack(z);
 	default:
 		return zrtp_on_after(z, type, m, len);
 	}

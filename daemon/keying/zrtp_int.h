@@ -86,7 +86,7 @@ struct zrtp {
 	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool tried;                   /* an attempt got no answer */
 	bool wants_secrets;           /* the cache is asked */
-	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
+	struct zrtp_msg relay;        /* Error, GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
 	struct zrtp_rivals *rivals;        /* NULL: none */
@@ -138,8 +138,8 @@ void zrtp_wait(struct zrtp *z, uint64_t now_ns);
 /* Ends the attempt. Except after INTERNAL, another one can follow, with the same key pairs: anybody
  * may have caused it. The failure is reported until there are keys. */
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
-/* The same because of a message that cannot be accepted, with an Error. If there are other Hellos,
- * the next attempt begins. */
+/* The same because of a message that cannot be accepted, with an Error that is repeated until it is
+ * acknowledged (5.9). If there are other Hellos, the next attempt goes before it. */
 void zrtp_refuse(struct zrtp *z, enum zrtp_failure why, uint32_t code, uint64_t now_ns);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);

@@ -335,6 +335,51 @@ static void a_failure_is_reported_until_there_are_keys(void **state)
 	}
 }
 
+static bool is_error(struct zrtp *z, uint8_t code)
+{
+	uint8_t p[ZRTP_PACKET_MAX], want[12] = "Error   ";
+	bool found = false;
+
+	want[11] = code;
+	for (int n; (n = zrtp_next(z, p, sizeof(p))) > 0;)
+		found |= memcmp(p + ZRTP_HEADER + 4, want, sizeof(want)) == 0;
+	return found;
+}
+
+/* By timer T2 until it is acknowledged, or there is another Hello (RFC 6189 5.9, 6). */
+static void an_error_is_repeated(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 6; how++) {
+		struct zrtp_rig r;
+		struct blind b;
+		struct zrtp_msg ack;
+		uint8_t code = how & 1 ? 0x61 : 0x53;
+		uint32_t n = 0;
+
+		zrtp_rig_init(&r);
+		begin_us(&r);
+		prepare(&b, 1, how & 1 ? "EC25" : "XXXX", how & 1);
+		send_all(&r, &b, how & 1 ? "HKD" : "HC");
+		assert_true(is_error(r.z[US], code));
+		zrtp_msg_begin(&ack, ZRTP_M_ERROR_ACK);
+		zrtp_msg_end(&ack, 0);
+		for (uint64_t step = 150; zrtp_deadline(r.z[US]) != UINT64_MAX; n++) {
+			assert_int_equal(zrtp_deadline(r.z[US]), r.now_ns + step * MS);
+			r.now_ns += step * MS;
+			zrtp_tick(r.z[US], r.now_ns);
+			assert_int_equal(is_error(r.z[US], code), n < 10);
+			step = 2 * step < 1200 ? 2 * step : 1200;
+			if (n == 3 && how / 2 == 1)
+				send(&r, &ack);
+			if (n == 3 && how / 2 == 2)
+				break;
+		}
+		assert_int_equal(n, how / 2 == 1 ? 4 : how / 2 == 2 ? 3 : 11);
+		the_terminal_comes(&r);
+	}
+}
+
 /* Packets of ours, and key pairs, for an hour of one stranger after the other. */
 static void strangers_cause_bounded_work(void **state)
 {
@@ -404,6 +449,7 @@ int main(void)
 		cmocka_unit_test(blind_packets_at_each_step_keep_no_terminal_out),
 		cmocka_unit_test(blind_packets_keep_no_further_stream_out),
 		cmocka_unit_test(a_failure_is_reported_until_there_are_keys),
+		cmocka_unit_test(an_error_is_repeated),
 		cmocka_unit_test(strangers_cause_bounded_work),
 		cmocka_unit_test(an_earlier_process_keeps_no_terminal_out),
 	};
