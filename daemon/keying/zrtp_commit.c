@@ -226,6 +226,8 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		zrtp_reply_error(z, code);
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	}
+	if (z->phase == PH_COMMIT && zrtp_rivals_has_hello(z, m + COMMIT_H2))
+		zrtp_rivals_own_commit(z);
 	if (!fits_a_hello(z, m))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->wants_secrets) /* it fits another Hello; the peer repeats it */

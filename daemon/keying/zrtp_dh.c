@@ -93,21 +93,33 @@ static void keep(struct zrtp *z, const uint8_t *m, uint32_t len)
 	z->peer.dhpart.len = (uint16_t)len;
 }
 
+/* Whether we wait for a DHPart1 of the Hello that this image proves. We may have turned to a
+ * stranger's Hello or Commit. */
+static bool is_awaited(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE], uint64_t now_ns)
+{
+	if (zrtp_yield(z, h2, now_ns))
+		z->phase = PH_COMMIT;
+	else if ((z->phase == PH_DHPART1 || z->phase == PH_COMMIT) &&
+		!zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3)) {
+		if (zrtp_rivals_take_own(z, h2))
+			z->phase = PH_COMMIT;
+		else if (z->phase == PH_COMMIT && zrtp_rivals_has_hello(z, h2))
+			zrtp_rivals_own_commit(z);
+	}
+	return z->phase == PH_COMMIT && zrtp_value_len(agreement(z));
+}
+
 /* We sent the Commit. The responder's H1 proves that its Hello is the one that we answered. */
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	uint8_t h2[ZRTP_IMAGE];
 
-	if ((z->phase != PH_COMMIT && z->phase != PH_DHPART2) || !zrtp_value_len(agreement(z)))
+	if (zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){m + DHPART_H1, ZRTP_IMAGE}, 1))
+		return zrtp_drop(z, ZRTP_DROP_CHAIN);
+	if (!is_awaited(z, h2, now_ns))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!has_length(z, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	if (zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){m + DHPART_H1, ZRTP_IMAGE}, 1))
-		return zrtp_drop(z, ZRTP_DROP_CHAIN);
-	if (zrtp_yield(z, h2, now_ns))
-		z->phase = PH_COMMIT;
-	if (z->phase != PH_COMMIT)
-		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!zrtp_hello_of(z, h2))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->stale) {

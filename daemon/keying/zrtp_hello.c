@@ -201,6 +201,8 @@ bool zrtp_yield(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE], uint64_t now_ns)
 		return false;
 	z->yield_ns = now_ns + YIELD_NS;
 	zrtp_rivals_try(z);
+	z->matched = -1;
+	z->matched_aux = z->matched_pbx = z->mismatched = false;
 	return true;
 }
 

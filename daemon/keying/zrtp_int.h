@@ -241,7 +241,11 @@ void zrtp_rivals_commit(struct zrtp *z);
 const struct zrtp_msg *zrtp_rivals_answer(const struct zrtp *z, const uint8_t *m, uint32_t len);
 /* Restores the state of the Commit that this DHPart2 proves and belongs to, if it is remembered. */
 bool zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2);
-void zrtp_rivals_forget_commits(struct zrtp *z);
+/* Remembers our Commit, before we answer another one or commit again. */
+void zrtp_rivals_own_commit(struct zrtp *z);
+/* Restores the state of a Commit of ours that was for the Hello of this image. False: none. */
+bool zrtp_rivals_take_own(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
+void zrtp_rivals_forget_commits(struct zrtp *z); /* ours, too */
 /* Whether a rival Hello fits this image. */
 bool zrtp_rivals_has_hello(const struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
 /* Remembers the exchange, which waits for a Confirm, before another one begins. */

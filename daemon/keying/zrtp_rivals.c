@@ -9,13 +9,18 @@
 
 #include "base/secmem.h"
 
-enum { HELLOS = 16, COMMITS = 8, TRIED = 4 };
+enum { HELLOS = 16, COMMITS = 8, OURS = 4, TRIED = 4 };
 
 struct answered { /* a Commit, and the state in which it was answered by a DHPart1 */
 	struct zrtp_msg commit, dhpart, hello;
 	uint8_t alg[ZRTP_KINDS];
 	struct zrtp_secrets secrets;
 	bool has_secrets;
+};
+
+struct ours { /* a Commit of ours, and its state. dhpart: our DHPart2 */
+	struct answered state;
+	struct zrtp_msg commit;
 };
 
 struct tried { /* an exchange that waits for a Confirm */
@@ -33,6 +38,8 @@ struct zrtp_rivals {
 	uint32_t hellos;
 	struct answered commit[COMMITS];
 	uint32_t commits;
+	struct ours ours[OURS];
+	uint32_t owns;
 	struct tried tried[TRIED + 1]; /* the last one is the present one, while others are tried */
 	uint32_t tries;
 };
@@ -187,10 +194,50 @@ bool zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2)
 	return false;
 }
 
+void zrtp_rivals_own_commit(struct zrtp *z)
+{
+	struct zrtp_rivals *r = rivals_of(z);
+
+	for (uint32_t i = 0; r && i < r->owns; i++)
+		if (is(&r->ours[i].commit, z->me.commit.b, z->me.commit.len))
+			return;
+	if (!r)
+		return;
+	if (r->owns == OURS)
+		memmove(&r->ours[OURS / 2], &r->ours[OURS / 2 + 1],
+			(OURS / 2 - 1) * sizeof(r->ours[0]));
+	else
+		r->owns++;
+	put(&r->ours[r->owns - 1].state, z);
+	r->ours[r->owns - 1].commit = z->me.commit;
+}
+
+bool zrtp_rivals_take_own(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
+{
+	struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->owns; i++) {
+		const struct ours *o = &r->ours[i];
+
+		if (!zrtp_image_fits(h2, o->state.hello.b + HELLO_H3) ||
+			!zrtp_has_mac_of(&o->state.hello, h2))
+			continue;
+		if (z->phase == PH_DHPART1)
+			zrtp_rivals_commit(z);
+		zrtp_rivals_hello(z, z->peer.hello.b, z->peer.hello.len);
+		get(z, &o->state);
+		z->me.commit = o->commit;
+		z->initiator = true;
+		z->stale = false;
+		return true;
+	}
+	return false;
+}
+
 void zrtp_rivals_forget_commits(struct zrtp *z)
 {
 	if (z->rivals)
-		z->rivals->commits = 0;
+		z->rivals->commits = z->rivals->owns = 0;
 }
 
 /* --- Exchanges that wait for a Confirm -------------------------------------------------------- */

@@ -152,6 +152,26 @@ def test_strangers_in_between(net):
                 end.close()
 
 
+def test_a_stranger_commits_while_the_terminal_answers(net):
+    """The relay has committed. It answers the greater Commit, which is the stranger's, and still knows its own when the terminal's DHPart1 arrives."""
+    left = ["Hello Commit"]
+
+    def first(packet):
+        if left and peer_wire.kind_of(packet) == b"DHPart1 ":
+            blind(b, left.pop())
+        return [packet]
+    with daemon_of(net) as daemon:
+        a, b = dtls.Plain(net, "caller", A), Terminal(net, "callee", B, Settings(role="responder"), announces=False)
+        b.spoil_out = first
+        call = Call(daemon, a, b, {}, TERMINATE | AVP).offer().answer()
+        before = completed(daemon)
+        b.begin().secured()
+        talk(call, before)
+        assert call.query("b")["ZRTP"]["SAS"] == b.peer.sas and not left and b"DHPart1 " in b.seen, b.seen
+        for end in (a, b):
+            end.close()
+
+
 def meet(a, wins):
     """The terminal commits when the relay's Commit is on its way, with a value that is greater or smaller. Returns a list of the relay's Commits."""
     late = []

@@ -261,6 +261,43 @@ static void blind_packets_at_each_step_keep_no_terminal_out(void **state)
 			}
 }
 
+/* Once, before the packet of this type: our Commit is on its way, or it was answered. */
+static const char *before;
+
+static bool comes_before(struct zrtp_rig *r, int to, uint8_t *p, int *len)
+{
+	if (to == US && memcmp(p + ZRTP_HEADER + 4, before, 8) == 0)
+		(void)comes_first(r, to, p, len);
+	/* It has accepted a Commit, and accepts no other. */
+	return to == US || r->z[THEM]->phase != PH_DHPART1 ||
+		memcmp(p + ZRTP_HEADER + 4, "Commit  ", 8) != 0;
+}
+
+static void a_terminal_that_accepts_one_commit_is_not_kept_out(void **state)
+{
+	static const char *const sent[] = {"HC", "HKC", "HD", "HKCD", "HCHD"};
+	static const char *const types[] = {"DHPart1 ", "Confirm1"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sent); i++)
+		for (size_t t = 0; t < ARRAY_LEN(types); t++)
+			for (int how = 0; how < 2; how++) {
+				struct zrtp_rig r;
+
+				zrtp_rig_init(&r);
+				r.cfg[THEM].passive = true;
+				r.cfg[US].cache = how;
+				r.b = 3;
+				before = types[t];
+				sets = sent[i];
+				r.wire = comes_before;
+				zrtp_rig_begin(&r);
+				zrtp_rig_run(&r, 1000);
+				assert_in_range(r.a, 1, 3);
+				the_terminal_is_there(&r);
+			}
+}
+
 /* The stream of another m-line: a Commit of it needs neither a public value nor the secret. */
 static void blind_packets_keep_no_further_stream_out(void **state)
 {
@@ -447,6 +484,7 @@ int main(void)
 		cmocka_unit_test(blind_packets_now_and_then_keep_no_terminal_out),
 		cmocka_unit_test(blind_packets_in_between_keep_no_terminal_out),
 		cmocka_unit_test(blind_packets_at_each_step_keep_no_terminal_out),
+		cmocka_unit_test(a_terminal_that_accepts_one_commit_is_not_kept_out),
 		cmocka_unit_test(blind_packets_keep_no_further_stream_out),
 		cmocka_unit_test(a_failure_is_reported_until_there_are_keys),
 		cmocka_unit_test(an_error_is_repeated),
