@@ -191,7 +191,8 @@ static void calls_while_packets_come(void **state)
 	rig_start(&r);
 	assert_int_equal(bridge_audio_start(r.b), 0);
 	assert_int_equal(pthread_create(&thread, NULL, worker, &r), 0);
-	/* Clips and digits are packets that come back, too: media of both directions must be counted. */
+	/* Clips and digits are packets that come back, too: media of both directions must be
+	 * counted. */
 	for (uint32_t i = 0; i < ROUNDS || atomic_load(&r.heard[0]) < WANTED ||
 		atomic_load(&r.heard[1]) < WANTED || !counted[0] || !counted[1];
 		i++) {
