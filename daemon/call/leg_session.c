@@ -123,6 +123,7 @@ static void far_sas(struct session_sas *out, const struct call *c, const struct 
 	out->known = true;
 	out->kind = z->sas_kind;
 	out->discloses = z->discloses;
+	out->verified = z->verified;
 	memcpy(out->hash, z->sas_hash, sizeof(out->hash));
 }
 

@@ -60,6 +60,10 @@ struct keying_in { /* an exchange */
 	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal
 	 * may use it, too. */
 	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);
+	/* NULL, or why we must not send under this key, which the terminal chose. leg: that is to
+	 * have it. Only MIKEY calls it. */
+	const char *(*tx_refusal)(
+		const void *arg, const struct srtp_master *key, const struct keying_state *leg);
 	const void *arg;
 };
 

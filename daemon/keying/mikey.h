@@ -53,6 +53,7 @@
 	X(OTHER_IDENTITY, "other_identity", ID, "identity differs from that of the exchange") \
 	X(AUTH, "auth", AUTH, "MAC or signature does not verify") \
 	X(KEYS, "keys", AUTH, "key data does not decrypt to keys") \
+	X(SHARED_KEY, "shared_key", UNSPECIFIED, "crypto sessions share a key, or a key is all zeroes") \
 	X(TIME, "time", TS, "timestamp is outside of the allowed clock skew") \
 	X(REPLAY, "replay", TS, "message was received before") \
 	X(REPLAY_FULL, "replay_full", TS, "replay memory of this peer is full") \
@@ -66,7 +67,7 @@
 	X(CERT_NAME, "cert_name", CERT, "certificate does not have the identity of the message") \
 	X(SDP_IDS, "sdp_ids", AUTH, "list of key management protocols is not that of the SDP") \
 	X(POLICY, "policy", SPPAR, "no SRTP policy in common") \
-	X(SESSIONS, "sessions", UNSPECIFIED, "number of crypto sessions does not fit the media") \
+	X(SESSIONS, "sessions", UNSPECIFIED, "crypto sessions are not two for each m-line") \
 	X(REFUSED, "refused", UNSPECIFIED, "peer sent an Error message") \
 	X(STATE, "state", UNSPECIFIED, "exchange is not in this state") \
 	X(INTERNAL, "internal", UNSPECIFIED, "out of memory, or an error of OpenSSL")
@@ -134,7 +135,7 @@ struct mikey_peer {
 	struct mikey_id owner;
 	uint32_t rate; /* exchanges with public keys per second, see mikey_budget.h; 0: no limit */
 	struct mikey_psk psk;      /* PSK, DHHMAC */
-	struct mikey_cert *cert;   /* borrowed. PKE: whose key encrypts. NULL = none */
+	struct mikey_cert *cert;   /* borrowed. Known before: PKE encrypts for it. NULL = none */
 	struct mikey_trust *trust; /* borrowed. DH, RSAR, and PKE as a responder */
 };
 
@@ -150,8 +151,9 @@ uint64_t mikey_ntp(uint64_t unix_ns);
 /* Seconds since 1970. NTP seconds below 0x80000000 count from 2036, the next NTP era. */
 int64_t mikey_unix_s(uint64_t ntp);
 
-/* Crypto sessions of the exchange. One per medium: one key serves both directions. Two per medium:
- * first the initiator's stream, then the responder's. */
+/* Crypto sessions of the exchange: two per medium, first the initiator's stream, then the
+ * responder's (RFC 4567 7.1). One per medium is refused: one key would serve both directions, and
+ * packets that somebody reflects would be authentic. */
 struct mikey_stream {
 	uint32_t ssrc; /* 0: unknown */
 	uint32_t roc;
@@ -159,10 +161,7 @@ struct mikey_stream {
 
 /* Our offer. */
 struct mikey_offer {
-	uint8_t media; /* m-lines that the message is for, 1 to MIKEY_MEDIA_MAX */
-	/* One crypto session per medium instead of two. One key then serves both directions, and
-	 * both parties must not choose the same SSRC. */
-	bool one_key;
+	uint8_t media;    /* m-lines that the message is for, 1 to MIKEY_MEDIA_MAX */
 	bool no_verify;   /* PSK, PKE: do not ask for a verification message */
 	uint8_t dh_group; /* MIKEY_DH_... */
 	/* "mikey": the protocols that the SDP offers, which MIKEY authenticates (RFC 4567 5.1.1);
@@ -217,7 +216,7 @@ struct mikey_run {
 	uint8_t ts_type;    /* of the I_MESSAGE */
 	uint8_t dh_group;
 	uint8_t media;
-	uint8_t sessions; /* crypto sessions: media or 2 * media */
+	uint8_t sessions; /* crypto sessions: 2 * media */
 	uint8_t rand_len;
 	uint8_t secret_len; /* DH: our exponent */
 	uint8_t tgk_len;
@@ -290,7 +289,7 @@ struct mikey_start {
 	struct mikey_env env;
 };
 /* Makes an I_MESSAGE. INTERNAL, POLICY (no suite that MIKEY can name), IDENTITY (the mode needs a
- * key or certificate that is absent), DH_GROUP, SESSIONS. */
+ * key or certificate that is absent), DH_GROUP, SESSIONS, CERT_EXPIRED, CERT_REVOKED. */
 enum mikey_failure mikey_initiate(
 	struct mikey_run *run, const struct mikey_start *s, struct mikey_out *out);
 

@@ -86,7 +86,7 @@ static enum mikey_failure sessions(struct work *w)
 	if (h->map_type != MIKEY_MAP_SRTP_ID || h->sessions != r->sessions)
 		return MIKEY_FAIL_SESSIONS;
 	for (uint32_t i = 0; i < r->sessions; i++) {
-		bool theirs = r->sessions == 2 * r->media && i % 2;
+		bool theirs = i % 2;
 
 		if (!theirs && (h->cs[i].ssrc != r->cs[i].ssrc || h->cs[i].roc != r->cs[i].roc))
 			return MIKEY_FAIL_SESSIONS;
@@ -274,7 +274,7 @@ int mikey_run_check(const struct mikey_run *r)
 		r->tgk_len <= MIKEY_TGK_MAX && r->suites <= MIKEY_SUITES_MAX;
 
 	if (ok && r->state == MIKEY_SENT)
-		ok = r->media && (r->sessions == r->media || r->sessions == 2 * r->media);
+		ok = r->media && r->sessions == 2 * r->media;
 	for (uint32_t i = 0; ok && i < ARRAY_LEN(r->cs_suite); i++)
 		ok = r->cs_suite[i] < SUITE_COUNT;
 	for (uint32_t i = 0; ok && i < r->suites; i++)

@@ -160,13 +160,15 @@ enum mikey_failure mikey_in_sign(
 enum mikey_failure mikey_in_cert(struct mikey_in *in, const struct mikey_peer *peer,
 	const struct mikey_id *id, uint64_t now_ntp)
 {
+	int64_t now_s = mikey_unix_s(now_ntp);
 	enum mikey_failure f;
 
 	if (!in->cert)
-		return peer->cert ? MIKEY_OK : MIKEY_FAIL_CERT;
+		return peer->cert ? mikey_trust_pinned(peer->trust, peer->cert, now_s)
+				  : MIKEY_FAIL_CERT;
 	if (!peer->trust)
 		return MIKEY_FAIL_CERT_CHAIN;
-	f = mikey_trust_check(peer->trust, in->cert, mikey_unix_s(now_ntp));
+	f = mikey_trust_check(peer->trust, in->cert, now_s);
 	if (f)
 		return f;
 	return !id->len || mikey_cert_has(in->cert, id) ? MIKEY_OK : MIKEY_FAIL_CERT_NAME;

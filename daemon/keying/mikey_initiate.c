@@ -42,7 +42,9 @@ static enum mikey_failure check(const struct mikey_start *s)
 		return MIKEY_FAIL_DH_GROUP;
 	if (!s->offer->media || s->offer->media > MIKEY_MEDIA_MAX)
 		return MIKEY_FAIL_SESSIONS;
-	return MIKEY_OK;
+	return s->mode == MIKEY_PKE
+		? mikey_trust_pinned(s->peer->trust, s->peer->cert, mikey_unix_s(s->env.now_ntp))
+		: MIKEY_OK;
 }
 
 static enum mikey_failure suites(struct mikey_run *r, const struct mikey_offer *o)
@@ -59,13 +61,11 @@ static enum mikey_failure suites(struct mikey_run *r, const struct mikey_offer *
 
 static void sessions(struct mikey_run *r, const struct mikey_offer *o)
 {
-	uint32_t per = o->one_key ? 1 : 2;
-
 	r->media = o->media;
-	r->sessions = (uint8_t)(o->media * per);
+	r->sessions = (uint8_t)(2 * o->media);
 	for (uint32_t i = 0; i < o->media; i++) {
-		r->cs[i * per].ssrc = o->stream[i].ssrc;
-		r->cs[i * per].roc = o->stream[i].roc;
+		r->cs[2 * i].ssrc = o->stream[i].ssrc;
+		r->cs[2 * i].roc = o->stream[i].roc;
 	}
 	for (uint32_t i = 0; i < r->sessions; i++)
 		r->cs_suite[i] = r->suite[0];

@@ -117,6 +117,11 @@ bool mikey_unpad(struct mikey_envelope_key *out, const uint8_t *block, size_t le
 /* Whether the chain of c ends at a root of t, at this time. */
 enum mikey_failure mikey_trust_check(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s);
+/* The same for a certificate that the operator named for a peer: it needs no chain. But it must be
+ * valid at this time, and if it has a chain to a root, the lists must not revoke it. t may be NULL.
+ */
+enum mikey_failure mikey_trust_pinned(
+	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s);
 /* Whether the certificate has this name. A URI: a SAN of type URI. A NAI: a SAN of type e-mail, or
  * DNS. Without such SANs the common name counts. Domains are compared without case. */
 bool mikey_cert_has(const struct mikey_cert *c, const struct mikey_id *id);
@@ -136,7 +141,8 @@ enum srtp_suite_id mikey_policy_of(const struct mikey_message *m, uint8_t number
 
 /* --- mikey_keys.c ---------------------------------------------------------------------------*/
 
-/* Keys of all media, from TGKs or TEKs. r: csb_id, rand, cs, cs_suite, sessions, media. */
+/* Keys of all media, from TGKs or TEKs. r: csb_id, rand, cs, cs_suite, sessions, media. KEYS,
+ * VALIDITY; SHARED_KEY: two crypto sessions have the same key, or one has a key of zeroes. */
 enum mikey_failure mikey_keys_make(
 	struct mikey_keys *out, const struct mikey_run *r, const struct mikey_key_list *k);
 
@@ -187,8 +193,8 @@ enum mikey_failure mikey_in_mac(
  * mikey_with_ids() says. */
 enum mikey_failure mikey_in_sign(
 	const struct mikey_in *in, const struct mikey_cert *known, const struct mikey_run *ids);
-/* Chain, dates, revocation of in->cert, and that it has this identity (len 0: any). A certificate
- * of the store is trusted as it is. */
+/* Chain, dates, revocation of in->cert, and that it has this identity (len 0: any). Without
+ * in->cert, mikey_trust_pinned() of the store's. */
 enum mikey_failure mikey_in_cert(struct mikey_in *in, const struct mikey_peer *peer,
 	const struct mikey_id *id, uint64_t now_ntp);
 /* KEMAC with keys of a pre-shared or envelope key. buf: MIKEY_KEMAC_MAX bytes, which the caller

@@ -2,6 +2,7 @@
 /* From key data to master keys of SRTP (RFC 3830 4.1.3). */
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
+#include "srtp/params.h"
 
 static bool copy(uint8_t *out, struct str from, size_t len)
 {
@@ -77,7 +78,7 @@ static bool is_tek(const struct mikey_key_data *k)
 	return k->type == MIKEY_KEY_TEK || k->type == MIKEY_KEY_TEK_SALT;
 }
 
-/* One key is for all crypto sessions. Several are one TEK each, in their order. */
+/* One TGK is for all crypto sessions. TEKs are one for each, in their order. */
 static bool master(struct srtp_master *m, const struct mikey_run *r, const struct mikey_key_list *k,
 	uint32_t cs)
 {
@@ -96,11 +97,36 @@ static bool master(struct srtp_master *m, const struct mikey_run *r, const struc
 static bool medium(struct mikey_medium *out, const struct mikey_run *r,
 	const struct mikey_key_list *k, uint32_t i)
 {
-	uint32_t per = r->sessions / r->media;
-	uint32_t a = i * per, b = a + per - 1; /* streams of the initiator and the responder */
+	uint32_t a = 2 * i, b = a + 1; /* streams of the initiator and the responder */
 	uint32_t rx = r->initiator ? b : a, tx = r->initiator ? a : b;
 
 	return master(&out->rx, r, k, rx) && master(&out->tx, r, k, tx);
+}
+
+static const struct srtp_master *nth(const struct mikey_keys *k, uint32_t n)
+{
+	return n % 2 ? &k->medium[n / 2].tx : &k->medium[n / 2].rx;
+}
+
+static bool is_zero(const struct srtp_master *m)
+{
+	static const uint8_t zero[SUITE_MAX_KEY_LEN];
+
+	return secmem_equal(m->key, zero, srtp_suite_get(m->suite)->key_len);
+}
+
+/* The peer chooses TEKs. With one for both directions, our packets would be authentic when somebody
+ * reflects them; with one for two streams, two senders could repeat a keystream (RFC 3711 9.1). */
+static bool are_apart(const struct mikey_keys *k)
+{
+	for (uint32_t i = 0; i < 2u * k->media; i++) {
+		if (is_zero(nth(k, i)))
+			return false;
+		for (uint32_t j = 0; j < i; j++)
+			if (srtp_shares_key(nth(k, i), nth(k, j)))
+				return false;
+	}
+	return true;
 }
 
 enum mikey_failure mikey_keys_make(
@@ -115,8 +141,8 @@ enum mikey_failure mikey_keys_make(
 	out->media = r->media;
 	for (uint32_t i = 0; ok && i < r->media; i++)
 		ok = medium(&out->medium[i], r, k, i);
-	if (ok)
+	if (ok && are_apart(out))
 		return MIKEY_OK;
 	secmem_wipe(out, sizeof(*out));
-	return MIKEY_FAIL_KEYS;
+	return ok ? MIKEY_FAIL_SHARED_KEY : MIKEY_FAIL_KEYS;
 }

@@ -261,7 +261,7 @@ static enum mikey_failure policy(struct work *w)
 	if (!right_sdp_ids(w))
 		return MIKEY_FAIL_SDP_IDS;
 	if (h->map_type != MIKEY_MAP_SRTP_ID || !a->media || a->media > MIKEY_MEDIA_MAX ||
-		(h->sessions != a->media && h->sessions != 2 * a->media))
+		h->sessions != 2 * a->media)
 		return MIKEY_FAIL_SESSIONS;
 	r->media = a->media;
 	r->sessions = h->sessions;
@@ -276,7 +276,7 @@ static enum mikey_failure policy(struct work *w)
 		if (r->mode == MIKEY_RSAR)
 			r->cs[i].policy = 0;
 	}
-	for (uint32_t i = 0; r->sessions == 2 * r->media && i < r->media; i++)
+	for (uint32_t i = 0; i < r->media; i++)
 		if (a->stream[i].ssrc) {
 			r->cs[2 * i + 1].ssrc = a->stream[i].ssrc;
 			r->cs[2 * i + 1].roc = a->stream[i].roc;

@@ -41,10 +41,19 @@ static bool takes_place(
 	return true;
 }
 
+const char *mikey_row_unfit(const struct keying_state *s, const struct mikey_medium *m,
+	bool is_sender, const struct keying_in *in)
+{
+	const char *why = in->refusal(in->arg, &m->rx, !is_sender);
+
+	return why ? why : in->tx_refusal(in->arg, &m->tx, s);
+}
+
 static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 	const struct keying_in *in, struct keying_error *why)
 {
 	struct keying_mikey *s = &l->state->mikey;
+	const char *unfit;
 	struct mikey_talk *t;
 	struct said said;
 	uint64_t id;
@@ -77,6 +86,12 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	if (!takes_place(t, said.lines.place, m, in)) {
 		*why = mikey_row_refuses(
 			why, str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)), in);
+		return false;
+	}
+	unfit = t->spent ? NULL
+			 : mikey_row_unfit(l->state, &t->keys.medium[said.lines.place], true, in);
+	if (unfit) {
+		*why = mikey_row_refuses(why, str_from(unfit), in);
 		return false;
 	}
 	s->offered = id;

@@ -74,20 +74,26 @@ static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 	struct keying_mikey *s = &a->answerer.state->mikey;
 	struct mikey_run run = t->run;
 	enum mikey_failure f = MIKEY_OK;
+	const char *unfit = NULL;
 
 	if (t->got != got)
 		f = finish(t, said, in, &run);
 	if (!f)
 		t->got = got;
 	run.peer = t->answerer;
-	if (!f &&
-		(s->asked_place >= t->keys.media ||
-			!mikey_row_note_key(s, &t->keys.medium[s->asked_place].tx, t->id)))
+	if (!f && s->asked_place >= t->keys.media)
+		f = MIKEY_FAIL_STATE;
+	if (!f)
+		unfit = mikey_row_unfit(
+			a->answerer.state, &t->keys.medium[s->asked_place], true, in);
+	if (unfit)
+		f = MIKEY_FAIL_SHARED_KEY;
+	if (!f && !mikey_row_note_key(s, &t->keys.medium[s->asked_place].tx, t->id))
 		f = MIKEY_FAIL_STATE;
 	if (!f && !t->answered_ns)
 		t->answered_ns = in->host->mikey->now_ns();
 	if (f) {
-		*why = mikey_row_failure(in->p, f, &run);
+		*why = unfit ? str_from(unfit) : mikey_row_failure(in->p, f, &run);
 	} else {
 		in_force(a->answerer.state, &run);
 		s->used = s->used_hash = s->used_time = 0;
@@ -152,6 +158,7 @@ static enum keying_result keep(struct keying_answer *a)
 static enum keying_result agree(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_mikey *s = &a->offerer.state->mikey;
+	const char *unfit;
 	struct mikey_talk *t;
 
 	t = mikey_talk_find(in->host->mikey, s->offered);
@@ -167,6 +174,10 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 	}
 	if (t->spent)
 		return keep(a);
+	/* Again: another m-line of this offer may have the same keys. */
+	unfit = mikey_row_unfit(a->offerer.state, &t->keys.medium[s->offered_place], false, in);
+	if (unfit)
+		return refuse(a, str_from(unfit));
 	if (!mikey_row_note_key(s, &t->keys.medium[s->offered_place].tx, s->offered))
 		return refuse(a, str_from(mikey_failure_text(MIKEY_FAIL_STATE)));
 	in_force(a->offerer.state, &t->run);

@@ -19,6 +19,10 @@
 /* Notes a key of ours before its first use, so that indexes continue when it returns. A place is
  * free again when its exchange can no longer be answered. False: no place is free. */
 bool mikey_row_note_key(struct keying_mikey *s, const struct srtp_master *key, uint64_t of);
+/* NULL, or why a leg must not have these keys, which its terminal may have chosen. The other
+ * terminal's keys are compared if the terminal is the sender of the SDP. */
+const char *mikey_row_unfit(const struct keying_state *s, const struct mikey_medium *m,
+	bool is_sender, const struct keying_in *in);
 
 /* --- mikey_row_said.c ------------------------------------------------------------------------- */
 

@@ -138,6 +138,20 @@ enum mikey_failure mikey_trust_check(
 	return f;
 }
 
+enum mikey_failure mikey_trust_pinned(
+	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s)
+{
+	const X509 *x = mikey_cert_x509(c, 0);
+	time_t now = (time_t)now_s;
+	enum mikey_failure f;
+
+	if (X509_cmp_time(X509_get0_notBefore(x), &now) >= 0 ||
+		X509_cmp_time(X509_get0_notAfter(x), &now) <= 0)
+		return MIKEY_FAIL_CERT_EXPIRED;
+	f = t ? mikey_trust_check(t, c, now_s) : MIKEY_OK;
+	return f == MIKEY_FAIL_CERT_CHAIN ? MIKEY_OK : f;
+}
+
 /* --- Names ----------------------------------------------------------------------------------*/
 
 /* A name that MIKEY can have as an identity. False: another type, too long, or with a zero byte. */

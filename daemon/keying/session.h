@@ -58,7 +58,7 @@ struct session_dtls {
 #define SESSION_SAS_MAX   64u
 
 struct session_sas { /* a SAS as SASrelay carries it to the other terminal (RFC 6189 7.3) */
-	bool known, discloses;
+	bool known, discloses, verified;
 	uint8_t kind; /* enum zrtp_sas */
 	uint8_t hash[32];
 };

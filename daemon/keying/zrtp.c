@@ -109,9 +109,13 @@ void zrtp_fail(struct zrtp *z, enum zrtp_failure why)
 	zrtp_stop(z);
 	z->phase = PH_FAILED;
 	z->failure = why;
-	zrtp_pairs_free(z);
-	zrtp_rivals_free(z);
+	z->matched = -1;
+	z->matched_aux = z->matched_pbx = z->mismatched = z->refused = false;
 	secmem_wipe(&z->s, sizeof(z->s));
+	if (why == ZRTP_FAIL_INTERNAL) {
+		zrtp_pairs_free(z);
+		zrtp_rivals_free(z);
+	}
 }
 
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why)
@@ -180,13 +184,18 @@ void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type)
 	zrtp_reply(z, &m);
 }
 
+static void error_make(struct zrtp_msg *m, uint32_t code)
+{
+	zrtp_msg_begin(m, ZRTP_M_ERROR);
+	zrtp_msg_end(m, CODE_LENGTH);
+	zrtp_msg_add32(m, code);
+}
+
 void zrtp_reply_error(struct zrtp *z, uint32_t code)
 {
 	struct zrtp_msg m;
 
-	zrtp_msg_begin(&m, ZRTP_M_ERROR);
-	zrtp_msg_end(&m, CODE_LENGTH);
-	zrtp_msg_add32(&m, code);
+	error_make(&m, code);
 	zrtp_reply(z, &m);
 }
 
@@ -239,11 +248,11 @@ static bool is_waiting(const struct zrtp *z)
 
 uint64_t zrtp_deadline(const struct zrtp *z)
 {
+	uint64_t at = z->timer.msg ? z->timer.at_ns : UINT64_MAX;
+
 	if (z->further)
 		return zrtp_further_deadline(z);
-	if (is_waiting(z))
-		return z->patience_ns;
-	return z->timer.msg ? z->timer.at_ns : UINT64_MAX;
+	return is_waiting(z) && z->patience_ns < at ? z->patience_ns : at;
 }
 
 static bool commits_without_value(const struct zrtp *z)
@@ -252,23 +261,53 @@ static bool commits_without_value(const struct zrtp *z)
 		!zrtp_value_len((enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT]);
 }
 
+/* Turns to another Hello that was received: that of the attempt before was perhaps not the peer's.
+ * The cache may have other secrets for this one. Each Hello has one turn. */
+static bool next_attempt(struct zrtp *z, uint64_t now_ns)
+{
+	if (!zrtp_rivals_next_hello(z))
+		return false;
+	z->phase = PH_HELLO;
+	z->wants_secrets = z->cfg.cache;
+	zrtp_repeat(z, &z->me.hello, true, now_ns);
+	zrtp_may_commit(z, now_ns);
+	return true;
+}
+
+void zrtp_refuse(struct zrtp *z, enum zrtp_failure why, uint32_t code, uint64_t now_ns)
+{
+	zrtp_fail(z, why);
+	if (!next_attempt(z, now_ns)) {
+		error_make(&z->relay, code);
+		zrtp_repeat(z, &z->relay, false, now_ns);
+	}
+}
+
+/* Somebody does not continue what may have been begun by a stranger. It is reported, unless our
+ * first Commit got no answer and there is another Hello. */
+static void end_attempt(struct zrtp *z, uint64_t now_ns)
+{
+	bool first = z->phase == PH_COMMIT && !z->tried;
+
+	z->tried = true;
+	if (first && next_attempt(z, now_ns))
+		return;
+	if (z->phase == PH_DHPART1)
+		zrtp_rivals_commit(z); /* the terminal's DHPart2 may still come */
+	zrtp_fail(z, z->refused ? ZRTP_FAIL_REFUSED : ZRTP_FAIL_TIMEOUT);
+	(void)next_attempt(z, now_ns);
+}
+
 static void give_up(struct zrtp *z, uint64_t now_ns)
 {
 	zrtp_stop(z);
-	if (z->phase == PH_HELLO) {
+	if (z->phase == PH_HELLO && !zrtp_rivals_tried(z))
 		z->phase = PH_NO_PEER;
-	} else if (z->phase == PH_CONFIRM2) {
+	else if (z->phase == PH_CONFIRM2)
 		z->phase =
 			PH_OPEN; /* Confirm1 proved the responder's keys; its Conf2ACKs were lost */
-	} else if (z->phase == PH_COMMIT && zrtp_rivals_next_hello(z)) {
-		/* The Hello that the Commit answers was perhaps not the peer's. The cache may have
-		 * other secrets for this one. */
-		z->phase = PH_HELLO;
-		z->wants_secrets = z->cfg.cache;
-		zrtp_may_commit(z, now_ns);
-	} else if (z->phase < PH_OPEN) {
-		zrtp_fail(z, z->refused ? ZRTP_FAIL_REFUSED : ZRTP_FAIL_TIMEOUT);
-	}
+	else if (z->phase == PH_HELLO || z->phase == PH_COMMIT || z->phase == PH_DHPART2)
+		end_attempt(z, now_ns);
 }
 
 void zrtp_tick(struct zrtp *z, uint64_t now_ns)
@@ -280,7 +319,7 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 		return;
 	}
 	if (is_waiting(z) && now_ns >= z->patience_ns)
-		zrtp_fail(z, ZRTP_FAIL_TIMEOUT);
+		end_attempt(z, now_ns);
 	if (!t->msg || now_ns < t->at_ns)
 		return;
 	/* Not before, since a forged Error must not cross a Confirm1 that is on its way. */
@@ -298,6 +337,9 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 	t->at_ns = now_ns + t->step_ns;
 	if (z->cfg.counts)
 		z->cfg.counts->retransmitted++;
+	/* Anybody may have sent the HelloACK: perhaps the peer began later, and needs our Hello. */
+	if (t->msg == &z->me.commit || (z->phase == PH_DHPART2 && z->rivals))
+		zrtp_send(z, &z->me.hello);
 	zrtp_send(z, t->msg);
 }
 
@@ -326,6 +368,14 @@ static int on_conf2_ack(struct zrtp *z)
 	if (z->phase != PH_CONFIRM2)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	zrtp_settle(z);
+	return 0;
+}
+
+/* It acknowledges the Error that is repeated. */
+static int on_error_ack(struct zrtp *z)
+{
+	if (z->phase == PH_FAILED)
+		zrtp_stop(z);
 	return 0;
 }
 
@@ -362,7 +412,7 @@ static int on_message(
 	case ZRTP_M_ERROR:
 		return on_error(z, m);
 	case ZRTP_M_ERROR_ACK:
-		return 0;
+		return on_error_ack(z);
 	default:
 		return zrtp_on_after(z, type, m, len);
 	}
@@ -386,7 +436,7 @@ int zrtp_take(struct zrtp *z, const uint8_t *p, size_t len, uint64_t now_ns)
 	default:
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	}
-	if (z->phase == PH_IDLE || z->phase == PH_FAILED)
+	if (z->phase == PH_IDLE || z->failure == ZRTP_FAIL_INTERNAL)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	z->peer_ssrc = zrtp_packet_ssrc(p);
 	if (z->further)
@@ -411,10 +461,10 @@ enum zrtp_state zrtp_state(const struct zrtp *z)
 		[PH_RESTORED] = ZRTP_OPEN,
 		[PH_FAILED] = ZRTP_FAILED};
 
-	/* In mid-exchange a Commit may fit another Hello. */
-	bool asks = z->phase == PH_HELLO || z->phase == PH_COMMIT || z->phase == PH_DHPART1;
-
-	return z->wants_secrets && asks ? ZRTP_WANTS_SECRETS : (enum zrtp_state)of[z->phase];
+	/* A Commit may fit another Hello. */
+	if (z->wants_secrets && zrtp_waits_for_all(z))
+		return ZRTP_WANTS_SECRETS;
+	return z->failure ? ZRTP_FAILED : (enum zrtp_state)of[z->phase];
 }
 
 enum zrtp_failure zrtp_failure(const struct zrtp *z)

@@ -9,7 +9,10 @@
  * Packets are believed by their hash chain (RFC 6189 9), not by their source. Whatever does not fit
  * the chain is dropped and counted, and changes nothing. A Hello fits always, because it begins the
  * chain: it costs no public-key operation, and a later Hello replaces it until the chain goes on.
- * An Error is not authenticated: the exchange goes on until its timers end, and fails then. */
+ * An Error is not authenticated: the exchange goes on until its timers end, and fails then.
+ *
+ * A stranger who sees no packet of ours can send all that leads to a Confirm. So until a Confirm
+ * proves the keys, another Hello can begin another attempt, and a failure is not the end. */
 #ifndef KEYING_ZRTP_H
 #define KEYING_ZRTP_H
 
@@ -66,7 +69,9 @@ enum zrtp_state {
 	ZRTP_AGREEING,      /* a Commit was sent or taken */
 	ZRTP_OPEN,          /* both sides have the keys */
 	ZRTP_CLEAR,         /* GoClear: the keys are not used any more */
-	ZRTP_FAILED,        /* no keys; zrtp_failure() has the reason */
+	/* No keys; zrtp_failure() has the reason. A Hello or a Commit begins another attempt,
+	 * except after INTERNAL; the state stays until there are keys. */
+	ZRTP_FAILED,
 };
 
 /* One reason per failed exchange. X(id, name in metrics, text) */
@@ -76,7 +81,6 @@ enum zrtp_state {
 	X(REFUSED, "refused", "the peer ended the exchange by an Error") \
 	X(ALGORITHM, "algorithm", "the peer's Commit names an algorithm that was not offered") \
 	X(VALUE, "value", "the peer's public value is not valid") \
-	X(LOOP, "loop", "the peer has our ZID: our own packets came back") \
 	X(INTERNAL, "internal", "out of memory, or an error of OpenSSL")
 /* clang-format on */
 enum zrtp_failure {
@@ -114,7 +118,7 @@ struct zrtp_counts { /* owned by the caller, shared by the exchanges of one thre
 struct zrtp_config {
 	uint8_t seed[ZRTP_SEED]; /* random. Our Hello follows from it: see zrtp_self_hash() */
 	const uint8_t *zid;      /* ours; NULL: it follows from the seed */
-	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
+	uint32_t ssrc;           /* in the headers of our packets: any, see zrtp_self.c */
 	const struct zrtp_prefs *prefs; /* NULL: all */
 	bool not_mitm;                  /* leave out the M flag, which identifies a gateway */
 	bool passive;                   /* never commit, and say so by the P flag */
@@ -215,6 +219,7 @@ struct zrtp_far_sas {
 	const uint8_t *hash; /* 32 bytes */
 	enum zrtp_sas kind;  /* how the far side shows it */
 	bool discloses;      /* zrtp_peer_discloses() of the far side */
+	bool verified;       /* zrtp_sas_verified() of the far side */
 };
 int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_ns);
 /* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */

@@ -77,6 +77,17 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 
 /* --- SASrelay --------------------------------------------------------------------------------- */
 
+/* They replace those of our Confirm (5.13). The terminal may end SRTP with us as before: without A,
+ * it would not any more. */
+static uint32_t relay_flags(const struct zrtp *z, const struct zrtp_far_sas *far)
+{
+	uint32_t flags = z->cfg.disclose || far->discloses ? FLAG_DISCLOSE : 0;
+
+	if (z->cfg.may_clear && !zrtp_asks_enrol(z))
+		flags |= FLAG_CLEAR;
+	return flags | (far->verified ? FLAG_VERIFIED : 0);
+}
+
 int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_ns)
 {
 	uint8_t body[BODY] = {0}, iv[16], mac[ZRTP_MAC];
@@ -85,7 +96,7 @@ int zrtp_relay_sas(struct zrtp *z, const struct zrtp_far_sas *far, uint64_t now_
 		return -EAGAIN;
 	if (!z->matched_pbx)
 		return -EPERM;
-	put_be32(body, z->cfg.disclose || far->discloses ? FLAG_DISCLOSE : 0);
+	put_be32(body, relay_flags(z, far));
 	memcpy(body + RELAY_SCHEME, zrtp_alg_name(ZRTP_K_SAS, far->kind), 4);
 	memcpy(body + RELAY_SAS, far->hash, 32);
 	if (zrtp_cfb(body, BODY, (enum zrtp_cipher)z->alg[ZRTP_K_CIPHER], z->s.key[z->initiator],

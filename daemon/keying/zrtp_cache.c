@@ -78,6 +78,14 @@ int zrtp_match(struct zrtp *z)
 	return 0;
 }
 
+void zrtp_match_preshared(struct zrtp *z)
+{
+	z->matched = ZRTP_RS1;
+	z->matched_aux = z->secrets.has_aux;
+	z->matched_pbx = z->secrets.has_pbx;
+	z->mismatched = false;
+}
+
 int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t id[ZRTP_ID])
 {
 	const struct zrtp_secrets *s = &z->secrets;

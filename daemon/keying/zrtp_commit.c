@@ -136,13 +136,6 @@ static bool has_secret(const struct zrtp *z, const uint8_t *m)
 	return !err && secmem_equal(id, m + COMMIT_HVI + NONCE, ZRTP_ID);
 }
 
-static int refuse(struct zrtp *z, uint32_t code, enum zrtp_failure why)
-{
-	zrtp_fail(z, why);
-	zrtp_reply_error(z, code);
-	return 0;
-}
-
 /* The Commit refers to a secret that we do not have. Our Commit with a public value takes
  * precedence (4.2), and the Commit proves that its sender received our Hello. If we never commit,
  * an Error makes the sender commit again. In PH_DHPART1 the answered Commit may be the peer's, and
@@ -166,9 +159,10 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 	int err;
 
 	z->initiator = false;
-	zrtp_stop(z);
-	if (z->phase != PH_DHPART1) /* strangers' Commits must not extend the wait */
+	if (z->phase != PH_DHPART1) { /* strangers' Commits must not extend the wait */
+		zrtp_stop(z);
 		zrtp_wait(z, now_ns);
+	}
 	memcpy(z->peer.commit.b, m, len);
 	z->peer.commit.len = (uint16_t)len;
 	if (by_public_keys(agreement(z))) {
@@ -178,6 +172,8 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 			zrtp_send(z, &z->me.dhpart);
 	} else {
 		memcpy(z->nonce, m + COMMIT_HVI, NONCE);
+		if (agreement(z) == ZRTP_PRSH)
+			zrtp_match_preshared(z);
 		err = zrtp_derive(z, NULL, 0);
 		err = err ? err : zrtp_confirm_make(z);
 		z->phase = PH_CONFIRM1;
@@ -193,10 +189,7 @@ static int answer(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
  * the DHPart2 decides which of them is the peer's. */
 static bool fits_a_hello(struct zrtp *z, const uint8_t *m)
 {
-	bool is_new = z->phase == PH_DHPART1 &&
-		!zrtp_rivals_answer(z, z->peer.commit.b, z->peer.commit.len);
-
-	if (is_new)
+	if (z->phase == PH_DHPART1)
 		zrtp_rivals_commit(z);
 	return zrtp_hello_of(z, m + COMMIT_H2) &&
 		memcmp(m + COMMIT_ZID, z->peer.zid, ZRTP_ZID) == 0;
@@ -205,7 +198,7 @@ static bool fits_a_hello(struct zrtp *z, const uint8_t *m)
 int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	const struct zrtp_msg *answered =
-		z->phase == PH_DHPART1 ? zrtp_rivals_answer(z, m, len) : NULL;
+		zrtp_waits_for_all(z) ? zrtp_rivals_answer(z, m, len) : NULL;
 	bool same = z->peer.commit.len == len && memcmp(z->peer.commit.b, m, len) == 0;
 	uint8_t alg[ZRTP_KINDS], was[ZRTP_KINDS];
 	uint32_t code;
@@ -218,23 +211,31 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		zrtp_send(z, answered);
 		return 0;
 	}
+	if (zrtp_yield(z, m + COMMIT_H2, now_ns)) {
+		if (z->phase == PH_CONFIRM1)
+			zrtp_repeat(z, &z->me.hello, true, now_ns);
+		z->phase = z->phase == PH_CONFIRM1 ? PH_HELLO : PH_COMMIT;
+	}
 	/* In PH_DHPART1 its sender has found that its first Commit answered a stranger's Hello, or
 	 * one of the two is a stranger's. */
-	if ((z->phase != PH_HELLO && z->phase != PH_NO_PEER && z->phase != PH_COMMIT &&
-		    z->phase != PH_DHPART1) ||
-		z->wants_secrets)
+	if (!zrtp_waits_for_all(z) || z->wants_secrets)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
+	code = zrtp_commit_algorithms(alg, z, m);
+	if (code && (z->phase == PH_DHPART1 || zrtp_rivals_has_hello(z, m + COMMIT_H2))) {
+		/* The Commit or the Hello that is current may be the peer's. */
+		zrtp_reply_error(z, code);
+		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	}
+	if (z->phase == PH_COMMIT && zrtp_rivals_has_hello(z, m + COMMIT_H2))
+		zrtp_rivals_own_commit(z);
 	if (!fits_a_hello(z, m))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->wants_secrets) /* it fits another Hello; the peer repeats it */
 		return 0;
-	code = zrtp_commit_algorithms(alg, z, m);
-	if (code && z->phase == PH_DHPART1) { /* the Commit before may be the peer's */
-		zrtp_reply_error(z, code);
-		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
+	if (code) {
+		zrtp_refuse(z, ZRTP_FAIL_ALGORITHM, code, now_ns);
+		return 0;
 	}
-	if (code)
-		return refuse(z, code, ZRTP_FAIL_ALGORITHM);
 	if (len != commit_len((enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (z->phase == PH_COMMIT && ours_stays(z, m, (enum zrtp_agreement)alg[ZRTP_K_AGREEMENT])) {

@@ -12,8 +12,6 @@
 #define BODY_EXPIRES 36u
 /* 9 bits, above the flags. We ask for no signature, and check none. */
 #define SIGNATURE_WORDS 511u
-#define FLAG_CLEAR      2u
-#define FLAG_VERIFIED   4u
 #define FLAG_ENROL      8u
 
 static enum zrtp_hash hash_of(const struct zrtp *z)
@@ -105,12 +103,16 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	uint32_t flags = be32(body + BODY_FLAGS);
 
 	zrtp_rivals_free(z);
+	z->failure = ZRTP_FAIL_NONE;
+	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_PRSH)
+		zrtp_match_preshared(z);
 	z->peer_verified = flags & FLAG_VERIFIED;
 	z->peer_allows_clear = flags & FLAG_CLEAR && !(flags & FLAG_ENROL);
 	z->peer_discloses = flags & FLAG_DISCLOSE;
 	z->peer_enrols = flags & FLAG_ENROL && zrtp_peer_is_mitm(z) && z->cfg.not_mitm;
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
+		zrtp_stop(z);
 		z->phase = PH_OPEN;
 		z->confirmed = true;
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
@@ -157,8 +159,10 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 		return 0;
 	}
-	if (from_initiator == z->initiator || !expects(z, from_initiator))
-		return zrtp_drop(z, ZRTP_DROP_STATE);
-	res = zrtp_confirm_try(z, m, len, now_ns);
-	return res ? zrtp_drop(z, (enum zrtp_drop)(res - 1)) : 0;
+	res = from_initiator == z->initiator || !expects(z, from_initiator)
+		? 1 + ZRTP_DROP_STATE
+		: zrtp_confirm_try(z, m, len, now_ns);
+	if (!res || zrtp_rivals_confirm(z, m, len, now_ns))
+		return 0;
+	return zrtp_drop(z, (enum zrtp_drop)(res - 1));
 }

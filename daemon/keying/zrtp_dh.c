@@ -7,6 +7,8 @@
 #include "base/secmem.h"
 #include "keying/zrtp_agree.h"
 
+#define BAD_VALUE 0x61u /* code of an Error */
+
 static enum zrtp_agreement agreement(const struct zrtp *z)
 {
 	return (enum zrtp_agreement)z->alg[ZRTP_K_AGREEMENT];
@@ -61,20 +63,20 @@ int zrtp_dhpart_make(struct zrtp *z, enum zrtp_message type)
 }
 
 /* Agrees on s0 with the peer's DHPart. 0; an error: the exchange has failed. */
-static int agree(struct zrtp *z)
+static int agree(struct zrtp *z, uint64_t now_ns)
 {
 	uint8_t result[ZRTP_VALUE_MAX];
 	int err = zrtp_pair_agree(z->pair[agreement(z)], result, z->peer.dhpart.b + DHPART_VALUE);
 
 	if (err == -EBADMSG) {
-		zrtp_fail(z, ZRTP_FAIL_VALUE);
-		zrtp_reply_error(z, 0x61);
+		zrtp_refuse(z, ZRTP_FAIL_VALUE, BAD_VALUE, now_ns);
 		return err;
 	}
 	err = err ? err : zrtp_match(z);
 	err = err ? err : zrtp_derive(z, result, zrtp_result_len(agreement(z)));
 	secmem_wipe(result, sizeof(result));
 	zrtp_pairs_free(z);
+	zrtp_rivals_forget_commits(z); /* they were answered with these pairs */
 	if (err)
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 	return err;
@@ -91,17 +93,34 @@ static void keep(struct zrtp *z, const uint8_t *m, uint32_t len)
 	z->peer.dhpart.len = (uint16_t)len;
 }
 
+/* Whether we wait for a DHPart1 of the Hello that this image proves. We may have turned to a
+ * stranger's Hello or Commit. */
+static bool is_awaited(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE], uint64_t now_ns)
+{
+	if (zrtp_yield(z, h2, now_ns))
+		z->phase = PH_COMMIT;
+	else if ((z->phase == PH_DHPART1 || z->phase == PH_COMMIT) &&
+		!zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3)) {
+		if (zrtp_rivals_take_own(z, h2))
+			z->phase = PH_COMMIT;
+		else if (z->phase == PH_COMMIT && zrtp_rivals_has_hello(z, h2))
+			zrtp_rivals_own_commit(z);
+	}
+	return z->phase == PH_COMMIT && zrtp_value_len(agreement(z));
+}
+
 /* We sent the Commit. The responder's H1 proves that its Hello is the one that we answered. */
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	uint8_t h2[ZRTP_IMAGE];
 
-	if (z->phase != PH_COMMIT || !zrtp_value_len(agreement(z)))
+	if (zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){m + DHPART_H1, ZRTP_IMAGE}, 1))
+		return zrtp_drop(z, ZRTP_DROP_CHAIN);
+	if (!is_awaited(z, h2, now_ns))
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!has_length(z, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	if (zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){m + DHPART_H1, ZRTP_IMAGE}, 1) ||
-		!zrtp_hello_of(z, h2))
+	if (!zrtp_hello_of(z, h2))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
 	if (z->stale) {
 		z->phase = PH_HELLO;
@@ -109,7 +128,7 @@ int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 		return 0;
 	}
 	keep(z, m, len);
-	if (agree(z))
+	if (agree(z, now_ns))
 		return 0;
 	z->phase = PH_DHPART2;
 	zrtp_repeat(z, &z->me.dhpart, false, now_ns);
@@ -118,20 +137,30 @@ int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 
 int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
+	const struct zrtp_msg *confirm = zrtp_rivals_confirm_for(z, m, len);
 	struct zrtp_msg part = {.len = (uint16_t)len};
 	uint8_t hvi[32];
 
+	if (confirm) {
+		zrtp_send(z, confirm);
+		return 0;
+	}
 	if (z->phase == PH_CONFIRM1 && z->peer.dhpart.len == len &&
 		memcmp(z->peer.dhpart.b, m, len) == 0) {
 		zrtp_send(z, &z->confirm);
 		return 0;
 	}
-	if (z->phase != PH_DHPART1)
-		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (len > sizeof(part.b))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	memcpy(part.b, m, len);
-	zrtp_rivals_take_commit(z, &part);
+	if (zrtp_rivals_take_commit(z, &part)) {
+		if (z->phase != PH_DHPART1)
+			zrtp_wait(z, now_ns);
+		z->phase = PH_DHPART1;
+		z->initiator = false;
+	}
+	if (z->phase != PH_DHPART1)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!has_length(z, len))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
 	if (!zrtp_image_fits(m + DHPART_H1, z->peer.commit.b + COMMIT_H2) ||
@@ -141,13 +170,14 @@ int zrtp_on_dhpart2(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 		!secmem_equal(hvi, z->peer.commit.b + COMMIT_HVI, sizeof(hvi)))
 		return zrtp_drop(z, ZRTP_DROP_HVI);
 	keep(z, m, len);
-	if (agree(z))
+	if (agree(z, now_ns))
 		return 0;
 	if (zrtp_confirm_make(z)) {
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 		return 0;
 	}
 	z->phase = PH_CONFIRM1;
+	zrtp_stop(z);
 	zrtp_wait(z, now_ns);
 	zrtp_send(z, &z->confirm);
 	return 0;

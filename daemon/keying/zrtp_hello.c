@@ -9,6 +9,10 @@
 #define VERSION     "1.10"
 #define BAD_VERSION 0x30u /* code of an Error */
 #define CLIENT      "xcipher         "
+/* Least time between two changes to another peer. Each costs a key pair and an agreement. */
+#define YIELD_NS 250000000ull
+/* Hellos without a Commit of the peer's, 1.3 seconds: we commit again. */
+#define STEPS_ALONE 7u
 
 static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
 #define X(id, name, size) name,
@@ -190,11 +194,29 @@ bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
 	return true;
 }
 
+bool zrtp_yield(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE], uint64_t now_ns)
+{
+	if ((z->phase != PH_DHPART2 && z->phase != PH_CONFIRM1) || now_ns < z->yield_ns ||
+		zrtp_image_fits(h2, z->peer.hello.b + HELLO_H3) || !zrtp_rivals_has_hello(z, h2))
+		return false;
+	z->yield_ns = now_ns + YIELD_NS;
+	zrtp_rivals_try(z);
+	z->matched = -1;
+	z->matched_aux = z->matched_pbx = z->mismatched = false;
+	return true;
+}
+
+bool zrtp_waits_for_all(const struct zrtp *z)
+{
+	return z->phase == PH_HELLO || z->phase == PH_NO_PEER || z->phase == PH_COMMIT ||
+		z->phase == PH_DHPART1 || z->phase == PH_FAILED;
+}
+
 /* The peer's version is not ours. It lowers its own if ours is lower; if ours is higher, it has to
  * know that there is no common one (4.1.1). Anybody could have sent it: the exchange goes on. */
 static int other_version(struct zrtp *z, const uint8_t *m, uint32_t len)
 {
-	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER)
+	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER && z->phase != PH_FAILED)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!is_bound(z, m, len))
 		return zrtp_drop(z, ZRTP_DROP_BOUND);
@@ -204,9 +226,20 @@ static int other_version(struct zrtp *z, const uint8_t *m, uint32_t len)
 	return 0;
 }
 
+/* Our Commit may have answered a stranger's Hello. The peer cannot accept it then, and some peers
+ * accept no second one. So ours is not repeated for a while, in which the peer can commit. */
+static void let_commit(struct zrtp *z, uint64_t now_ns)
+{
+	if (z->timer.msg != &z->me.commit)
+		return;
+	zrtp_repeat(z, &z->me.hello, true, now_ns);
+	z->timer.left = STEPS_ALONE;
+}
+
 int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
 	bool same = z->peer.hello.len == len && memcmp(z->peer.hello.b, m, len) == 0;
+	bool rests = z->phase == PH_NO_PEER || z->phase == PH_FAILED;
 
 	if (memcmp(m + 12, VERSION, 3) != 0)
 		return other_version(z, m, len);
@@ -218,21 +251,24 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 	}
 	if (!same && !is_bound(z, m, len))
 		return zrtp_drop(z, ZRTP_DROP_BOUND);
-	if (z->phase == PH_IDLE || z->phase == PH_FAILED)
-		return zrtp_drop(z, ZRTP_DROP_STATE);
 	zrtp_reply_empty(z, ZRTP_M_HELLO_ACK);
-	if (same && z->phase != PH_NO_PEER)
+	if (same && !rests)
 		return 0;
-	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER) {
+	if (z->phase != PH_HELLO && !rests) {
 		if (z->phase < PH_OPEN)
 			zrtp_rivals_hello(z, m, len);
+		if (z->phase == PH_COMMIT && !z->tried)
+			let_commit(z, now_ns);
+		/* It begins while we wait for somebody else, and needs our Hello. */
+		if ((z->phase == PH_DHPART1 || z->phase == PH_CONFIRM1) && !z->timer.msg)
+			zrtp_repeat(z, &z->me.hello, true, now_ns);
 		return 0;
 	}
-	if (z->peer.hello.len)
+	if (z->peer.hello.len && !same)
 		zrtp_rivals_hello(z, z->peer.hello.b, z->peer.hello.len);
 	keep(&z->peer.hello, m, len);
 	adopt(z);
-	if (z->phase == PH_NO_PEER) {
+	if (rests) {
 		z->phase = PH_HELLO;
 		zrtp_repeat(z, &z->me.hello, true, now_ns);
 	}

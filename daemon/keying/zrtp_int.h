@@ -20,7 +20,9 @@
 #define HELLO_H3      32u
 #define HELLO_ZID     64u
 #define HELLO_FLAGS   76u
-#define FLAG_DISCLOSE 1u    /* of Confirm and SASrelay */
+#define FLAG_DISCLOSE 1u /* of Confirm and SASrelay, like the next two */
+#define FLAG_CLEAR    2u
+#define FLAG_VERIFIED 4u
 #define HELLO_PASSIVE 0x10u /* in the first byte of the flags: it never commits */
 #define HELLO_MITM    0x20u /* likewise: a trusted man in the middle */
 #define COMMIT_H2     12u
@@ -48,7 +50,7 @@ enum zrtp_phase {
 	PH_OPEN,
 	PH_CLEAR,
 	PH_RESTORED, /* open in an earlier process: it has no SRTP keys */
-	PH_FAILED,
+	PH_FAILED,   /* a Hello or a Commit begins another attempt */
 };
 
 /* Retained secrets, in the order of a DHPart. */
@@ -82,8 +84,9 @@ struct zrtp {
 	bool refused;                 /* the peer sent an Error */
 	bool needs_values;            /* it does not have our secret: no Mult, no Prsh */
 	bool stale;                   /* our Commit answered a stranger's Hello */
+	bool tried;                   /* an attempt got no answer */
 	bool wants_secrets;           /* the cache is asked */
-	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
+	struct zrtp_msg relay;        /* Error, GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
 	struct zrtp_rivals *rivals;        /* NULL: none */
@@ -94,7 +97,8 @@ struct zrtp {
 	bool has_secrets, mismatched;
 	int8_t matched; /* ZRTP_RS1, ZRTP_RS2 or -1 */
 	bool matched_aux, matched_pbx;
-	bool multi; /* sess of another stream is in s.sess */
+	bool multi; /* multi_sess is the sess of another stream */
+	uint8_t multi_sess[ZRTP_DIGEST_MAX];
 	/* Of an earlier process. with_keys: s.mac_key and s.key are known. */
 	bool restored, with_keys;
 	enum zrtp_hash multi_hash;
@@ -107,6 +111,7 @@ struct zrtp {
 	uint8_t relayed[32];
 	struct zrtp_timer timer;
 	uint64_t patience_ns; /* responder: when it gives up, in the phases that wait; 0: never */
+	uint64_t yield_ns;    /* until then no other exchange takes the place of this one */
 	struct zrtp_further *further; /* cfg.only_multi, until there are keys; NULL: none */
 	uint16_t seq;
 	uint32_t peer_ssrc;
@@ -130,7 +135,12 @@ void zrtp_stop(struct zrtp *z);
 /* As responder, which repeats nothing by itself: sets the time to give up if the initiator does not
  * continue. */
 void zrtp_wait(struct zrtp *z, uint64_t now_ns);
+/* Ends the attempt. Except after INTERNAL, another one can follow, with the same key pairs: anybody
+ * may have caused it. The failure is reported until there are keys. */
 void zrtp_fail(struct zrtp *z, enum zrtp_failure why);
+/* The same because of a message that cannot be accepted, with an Error that is repeated until it is
+ * acknowledged (5.9). If there are other Hellos, the next attempt goes before it. */
+void zrtp_refuse(struct zrtp *z, enum zrtp_failure why, uint32_t code, uint64_t now_ns);
 /* Counts it. Returns -EBADMSG. */
 int zrtp_drop(struct zrtp *z, enum zrtp_drop why);
 /* Appends the MAC under this image, and completes the length (9.1). 0 or -EIO. */
@@ -145,11 +155,16 @@ bool zrtp_image_fits(const uint8_t image[ZRTP_IMAGE], const uint8_t next[ZRTP_IM
 /* The images, the ZID and the Hello, from the seed. 0, -EINVAL, -EIO. */
 int zrtp_hello_make(struct zrtp *z);
 int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
+/* Whether the sender of this image may begin another exchange: the present one waits for a Confirm,
+ * and is of another Hello. Then it is remembered, and its Confirm can still come. */
+bool zrtp_yield(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE], uint64_t now_ns);
 /* Whether a Hello of the peer's fits the image; then it is the peer's from now on. */
 bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
 /* The number of an algorithm; -1: not known here, or not in our preferences. */
 int zrtp_alg_find(const struct zrtp *z, enum zrtp_kind kind, const uint8_t name[4]);
 const char *zrtp_alg_name(enum zrtp_kind kind, uint32_t alg);
+/* Nobody has shown that our Hello reached it: any Commit can be the peer's. */
+bool zrtp_waits_for_all(const struct zrtp *z);
 /* A Hello of our version, with lists of algorithms that end where it ends. */
 bool zrtp_hello_is_sound(const uint8_t *m, uint32_t len);
 /* Chooses from what both have. */
@@ -205,6 +220,8 @@ void zrtp_render(char out[ZRTP_SAS_MAX], const uint8_t hash[32], enum zrtp_sas k
 int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of_initiator);
 /* Finds out which secrets the peer shares, by its DHPart. 0 or -EIO. */
 int zrtp_match(struct zrtp *z);
+/* In preshared mode, where both have the key of zrtp_preshared(): every secret of ours is in it. */
+void zrtp_match_preshared(struct zrtp *z);
 /* The preshared key and its identifier (4.4.2.1). 0; -ENOENT: nothing is shared; -EIO. */
 int zrtp_preshared(const struct zrtp *z, uint8_t key[ZRTP_DIGEST_MAX], uint8_t id[ZRTP_ID]);
 
@@ -217,12 +234,28 @@ void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len);
 bool zrtp_rivals_take_hello(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
 /* Replaces the current Hello by the latest rival, and removes that rival. False: none. */
 bool zrtp_rivals_next_hello(struct zrtp *z);
-/* Remembers the Commit that was answered by a DHPart1, and the state that belongs to it. */
+/* Remembers the Commit that was answered by a DHPart1, and the state that belongs to it. Nothing
+ * changes if it is known. */
 void zrtp_rivals_commit(struct zrtp *z);
 /* Our DHPart1 for a Commit that is remembered; NULL: it is not. */
 const struct zrtp_msg *zrtp_rivals_answer(const struct zrtp *z, const uint8_t *m, uint32_t len);
 /* Restores the state of the Commit that this DHPart2 proves and belongs to, if it is remembered. */
-void zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2);
+bool zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2);
+/* Remembers our Commit, before we answer another one or commit again. */
+void zrtp_rivals_own_commit(struct zrtp *z);
+/* Restores the state of a Commit of ours that was for the Hello of this image. False: none. */
+bool zrtp_rivals_take_own(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
+void zrtp_rivals_forget_commits(struct zrtp *z); /* ours, too */
+/* Whether a rival Hello fits this image. */
+bool zrtp_rivals_has_hello(const struct zrtp *z, const uint8_t h2[ZRTP_IMAGE]);
+/* Remembers the exchange, which waits for a Confirm, before another one begins. */
+void zrtp_rivals_try(struct zrtp *z);
+bool zrtp_rivals_tried(const struct zrtp *z);
+/* Our Confirm1 for a DHPart2 of such an exchange; NULL: it is of none. */
+const struct zrtp_msg *zrtp_rivals_confirm_for(
+	const struct zrtp *z, const uint8_t *m, uint32_t len);
+/* Whether this Confirm is that of such an exchange, which then is the present one. */
+bool zrtp_rivals_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns);
 
 /* --- zrtp_after.c ----------------------------------------------------------------------------- */
 

@@ -60,7 +60,7 @@ static int s0_of_secret(uint8_t *s0, const struct zrtp *z, struct zrtp_kdf k)
 	uint8_t key[ZRTP_DIGEST_MAX], id[ZRTP_ID];
 	int err = multi ? 0 : zrtp_preshared(z, key, id);
 
-	k.key = (struct zrtp_part){multi ? z->s.sess : key, zrtp_digest_len(k.h)};
+	k.key = (struct zrtp_part){multi ? z->multi_sess : key, zrtp_digest_len(k.h)};
 	err = err ? err : zrtp_kdf(s0, k.key.len, &k, multi ? "ZRTP MSK" : "ZRTP PSK");
 	secmem_wipe(key, sizeof(key));
 	return err;
@@ -91,10 +91,13 @@ static int derive_all(struct zrtp *z, const struct zrtp_kdf *k)
 
 	for (uint32_t i = 0; i < ARRAY_LEN(row) && !err; i++)
 		err = zrtp_kdf(row[i].out, row[i].len, k, row[i].label);
+	if (err)
+		return err;
+	if (z->alg[ZRTP_K_AGREEMENT] != ZRTP_MULT)
+		return zrtp_kdf(s->sess, digest, k, "ZRTP Session Key");
 	/* Streams in Multistream mode have the session key of the first one. */
-	if (!err && z->alg[ZRTP_K_AGREEMENT] != ZRTP_MULT)
-		err = zrtp_kdf(s->sess, digest, k, "ZRTP Session Key");
-	return err;
+	memcpy(s->sess, z->multi_sess, sizeof(s->sess));
+	return 0;
 }
 
 /* The secret of an enrolled terminal (7.3.1). */

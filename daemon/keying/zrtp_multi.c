@@ -31,7 +31,7 @@ int zrtp_multi(struct zrtp *z, const struct zrtp *first)
 {
 	if (!has_secret(first) || z->phase != PH_IDLE)
 		return -EAGAIN;
-	memcpy(z->s.sess, first->s.sess, sizeof(z->s.sess));
+	memcpy(z->multi_sess, first->s.sess, sizeof(z->multi_sess));
 	z->multi_hash = hash_of(first);
 	z->multi = true;
 	if (z->further)

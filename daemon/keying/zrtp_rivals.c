@@ -3,12 +3,13 @@
  * can send them, and only the next message of the hash chain proves which are the peer's (RFC 6189
  * 9). Until then none takes the place of another for good. Of each kind a number is remembered: the
  * first half of the places keeps what came first, so a later flood does not displace it, and the
- * other half what came last. Most exchanges have no rivals, and no memory for them. */
+ * other half what came last. Exchanges that wait for a Confirm are remembered in the same way when
+ * another one begins. Most exchanges have no rivals, and no memory for them. */
 #include "keying/zrtp_int.h"
 
 #include "base/secmem.h"
 
-enum { HELLOS = 16, COMMITS = 8 };
+enum { HELLOS = 16, COMMITS = 8, OURS = 4, TRIED = 4 };
 
 struct answered { /* a Commit, and the state in which it was answered by a DHPart1 */
 	struct zrtp_msg commit, dhpart, hello;
@@ -17,11 +18,30 @@ struct answered { /* a Commit, and the state in which it was answered by a DHPar
 	bool has_secrets;
 };
 
+struct ours { /* a Commit of ours, and its state. dhpart: our DHPart2 */
+	struct answered state;
+	struct zrtp_msg commit;
+};
+
+struct tried { /* an exchange that waits for a Confirm */
+	struct zrtp_party peer;
+	struct zrtp_msg confirm;
+	struct zrtp_session s;
+	uint8_t alg[ZRTP_KINDS];
+	struct zrtp_secrets secrets;
+	int8_t matched;
+	bool initiator, has_secrets, mismatched, matched_aux, matched_pbx;
+};
+
 struct zrtp_rivals {
 	struct zrtp_msg hello[HELLOS];
 	uint32_t hellos;
 	struct answered commit[COMMITS];
 	uint32_t commits;
+	struct ours ours[OURS];
+	uint32_t owns;
+	struct tried tried[TRIED + 1]; /* the last one is the present one, while others are tried */
+	uint32_t tries;
 };
 
 static struct zrtp_rivals *rivals_of(struct zrtp *z)
@@ -63,6 +83,17 @@ void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len)
 	to = &r->hello[r->hellos - 1];
 	memcpy(to->b, m, len);
 	to->len = (uint16_t)len;
+}
+
+bool zrtp_rivals_has_hello(const struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
+{
+	const struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->hellos; i++)
+		if (zrtp_image_fits(h2, r->hello[i].b + HELLO_H3) &&
+			zrtp_has_mac_of(&r->hello[i], h2))
+			return true;
+	return false;
 }
 
 bool zrtp_rivals_take_hello(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
@@ -118,7 +149,7 @@ void zrtp_rivals_commit(struct zrtp *z)
 {
 	struct zrtp_rivals *r = rivals_of(z);
 
-	if (!r)
+	if (!r || zrtp_rivals_answer(z, z->peer.commit.b, z->peer.commit.len))
 		return;
 	if (r->commits == COMMITS)
 		memmove(&r->commit[COMMITS / 2], &r->commit[COMMITS / 2 + 1],
@@ -149,13 +180,143 @@ static bool is_of(const struct answered *a, const struct zrtp *z, const struct z
 		secmem_equal(hvi, a->commit.b + COMMIT_HVI, sizeof(hvi));
 }
 
-void zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2)
+bool zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2)
 {
 	struct zrtp_rivals *r = z->rivals;
 
 	for (uint32_t i = 0; r && i < r->commits; i++)
 		if (is_of(&r->commit[i], z, dhpart2)) {
+			if (z->phase == PH_CONFIRM1)
+				zrtp_rivals_try(z);
 			get(z, &r->commit[i]);
-			return;
+			return true;
 		}
+	return false;
+}
+
+void zrtp_rivals_own_commit(struct zrtp *z)
+{
+	struct zrtp_rivals *r = rivals_of(z);
+
+	for (uint32_t i = 0; r && i < r->owns; i++)
+		if (is(&r->ours[i].commit, z->me.commit.b, z->me.commit.len))
+			return;
+	if (!r)
+		return;
+	if (r->owns == OURS)
+		memmove(&r->ours[OURS / 2], &r->ours[OURS / 2 + 1],
+			(OURS / 2 - 1) * sizeof(r->ours[0]));
+	else
+		r->owns++;
+	put(&r->ours[r->owns - 1].state, z);
+	r->ours[r->owns - 1].commit = z->me.commit;
+}
+
+bool zrtp_rivals_take_own(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
+{
+	struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->owns; i++) {
+		const struct ours *o = &r->ours[i];
+
+		if (!zrtp_image_fits(h2, o->state.hello.b + HELLO_H3) ||
+			!zrtp_has_mac_of(&o->state.hello, h2))
+			continue;
+		if (z->phase == PH_DHPART1)
+			zrtp_rivals_commit(z);
+		zrtp_rivals_hello(z, z->peer.hello.b, z->peer.hello.len);
+		get(z, &o->state);
+		z->me.commit = o->commit;
+		z->initiator = true;
+		z->stale = false;
+		return true;
+	}
+	return false;
+}
+
+void zrtp_rivals_forget_commits(struct zrtp *z)
+{
+	if (z->rivals)
+		z->rivals->commits = z->rivals->owns = 0;
+}
+
+/* --- Exchanges that wait for a Confirm -------------------------------------------------------- */
+
+static void store(struct tried *to, const struct zrtp *z)
+{
+	*to = (struct tried){.peer = z->peer,
+		.confirm = z->confirm,
+		.s = z->s,
+		.secrets = z->secrets,
+		.matched = z->matched,
+		.initiator = z->initiator,
+		.has_secrets = z->has_secrets,
+		.mismatched = z->mismatched,
+		.matched_aux = z->matched_aux,
+		.matched_pbx = z->matched_pbx};
+	memcpy(to->alg, z->alg, sizeof(to->alg));
+}
+
+static void load(struct zrtp *z, const struct tried *from)
+{
+	z->peer = from->peer;
+	z->confirm = from->confirm;
+	z->s = from->s;
+	z->secrets = from->secrets;
+	z->matched = from->matched;
+	z->initiator = from->initiator;
+	z->has_secrets = from->has_secrets;
+	z->mismatched = from->mismatched;
+	z->matched_aux = from->matched_aux;
+	z->matched_pbx = from->matched_pbx;
+	memcpy(z->alg, from->alg, sizeof(z->alg));
+}
+
+void zrtp_rivals_try(struct zrtp *z)
+{
+	struct zrtp_rivals *r = rivals_of(z);
+
+	if (!r)
+		return;
+	if (r->tries == TRIED)
+		memmove(&r->tried[TRIED / 2], &r->tried[TRIED / 2 + 1],
+			(TRIED / 2 - 1) * sizeof(r->tried[0]));
+	else
+		r->tries++;
+	store(&r->tried[r->tries - 1], z);
+}
+
+bool zrtp_rivals_tried(const struct zrtp *z)
+{
+	return z->rivals && z->rivals->tries;
+}
+
+const struct zrtp_msg *zrtp_rivals_confirm_for(const struct zrtp *z, const uint8_t *m, uint32_t len)
+{
+	const struct zrtp_rivals *r = z->rivals;
+
+	for (uint32_t i = 0; r && i < r->tries; i++)
+		if (!r->tried[i].initiator && is(&r->tried[i].peer.dhpart, m, len))
+			return &r->tried[i].confirm;
+	return NULL;
+}
+
+bool zrtp_rivals_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
+{
+	struct zrtp_rivals *r = z->rivals;
+	const bool from_initiator = m[11] == '2';
+
+	if (!r || !r->tries)
+		return false;
+	store(&r->tried[TRIED], z);
+	for (uint32_t i = 0; i < r->tries; i++) {
+		if (r->tried[i].initiator == from_initiator)
+			continue;
+		load(z, &r->tried[i]);
+		if (zrtp_confirm_try(z, m, len, now_ns) == 0)
+			return true; /* it has freed the rivals */
+	}
+	load(z, &r->tried[TRIED]);
+	secmem_wipe(&r->tried[TRIED], sizeof(r->tried[TRIED]));
+	return false;
 }

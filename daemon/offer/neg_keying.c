@@ -16,6 +16,7 @@ static struct keying_in keying_in(const struct neg_in *in, struct keying_random 
 		.random = random,
 		.emergency = ng_flag(in->r, NG_FLAG_EMERGENCY) || in->call->emergency,
 		.refusal = reflect_refusal,
+		.tx_refusal = reflect_tx_refusal,
 		.arg = in};
 }
 

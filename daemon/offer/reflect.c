@@ -4,7 +4,8 @@
  * repeat a keystream (RFC 3711 9.1; by RFC 4568 6.1 a key belongs to one sender). The same holds
  * for the key of the other terminal, unless media pass through under the terminals' keys. The key
  * of another media or suite of the same terminal is allowed: phones do that, and only they send
- * under it. Pure; keys are compared in constant time. */
+ * under it. In MIKEY a terminal also chooses keys for us, and the same rules hold for these. Pure;
+ * keys are compared in constant time. */
 #include "offer/reflect.h"
 #include "base/secmem.h"
 #include "call/plan.h"
@@ -51,6 +52,24 @@ const char *reflect_refusal(const void *arg, const struct srtp_master *k, bool e
 				return "key is one of ours";
 			if (l && s == in->other && !end_to_end && is_theirs(l, k))
 				return "key is the other terminal's";
+		}
+	return NULL;
+}
+
+const char *reflect_tx_refusal(
+	const void *arg, const struct srtp_master *k, const struct keying_state *leg)
+{
+	const struct neg_in *in = arg;
+	const struct call *c = in->call;
+
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
+			const struct leg *l = c->side[s]->leg[i];
+
+			if (l && &l->keying != leg && is_ours(l, k))
+				return "key is one of ours for another m-line";
+			if (l && is_theirs(l, k))
+				return "key is one of a terminal";
 		}
 	return NULL;
 }

@@ -28,7 +28,8 @@ void session_again_drop(struct session *s)
 	end(x);
 	zrtp_destroy(x->later);
 	x->later = NULL;
-	x->later_told = x->later_counted = false;
+	x->later_told = false;
+	x->later_counted = ZRTP_IDLE;
 }
 
 static int create(struct zrtp **out, struct session *s, bool only_multi)
@@ -73,7 +74,8 @@ int session_again_restore(struct session *s, const struct zrtp_secret *secret)
 		zrtp_destroy(x->later);
 		x->later = NULL;
 	}
-	x->later_told = x->later_counted = x->later;
+	x->later_told = x->later;
+	x->later_counted = x->later ? ZRTP_OPEN : ZRTP_IDLE;
 	return err;
 }
 
@@ -128,7 +130,8 @@ void session_again_proceed(struct session *s, uint64_t now_ns)
 	secmem_wipe(&tx, sizeof(tx));
 	zrtp_destroy(x->later);
 	x->later = x->again;
-	x->later_told = x->later_counted = false;
+	x->later_told = false;
+	x->later_counted = ZRTP_IDLE;
 	x->again = NULL;
 	x->again_ns = now_ns + PAUSE_NS;
 }

@@ -36,18 +36,23 @@ static void count_dtls(struct session *s)
 	atomic_store_explicit(&s->env->total.retransmitted, c->retransmitted, memory_order_relaxed);
 }
 
-/* Returns whether the exchange has ended. NULL: none. */
-static bool count_result(struct session_counts *n, const struct zrtp *z, uint64_t took_ns)
+/* Counts one failure of the exchange at most, and then its success, if another attempt brings it.
+ * counted: what was counted before. NULL: no exchange. */
+static void count_result(
+	struct session_counts *n, const struct zrtp *z, uint64_t took_ns, uint8_t *counted)
 {
 	enum zrtp_state state = z ? zrtp_state(z) : ZRTP_IDLE;
 
+	if (*counted == ZRTP_OPEN || *counted == state)
+		return;
 	if (state == ZRTP_OPEN) {
 		add(&n->zrtp[ZRTP_FAIL_NONE], 1);
 		hist_add(&n->zrtp_ns, took_ns);
+		*counted = ZRTP_OPEN;
 	} else if (state == ZRTP_FAILED) {
 		add(&n->zrtp[zrtp_failure(z)], 1);
+		*counted = ZRTP_FAILED;
 	}
-	return state == ZRTP_OPEN || state == ZRTP_FAILED;
 }
 
 static void count_zrtp(struct session *s, uint64_t now_ns)
@@ -56,9 +61,8 @@ static void count_zrtp(struct session *s, uint64_t now_ns)
 	struct session_counts *n = &s->env->total;
 	struct exchange *x = &s->exchange;
 
-	x->counted = x->counted || count_result(n, x->zrtp, now_ns - x->began_ns);
-	x->later_counted =
-		x->later_counted || count_result(n, x->later, now_ns - x->again_began_ns);
+	count_result(n, x->zrtp, now_ns - x->began_ns, &x->counted);
+	count_result(n, x->later, now_ns - x->again_began_ns, &x->later_counted);
 	for (int i = 0; i < ZRTP_DROP_COUNT; i++)
 		atomic_store_explicit(
 			&s->env->total.zrtp_drop[i], c->drop[i], memory_order_relaxed);

@@ -63,7 +63,7 @@ struct exchange {               /* of ZRTP, for RTP */
 	bool keys_told;         /* reported */
 	uint8_t told;           /* enum zrtp_state that was reported */
 	uint64_t began_ns;      /* the first packet of the peer; 0: none */
-	bool counted;           /* its result is in the counters */
+	uint8_t counted;        /* enum zrtp_state that is in the counters: its result */
 	/* Waits until then for another exchange of its party; 0: does not wait. */
 	uint64_t wait_ns;
 	/* Results of the exchange whose secret it uses, or of the restored one itself. */
@@ -77,7 +77,8 @@ struct exchange {               /* of ZRTP, for RTP */
 	uint64_t again_until_ns; /* its end, if nothing more arrives */
 	/* Of the last such stream with keys, which are those in use; NULL: zrtp's are. */
 	struct zrtp *later;
-	bool later_told, later_counted;
+	bool later_told;
+	uint8_t later_counted; /* as counted */
 };
 
 struct session {

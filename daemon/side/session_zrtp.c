@@ -69,7 +69,7 @@ static int restore(struct session *s, const struct session_zrtp_past *past)
 	if (!x->zrtp)
 		return err;
 	x->first = past->said;
-	x->counted = true;
+	x->counted = ZRTP_OPEN;
 	err = err ? err : session_again_restore(s, &past->later);
 	x->told = (uint8_t)session_again_state(s); /* the call knows it */
 	return err;
@@ -171,7 +171,10 @@ static void keep_secrets(struct session *s, uint64_t now_ns)
 static void relay_sas(struct session *s, uint64_t now_ns)
 {
 	const struct session_sas *far = &s->cfg.zrtp.far;
-	const struct zrtp_far_sas what = {far->hash, (enum zrtp_sas)far->kind, far->discloses};
+	const struct zrtp_far_sas what = {.hash = far->hash,
+		.kind = (enum zrtp_sas)far->kind,
+		.discloses = far->discloses,
+		.verified = far->verified};
 	struct exchange *x = &s->exchange;
 
 	if (!far->known || zrtp_is_multi(x->zrtp) ||

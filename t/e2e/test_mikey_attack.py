@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Attacks on MIKEY by parties that need no key, or only one of their own."""
 import base64
+import os
 import re
 import select
 import tempfile
@@ -10,9 +11,31 @@ import dtls
 import idle
 import test_mikey
 from baresip import wait_for
-from test_mikey import ALICE, BOB, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, rig, terminal
+from run import cases
+from test_mikey import ALICE, BOB, GATEWAY, LINE, SUITE, Call, Mikey, Sdes, bob, initiator, peer, rig, terminal
 
 PREPARE = test_mikey.PREPARE
+wire = peer.wire
+
+
+class Chosen(peer.Initiator):
+    """It chooses the keys of all crypto sessions. teks: key and salt of each. single: there is one crypto session."""
+
+    def __init__(self, world, *teks, single=False):
+        super().__init__("psk", ALICE, GATEWAY, **world.how(world.alice))
+        self.teks, self.single = teks, single
+
+    def master(self, cs_id):
+        return self.teks[cs_id - 1][:16], self.teks[cs_id - 1][16:]
+
+    def make_psk(self, header, start):
+        if self.single:
+            header = wire.Header(header.data_type, header.csb_id, header.sessions[:1], header.verify)
+        e = self.envelope(self.psk)
+        keys = [wire.Payload(wire.KEY_DATA, type=wire.TEK_SALT, data=t[:16], salt=t[16:], mki=b"") for t in self.teks]
+        self.agreed(keys[0])
+        self.keys.master = self.master
+        return self.mac_message(header, start + [self.sealed(e, keys, self.stamp)], e.auth)
 
 
 class Wire(Mikey):
@@ -66,6 +89,50 @@ def test_one_message_at_two_m_lines(net):
         if reply["result"] == "error":
             return
         assert len(LINE.findall(reply["sdp"])) == 1 and "m=audio 0 " in reply["sdp"], reply
+
+
+def test_chosen_keys(net):
+    """Of zeroes, for two crypto sessions, those of the relay and those of a terminal: none is accepted. Others serve."""
+    one, two, three = (os.urandom(30) for _ in range(3))
+    with rig(net) as world:
+        a, b = terminal(world, net, Mikey), terminal(world, net, Sdes, "callee")
+        call = Call(world.daemon, a, b, transport_protocol="RTP/SAVP")
+
+        def refused(text, *teks, **how):
+            a.use(Chosen(world, *teks, **how))
+            why = call.refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/SAVP", **established)
+            assert why.startswith("MIKEY exchange failed") and text in why, (text, why)
+
+        established = {}
+        for teks in ((one,), (one, one), (bytes(30), one), (one, bytes(30)), (one, one[:16] + two[16:])):
+            refused("share a key", *teks)
+        refused("not two for each m-line", one, single=True)
+        a.use(Chosen(world, one, two))
+        call.begin().exchange()
+        ours = base64.b64decode(re.search(SUITE + r" inline:([^\s|]+)", call.offered)[1])
+        established = {"to_tag": "b"}
+        refused("key is one of ours", ours, three)
+        refused("key is one of ours", two, three)
+        refused("key is the other terminal's", b.key, three)
+        refused("key is one of ours for another m-line", three, ours)
+        refused("key is one of a terminal", three, b.key)
+        refused("key is one of a terminal", three, one)
+        call.exchange()
+        call.end()
+
+
+@cases(("two",), ("swapped",))
+def test_chosen_keys_of_two_m_lines(net, how):
+    """Two messages of one offer. The relay would send two streams under one key, or the terminal under the relay's."""
+    one, two, three = (os.urandom(30) for _ in range(3))
+    with rig(net) as world:
+        a = [terminal(world, net, Mikey).use(Chosen(world, one, two)),
+             terminal(world, net, Mikey).use(Chosen(world, three, two) if how == "two" else Chosen(world, two, three))]
+        b = [terminal(world, net, dtls.Plain, "callee") for _ in range(2)]
+        call = Call(world.daemon, None, None)
+        call.ask("offer", sdp=lines_of(*a), from_tag="a", transport_protocol="RTP/AVP", **Call.flags)
+        why = call.refused("answer", sdp=lines_of(*b), from_tag="a", to_tag="b")
+        assert "media 2: key is one of ours" in why, why
 
 
 def test_two_forks(net):

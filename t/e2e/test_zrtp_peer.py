@@ -6,6 +6,8 @@ import itertools
 import os
 import time
 
+from cryptography.hazmat.primitives.asymmetric import ec
+
 import dtls
 import idle
 import ng
@@ -14,7 +16,7 @@ import zrtp
 from baresip import wait_for
 from run import cases
 from test_zrtp import A, B, TERMINATE, Call, Sdes, Talk, cache_files, taken_over
-from zrtp_terminal import Cache, Settings, Terminal, peer_wire
+from zrtp_terminal import Cache, Peer, Settings, Terminal, peer_wire
 
 SAVP, AVP = {"transport_protocol": "RTP/SAVP"}, {"transport_protocol": "RTP/AVP"}
 
@@ -92,6 +94,82 @@ def test_answerer(net):
             assert call.query("b")["ZRTP"]["SAS"] == b.peer.sas and b.peer.role == role[0] and b.bad == 0
             for end in (a, b):
                 end.close()
+
+
+def blind(end, kinds):
+    """A stranger sends these from the terminal's address, without having seen a packet of the relay."""
+    p = Peer(Settings(offers={"agreement": [b"EC25"]}), end.ssrc)
+    chosen = {kind: p.offers[kind][0] for kind in peer_wire.KINDS}
+    point = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+    value = point.x.to_bytes(32, "big") + point.y.to_bytes(32, "big")
+    texts = {"Hello": p.hello, "HelloACK": peer_wire.message(b"HelloACK"), "Commit": peer_wire.commit(p.chain, p.zid, chosen, bytes([255] * 32)),
+             "DHPart1": peer_wire.dhpart(b"DHPart1 ", p.chain, [bytes(8)] * 4, value)}
+    for number, kind in enumerate(kinds.split()):
+        end.socket.sendto(peer_wire.packet(texts[kind], number, end.ssrc), end.to)
+
+
+@cases(*itertools.product(("Hello HelloACK", "Hello Commit", "Hello HelloACK DHPart1"), (False, True)))
+def test_a_stranger_was_there_before(net, kinds, failed):
+    """The terminal begins while the relay waits for the stranger, or after that failed, which is reported. It gets its keys all the same."""
+    answer = {"Hello HelloACK": b"Commit  ", "Hello Commit": b"DHPart1 "}.get(kinds, b"DHPart2 ")
+    with daemon_of(net) as daemon:
+        a, b = dtls.Plain(net, "caller", A), Terminal(net, "callee", B, announces=False)
+        call = Call(daemon, a, b, {}, TERMINATE | AVP).offer().answer()
+        blind(b, kinds)
+        if failed:
+            wait_for("it failed", lambda: "ZRTP failed" in daemon.text())
+        else:
+            wait_for("an answer", lambda: answer in b.seen)
+        before = completed(daemon)
+        b.begin().secured()
+        talk(call, before)
+        assert call.query("b")["ZRTP"]["SAS"] == b.peer.sas and b.bad == 0
+        results = daemon.statistics()["sessions"]["ZRTP"]["exchanges"]
+        assert results["completed"] == 1 and results["timeout"] == failed, results
+        for end in (a, b):
+            end.close()
+
+
+def test_strangers_in_between(net):
+    """They send these before each of the terminal's first messages: Hello, Commit, DHPart2."""
+    left = []
+
+    def first(packet):
+        if left and peer_wire.kind_of(packet) in (b"Hello   ", b"Commit  ", b"DHPart1 ", b"DHPart2 "):
+            blind(b, left.pop())
+        return [packet]
+    with daemon_of(net) as daemon:
+        for kinds in ("Hello Commit", "Hello HelloACK Commit DHPart1"):
+            left[:] = [kinds] * 3
+            a, b = dtls.Plain(net, "caller", A), Terminal(net, "callee", B, announces=False)
+            b.spoil_out = first
+            call = Call(daemon, a, b, {}, TERMINATE | AVP).offer().answer()
+            before = completed(daemon)
+            b.begin().secured()
+            talk(call, before)
+            assert call.query("b")["ZRTP"]["SAS"] == b.peer.sas and not left, left
+            for end in (a, b):
+                end.close()
+
+
+def test_a_stranger_commits_while_the_terminal_answers(net):
+    """The relay has committed. It answers the greater Commit, which is the stranger's, and still knows its own when the terminal's DHPart1 arrives."""
+    left = ["Hello Commit"]
+
+    def first(packet):
+        if left and peer_wire.kind_of(packet) == b"DHPart1 ":
+            blind(b, left.pop())
+        return [packet]
+    with daemon_of(net) as daemon:
+        a, b = dtls.Plain(net, "caller", A), Terminal(net, "callee", B, Settings(role="responder"), announces=False)
+        b.spoil_out = first
+        call = Call(daemon, a, b, {}, TERMINATE | AVP).offer().answer()
+        before = completed(daemon)
+        b.begin().secured()
+        talk(call, before)
+        assert call.query("b")["ZRTP"]["SAS"] == b.peer.sas and not left and b"DHPart1 " in b.seen, b.seen
+        for end in (a, b):
+            end.close()
 
 
 def meet(a, wins):
@@ -223,10 +301,10 @@ def enrol(net, daemon, cache):
 
 
 @contextlib.contextmanager
-def two_terminals(net, daemon, caches, settings=(None, None)):
+def two_terminals(net, daemon, caches, settings=(None, None), flags=TERMINATE):
     """A call of two terminals, whose ZRTP both ends here, with both exchanges complete."""
     a, b = (Terminal(net, place, at, s, cache=cache) for place, at, s, cache in zip(("caller", "callee"), (A, B), settings, caches))
-    call = Call(daemon, a, b, TERMINATE, TERMINATE | AVP).offer().answer()
+    call = Call(daemon, a, b, flags, flags | AVP).offer().answer()
     before = completed(daemon)
     for end in (a, b):
         end.begin()
@@ -290,6 +368,23 @@ def test_who_may_disclose_says_so(net):
                 wait_for("the SAS of the far end", lambda: a.relayed)
                 assert (a.disclosed, b.disclosed, a.far_discloses) == (True, True, True)
                 assert "discloses" not in call.query("a")["ZRTP"]
+
+
+def test_flags_of_sasrelay(net):
+    """A and V (RFC 6189 5.13), which replace those of the Confirm: whether GoClear is allowed, and whether the far terminal's SAS was compared."""
+    enrolled, other = Cache(), Cache()
+    with cache_files() as options, daemon_of(net, *options) as daemon:
+        enrol(net, daemon, enrolled)
+        for clear, verified in ((False, False), (True, False), (False, True)):
+            flags = {"ZRTP": ["terminate", "goclear"] if clear else "terminate"}
+            with two_terminals(net, daemon, (enrolled, other), flags=flags) as call:
+                a, b = call.a.peer, call.b.peer
+                wait_for("the SAS of the far end", lambda a=a: a.relayed)
+                assert a.peer_clears == clear and a.far_flags == peer_wire.CLEAR * clear + peer_wire.VERIFIED * verified, a.far_flags
+                if clear:
+                    assert daemon.client.call("verify SAS", call_id=call.id, from_tag="b")["result"] == "ok"
+                    other.put(b.theirs.zid, "verified", True)
+                call.end()
 
 
 def test_a_lost_sasrelay_is_repeated(net):

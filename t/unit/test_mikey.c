@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/secmem.h"
+#include "keying/mikey_int.h"
 #include "mikey_rig.h"
 #include "srtp/params.h"
 
@@ -65,16 +66,6 @@ static void test_several_media(void **state)
 		assert_int_equal(rig.ik.media, MIKEY_MEDIA_MAX);
 		for (uint32_t i = 1; i < MIKEY_MEDIA_MAX; i++)
 			assert_false(srtp_shares_key(&rig.ik.medium[0].tx, &rig.ik.medium[i].tx));
-	}
-}
-
-static void test_one_key_for_both_directions(void **state)
-{
-	(void)state;
-	rig.offer.one_key = true;
-	for (enum mikey_mode m = 0; m < MIKEY_MODE_COUNT; m++) {
-		mikey_rig_exchange(&rig, m);
-		assert_true(srtp_same_key(&rig.ik.medium[0].tx, &rig.ik.medium[0].rx));
 	}
 }
 
@@ -178,6 +169,51 @@ static void test_refusals(void **state)
 		rig.accept.suite[0] = SUITE_AES_256_CM_80;
 		refused(m, MIKEY_FAIL_POLICY);
 		rig.accept.suite[0] = SUITE_AES_CM_128_80;
+	}
+}
+
+/* The message of one m-line, for two: each would have one crypto session for both directions. */
+static void test_one_crypto_session_for_both_directions(void **state)
+{
+	(void)state;
+	rig.accept.media = 2;
+	for (enum mikey_mode m = 0; m < MIKEY_MODE_COUNT; m++)
+		refused(m, MIKEY_FAIL_SESSIONS);
+}
+
+/* TEKs for this number of m-lines, each of 30 equal bytes. */
+static enum mikey_failure make_teks(uint8_t media, const char *teks)
+{
+	static struct mikey_run r;
+	static struct mikey_key_list k;
+	static uint8_t tek[2 * MIKEY_MEDIA_MAX][30];
+
+	r.media = media;
+	r.sessions = (uint8_t)(2 * media);
+	memset(r.cs_suite, SUITE_AES_CM_128_80, sizeof(r.cs_suite));
+	k.count = (uint8_t)strlen(teks);
+	for (uint32_t i = 0; i < k.count; i++) {
+		memset(tek[i], teks[i] - '0', sizeof(tek[i]));
+		k.key[i] = (struct mikey_key_data){
+			.type = MIKEY_KEY_TEK, .key = mikey_bytes(tek[i], sizeof(tek[i]))};
+	}
+	return mikey_keys_make(&rig.rk, &r, &k);
+}
+
+/* The peer chooses TEKs. Each serves one direction of one m-line. */
+static void test_chosen_keys(void **state)
+{
+	static const char *const shared[] = {"1", "11", "01", "10", "1214", "1232", "1224", "1230"};
+
+	(void)state;
+	assert_int_equal(make_teks(1, "12"), MIKEY_OK);
+	assert_int_equal(make_teks(2, "1234"), MIKEY_OK);
+	assert_int_equal(rig.rk.medium[1].tx.key[5], 4);
+	assert_int_equal(make_teks(2, "12"), MIKEY_FAIL_KEYS);
+	for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+		assert_int_equal(
+			make_teks(strlen(shared[i]) > 2 ? 2 : 1, shared[i]), MIKEY_FAIL_SHARED_KEY);
+		assert_int_equal(rig.rk.media, 0);
 	}
 }
 
@@ -434,13 +470,14 @@ int main(void)
 		T(test_every_mode),
 		T(test_every_suite),
 		T(test_several_media),
-		T(test_one_key_for_both_directions),
 		T(test_no_verification_message),
 		T(test_a_demanded_response_must_come),
 		T(test_oaep),
 		T(test_groups_of_diffie_hellman),
 		T(test_rsar_lets_the_responder_choose),
 		T(test_refusals),
+		T(test_one_crypto_session_for_both_directions),
+		T(test_chosen_keys),
 		T(test_wrong_psk),
 		T(test_list_of_protocols),
 		T(test_a_refused_message_is_not_remembered),

@@ -225,6 +225,57 @@ static void test_certificates_that_are_refused(void **state)
 	rig_ca_free(&other);
 }
 
+/* A certificate that the peer's section names: encrypted for, and used for a message without one.
+ */
+static void named(const struct rig_ca *ca, const struct rig_subject *s, struct mikey_trust *t,
+	enum mikey_failure why)
+{
+	struct mikey_cert *c = rig_cert(ca, s);
+	const struct mikey_peer old = rig.bob.peer;
+	struct mikey_id any = {0};
+	struct mikey_in in = {0};
+
+	rig.bob.peer.cert = c;
+	rig.bob.peer.trust = t;
+	assert_int_equal(mikey_rig_initiate(&rig, MIKEY_PKE), why);
+	assert_int_equal(mikey_in_cert(&in, &rig.bob.peer, &any, rig.now_ntp), why);
+	rig.bob.peer = old;
+	mikey_cert_free(c);
+}
+
+static void test_certificates_of_the_file(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	const struct rig_subject expired = {.uri = RIG_BOB, .to_s = now - 1};
+	const struct rig_subject early = {.uri = RIG_BOB, .from_s = now + 60};
+	const struct rig_subject good = {.uri = RIG_BOB, .serial = 501},
+				 bad = {.uri = RIG_BOB, .serial = 500};
+	char *roots = rig_ca_pem(&rig.ca), *crl = rig_crl(&rig.ca, 500, now - DAY, now + DAY);
+	struct mikey_trust *lists;
+	struct rig_ca other;
+
+	(void)state;
+	assert_int_equal(mikey_trust_load(&lists, str_from(roots), str_from(crl)), 0);
+	rig_ca_make(&other, "another");
+	for (int roots_too = 0; roots_too < 2; roots_too++) {
+		struct mikey_trust *t = roots_too ? rig.ca.trust : NULL;
+
+		named(&rig.ca, &good, t, MIKEY_OK);
+		named(&rig.ca, &bad, t, MIKEY_OK);
+		named(&rig.ca, &expired, t, MIKEY_FAIL_CERT_EXPIRED);
+		named(&rig.ca, &early, t, MIKEY_FAIL_CERT_EXPIRED);
+		named(&other, &good, t, MIKEY_OK);
+		named(&other, &expired, t, MIKEY_FAIL_CERT_EXPIRED);
+	}
+	named(&rig.ca, &good, lists, MIKEY_OK);
+	named(&rig.ca, &bad, lists, MIKEY_FAIL_CERT_REVOKED);
+	named(&other, &bad, lists, MIKEY_OK); /* the list is not its issuer's */
+	rig_ca_free(&other);
+	mikey_trust_free(lists);
+	free(roots);
+	free(crl);
+}
+
 static void test_without_roots(void **state)
 {
 	(void)state;
@@ -396,6 +447,7 @@ int main(void)
 		T(test_revocation),
 		T(test_a_list_of_another_authority),
 		T(test_certificates_that_are_refused),
+		T(test_certificates_of_the_file),
 		T(test_without_roots),
 		T(test_a_key_is_needed),
 		T(test_names),

@@ -266,23 +266,20 @@ static void test_keys_that_are_sent_directly(void **state)
 {
 	static const char b[64] = "0123456789abcdefSALT0123456789...";
 	struct mikey_run x = run();
-	struct mikey_key_list k = {.count = 1};
+	struct mikey_key_list k = {.count = 2}; /* one for each stream */
 	static struct mikey_keys out;
 
 	(void)state;
 	k.key[0] = (struct mikey_key_data){
 		.type = MIKEY_KEY_TEK_SALT, .key = {b, 16}, .salt = {b + 16, 14}};
-	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
-	assert_memory_equal(out.medium[0].rx.key, b, 16);
-	assert_memory_equal(out.medium[0].rx.salt, b + 16, 14);
-	k.key[0] = (struct mikey_key_data){.type = MIKEY_KEY_TEK, .key = {b, 30}};
-	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
-	assert_memory_equal(out.medium[0].tx.salt, b + 16, 14);
-	k.count = 2; /* one for each stream */
 	k.key[1] = (struct mikey_key_data){.type = MIKEY_KEY_TEK, .key = {b + 1, 30}};
 	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
 	assert_memory_equal(out.medium[0].rx.key, b, 16);
+	assert_memory_equal(out.medium[0].rx.salt, b + 16, 14);
 	assert_memory_equal(out.medium[0].tx.key, b + 1, 16);
+	assert_memory_equal(out.medium[0].tx.salt, b + 17, 14);
+	k.count = 1;
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_FAIL_SHARED_KEY);
 	k.count = 3;
 	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_FAIL_KEYS);
 }
@@ -326,7 +323,7 @@ static void test_validity_intervals(void **state)
 		{STR(""), STR("\xff\xff\xff\xff\xff\xff\xff\xff\xff"), false},
 		{STR(""), STR(""), false},
 	};
-	static const char b[64];
+	static const char b[64] = "0123456789abcdefg";
 	struct mikey_run x = run();
 	static struct mikey_keys out;
 

@@ -357,11 +357,11 @@ static void each_message_has_its_timer(void **state)
 			zrtp_rig_run(&r, 60000);
 		} else {
 			begin_with_secrets(&r);
-			assert_int_equal(i == 4
-					? zrtp_clear(r.z[US], r.now_ns)
-					: zrtp_relay_sas(r.z[US],
-						  &(struct zrtp_far_sas){sas, ZRTP_B32, false},
-						  r.now_ns),
+			assert_int_equal(i == 4 ? zrtp_clear(r.z[US], r.now_ns)
+						: zrtp_relay_sas(r.z[US],
+							  &(struct zrtp_far_sas){
+								  .hash = sas, .kind = ZRTP_B32},
+							  r.now_ns),
 				0);
 			repeats(&r);
 		}
@@ -536,6 +536,50 @@ static void preshared_mode_needs_the_same_secret(void **state)
 		assert_string_equal(
 			zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), wrong ? "EC25" : "Prsh");
 		assert_int_equal(zrtp_mismatched(r.z[US]), wrong != 0);
+		zrtp_rig_end(&r);
+	}
+}
+
+/* What both caches say stays true: that users compared the SAS, and that the peer is enrolled. Its
+ * secret of the enrolment stays, too. In both roles. */
+static void preshared_mode_keeps_what_was_proven(void **state)
+{
+	static const uint8_t far[32] = {1, 2, 3};
+	struct zrtp_secrets s;
+	struct zrtp_rig r;
+	uint32_t seconds;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		zrtp_rig_init(&r);
+		r.cfg[US].enrol = true;
+		r.cfg[THEM].not_mitm = true;
+		call_with_cache(&r);
+		keep(&r);
+		zrtp_rig_end(&r);
+		assert_true(r.known[US].has_pbx && r.known[THEM].has_pbx);
+		r.known[US].verified = true;
+		r.known[THEM].verified = how & 1;
+		r.cfg[US].passive = how & 2;
+		r.cfg[THEM].passive = !(how & 2);
+		prefer_preshared(&r, US);
+		prefer_preshared(&r, THEM);
+		call_with_cache(&r);
+		zrtp_rig_agreed(&r);
+		assert_string_equal(zrtp_algorithm(r.z[US], ZRTP_K_AGREEMENT), "Prsh");
+		assert_int_equal(zrtp_initiated(r.z[US]), !(how & 2));
+		assert_int_equal(zrtp_sas_verified(r.z[US]), how & 1);
+		assert_int_equal(zrtp_sas_verified(r.z[THEM]), how & 1);
+		assert_true(zrtp_enrolled(r.z[US]) && zrtp_enrolled(r.z[THEM]));
+		assert_int_equal(zrtp_new_secrets(r.z[US], &s, &seconds), 0);
+		assert_true(s.verified);
+		assert_memory_equal(s.pbx, r.known[US].pbx, ZRTP_SECRET);
+		assert_int_equal(
+			zrtp_relay_sas(r.z[US],
+				&(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
+			0);
+		zrtp_rig_run(&r, 100);
+		assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
 		zrtp_rig_end(&r);
 	}
 }
@@ -731,7 +775,8 @@ static void a_restored_exchange_without_keys_believes_nothing(void **state)
 	assert_int_equal(zrtp_state(old), ZRTP_OPEN);
 	assert_int_equal(zrtp_clear(old, r.now_ns), -EAGAIN);
 	assert_int_equal(
-		zrtp_relay_sas(old, &(struct zrtp_far_sas){zeroes, ZRTP_B32, false}, r.now_ns),
+		zrtp_relay_sas(
+			old, &(struct zrtp_far_sas){.hash = zeroes, .kind = ZRTP_B32}, r.now_ns),
 		-EAGAIN);
 	assert_int_equal(zrtp_next(old, p, sizeof(p)), 0);
 	/* The terminal's old Hello, late, is not another stream; a new one is. */
@@ -819,10 +864,10 @@ static void a_restored_exchange_relays_the_far_sas(void **state)
 		}
 		restart(&r, US);
 		for (int turn = 0; turn < 2; turn++) {
-			assert_int_equal(
-				zrtp_relay_sas(r.z[US],
-					&(struct zrtp_far_sas){hash[turn], ZRTP_B32, false},
-					r.now_ns),
+			assert_int_equal(zrtp_relay_sas(r.z[US],
+						 &(struct zrtp_far_sas){
+							 .hash = hash[turn], .kind = ZRTP_B32},
+						 r.now_ns),
 				enrolled ? 0 : -EPERM);
 			zrtp_rig_run(&r, 100);
 			assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
@@ -1040,16 +1085,17 @@ static void the_far_sas_goes_to_an_enrolled_terminal_only(void **state)
 	r.cfg[THEM].not_mitm = true;
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
-	assert_int_equal(
-		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns),
+	assert_int_equal(zrtp_relay_sas(r.z[US],
+				 &(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
 		-EPERM);
 	keep(&r);
 	zrtp_rig_end(&r);
 	call_with_cache(&r);
 	zrtp_rig_agreed(&r);
 	assert_null(zrtp_relayed_sas(r.z[THEM]));
-	assert_int_equal(
-		zrtp_relay_sas(r.z[US], &(struct zrtp_far_sas){far, ZRTP_B32, false}, r.now_ns), 0);
+	assert_int_equal(zrtp_relay_sas(r.z[US],
+				 &(struct zrtp_far_sas){.hash = far, .kind = ZRTP_B32}, r.now_ns),
+		0);
 	assert_int_not_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
 	zrtp_rig_run(&r, 100);
 	assert_memory_equal(zrtp_relayed_sas(r.z[THEM]), far, sizeof(far));
@@ -1086,7 +1132,9 @@ static void who_may_disclose_says_so(void **state)
 		call_with_cache(&r);
 		zrtp_rig_agreed(&r);
 		assert_int_equal(zrtp_relay_sas(r.z[US],
-					 &(struct zrtp_far_sas){hash, ZRTP_B32, far}, r.now_ns),
+					 &(struct zrtp_far_sas){
+						 .hash = hash, .kind = ZRTP_B32, .discloses = far},
+					 r.now_ns),
 			0);
 		zrtp_rig_run(&r, 100);
 		assert_non_null(zrtp_relayed_sas(r.z[THEM]));
@@ -1113,6 +1161,7 @@ int main(void)
 		cmocka_unit_test(a_suppressed_confirm2_loses_no_secret),
 		cmocka_unit_test(authentic_media_confirm_an_exchange),
 		cmocka_unit_test(preshared_mode_needs_the_same_secret),
+		cmocka_unit_test(preshared_mode_keeps_what_was_proven),
 		cmocka_unit_test(a_forged_refusal_of_preshared_mode_changes_nothing),
 		cmocka_unit_test(a_further_stream_needs_no_public_keys),
 		cmocka_unit_test(a_further_stream_without_the_secret_falls_back),

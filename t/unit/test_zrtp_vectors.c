@@ -95,7 +95,7 @@ static void prepare(struct zrtp *z, json_t *v, bool initiator)
 	z->secrets.has_aux = z->matched_aux = is_shared(v, "aux");
 	z->secrets.has_pbx = z->matched_pbx = is_shared(v, "pbx");
 	z->matched = z->secrets.has_rs1 ? ZRTP_RS1 : -1;
-	take(z->s.sess, sizeof(z->s.sess), v, "session");
+	take(z->multi_sess, sizeof(z->multi_sess), v, "session");
 }
 
 static void compare(const void *got, size_t len, json_t *v, const char *key)

@@ -70,8 +70,10 @@ void zrtp_rig_run(struct zrtp_rig *r, uint32_t ms)
 			answer(r, US);
 			answer(r, THEM);
 		}
-		if (zrtp_rig_open(r) || zrtp_state(r->z[US]) == ZRTP_FAILED ||
-			zrtp_state(r->z[THEM]) == ZRTP_FAILED)
+		if (zrtp_rig_open(r) ||
+			(!r->persists &&
+				(zrtp_state(r->z[US]) == ZRTP_FAILED ||
+					zrtp_state(r->z[THEM]) == ZRTP_FAILED)))
 			return;
 		for (int i = 0; i < 2; i++)
 			zrtp_tick(r->z[i], r->now_ns);

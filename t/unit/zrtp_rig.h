@@ -19,12 +19,14 @@ struct zrtp_rig {
 	/* Called for each packet, which it may change. False: the packet is lost. */
 	bool (*wire)(struct zrtp_rig *r, int to, uint8_t *p, int *len);
 	uint32_t a, b; /* the wire's own */
+	bool persists; /* a failure does not end zrtp_rig_run() */
 };
 
 /* All algorithms, and other seeds. The exchanges are made by zrtp_rig_begin(). */
 void zrtp_rig_init(struct zrtp_rig *r);
 void zrtp_rig_begin(struct zrtp_rig *r);
-/* Passes packets and time, in steps of 10 ms, until both are open, one has failed, or ms passed. */
+/* Passes packets and time, in steps of 10 ms, until both are open, one has failed, or ms passed.
+ */
 void zrtp_rig_run(struct zrtp_rig *r, uint32_t ms);
 bool zrtp_rig_open(const struct zrtp_rig *r);
 /* Both have the same SAS, and what one sends the other opens. */

@@ -45,8 +45,8 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_LEN(agreement); i++) {
 		begin(&r, agreement[i]);
 		if (zrtp_rig_open(&r)) {
-			zrtp_relay_sas(
-				r.z[US], &(struct zrtp_far_sas){sas, ZRTP_B32, false}, r.now_ns);
+			zrtp_relay_sas(r.z[US],
+				&(struct zrtp_far_sas){.hash = sas, .kind = ZRTP_B32}, r.now_ns);
 			zrtp_rig_run(&r, 100);
 			zrtp_clear(r.z[US], r.now_ns);
 			zrtp_rig_run(&r, 100);

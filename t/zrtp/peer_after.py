@@ -13,6 +13,7 @@ NOT_ALLOWED = 0x100
 class After:
     def begin_after(self):
         self.relayed = None          # scheme and hash of the SAS of the far end, to be shown
+        self.far_flags = 0           # of that SASrelay (5.13)
         self.relays = []             # scheme and hash of each authentic SASrelay, to be shown or not
         self.pings, self.acks = [], []
 
@@ -72,7 +73,8 @@ class After:
         """As a PBX: to an enrolled terminal the SAS of the far end, to another one the scheme alone."""
         self.now = now
         hidden = sas_hash if "pbx" in self.matched else bytes(32)
-        self.repeat(self.after_timer, self.keys.locked(b"SASrelay", self.role, bytes(4) + scheme + hidden))
+        flags = wire.CLEAR * self.settings.allow_clear + wire.DISCLOSED * self.settings.discloses
+        self.repeat(self.after_timer, self.keys.locked(b"SASrelay", self.role, flags.to_bytes(4, "big") + scheme + hidden))
 
     def on_sasrelay(self, text):
         self.need("secure", "SASrelay")
@@ -80,7 +82,8 @@ class After:
         scheme, sas_hash = body[4:8], body[8:40]
         self.relays.append((scheme, sas_hash))
         if self.theirs.flags & wire.MITM and "pbx" in self.matched and any(sas_hash):
-            self.relayed, self.far_discloses = (scheme, sas_hash), bool(body[3] & wire.DISCLOSED)
+            self.far_flags, self.far_discloses = body[3], bool(body[3] & wire.DISCLOSED)
+            self.relayed = (scheme, sas_hash)
         self.send(wire.message(b"RelayACK"))
 
     def on_relay_ack(self, _text):

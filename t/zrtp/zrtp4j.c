@@ -497,8 +497,8 @@ static bool we_relay(bool we_begin)
 		return false;
 	o.enrol = false;
 	good = call(&e, &o, "[InfoRSMatchFound]") && zrtp_enrolled(e.z) &&
-		zrtp_relay_sas(e.z, &(struct zrtp_far_sas){far_hash, ZRTP_B32, false}, e.ms * MS) ==
-			0 &&
+		zrtp_relay_sas(e.z, &(struct zrtp_far_sas){.hash = far_hash, .kind = ZRTP_B32},
+			e.ms * MS) == 0 &&
 		relayed(&e) && strcmp(streams[0].sas, far_sas) == 0 &&
 		strcmp(zrtp_sas(e.z), far_sas) != 0 && strstr(streams[0].cipher, "/SASviaMitM");
 	zrtp_destroy(e.z);
