@@ -181,12 +181,13 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 58; /* number of the burst before the last command */
+	uint64_t changed : 57; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool guarded : 1; /* attack.c */
 	bool fast : 1;    /* media_fast_stream() */
 	bool convert : 1; /* the same, but for cfg.convert */
+	bool listed : 1;  /* bundle.h has a list of its SSRCs: media_bundle_lists() */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
 	 * complete.c changes, too. */
 	bool look : 1;
