@@ -315,6 +315,13 @@ static bool is_shared(const struct call *c, const struct leg *l)
 	return false;
 }
 
+/* Whether it is sent SSRCs that no terminal drew: those of an audio session, and after a restart
+ * all (media/rename.h). Their MIDs are ours to write (RFC 9143 9.2). */
+static bool gets_our_ssrcs(const struct call *c, const struct leg *l)
+{
+	return l && l->mid_ext && (l->audio.has || (c->rename && l->tx.keys));
+}
+
 static void share(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *cfg)
 {
@@ -327,7 +334,8 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 		cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
 	}
 	cfg->bundle = next_of(s, owner ? owner : l, owner ? l : NULL);
-	cfg->to_bundle = is_shared(c, peer) || is_shared(c, l);
+	cfg->mids = is_shared(c, peer) || is_shared(c, l) || gets_our_ssrcs(c, peer) ||
+		gets_our_ssrcs(c, l);
 	cfg->mid_ext = l->mid_ext;
 	memcpy(cfg->mid, l->mid, sizeof(cfg->mid));
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
@@ -397,6 +405,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
 	rtcp->bundle = 0; /* with rtcp-mux this port receives nothing */
+	rtcp->mids = false;
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 	if (ice && !l->remote.family)

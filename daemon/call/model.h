@@ -67,7 +67,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 
 #define LEG_LOCALS SESSION_LOCALS
 /* The ports of a leg with ICE, one pair for each address of its interface. The first is on the
- * side's own address, which c= and m= name. ICE decides which pair is in use. */
+ * side's own address, which c= and m= name until ICE has decided which pair is in use. */
 struct leg_locals {
 	uint8_t n; /* 0: only leg.port */
 	struct relay_port port[LEG_LOCALS];
@@ -420,7 +420,7 @@ static inline bool leg_has_ice(const struct leg *l)
 {
 	return l->ice.on || l->ice.asked || l->ice.said;
 }
-/* Pair i of the leg's ports, NULL after the last one. SDP names the first. */
+/* Pair i of the leg's ports, NULL after the last one. */
 static inline const struct relay_port *leg_port_at(const struct leg *l, uint32_t i)
 {
 	if (!l->has_port)

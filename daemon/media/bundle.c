@@ -201,7 +201,7 @@ bool media_bundle_wants_mid(
 	const struct bundle_ssrc *s;
 	struct rtp_ext e;
 
-	if (!to->mid_ext || !to->mid[0] || !(to->via || to->bundle))
+	if (!to->mid_ext || !to->mid[0])
 		return false;
 	if (theirs && theirs != to->mid_ext && rtp_ext_find(&e, p, len, theirs))
 		return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Several m-lines on one port (BUNDLE, RFC 9143). The port's own stream and those with "via" are
- * one list, linked by "bundle". notes/bundle.md says how it fits together. */
+ * one list, linked by "bundle". Also the MIDs that we send, which m-lines with ports of their own
+ * may need, too. notes/bundle.md says how it fits together. */
 #ifndef MEDIA_BUNDLE_H
 #define MEDIA_BUNDLE_H
 
@@ -38,6 +39,13 @@ static inline uint32_t media_bundle_port(const struct media *m, uint32_t stream)
 	return via && m->stream[via - 1].set ? via - 1 : stream;
 }
 
+/* Whether the SSRCs of a port are remembered: several m-lines share it, or its only m-line gets
+ * MIDs until its terminal has reported our SSRC. */
+static inline bool media_bundle_lists(const struct media_stream_cfg *c)
+{
+	return c->bundle || (c->mids && c->mid_ext && !c->via);
+}
+
 /* The m-line that a packet to this port belongs to (RFC 9143 9.2), or MEDIA_NONE. RTP by its MID,
  * by an SSRC that is known, by a payload type that is only one m-line's. RTCP by its sender; that
  * of an unknown one is the port's own. Reads only. */
@@ -54,9 +62,10 @@ void media_bundle_describe(struct media *m, uint32_t port, const uint8_t *p, siz
 /* A packet of this m-line is sent. */
 void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc);
 
-/* Whether the MID of n->to must be written into a packet (RFC 9143 9.2). True if the packet has
- * another MID. Also true if it has none, and the terminal's RTCP has not named this SSRC of ours.
- * p, len: at least the header, which need not be authentic yet. Changes nothing. */
+/* Whether the MID of n->to must be written into a packet (RFC 9143 9.2). False if its terminal did
+ * not agree on MIDs. True if the packet has another MID. Also true if it has none, and the
+ * terminal's RTCP has not named this SSRC of ours. p, len: at least the header, which need not be
+ * authentic yet. Changes nothing. */
 bool media_bundle_wants_mid(
 	const struct media *m, const struct note *n, uint32_t ssrc, const uint8_t *p, size_t len);
 /* Writes the MID of n->to into the decrypted packet, which has room for MEDIA_MID_GROWTH more

@@ -310,7 +310,7 @@ static uint8_t leave(struct media *m, const struct arena *a, const struct note *
 	} else if (n->late_key) {
 		media_rewrite_rtcp(m, a, n, j, heard);
 	}
-	if (target->cfg.bundle && !(j->flags & XC_JOB_RTCP))
+	if (target->listed && !(j->flags & XC_JOB_RTCP))
 		media_bundle_sent(m, by, n->to, media_sent_ssrc(j));
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed && !n->ours &&

@@ -201,8 +201,9 @@
 	/* other m-lines share this stream's port: handle + 1 of the first; in their streams, \
 	 * of the next */ \
 	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
-	/* the destination streams are bundled */ \
-	X(bool, to_bundle, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
+	/* MIDs may have to be written into packets to this terminal, or to that of rtp_to: its \
+	 * m-lines are bundled, or it gets SSRCs of ours */ \
+	X(bool, mids, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
 	/* ID of the header extension for the MID, 0 = none */ \
 	X(uint8_t, mid_ext, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("me", leg, mid_ext, 255))) \
 	/* the m-line's MID, zero-padded; and its payload types as a bit mask */ \

@@ -117,7 +117,7 @@ void media_leave_convert(struct draft *d)
 		d->job->convert = how;
 }
 
-/* RTP to a bundle, whose MID must be written. The header must not change before it is
+/* RTP to a terminal that may need the MID. The header must not change before it is
  * authenticated, so the engine only decrypts. A packet without room for the MID is sent without
  * it. */
 static void leave_with_mid(struct draft *d, uint32_t end)
@@ -172,7 +172,7 @@ uint8_t media_leave(struct draft *d)
 			j->flags |= XC_JOB_TX_CLEAR;
 		v = d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
 	}
-	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.to_bundle)
+	if (d->tx && !d->rtcp && v == PACKET_JOB && d->m->stream[d->note->stream].cfg.mids)
 		leave_with_mid(d, end + t.len);
 	if (d->note->convert && !d->note->mid) {
 		d->note->late_key = j->tx_key;

@@ -257,10 +257,11 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	m->doublers -= s->set && doubles(&s->cfg);
 	m->bundlers += cfg->bundle != 0;
 	m->bundlers -= s->set && s->cfg.bundle;
-	if (cfg->bundle && !(s->set && s->cfg.bundle))
+	if (media_bundle_lists(cfg) && !s->listed)
 		media_bundle_begin(m, cmd->id);
-	else if (!cfg->bundle)
+	else if (!media_bundle_lists(cfg))
 		media_bundle_end(m, cmd->id);
+	s->listed = media_bundle_lists(cfg);
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;

@@ -125,8 +125,9 @@ static uint8_t route(struct draft *d)
 		stream = m->in_stream[d->at] = d->note->stream = s->cfg.serves - 1;
 		s = &m->stream[stream];
 	}
-	if (s->cfg.bundle) {
-		uint32_t line = media_bundle_find(m, stream, d->p, d->len, d->rtcp);
+	if (s->listed) {
+		uint32_t line = s->cfg.bundle ? media_bundle_find(m, stream, d->p, d->len, d->rtcp)
+					      : stream;
 
 		if (line == MEDIA_NONE)
 			return draft_drop(d, PACKET_DROP_BUNDLE);

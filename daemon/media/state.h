@@ -188,6 +188,7 @@ struct media_stream {
 	bool limited : 1; /* rate.c; complete.c changes it */
 	bool fast : 1;    /* media_fast_stream() */
 	bool convert : 1; /* the same, but for cfg.convert */
+	bool listed : 1;  /* bundle.h has a list of its SSRCs: media_bundle_lists() */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
 	 * complete.c changes, too. */
 	bool look : 1;

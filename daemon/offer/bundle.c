@@ -219,6 +219,15 @@ static void share(struct plan *plan, struct side *s, uint32_t owner, uint64_t me
 		side_share(s, owner);
 }
 
+/* Our SDP answers the offerer's MID extension if the group is written, or if the answer has it. */
+static void forget_unanswered(struct side *to, uint32_t i, const struct neg_in *in)
+{
+	struct leg *l = side_leg_get(to, i);
+
+	if (l && !bundle_is_written(to, i, true) && !sdp_mid_ext(in->sdp, &in->sdp->media[i]))
+		l->mid_ext = 0;
+}
+
 void bundle_in_force(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in)
 {
 	uint64_t members[2] = {0};
@@ -234,6 +243,8 @@ void bundle_in_force(struct plan *plan, struct side *from, struct side *to, cons
 	}
 	share(plan, from, plan->bundle.n ? plan->bundle.tag : UINT32_MAX, members[0], false);
 	share(plan, to, plan->accepted, members[1], true);
+	for (uint32_t i = 0; i < in->sdp->media_count; i++)
+		forget_unanswered(to, i, in);
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */

@@ -51,6 +51,25 @@ static bool has_other_sources(const struct call *next, const struct plan *plan, 
 		leg_audio_may_send(next, to, i, &asked->audio);
 }
 
+/* The ports that c=, m= and a=rtcp name: those that ICE selected (RFC 8839 4.4.1.2.2), or else the
+ * first. */
+static const struct relay_port *default_port(const struct leg *l, bool is_answer)
+{
+	const struct relay_port *first = leg_port_at(l, 0);
+	bool selected = l->ice.on && l->ice.pair[0].family && (is_answer || l->ice.asked);
+
+	return first && !selected ? first : &l->port;
+}
+
+/* The address of one of them; family 0: that of the session. */
+static struct endpoint address_of(
+	struct local_port port, const struct side *to, const struct neg_in *in)
+{
+	struct endpoint none = {0};
+
+	return port.addr == to->local ? none : in->locals[port.addr].advertised;
+}
+
 static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const struct side *to,
 	uint32_t i, const struct neg_in *in, bool is_answer)
 {
@@ -81,8 +100,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	e->drop_loopback = pm->mirror;
 	memcpy(e->drop_types, pm->drop_types, sizeof(e->drop_types));
 	l = to->leg[owner];
-	port = leg_port_at(l, 0) ? leg_port_at(l, 0) : &l->port;
+	port = default_port(l, is_answer);
 	e->port = port->rtp.port;
+	e->addr = address_of(port->rtp, to, in);
 	if (!sdp_proto_is_rtp(m->proto)) {
 		e->keep_dtls = e->keep_feedback = e->drop_rtcp_mux = true;
 		return true;
@@ -95,6 +115,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const 
 	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE || owner != i)
 		? port->rtp.port
 		: port->rtcp.port;
+	if (port->rtcp.addr != port->rtp.addr)
+		e->rtcp_addr = in->locals[port->rtcp.addr].advertised;
 	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);

@@ -130,10 +130,12 @@ enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_
 /* --- Writing: the original, with these edits -------------------------------------------------- */
 
 struct sdp_media_edit {
-	bool keep;            /* not relayed: left unchanged, except for keys of other mechanisms */
-	bool omit;            /* removed, including its m= line */
-	bool reject;          /* port 0; address and crypto lines are removed */
-	uint16_t port;        /* RTP port */
+	bool keep;     /* not relayed: left unchanged, except for keys of other mechanisms */
+	bool omit;     /* removed, including its m= line */
+	bool reject;   /* port 0; address and crypto lines are removed */
+	uint16_t port; /* RTP port */
+	/* addresses of RTP and of a=rtcp; family 0: sdp_edit.addr */
+	struct endpoint addr, rtcp_addr;
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
 	bool rtcp_full;       /* a=rtcp with address */
 	enum sdp_proto proto; /* an m-line other than RTP: unchanged */
@@ -165,8 +167,8 @@ struct sdp_media_edit {
 };
 
 struct sdp_edit {
-	struct endpoint addr;      /* for every c= line, except for m-lines that are kept */
-	bool replace_origin;       /* o= address */
+	struct endpoint addr; /* for c= lines, except for m-lines that are kept or have their own */
+	bool replace_origin;  /* o= address */
 	struct str origin_user;    /* s = NULL: unchanged */
 	struct str origin_version; /* s = NULL: unchanged */
 	struct str session_name;   /* s = NULL: unchanged */

@@ -43,11 +43,16 @@ static void put_addr(const struct writer *w, const struct endpoint *a)
 		endpoint_fmt_addr(a, text));
 }
 
-static void put_conn(const struct writer *w)
+static void put_conn(const struct writer *w, const struct endpoint *addr)
 {
 	sbuf_str(w->b, STR("c="));
-	put_addr(w, &w->e->addr);
+	put_addr(w, addr);
 	put_eol(w);
+}
+
+static const struct endpoint *addr_of(const struct writer *w, const struct sdp_media_edit *me)
+{
+	return me->addr.family ? &me->addr : &w->e->addr;
 }
 
 /* The zero address, in the receiver's address family. */
@@ -248,7 +253,7 @@ static void put_session(const struct writer *w)
 			if (w->session_hold)
 				put_hold(w);
 			else
-				put_conn(w);
+				put_conn(w, &w->e->addr);
 		} else if (is_removed_anywhere(w, l) || is_dropped(w, l) || is_of_media(l)) {
 			continue;
 		} else {
@@ -332,9 +337,9 @@ static void put_rtcp(const struct writer *w, const struct sdp_media_edit *me, st
 		return;
 	done->rtcp = true;
 	sbuf_printf(w->b, "a=rtcp:%u", (unsigned)me->rtcp_port);
-	if (me->rtcp_full && w->e->addr.family) {
+	if (w->e->addr.family && (me->rtcp_full || me->rtcp_addr.family)) {
 		sbuf_put(w->b, " ", 1);
-		put_addr(w, &w->e->addr);
+		put_addr(w, me->rtcp_addr.family ? &me->rtcp_addr : addr_of(w, me));
 	}
 	put_eol(w);
 }
@@ -443,15 +448,15 @@ static void put_own_conn(const struct writer *w, const struct sdp_media *m,
 	else if (holds(w, m))
 		put_hold(w);
 	else if (!me->reject || !w->s->conn.present)
-		put_conn(w);
+		put_conn(w, addr_of(w, me));
 }
 
 static void put_relayed(
 	const struct writer *w, const struct sdp_media *m, const struct sdp_media_edit *me)
 {
-	/* The session's c= cannot express hold for only some of its media. */
-	bool differs = m->conn.present && !m->own_conn && w->session_conn_new &&
-		w->session_hold != holds(w, m) && !me->reject;
+	/* The session's c= cannot express hold or another address for only some of its media. */
+	bool differs = m->conn.present && !m->own_conn && w->session_conn_new && !me->reject &&
+		(w->session_hold != holds(w, m) || (me->addr.family && !holds(w, m)));
 	bool want_conn =
 		differs || (!m->conn.present && !me->reject && me->port && w->e->addr.family);
 	struct str direction = me->direction;
@@ -473,7 +478,7 @@ static void put_relayed(
 			if (holds(w, m))
 				put_hold(w);
 			else
-				put_conn(w);
+				put_conn(w, addr_of(w, me));
 			want_conn = false;
 		}
 	}

@@ -11,9 +11,6 @@ from test_xdp import need_xdp
 
 # After a restart SRTP has other SSRCs. A browser that knows the old ones by a=ssrc drops packets of others.
 NO_SSRC = {"sdp-attr": {kind: {"remove": ["ssrc", "ssrc-group"]} for kind in ("audio", "video")}}
-# If the SDP has the MID extension, Chromium looks for MIDs only, and the other browser writes none after the first reports. So a call that is older than that
-# is silent after a restart, unless the script strips the extensions (README, Browsers after a restart).
-NO_MID = {"sdp-attr": {"audio": {"remove": ["ssrc", "ssrc-group", "extmap"]}}}
 
 
 def terminals(function):
@@ -54,10 +51,10 @@ def test_killed_in_mid_call(net, a, b):
         raise Skip("no redis-server here")
     redis = redisrig.Redis(net)
     daemon = webrtc.start(net, *redis.daemon_options())
-    with webrtc.talk(net, daemon, a, b, more=NO_MID if a == b == "chromium" else None) as c:
+    with webrtc.talk(net, daemon, a, b, more=NO_SSRC if a == b == "chromium" else None) as c:
         c.talks()
         if a == b == "chromium":
-            webrtc.hear_more(c, 500)  # until the browsers write no MIDs any more
+            webrtc.write_no_mids(c)
         settled(daemon)
         saved(daemon, [c])
         daemon.process.kill()
@@ -88,6 +85,7 @@ def test_video_of_two_browsers_after_a_kill(net):
     daemon = webrtc.start(net, *redis.daemon_options())
     with webrtc.talk(net, daemon, "chromium_video", "chromium_video", more={"bundle": ["accept", "offer"], **NO_SSRC}) as c:
         video.check(c)
+        webrtc.write_no_mids(c)
         settled(daemon)
         saved(daemon, [c])
         daemon.process.kill()

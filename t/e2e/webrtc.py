@@ -42,6 +42,12 @@ def talk(net, daemon, a="aiortc", b="sdes", more=None, family=4):
             p.close()
 
 
+def write_no_mids(c):
+    """Waits until two browsers write no MIDs any more, because each has reported the other's SSRCs. Chromium finds new SSRCs by MID only, so after a
+    restart the relay has to write them."""
+    hear_more(c, 500)
+
+
 def hear_more(c, packets=50):
     """Waits until each peer received so many more packets. Returns the reports."""
     before = c.a.report(), c.b.report()

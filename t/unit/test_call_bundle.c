@@ -169,8 +169,8 @@ static void a_bundled_offerer_and_an_unbundled_answerer(void **state)
 		assert_string_equal(own->mid, "a");
 		assert_string_equal(video->mid, "v");
 		assert_true(video->types[1] == (1ull << (96 - 64) | 1ull << (97 - 64)));
-		assert_true(mock_stream(r.t.m, b[0])->to_bundle);
-		assert_true(mock_stream(r.t.m, b[1])->to_bundle);
+		assert_true(mock_stream(r.t.m, b[0])->mids);
+		assert_true(mock_stream(r.t.m, b[1])->mids);
 		assert_ptr_equal(&r.t.m->stream_cfg[mock_stream(r.t.m, b[1])->rtp_to], video);
 		assert_ptr_equal(&r.t.m->stream_cfg[mock_stream(r.t.m, b[1])->rtcp_to], video);
 		/* Keys of the one association serve both. */
@@ -602,6 +602,40 @@ static void a_group_outlives_later_offers(void **state)
 	end(&r);
 }
 
+#define ALONE(n, key, more)                                             \
+	HEAD(n)                                                         \
+	"m=audio 4000 RTP/SAVP 0\r\na=mid:a\r\na=rtcp-mux\r\na=crypto:" \
+	"1 AES_CM_128_HMAC_SHA1_80 " key "\r\n" more
+
+/* m-lines with ports of their own: terminals write MIDs themselves, unless the SSRCs are ours. They
+ * are after a restart. */
+static void mids_where_nothing_is_bundled(void **state)
+{
+	(void)state;
+	for (int knows = 0; knows < 2; knows++) {
+		struct rig r;
+
+		start(&r);
+		for (int restarted = 0; restarted < 2; restarted++) {
+			const struct media_stream_cfg *a, *b;
+
+			if (restarted)
+				call_table_find(&r.t.c->table, STR("call"))->rename = 5;
+			offer(&r, ALONE("1", K80A, MID), NG_BUNDLE_ACCEPT, "RTP/SAVP");
+			b = mock_stream(r.t.m, port(&r, 0));
+			answer(&r, knows ? ALONE("2", K80C, MID) : ALONE("2", K80C, ""));
+			a = mock_stream(r.t.m, port(&r, 0));
+			assert_true(
+				str_eq(value(&r, 0, "extmap"), knows ? STR(MID_IS("5")) : STR("")));
+			assert_int_equal(a->mid_ext, knows ? 5 : 0);
+			assert_int_equal(b->mid_ext, knows ? 5 : 0);
+			assert_int_equal(a->mids, knows && restarted);
+			assert_int_equal(b->mids, knows && restarted);
+		}
+		end(&r);
+	}
+}
+
 static void crypto_lines_of_the_first_hold_for_all(void **state)
 {
 	const struct media_stream_cfg *video;
@@ -639,6 +673,7 @@ int main(void)
 		cmocka_unit_test(the_mid_is_answered_where_nothing_else_tells),
 		cmocka_unit_test(data_channels_of_browsers_are_rejected),
 		cmocka_unit_test(a_group_outlives_later_offers),
+		cmocka_unit_test(mids_where_nothing_is_bundled),
 		cmocka_unit_test(crypto_lines_of_the_first_hold_for_all),
 	};
 

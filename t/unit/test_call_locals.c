@@ -76,6 +76,15 @@ static void answer(struct rig *r, const char *attrs)
 	r->a = r->t.sdp->media[0].port;
 }
 
+/* Whether the last SDP has this default address for an m-line. */
+static bool names(const struct rig *r, uint32_t media, const char *addr)
+{
+	struct endpoint want;
+
+	assert_int_equal(endpoint_parse_addr(&want, str_from(addr)), 0);
+	return endpoint_eq(&r->t.sdp->media[media].conn.addr, &want);
+}
+
 static struct endpoint at(const char *text)
 {
 	struct endpoint e;
@@ -198,7 +207,8 @@ static void a_pair_moves_the_media(void **state)
 {
 	const struct media_stream_cfg *home, *other;
 	const struct ngval *v;
-	uint16_t port;
+	uint16_t port, home_port;
+	char text[64];
 	struct rig r;
 
 	(void)state;
@@ -218,14 +228,23 @@ static void a_pair_moves_the_media(void **state)
 	assert_true(str_eq(ngval_get(v, STR("local address"))->str, STR("2001:db8::1")));
 	assert_true(str_eq(ngval_get(v, STR("family"))->str, STR("IPv6")));
 	assert_non_null(ngval_get(v, STR("local candidates")));
-	/* SDP goes on to name the same port. */
+	/* SDP names it (RFC 8839 4.4.1.2.2). */
+	home_port = r.a;
 	offer(&r, ICE MUX, 0);
+	assert_true(names(&r, 0, "203.0.113.9"));
 	answer(&r, ICE);
-	assert_int_equal(r.t.sdp->media[0].port, r.a);
-	assert_true(says(&r, "c=IN IP4 203.0.113.9"));
+	assert_int_equal(r.a, port);
+	assert_true(names(&r, 0, "2001:db8::1"));
+	snprintf(text, sizeof(text), "a=rtcp:%u\r\n", port);
+	assert_true(says(&r, text));
+	r.a = home_port;
 	assert_int_equal(mock_stream(r.t.m, port)->remote.port, 4400);
 	/* And back to the first pair. */
 	pair(&r, r.a, 0, false, "198.51.100.1:4000");
+	offer(&r, ICE MUX, 0);
+	answer(&r, ICE);
+	assert_int_equal(r.a, home_port);
+	assert_true(names(&r, 0, "203.0.113.9"));
 	assert_int_equal(mock_stream(r.t.m, r.a)->remote.port, 4000);
 	assert_int_equal(mock_stream(r.t.m, port)->remote.family, 0);
 	/* An invalid number changes nothing. */
@@ -237,8 +256,9 @@ static void a_pair_moves_the_media(void **state)
 /* Without mux, RTP and RTCP may be on different addresses. */
 static void components_move_apart(void **state)
 {
+	uint16_t port, home;
+	char text[64];
 	struct rig r;
-	uint16_t port;
 
 	(void)state;
 	begin(&r);
@@ -249,6 +269,22 @@ static void components_move_apart(void **state)
 	assert_int_equal(mock_stream(r.t.m, (uint16_t)(r.b + 1))->remote.family, 0);
 	assert_int_equal(mock_stream(r.t.m, (uint16_t)(port + 1))->remote.port, 5001);
 	assert_int_equal(mock_stream(r.t.m, port)->remote.family, 0);
+	/* Later offers name both. A leg that shall lose ICE returns to its own address. */
+	home = r.b;
+	offer(&r, ICE MUX, 0);
+	assert_int_equal(r.b, home);
+	assert_true(names(&r, 0, "203.0.113.9"));
+	snprintf(text, sizeof(text), "a=rtcp:%u IN IP6 2001:db8::1\r\n", port + 1);
+	assert_true(says(&r, text));
+	pair(&r, home, 1, false, "[2001:db8::8]:5000");
+	offer(&r, ICE MUX, 0);
+	assert_int_equal(r.b, port);
+	assert_true(names(&r, 0, "2001:db8::1"));
+	snprintf(text, sizeof(text), "a=rtcp:%u\r\n", port + 1);
+	assert_true(says(&r, text));
+	offer(&r, ICE MUX, NG_ICE_REMOVE);
+	assert_int_equal(r.b, home);
+	assert_true(names(&r, 0, "203.0.113.9"));
 	talk_end(&r.t);
 }
 

@@ -10,11 +10,13 @@
 #include <cmocka.h>
 
 #include "media/bundle.h"
+#include "media/rename.h"
 #include "media/ssrc.h"
 #include "packet/audio.h"
 
 enum { VIDEO = 3, C = 4, PORT_V = 30004, PORT_C = 30006, EXT = 5 };
 enum { AUDIO_TYPE = 8, BOTH = 100, VIDEO_TYPE = 96, NOBODY = 77 };
+enum { NAMES = 5 }; /* media_ctx_cfg.rename */
 #define K80 SUITE_AES_CM_128_80
 
 static void set(struct rig *r, struct media_cmd *cmd)
@@ -47,7 +49,7 @@ static struct rig *bundle(enum srtp_suite_id suite_a)
 	type(&a.stream, BOTH);
 	type(&v.stream, VIDEO_TYPE);
 	type(&v.stream, BOTH);
-	b.stream.to_bundle = c.stream.to_bundle = true;
+	b.stream.mids = c.stream.mids = true;
 	set(r, &a);
 	set(r, &b);
 	set(r, &c);
@@ -537,7 +539,7 @@ static void mids_of_transcoded_audio(void **state)
 	r->m->cfg.audio_threads = 1;
 	cmd.stream = r->m->stream[A].cfg;
 	cmd.stream.audio = SERIAL;
-	cmd.stream.to_bundle = true;
+	cmd.stream.mids = true;
 	set(r, &cmd);
 	for (uint16_t seq = 1; seq < 6; seq++) {
 		struct audio_packet *p = audio_give(c, false);
@@ -645,6 +647,88 @@ static void mids_under_gcm(void **state)
 	rig_free(r);
 }
 
+/* A port of its own, and SSRCs of this life (media/rename.h), which A learns by MID only. */
+static struct rig *after_a_restart(void)
+{
+	struct rig *r = rig_new(K80, K80, 0);
+	struct media_cmd ctx[] = {{.type = MEDIA_CTX_SET,
+					  .id = 0,
+					  .ctx = {.rx = rig_crypto(r, A_TX, K80),
+						  .tx = rig_crypto(r, A_RX, K80),
+						  .rename = NAMES}},
+		{.type = MEDIA_CTX_SET,
+			.id = 1,
+			.ctx = {.rx = rig_crypto(r, B_TX, K80),
+				.tx = rig_crypto(r, B_RX, K80),
+				.rename = NAMES}}};
+	struct media_cmd a = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	struct media_cmd b = rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+
+	a.stream.mid_ext = b.stream.mid_ext = EXT;
+	a.stream.mid[0] = b.stream.mid[0] = 'a';
+	a.stream.mids = b.stream.mids = true;
+	set(r, &ctx[0]);
+	set(r, &ctx[1]);
+	set(r, &a);
+	set(r, &b);
+	return r;
+}
+
+static void mids_of_ssrcs_that_are_new_after_a_restart(void **state)
+{
+	struct rig *r = after_a_restart();
+	uint32_t ssrc = media_rename(NAMES, 0x70);
+	uint8_t plain[256];
+
+	(void)state;
+	for (uint16_t seq = 1; seq < 4; seq++)
+		assert_string_equal(b_sends(r, seq, 0, NULL).mid, "a");
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 8), ssrc);
+	/* The terminal's own MID stays: the engine encrypts the packet. */
+	assert_int_equal(b_sends(r, 4, EXT, "a").len, 48);
+	report(r, 1, 0x11, 0x70, 0); /* of the SSRC that it knew before */
+	assert_int_equal(reaches(r), 1);
+	assert_string_equal(b_sends(r, 5, 0, NULL).mid, "a");
+	report(r, 2, 0x11, ssrc, 0); /* forged */
+	r->a.in[r->in[0].in_off + 12] ^= 1;
+	assert_int_equal(reaches(r), 0);
+	assert_string_equal(b_sends(r, 6, 0, NULL).mid, "a");
+	report(r, 3, 0x11, ssrc, 0);
+	assert_int_equal(reaches(r), 1);
+	/* B reads of the SSRC that it has. */
+	assert_int_equal(rig_open(r, 0, plain, B_RX, r->m->ctx[1].tx_rtcp_next - 1, true), 32);
+	assert_int_equal(be32(plain + 8), 0x70);
+	assert_string_equal(b_sends(r, 7, 0, NULL).mid, "");
+	/* There is only one m-line, so what A names it is not judged. */
+	assert_int_equal(goes(r, 1, 1, AUDIO_TYPE, "other"), PORT_B);
+	rig_free(r);
+}
+
+/* Its list of SSRCs lives as long as it may need MIDs. */
+static void a_port_that_needs_mids_no_more(void **state)
+{
+	struct rig *r = after_a_restart();
+	struct media_cmd a = {.type = MEDIA_STREAM_SET, .id = A, .now_ns = 1};
+
+	(void)state;
+	assert_string_equal(b_sends(r, 1, 0, NULL).mid, "a");
+	report(r, 1, 0x11, media_rename(NAMES, 0x70), 0);
+	assert_int_equal(reaches(r), 1);
+	a.stream = r->m->stream[A].cfg;
+	set(r, &a); /* another change keeps it */
+	assert_string_equal(b_sends(r, 2, 0, NULL).mid, "");
+	a.stream.mids = false;
+	set(r, &a);
+	assert_null(media_bundle_at(r->m, A));
+	a.stream.mids = true;
+	set(r, &a);
+	assert_string_equal(b_sends(r, 3, 0, NULL).mid, "a");
+	a.type = MEDIA_STREAM_DEL;
+	set(r, &a);
+	assert_null(media_bundle_at(r->m, A));
+	rig_free(r);
+}
+
 /* Towards plain RTP there is nothing to encrypt. The longest packets leave without a MID. */
 static void mids_in_plain_rtp_and_long_packets(void **state)
 {
@@ -684,6 +768,8 @@ int main(void)
 		cmocka_unit_test(a_right_mid_stays_and_a_wrong_one_is_replaced),
 		cmocka_unit_test(no_mid_where_none_was_agreed),
 		cmocka_unit_test(mids_under_gcm),
+		cmocka_unit_test(mids_of_ssrcs_that_are_new_after_a_restart),
+		cmocka_unit_test(a_port_that_needs_mids_no_more),
 		cmocka_unit_test(mids_in_plain_rtp_and_long_packets),
 	};
 

@@ -213,9 +213,18 @@ static void errors_name_their_line(void **state)
 #define EDITED(...) .media = (const struct sdp_media_edit[])__VA_ARGS__
 #define OURS        .addr = {.addr = {203, 0, 113, 1}, .family = AF_INET}
 #define OURS6       .addr = {.addr = {0x20, 1, 0xd, 0xb8, [15] = 1}, .family = AF_INET6}
-#define OUR_C       "c=IN IP4 203.0.113.1\r\n"
-#define M           "m=audio 1000 RTP/AVP 0\r\n"
-#define M2          "m=audio 2000 RTP/AVP 0\r\n"
+#define SIX                                            \
+	{                                              \
+		.addr = {[15] = 6}, .family = AF_INET6 \
+	}
+#define SEVEN                                          \
+	{                                              \
+		.addr = {[15] = 7}, .family = AF_INET6 \
+	}
+#define SIX_C "c=IN IP6 ::6\r\n"
+#define OUR_C "c=IN IP4 203.0.113.1\r\n"
+#define M     "m=audio 1000 RTP/AVP 0\r\n"
+#define M2    "m=audio 2000 RTP/AVP 0\r\n"
 #define CAPABILITIES                                                                   \
 	"a=csup:med-v0\r\na=creq:cap-v0\r\na=tcap:1 RTP/SAVP\r\na=acap:2 ptime:20\r\n" \
 	"a=pcfg:1 t=1 a=2\r\na=acfg:1 t=1\r\na=lcfg:1 mt=1\r\na=rmcap:1 PCMA/8000\r\n" \
@@ -312,6 +321,24 @@ static const struct {
 		{OURS, EDITED({{.port = 2000, .rtcp_port = 2001, .rtcp_full = true}})},
 		HEAD M "c=IN IP4 192.0.2.1\r\n",
 		HEAD M2 OUR_C "a=rtcp:2001 IN IP4 203.0.113.1\r\n"},
+	{"an address of its own, where the session has c=",
+		{OURS, EDITED({{.port = 2000, .addr = SIX}, {.port = 2000}})}, HEAD CONN M M,
+		HEAD OUR_C "t=0 0\r\n" M2 SIX_C M2},
+	{"an address of its own in place of a c=, and another one for RTCP",
+		{OURS,
+			EDITED({{.port = 2000,
+				.rtcp_port = 2001,
+				.addr = SIX,
+				.rtcp_addr = SEVEN}})},
+		HEAD M "c=IN IP4 192.0.2.1\r\n", HEAD M2 SIX_C "a=rtcp:2001 IN IP6 ::7\r\n"},
+	{"an address of its own where RTCP names it, too",
+		{OURS, EDITED({{.port = 2000, .rtcp_port = 2001, .rtcp_full = true, .addr = SIX}})},
+		HEAD M "c=IN IP4 192.0.2.1\r\n", HEAD M2 SIX_C "a=rtcp:2001 IN IP6 ::6\r\n"},
+	{"hold by address stays, and a rejected m-line has no address of its own",
+		{OURS, .keep_zero_conn = true,
+			EDITED({{.port = 2000, .addr = SIX}, {.reject = true, .addr = SIX}})},
+		HEAD "c=IN IP4 0.0.0.0\r\nt=0 0\r\n" M M,
+		HEAD "c=IN IP4 0.0.0.0\r\nt=0 0\r\n" M2 "a=sendonly\r\nm=audio 0 RTP/AVP 0\r\n"},
 	{"a=rtcp goes", {EDITED({{.port = 2000}})}, HEAD CONN M "a=rtcp:5\r\n", HEAD CONN M2},
 	{"rtcp-mux is added", {EDITED({{.port = 2000, .rtcp_mux = true}})}, HEAD CONN M "a=1\r\n",
 		HEAD CONN M2 "a=1\r\na=rtcp-mux\r\n"},

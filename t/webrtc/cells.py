@@ -291,7 +291,7 @@ SPECIAL = {
 CHEAP = ["aiortc-sdes", "sdes-aiortc", "rtp-aiortc", "aiortc-aiortc", "sdes-sdes", "sdes-aiortc-v6", "aiortc-sdes-wrong-fingerprint"]
 
 # To each other; all other kinds are tested to and from SDES.
-MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion", "gstreamer", "str0m")
+MAIN = ("rtp", "sdes", "aiortc", "baresip_sdes", "baresip_dtls", "baresip_ice", "linphone_dtls", "linphone_zrtp", "chromium", "pion", "gstreamer", "str0m")
 
 
 # Only in cells of their own.
