@@ -7,23 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/secmem.h"
 #include "control/source.h"
 
-/* Disables core dumps, because libraries keep keys in memory that we cannot mark. A limit of 0
- * alone does not stop dumps to a program (core(5)). */
 void preflight_process(uint64_t descriptors)
 {
-	struct rlimit files, core = {0, 0};
+	struct rlimit files;
 	rlim_t need = descriptors;
 
-	setrlimit(RLIMIT_CORE, &core);
-	prctl(PR_SET_DUMPABLE, 0);
+	secmem_no_dumps();
 	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= need)
 		return;
 	if (files.rlim_max < need) {

@@ -3,8 +3,11 @@
 #include "base/secmem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static size_t pages(size_t len)
@@ -116,4 +119,19 @@ int secmem_random(void *p, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+/* A limit of 0 alone does not stop dumps to a program (core(5)). The filter must be written first:
+ * the files in /proc of a process that cannot be dumped are root's. */
+void secmem_no_dumps(void)
+{
+	const struct rlimit none = {0, 0};
+	int fd = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)!write(fd, "0", 1);
+		close(fd);
+	}
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
 }

@@ -15,5 +15,8 @@ void secmem_wipe(void *p, size_t len);
 bool secmem_equal(const void *a, const void *b, size_t len);
 /* Random bytes from the kernel. 0 or -errno. */
 int secmem_random(void *p, size_t len);
+/* Forbids core dumps of this process and of those that it starts, because libraries keep keys in
+ * memory that we cannot mark. A debugger can still read memory; gcore(1) of root leaves it out. */
+void secmem_no_dumps(void);
 
 #endif

@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/caps.h"
 #include "base/log.h"
+#include "base/secmem.h"
 #include "web/options.h"
 #include "web/web.h"
 
@@ -23,11 +23,9 @@ static void on_signal(int number)
 /* Keep the token, and SDP with keys, out of core dumps. */
 static void drop_privileges(void)
 {
-	struct rlimit core = {0, 0};
 	uint64_t permitted, inheritable;
 
-	setrlimit(RLIMIT_CORE, &core);
-	prctl(PR_SET_DUMPABLE, 0);
+	secmem_no_dumps();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (caps_limit(0) && (caps_get(&permitted, &inheritable) || permitted))
 		log_warn("capabilities cannot be dropped");

@@ -151,8 +151,8 @@ class Model:
         for leg in filter(None, party.legs):
             leg.genuine = 0
 
-    def heard(self, party, n):
-        """The terminal sent a packet of such a run."""
+    def heard(self, party, n, begun):
+        """The terminal sent a packet of such a run. begun: a time before that, because this process may have been late since."""
         leg, line = party.legs[n], party.terminal.lines[n]
         if not leg.plain or leg.signalled is None:
             return
@@ -162,7 +162,7 @@ class Model:
         else:
             if leg.since is None:
                 self.known()
-            settled = leg.passed and not leg.contested and time.monotonic() > leg.since + LEARNING
+            settled = leg.passed and not leg.contested and begun > leg.since + LEARNING
             leg.passed |= leg.genuine >= PROBATION
         if settled:
             if not leg.settled:

@@ -450,10 +450,10 @@ def speak(w, r, call):
         for n, leg in enumerate(party.legs):
             if not leg:
                 continue
-            t, m, rtcp = party.terminal, party.terminal.mark(), r.random() < 0.15
+            t, m, rtcp, begun = party.terminal, party.terminal.mark(), r.random() < 0.15, time.monotonic()
             say(w, call, party, n, t.packet(t.lines[n], m, rtcp=rtcp), m, rtcp)
             if not rtcp and not call.held:
-                w.model.heard(party, n)
+                w.model.heard(party, n, begun)
 
 
 @step(12)

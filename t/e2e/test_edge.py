@@ -223,10 +223,10 @@ class Client:
         self.user, self.count = user, 0
         self.via = f"{address}:{port}"
 
-    def send(self, method, uri=f"sip:{DOMAIN}", more="", contact="sip:bob@192.168.7.7:5060", via="192.168.7.7:5060"):
+    def send(self, method, uri=f"sip:{DOMAIN}", more="", contact="sip:bob@192.168.7.7:5060", via="192.168.7.7:5060", tag=""):
         self.count += 1
         text = (f"{method} {uri} SIP/2.0\nVia: SIP/2.0/UDP {via};rport;branch=z9hG4bK{os.urandom(6).hex()}\nFrom: <sip:{self.user}@{DOMAIN}>;tag=x\n"
-                f"To: <sip:{self.user}@{DOMAIN}>\nCall-ID: {id(self)}\nCSeq: {self.count} {method}\nMax-Forwards: 70\nContact: <{contact}>\n{more}"
+                f"To: <sip:{self.user}@{DOMAIN}>{tag and ';tag=' + tag}\nCall-ID: {id(self)}\nCSeq: {self.count} {method}\nMax-Forwards: 70\nContact: <{contact}>\n{more}"
                 "Content-Length: 0\n\n")
         self.socket.sendto(text.replace("\n", "\r\n").encode(), (EDGE, 5060))
 
@@ -333,6 +333,33 @@ def test_who_is_kept_out(net):
 
 
 test_who_is_kept_out.terminals = TERMINALS
+
+
+def test_an_invented_to_tag_is_counted(net):
+    """Anybody can send an INVITE with a To tag and a Route to this proxy, which then looks like one
+    within a call. Control: the first ones are relayed, and new calls of the same address are not
+    refused for them."""
+    with edge(net, XC_FLOOD=10000, XC_CALL_RATE=3, XC_DIALOG_RATE=3):
+        bad, callee = Client(net), Client(net, "alice", "10.200.1.2", 5997, "alice")
+
+        def codes(method, n, **kw):
+            for _ in range(n):
+                bad.send(method, "sip:alice@10.200.1.2:5997", **kw)
+            found = [re.match(r"SIP/2.0 ([2-6]\d\d)", bad.receive()) for _ in range(n)]
+            return [m[1] for m in found if m]
+
+        def arrives(method, **kw):
+            bad.send(method, "sip:alice@10.200.1.2:5997", **kw)
+            return method in {callee.receive(0.3).partition(" ")[0] for _ in range(5)}
+        for method in ("INVITE", "UPDATE"):
+            within = {"tag": "invented", "more": f"Route: <sip:{EDGE};lr>\n"}
+            # Again, if the proxy took more than a second for them.
+            wait_for(f"a refusal of {method}", lambda method=method, within=within: codes(method, 12, **within).count("503") >= 6)
+            wait_for(f"{method} at the callee", lambda method=method, within=within: arrives(method, **within))
+        assert bad.ask("INVITE", f"sip:+49301@{DOMAIN}") == 407, bad.last
+
+
+test_an_invented_to_tag_is_counted.terminals = TERMINALS
 
 
 def test_tls_as_it_should_be(net):

@@ -3,6 +3,7 @@
 in memory that core dumps omit. After it they are gone. Logs never have them, nor do replies
 except in SDP."""
 import base64
+import contextlib
 import ctypes
 import os
 import re
@@ -10,11 +11,16 @@ import time
 
 import calls
 import dtls
+import mikey_terminal
 import ng
 import redisrig
 import relay
 import test_dtls
+import test_mikey
+import test_zrtp
+import test_zrtp_peer
 import web
+import zrtp_terminal
 from baresip import wait_for
 from run import Skip, cases
 from test_redis import settled
@@ -101,20 +107,26 @@ def forget_replies(daemon):
     calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
 
 
-def are_there(daemon, wanted):
-    """The control: the search finds keys of calls that are up, in memory that is marked."""
+IN_USE = "(master key)", ", SRTP key"
+
+
+def are_there(daemon, wanted, in_use=IN_USE):
+    """The control: the search finds keys of calls that are up, in memory that is marked. in_use: how the names of these end. Returns the
+    names of those that are in other memory, too, without the call."""
     up = search(daemon.pid(), wanted)
     locked_up = {what for what, _, flags in up if "dd" in flags}
     for what in wanted:
-        if what.endswith("(master key)") or what.endswith(", SRTP key"):
+        if what.endswith(in_use):
             assert what in locked_up, f"{what} is not where it should be: the search is blind"
-    outside = sorted({(what.split(" key ", 1)[1][2:], where) for what, where, flags in up if "dd" not in flags})
+    outside = sorted({(re.sub(r"^call \d+'s (.*? key \d)?,? ?", "", what), where) for what, where, flags in up if "dd" not in flags})
     print("    outside memory that is marked, while calls are up:", outside)
+    return {what for what, _ in outside}
 
 
-def are_gone(daemon, wanted, told):
-    """The calls are over: no key is in memory, and none was in the log or in these replies."""
-    left = search(daemon.pid(), wanted)
+def are_gone(daemon, wanted, told, kept=()):
+    """The calls are over: no key is in memory, and none was in the log or in these replies. kept: names of those that the daemon still
+    needs, in memory that is marked."""
+    left = [(what, where, flags) for what, where, flags in search(daemon.pid(), wanted) if what not in kept or "dd" not in flags]
     log = daemon.text().encode()
     for what, form in wanted.items():
         assert form not in log, f"{what} is in the log"
@@ -199,9 +211,94 @@ def test_keys_of_dtls_are_wiped_and_never_told(net, profile):
         are_gone(daemon, wanted, told)
 
 
+@contextlib.contextmanager
+def recorded(module, name, to):
+    """What this function, or class, returns meanwhile."""
+    real = getattr(module, name)
+
+    def call(*args, **kw):
+        to.append(real(*args, **kw))
+        return to[-1]
+    setattr(module, name, call)
+    yield
+    setattr(module, name, real)
+
+
+def pairs_of(call, ours, theirs, suite):
+    """SRTP keys in all forms: of the terminal and of the relay."""
+    for whose, key in (("terminal", ours), ("relay", theirs)):
+        yield from forms(f"call {call}'s {whose} key 0", key, suite)
+
+
+def test_keys_of_zrtp_are_wiped_and_never_told(net):
+    """Two exchanges of one terminal, so that the second one uses the secret that was retained from the first. Retained secrets stay after the
+    calls."""
+    if "san" in os.path.basename(relay.BUILD):
+        raise Skip("sanitizers' memory is too large to be searched")
+    cache, wanted, masters, retained = zrtp_terminal.Cache(), {}, [], set()
+    with test_zrtp.cache_files() as options, test_zrtp_peer.daemon_of(net, "--log-level=7", *options) as daemon, recorded(zrtp_terminal.peer_kdf, "secret", masters):
+        told = []
+        for n in range(2):
+            with test_zrtp_peer.calling(net, daemon, cache=cache) as call:
+                test_zrtp_peer.secure(call)
+                p = call.a.peer
+                v, now = p.keys.values, {}
+                now.update(pairs_of(n, p.sends(), p.receives(), p.suite()))
+                mine = f"call {n}'s "
+                now |= {mine + "s0": masters[-1], mine + "agreement's result": v["result"], mine + "session key": p.keys.session, mine + "retained secret": p.keys.rs1}
+                now |= {f"{mine}{what} of {role}": v[f"{what}_{role}"] for what in ("mac_key", "key") for role in "ir"}
+                assert len(set(now.values())) == len(now) >= 24 and set(p.matched) == ({"rs1"} if n else set()), (len(now), p.matched)
+                retained.add(mine + "retained secret")
+                are_there(daemon, now, (*IN_USE, "session key", "retained secret"))
+                wanted |= now
+                told.append(daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": call.id})))
+                call.end()
+                wait_for("the session ended", lambda: daemon.statistics()["sessions"]["in use"] == daemon.statistics()["key slots used"] == 0)
+        are_gone(daemon, wanted, told, retained)
+
+
+def test_keys_of_mikey_are_wiped_and_never_told(net):
+    """Each mode, offered by the terminal, and three modes offered to it. The pre-shared key stays after the calls."""
+    if "san" in os.path.basename(relay.BUILD):
+        raise Skip("sanitizers' memory is too large to be searched")
+    peer, wanted, told, up = mikey_terminal.peer, {"pre-shared key": test_mikey.PSK}, [], []
+    with test_mikey.rig(net, "--log-level=7") as world:
+        daemon = world.daemon
+        for n, (mode, ours) in enumerate([(mode, False) for mode in peer.MODES] + [("psk", True), ("pke", True), ("dh", True)]):
+            drawn, envelopes = {}, []
+
+            def random(what, length, drawn=drawn):
+                return drawn.setdefault(what, os.urandom(length))
+            with recorded(peer.crypto, "Envelope", envelopes):
+                side = test_mikey.bob(world, random=random) if ours else test_mikey.initiator(world, mode, random=random)
+                terminal = test_mikey.terminal(world, net, mikey_terminal.Mikey, "callee" if ours else "caller").use(side)
+                other = test_mikey.terminal(world, net, dtls.Plain, "caller" if ours else "callee")
+                flags = {"transport_protocol": "RTP/SAVP", "flags": ["MIKEY-peer=" + test_mikey.BOB], "MIKEY": ["require", mode]} if ours \
+                    else {"transport_protocol": "RTP/AVP"}
+                call = test_mikey.Call(daemon, *((other, terminal) if ours else (terminal, other)), **flags).begin()
+            call.exchange()
+            mine, keys = f"call {n}'s ", side.keys
+            send, receive = (b"".join(keys.master(m)) for m in ((2, 1) if ours else (1, 2)))
+            now = dict(pairs_of(n, send, receive, keys.suite)) | {mine + "TGK": keys.key.data}
+            if "env_key" in drawn:
+                now[mine + "envelope key"] = drawn["env_key"]
+            if envelopes:
+                now |= {f"{mine}envelope's {what}": getattr(envelopes[-1], what) for what in ("encr", "salt", "auth")}
+            assert len(set(now.values())) == len(now) >= 13 and (bool(envelopes) == (mode != "dh")), (mode, len(now))
+            wanted |= now
+            told.append(daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": call.id})))
+            up.append(call)
+        are_there(daemon, wanted, (*IN_USE, "pre-shared key"))
+        for call in up:
+            call.end()
+        wait_for("the calls' end", lambda: daemon.statistics()["key slots used"] == 0)
+        are_gone(daemon, wanted, told, {"pre-shared key"})
+
+
 def test_no_core_dump(net):
     """With dumps sent to a program, a limit of 0 does not suffice. The process must be undumpable;
-    then root owns its files in /proc although the daemon runs as another user."""
+    then root owns its files in /proc although the daemon runs as another user. The filter leaves
+    out all memory."""
     daemon = relay.Xcipherd(net, "--engine=serial", user=65534)
     try:
         daemon.wait_ready()
@@ -212,4 +309,7 @@ def test_no_core_dump(net):
     assert os.stat(f"/proc/{daemon.pid()}/environ").st_uid == 0, "the process is dumpable"
     with open(f"/proc/{daemon.pid()}/limits", encoding="ascii") as f:
         assert re.search(r"^Max core file size +0 +0 ", f.read(), re.M)
+    # Debuggers obey it when root makes them write a core file.
+    with open(f"/proc/{daemon.pid()}/coredump_filter", encoding="ascii") as f:
+        assert int(f.read(), 16) == 0, "libraries keep keys in memory that is not marked"
     finish(daemon)

@@ -14,8 +14,8 @@ import relay
 import sipp
 from baresip import wait_for
 from run import cases
-from test_edge import DOMAIN, EDGE, TERMINALS, edge
-from test_kamailio_answers import DENIED, EXAMPLES, Agent, gateway, raw
+from test_edge import DOMAIN, EDGE, TERMINALS, certificates, database, edge, needs
+from test_kamailio_answers import DENIED, EXAMPLES, Agent, Gateway, gateway, raw
 from test_module import BOTH, quoted
 
 TO = "sip:callee@10.200.2.2:5060"
@@ -276,6 +276,80 @@ def test_a_refusal_tells_a_stranger_nothing(net, example):
             assert DENIED not in text and "media" not in text.lower().replace("media gateway unavailable", ""), text
             assert "Not Acceptable Here" in text or "Media gateway unavailable" in text, text
         assert DENIED in g.kam.text()
+
+
+PASSWORD = """if (!auth_check(XC_DOMAIN, "subscriber", "1")) {"""
+# How a phone without a password reaches the other side, and what it is offered.
+REST = {"kamailio-edge.cfg": (("phones", "carrier"), [], {"XC_UDP_MEDIA": quoted("RTP/SAVP")}),
+        "kamailio-webrtc.cfg": (("web", "sip"), [("listen=udp:XC_PBX_SIDE:5060", f"listen=udp:XC_PBX_SIDE:5060\nlisten=udp:{EDGE}:5060")],
+                                {"XC_SIP_MEDIA": quoted("RTP/SAVP replace-origin ICE=remove")})}
+
+
+class Rest(Gateway):
+    """One of the complete proxies between the same terminals. Only its passwords are taken out."""
+
+    def __init__(self, net, folder, example, how, *options):
+        needs()
+        sides, swap, defines = REST[example]
+        if how == "stock":
+            defines = defines | {"XC_STOCK": 1}
+        _, cert, key = certificates(folder)
+        self.example = example
+        self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--media-deny={DENIED}", *options,
+                                     addresses=tuple(f"{side}/10.200.{n}.1" for n, side in enumerate(sides, 1))).wait_ready()
+        self.kam = sipp.Kamailio(net, folder, example=example, swap=[(PASSWORD, "if (0) {"), ("\t\tconsume_credentials();\n", ""), *swap], XC_CERTIFICATE=quoted(cert),
+                                 XC_KEY=quoted(key), XC_DB=quoted("sqlite:///" + database(folder)), **defines)
+        self.a, self.b = Agent(net, "caller", "10.200.1.2"), Agent(net, "callee", "10.200.2.2")
+
+
+@cases(*((example, how) for example in REST for how in ("ours", "stock")))
+def test_the_complete_proxies_obey_the_same_rules(net, example, how):
+    """What the tests above find of the other examples, in one call and one that is refused: names, multipart bodies, refused answers in replies
+    and in an ACK, a malformed reply, a stray 200, SDP that nobody processes."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-rest-") as folder:
+        cdr = os.path.join(folder, "calls")
+        g = Rest(net, folder, example, how, f"--cdr-file={cdr}")
+
+        def relayed(message):
+            assert re.search(r"c=IN IP4 10\.200\.[12]\.1\r", message) and "RTP/SAVP" in message and not raw(g.a) and "inline:WVNf" not in message, message
+            return message
+        g.a.user = "eve|to=x"
+        sdp, isup = part("application/sdp", g.a.sdp(suite=S80)), part("application/isup", ISUP)
+        invite = relayed(offered(g, 1, kind("mixed"), multipart(isup, sdp)))
+        assert ISUP in invite, invite
+        assert re.match("SIP/2.0 [45]", offered(g, 2, kind("mixed"), multipart(sdp, sdp)))
+        g.b.reply(183, invite, g.b.sdp(DENIED, S80))
+        early = g.a.wait("SIP/2.0 183")
+        assert no_body(early) and "Content-Type" not in early, early
+        g.b.reply(180, invite, g.b.sdp(suite=S80), "u5060\r\nno colon here")
+        wait_for("it in the log", lambda: "malformed reply dropped" in g.kam.text())
+        g.b.reply(182, invite, g.b.sdp(suite=S80))
+        early = relayed(g.a.wait("SIP/2.0 182"))
+        routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", early)))
+        g.a.request("PRACK", TO, "prack", "u5060", cseq=3, routes=routes)
+        g.b.reply(200, g.b.wait("PRACK"), g.b.sdp(suite=S80))
+        assert no_body(g.a.wait("SIP/2.0 200", "CSeq: 3 PRACK"))
+        ours, _ = re.findall(r"Via: [^\r]*", invite)
+        stranger = Agent(net, "callee", "10.200.2.2", 7777)
+        forged = re.sub("branch=[^;\r]*", "branch=z9hG4bKforged.0", ours) + "\r\nVia: SIP/2.0/UDP 10.200.2.2:7777;branch=z9hG4bKx"
+        stranger.reply(200, re.sub(r"Via: [^\r]*\r\nVia: [^\r]*", forged, invite), stranger.sdp(suite=S80), "stranger")
+        assert no_body(stranger.wait("SIP/2.0 200")), stranger.heard
+        g.b.reply(200, invite, g.b.sdp(suite=S80))
+        end(g, 4, "u5060", relayed(g.a.wait("SIP/2.0 200", "CSeq: 1 INVITE")))
+        found = wait_for("its record", lambda: [r for r in ended(cdr) if r["metadata"]])[0]
+        assert found["metadata"] == "from:eve_to_x|to:callee", found
+        # A delayed offer, and an answer that is refused
+        g.a.kind = "application/sdp"
+        g.a.request("INVITE", TO, "late", cseq=5)
+        g.b.reply(200, g.b.wait("INVITE", "CSeq: 5 INVITE"), g.b.sdp(suite=S80), "t5")
+        offer = relayed(g.a.wait("SIP/2.0 200", "CSeq: 5 INVITE"))
+        routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", offer)))
+        g.a.request("ACK", TO, "ack", "t5", g.a.sdp(DENIED, S80), 5, routes)
+        wait_for("the refusal", lambda: "in ACK refused" in g.kam.text())
+        g.a.request("ACK", TO, "again", "t5", g.a.sdp(suite=S80), 5, routes)
+        relayed(g.b.wait("ACK", "CSeq: 5 ACK"))
+        assert not [m for m in g.b.listen() if DENIED in m or "inline:WVNf" in m], g.b.heard
+        g.stop()
 
 
 def test_a_node_that_hangs_keeps_no_call(net):

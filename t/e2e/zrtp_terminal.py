@@ -13,11 +13,12 @@ from baresip import wait_for
 
 sys.path.append(os.path.join(relay.ROOT, "t", "zrtp"))
 
+import peer_kdf  # noqa: E402
 import peer_wire  # noqa: E402
 from zrtp_peer import Peer, Settings  # noqa: E402
 from peer_cache import Cache  # noqa: E402
 
-__all__ = ["Cache", "Peer", "Settings", "Terminal", "peer_wire"]
+__all__ = ["Cache", "Peer", "Settings", "Terminal", "peer_kdf", "peer_wire"]
 RETRIES = 400  # of each message: the daemon, or this thread, may be late
 
 

@@ -193,7 +193,7 @@ static void calls_while_packets_come(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, worker, &r), 0);
 	/* Clips and digits come back, too: media of both directions must be counted. */
 	for (uint32_t i = 0; i < ROUNDS || atomic_load(&r.heard[0]) < WANTED ||
-		atomic_load(&r.heard[1]) < WANTED || !counted[0] || !counted[1];
+		atomic_load(&r.heard[1]) < WANTED || !counted[0] || !counted[1] || !r.ended;
 		i++) {
 		uint32_t t = i % THREADS;
 
@@ -214,7 +214,6 @@ static void calls_while_packets_come(void **state)
 	}
 	atomic_store(&r.stop, true);
 	pthread_join(thread, NULL);
-	assert_true(r.ended > 0);
 	rig_end(&r);
 }
 

@@ -14,7 +14,7 @@
 #include "codec/stream.h"
 #include "codec_paths.h"
 
-enum { N = 160 };
+enum { N = 160, PATIENCE_MS = 60000 /* a busy machine may be late */ };
 
 static struct codec_home *home_of(const char *plugin, uint32_t answer_ms, char *why)
 {
@@ -26,6 +26,7 @@ static struct codec_home *home_of(const char *plugin, uint32_t answer_ms, char *
 	cfg.program = codec_path(program, "xcipher-codec-worker");
 	cfg.plugin = codec_path(path, plugin);
 	cfg.answer_ms = answer_ms;
+	cfg.start_ms = PATIENCE_MS;
 	if (strstr(plugin, "loop.so"))
 		cfg.load_ms = 1500;
 	return codec_home_create(&h, &cfg, why) ? NULL : h;
@@ -68,7 +69,7 @@ static void refused_with_a_reason(void **state)
 static void works_as_in_this_process(void **state)
 {
 	char why[CODEC_WHY_MAX], fmtp[64];
-	struct codec_home *h = home_of("codecs/template.so", 60000, why);
+	struct codec_home *h = home_of("codecs/template.so", PATIENCE_MS, why);
 	struct codec_entry e;
 	struct codec_stream *s = NULL;
 	int16_t pcm[N], back[2 * N];
@@ -96,7 +97,7 @@ static void works_as_in_this_process(void **state)
 static void hostile_fmtp_is_refused(void **state)
 {
 	char why[CODEC_WHY_MAX], out[32];
-	struct codec_home *h = home_of("codecs/template.so", 60000, why);
+	struct codec_home *h = home_of("codecs/template.so", PATIENCE_MS, why);
 	struct codec_entry e = {.home = h};
 	struct codec_stream_cfg cfg = {.can = CODEC_DECODES, .fmtp = "loud=2", .fmtp_len = 6};
 	struct codec_stream *s = NULL;
@@ -130,7 +131,7 @@ static void a_fault_costs_its_stream_only(void **state)
 		{"LOOP", offsetof(struct codec_faults, hung)},
 	};
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 5000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", PATIENCE_MS, why);
 	struct codec_entry e;
 	int16_t pcm[N];
 	uint32_t heard = 0;
@@ -145,8 +146,11 @@ static void a_fault_costs_its_stream_only(void **state)
 		uint64_t before = *count, restarted = h->faults.restarted;
 
 		assert_int_equal(codec_stream_decode(s, (const uint8_t *)"a", 1, pcm, N), 1);
+		/* Only the one that never answers is not waited for. */
+		h->cfg.answer_ms = strcmp(T[i].payload, "LOOP") == 0 ? 100 : PATIENCE_MS;
 		assert_int_equal(
 			codec_stream_decode(s, (const uint8_t *)T[i].payload, 4, pcm, N), -EIO);
+		h->cfg.answer_ms = PATIENCE_MS;
 		assert_int_equal(*count, before + 1);
 		assert_int_equal(h->faults.restarted, restarted + 1);
 		/* a new state: its first packet again */
@@ -163,7 +167,7 @@ static void a_fault_costs_its_stream_only(void **state)
 static void restarts_are_bounded(void **state)
 {
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 60000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", PATIENCE_MS, why);
 	struct codec_entry e;
 	struct codec_stream *s = NULL;
 	int16_t pcm[N] = {1};
@@ -188,7 +192,7 @@ static void restarts_are_bounded(void **state)
 static void a_program_that_ends_ends_its_streams(void **state)
 {
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 60000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", PATIENCE_MS, why);
 	struct codec_entry e;
 	struct codec_stream *s = NULL;
 	int16_t pcm[N];
@@ -208,7 +212,7 @@ static void a_program_that_ends_ends_its_streams(void **state)
 static void nothing_gets_out(void **state)
 {
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 60000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", PATIENCE_MS, why);
 	struct codec_entry e;
 	struct codec_stream *s = NULL;
 	int16_t pcm[N];
@@ -265,7 +269,7 @@ static void a_late_program_is_asked_again(void **state)
 {
 	struct codec_stream_cfg cfg = {.can = CODEC_DECODES};
 	char why[CODEC_WHY_MAX];
-	struct codec_home *h = home_of("t/codecs/late.so", 60000, why);
+	struct codec_home *h = home_of("t/codecs/late.so", PATIENCE_MS, why);
 	struct codec_entry e = {.home = h};
 	struct codec_stream *s = NULL;
 	int16_t pcm[N];
@@ -279,7 +283,7 @@ static void a_late_program_is_asked_again(void **state)
 	assert_int_equal(codec_stream_open(&s, &e, &cfg), -EPIPE);
 	assert_int_equal(h->faults.silent, 1);
 	kill(h->pid, SIGCONT);
-	h->cfg.start_ms = 60000;
+	h->cfg.start_ms = PATIENCE_MS;
 	while (codec_stream_open(&s, &e, &cfg) == -EPIPE)
 		usleep(1000);
 	assert_int_equal(codec_stream_decode(s, (const uint8_t *)"a", 1, pcm, N), 1);

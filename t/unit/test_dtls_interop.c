@@ -22,7 +22,7 @@
 #include "keying/dtls.h"
 
 #define S_NS    1000000000ull
-#define WAIT_NS (60 * S_NS)
+#define WAIT_NS (300 * S_NS)
 #define TEXT    65536
 
 struct peer {
@@ -169,7 +169,11 @@ static void check_keys(struct talk *t, const struct srtp_suite *s, bool we_serve
 static void create(struct talk *t, struct dtls_cert *ours, enum dtls_role role,
 	enum srtp_suite_id suite, const struct dtls_fingerprint *expected)
 {
-	struct dtls_config c = {.cert = ours, .role = role, .profile = {suite}, .profiles = 1};
+	struct dtls_config c = {.cert = ours,
+		.role = role,
+		.profile = {suite},
+		.profiles = 1,
+		.give_up_ns = WAIT_NS};
 	struct dtls_fingerprints f = {.count = 1, .f = {*expected}};
 
 	t->end_ns = clock_ns() + WAIT_NS;

@@ -80,7 +80,7 @@ static struct rig *rig_open(const struct engine_ops *ops, const char *name, uint
 	uint32_t devices, uint32_t depth, uint64_t seed)
 {
 	struct engine_config cfg = {
-		.device = name, .flags = flags, .depth = depth, .timeout_ms = 10000};
+		.device = name, .flags = flags, .depth = depth, .timeout_ms = 600000};
 	struct rig *t = calloc(1, sizeof(*t));
 	char err[256] = "";
 

@@ -18,6 +18,7 @@
 #include "../../module/lost/identity.c"
 
 #define PATIENCE_S 120 /* a test that hangs has failed */
+#define MAX_ASKED  1000
 
 static sem_t asked, answer, gone;
 
@@ -79,11 +80,14 @@ static void a_silent_name_server_stops_only_its_exchange(void **state)
 	struct http *h = http_new(&cfg);
 
 	(void)state;
-	assert_int_equal(fetch(h, &r), HTTP_TIMEOUT);
+	/* Again, if the time was over before anybody asked. */
+	do
+		assert_int_equal(fetch(h, &r), HTTP_TIMEOUT);
+	while (sem_trywait(&asked));
 	http_free(h);
 	/* Only now the name server answers. */
-	sem_wait(&asked);
-	sem_post(&answer);
+	for (int i = 0; i < MAX_ASKED; i++)
+		sem_post(&answer);
 	sem_wait(&gone);
 }
 

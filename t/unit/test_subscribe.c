@@ -371,7 +371,7 @@ static void many_may_listen_and_hang_up_in_any_order(void **state)
 	ports = t.m->ports;
 	for (int round = 0; round < 5; round++) { /* places of former listeners are reused */
 		for (int i = 0; i < 10; i++) {
-			char tag[2] = {(char)('m' + i), 0}, addr[16];
+			char tag[2] = {(char)('m' + i), 0}, addr[24];
 
 			snprintf(addr, sizeof(addr), "192.0.2.%d", 10 + i);
 			assert_true(subscribe(&t, i % 2 ? "a" : "b", tag, "RTP/AVP") > 0);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 void virtual_time_begin(void);
+void virtual_time_pass(uint64_t ns);
 /* Limits a wait in real time, for work outside the loop: true while a wait begun at start_ns may
  * last. */
 uint64_t virtual_time_real_ns(void);
