@@ -5,6 +5,7 @@ import collections
 import contextlib
 import datetime
 import http.server
+import importlib
 import os
 import socket
 import ssl
@@ -29,6 +30,19 @@ def needs():
         raise Skip("xcipher_tls.so is not built: make module")
 
 
+def prepare():
+    """Makes what the networks of all tests begin with, and loads modules, before their processes are forked."""
+    try:
+        needs()
+    except Skip:
+        return
+    for name in ("esinet", "ng911", "shapely.geometry"):
+        importlib.import_module(name)
+    sys.modules["esinet"].KEPT.prepare(BOUNDARIES)
+
+
+PREPARE = prepare
+BOUNDARIES = 60
 TERMINALS = ("caller", "taker1", "taker2")
 LIS = "10.201.0.4", 8444
 
@@ -44,7 +58,7 @@ def network(net, **values):
     import esinet
     import ng911
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
-        made = esinet.Network(net, folder, ng911.best_client(), boundaries=60, all=PATIENT, **values)
+        made = esinet.Network(net, folder, ng911.best_client(), boundaries=BOUNDARIES, all=PATIENT, **values)
         try:
             yield made
         except Exception:
@@ -292,7 +306,7 @@ def test_calls_at_the_same_time(net):
         raise Skip("xcipher_lost.so is not built")
     import bench_ng911_load
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
-        _, callers = bench_ng911_load.measure(net, folder, types.SimpleNamespace(rate=30, seconds=2, core=min(os.sched_getaffinity(0)), boundaries=60))
+        _, callers = bench_ng911_load.measure(net, folder, types.SimpleNamespace(rate=30, seconds=2, core=min(os.sched_getaffinity(0)), boundaries=BOUNDARIES))
     assert callers.ended == 60 + bench_ng911_load.PLACES and not callers.failed and not callers.lost, (callers.ended, callers.failed, callers.lost)
 
 

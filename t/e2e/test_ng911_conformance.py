@@ -7,7 +7,9 @@ import ssl
 
 import dtls
 from baresip import wait_for
-from test_ng911 import TERMINALS, network, refused
+from test_ng911 import TERMINALS, network, prepare, refused
+
+PREPARE = prepare
 
 TARGETS = (("urn:service:sos", "<urn:service:sos>"), ("sip:911@10.201.0.1", "<sip:911@10.201.0.1>"), ("urn:service:sos.fire", "<tel:911>"), ("sip:112@10.201.0.1", "sip:somebody@example.org"))
 IDENTIFIER = r"<urn:emergency:uid:%s:[0-9A-Za-z]{10,32}:esinet\.example>;purpose=emergency-%s"

@@ -7,7 +7,9 @@ import threading
 import ng
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, network, refused
+from test_ng911 import TERMINALS, network, prepare, refused
+
+PREPARE = prepare
 
 TAKERS = "sip:taker1@10.200.2.2:5061;transport=tls"
 SERVERS = "src 10.201.0.0/24 dst 10.201.0.0/24".split()

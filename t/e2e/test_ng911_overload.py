@@ -11,7 +11,9 @@ import netns
 import ng
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 BURST = 20  # INVITEs, several times XC_CALL_RATE
 

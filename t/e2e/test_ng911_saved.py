@@ -13,7 +13,9 @@ import netns
 import ng
 import relay
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 STATUSES = {"moved": "302 Moved Temporarily", "forbidden": "403 Forbidden", "unknown": "404 Not Found", "gone": "410 Gone", "media": "415 Unsupported Media Type",
             "extension": "420 Bad Extension", "password": "407 Proxy Authentication Required", "decline": "603 Decline", "none": "606 Not Acceptable"}

@@ -7,7 +7,9 @@ import re
 
 import dtls
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 SERVICE = "urn:service:test.sos"
 AES_256 = "DTLS handshake completed: AEAD_AES_256_GCM"
