@@ -52,9 +52,13 @@ def openssl(*args):
 class Certificates:
     """An authority of the network, and a certificate for each server and terminal."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, kept=None):
+        """kept: of Kept."""
         self.folder = folder
         self.ca, self.key = self.path("ca.crt"), self.path("ca.key")
+        self.kept = kept.write(folder) if kept and kept.files else {}
+        if self.kept:
+            return
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=Authority of the ESInet",
                 "-keyout", self.key, "-out", self.ca)
 
@@ -63,12 +67,67 @@ class Certificates:
 
     def make(self, name, address, days=2):
         """(certificate, key). days < 0: it has expired."""
+        if self.kept.get(name) == address and days > 0:
+            return self.path(f"{name}.crt"), self.path(f"{name}.key")
         cert, key, request, names = (self.path(f"{name}.{s}") for s in ("crt", "key", "csr", "san"))
         with open(names, "w", encoding="ascii") as f:
             f.write(f"subjectAltName=DNS:{name}.esinet.example,IP:{address}\n")
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}.esinet.example", "-keyout", key, "-out", request)
         openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key, "-CAcreateserial", "-days", str(days), "-extfile", names, "-out", cert)
         return cert, key
+
+
+class Kept:
+    """What the tests of a run share, because it takes longer to make than many of them: the data of the LoST server, and the certificates of the servers and call takers.
+    Each network gets copies, so no test sees what another one changed."""
+
+    def __init__(self):
+        self.files, self.data = {}, {}
+
+    def prepare(self, count):
+        """count: boundaries. Processes that are forked later have all of it."""
+        if self.files:
+            return
+        with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
+            path = os.path.join(folder, "lost.sqlite")
+            for sip in PORT:
+                features = make_data(path, count, sip)
+                with open(path, "rb") as f:
+                    self.data[count, sip] = features, f.read()
+                os.remove(path)
+            made = Certificates(folder)
+            for name, address in self.names().items():
+                made.make(name, address)
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), "rb") as f:
+                    self.files[name] = f.read()
+
+    @staticmethod
+    def names():
+        return {**esinet_places.ADDRESS, "taker1": HOST["taker1"], "taker2": HOST["taker2"]}
+
+    def write(self, folder):
+        """The certificates. Returns the addresses in them, by name."""
+        for name, data in self.files.items():
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(data)
+        return self.names()
+
+
+KEPT = Kept()
+
+
+def make_data(path, count, sip):
+    """Makes the database of the LoST server. Returns its features."""
+    if (count, sip) in KEPT.data:
+        features, data = KEPT.data[count, sip]
+        with open(path, "wb") as f:
+            f.write(data)
+        return features
+    uris = [f"--esrp={uri('sos', ESRP, sip)}", f"--psap={uri('psap{number}', PSAP, sip)}", f"--default={uri('default', PSAP, sip)}"]
+    data = subprocess.run([PROGRAM, "make-data", f"--count={count}", *uris], check=True, capture_output=True).stdout
+    subprocess.run([PROGRAM, "load", f"--database={path}", "-"], input=data, check=True, stdout=subprocess.DEVNULL)
+    return json.loads(data)["features"]
 
 
 class Proxy:
@@ -120,10 +179,7 @@ class LostServer:
 
     def __init__(self, net, folder, certificate, ca, mutual=True, count=500, place=None, sip="tls"):
         self.net, self.place, self.database = net, place or net.gateway, os.path.join(folder, "lost.sqlite")
-        uris = [f"--esrp={uri('sos', ESRP, sip)}", f"--psap={uri('psap{number}', PSAP, sip)}", f"--default={uri('default', PSAP, sip)}"]
-        data = subprocess.run([PROGRAM, "make-data", f"--count={count}", *uris], check=True, capture_output=True).stdout
-        self.features = json.loads(data)["features"]
-        subprocess.run([PROGRAM, "load", f"--database={self.database}", "-"], input=data, check=True, stdout=subprocess.DEVNULL)
+        self.features = make_data(self.database, count, sip)
         self.args = [PROGRAM, "serve", f"--database={self.database}", f"--listen={LOST}:8443", f"--listen-http={LOST}:8080", f"--certificate={certificate[0]}", f"--key={certificate[1]}",
                      "--source=lost.esinet.example", *([f"--client-ca={ca}"] if mutual else [])]
         self.start()
@@ -409,7 +465,7 @@ class Network:
         self.places = more.get("places", esinet_places.together)(net)
         net.forward()
         self.sip = sip = more.get("sip", "tls")
-        self.made = made = Certificates(folder)
+        self.made = made = Certificates(folder, KEPT)
         self.ca = made.ca
         self.certificates = {name: made.make(name, address) for name, address in esinet_places.ADDRESS.items()}
         if "ready" in more:

@@ -14,8 +14,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "names.h"
 
 #define SLOTS       256
 #define SESSION_MAX 8192 /* octets: certificates of both sides, one of them in the ticket */
@@ -23,6 +26,7 @@
 #define TICKET_KEYS 80   /* OpenSSL's: name, and two keys */
 #define KEYS_LIFE_S 7200 /* as long as OpenSSL's sessions */
 #define ADDRESS_MAX 64
+#define SSL_WORDS   3 /* of tls.so's data of a connection: configuration, SSL, BIO */
 
 #if OPENSSL_VERSION_NUMBER < 0x30300000L
 #define SSL_SESSION_get_time_ex SSL_SESSION_get_time
@@ -39,18 +43,21 @@ static struct shared {
 	pthread_mutex_t lock; /* for the rest */
 	time_t keys_since;
 	unsigned char keys[TICKET_KEYS];
+	int ssl_at; /* without the lock: see sessions_learn(). 0: unknown; n: word n */
 	struct slot slot[SLOTS];
 } * shared;
 
 /* Indices: the key of the table or, as a server, the context without a name; the digest of a
  * configuration. */
 static int of_ssl, of_ctx;
-static bool verify_address;
+static bool verify_name;
 /* Of the connection that is created. */
 static struct {
 	bool active, client; /* client: we are the client of the connection */
 	size_t len;
 	unsigned char address[ADDRESS_MAX]; /* of the server */
+	const char *name;                   /* of the server; NULL: only the address is known */
+	const SSL *made;
 } conn;
 
 /* --- Table ------------------------------------------------------------------------------------ */
@@ -254,14 +261,37 @@ static void on_info(const SSL *s, int where, int ret)
 		other(s, where, ret);
 }
 
+/* After OpenSSL's own verification. */
+static int on_verify(X509_STORE_CTX *store, void *arg)
+{
+	const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+	const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+	int ok = X509_verify_cert(store);
+
+	(void)arg;
+	if (ok <= 0 || !name || names_match(X509_STORE_CTX_get0_cert(store), name))
+		return ok;
+	X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
+	return 0;
+}
+
+/* The server has to show its name, or its address if only that is known. Without memory for the
+ * check no certificate must pass: at a time in 1970 none is valid yet. */
+static void expect(SSL *ssl, SSL_CTX *ctx)
+{
+	X509_VERIFY_PARAM *how = SSL_get0_param(ssl);
+
+	SSL_CTX_set_cert_verify_callback(ctx, on_verify, NULL);
+	/* conn.address ends with the port. */
+	if (conn.name ? !SSL_set_tlsext_host_name(ssl, conn.name)
+		      : !X509_VERIFY_PARAM_set1_ip(how, conn.address, conn.len - sizeof(uint16_t)))
+		X509_VERIFY_PARAM_set_time(how, 1);
+}
+
 static void begin_client(SSL *ssl, SSL_CTX *ctx, CRYPTO_EX_DATA *data)
 {
-	/* conn.address ends with the port. Without memory for the check no certificate must pass:
-	 * at a time in 1970 none is valid yet. */
-	if (verify_address &&
-		!X509_VERIFY_PARAM_set1_ip(
-			SSL_get0_param(ssl), conn.address, conn.len - sizeof(uint16_t)))
-		X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), 1);
+	if (verify_name)
+		expect(ssl, ctx);
 	if (!bind_address(ctx, data))
 		return;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -334,6 +364,8 @@ static void on_ssl(void *parent, void *ptr, CRYPTO_EX_DATA *data, int idx, long 
 	(void)idx;
 	(void)argl;
 	(void)argp;
+	if (ctx)
+		conn.made = parent;
 	if (ctx && conn.client)
 		begin_client(parent, ctx, data);
 	else if (ctx)
@@ -368,16 +400,18 @@ bool sessions_init(void)
 	return of_ssl >= 0 && of_ctx >= 0;
 }
 
-void sessions_verify_address(bool on)
+void sessions_verify_name(bool on)
 {
-	verify_address = on;
+	verify_name = on;
 }
 
-void sessions_begin(const void *address, size_t len, bool client)
+void sessions_begin(const void *address, size_t len, bool client, const char *name)
 {
 	conn.active = len <= sizeof(conn.address);
 	conn.client = client;
 	conn.len = len;
+	conn.name = name;
+	conn.made = NULL;
 	if (conn.active)
 		memcpy(conn.address, address, len);
 }
@@ -385,4 +419,34 @@ void sessions_begin(const void *address, size_t len, bool client)
 void sessions_end(void)
 {
 	conn.active = false;
+}
+
+void sessions_learn(const void *own)
+{
+	const void *const *word = own;
+
+	for (int i = 0; own && conn.made && i < SSL_WORDS; i++) {
+		if (word[i] == conn.made)
+			__atomic_store_n(&shared->ssl_at, i + 1, __ATOMIC_RELAXED);
+	}
+	conn.made = NULL;
+}
+
+bool sessions_peer_is(const void *own, const char *name)
+{
+	int at = __atomic_load_n(&shared->ssl_at, __ATOMIC_RELAXED);
+	SSL *ssl = at ? ((SSL *const *)own)[at - 1] : NULL;
+	X509 *cert = ssl ? SSL_get1_peer_certificate(ssl) : NULL;
+	const char *asked;
+	bool ok;
+
+	if (cert) {
+		ok = names_match(cert, name);
+		X509_free(cert);
+		return ok;
+	}
+	/* Before the end of the handshake, which compares the name that it asked for. */
+	asked = ssl && !SSL_is_server(ssl) ? SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name)
+					   : NULL;
+	return asked && !strcasecmp(asked, name);
 }

@@ -2,7 +2,7 @@
 # xcipher_tls.so (included by module/module.mk). It has no part of the daemon.
 
 TLS_OUT   := $(MOD_OUT)/xcipher_tls
-TLS_PURE  := $(addprefix $(TLS_OUT)/module/tls/,own.o sessions.o)
+TLS_PURE  := $(addprefix $(TLS_OUT)/module/tls/,names.o own.o sessions.o)
 TLS_OBJ   := $(TLS_PURE) $(TLS_OUT)/module/tls/module.o
 
 .PHONY: tls-objects

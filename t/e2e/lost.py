@@ -315,10 +315,11 @@ def dns_name(text):
 
 
 class Dns:
-    """A DNS server at 127.0.0.1. records: data of NAPTR records by name; None: it does not reply about this name. asked: names."""
+    """A DNS server at 127.0.0.1. records: data of NAPTR records by name, or of an A record if the name is in hosts; None: it does not reply about this name. asked: names."""
 
-    def __init__(self, net, folder, records):
-        self.records, self.asked, self.ttl = records, [], 300
+    def __init__(self, net, folder, records, hosts=None):
+        self.hosts = hosts or {}
+        self.records, self.asked, self.ttl = {**records, **{n: [socket.inet_aton(a)] for n, a in self.hosts.items()}}, [], 300
         self.conf = os.path.join(folder, "resolv.conf")
         with open(self.conf, "w", encoding="ascii") as f:
             f.write("nameserver 127.0.0.1\n")
@@ -341,7 +342,10 @@ class Dns:
             found = self.records.get(name, [])
             if found is None:
                 continue
-            answers = b"".join(b"\xc0\x0c" + struct.pack("!HHIH", 35, 1, self.ttl, len(d)) + d for d in found)
+            kind = 1 if name in self.hosts else 35
+            if kind == 1 and question[-4:-2] != b"\0\1":
+                found = []
+            answers = b"".join(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, self.ttl, len(d)) + d for d in found)
             self.socket.sendto(data[:2] + struct.pack("!HHHHH", 0x8180 if found else 0x8183, 1, len(found), 0, 0) + question + answers, peer)
 
     def close(self):

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+import netns
 import ng
 import relay
 import sipp
@@ -360,6 +361,26 @@ def test_an_invented_to_tag_is_counted(net):
 
 
 test_an_invented_to_tag_is_counted.terminals = TERMINALS
+
+
+def test_a_network_of_ipv6_is_one_phone(net):
+    """For the limits, whichever of its addresses sends."""
+    if not netns.HAVE_IPV6:
+        raise Skip("no IPv6")
+    with edge(net, XC_PHONES="[fd00:1::1]") as e:
+        net.run(net.terminal["alice"], "ip", "addr", "add", "fd00:1::5:0:0:8/64", "dev", "t1", "nodad")
+        for address in ("fd00:1::2", "fd00:1::5:0:0:8"):
+            with ng.socket_in(net.terminal["alice"], socket.AF_INET6) as s:
+                s.bind((address, 5060))
+                s.settimeout(30)
+                s.sendto((f"INVITE sip:x@{DOMAIN} SIP/2.0\r\nVia: SIP/2.0/UDP [{address}]:5060;branch=z9hG4bKx\r\nFrom: <sip:alice@{DOMAIN}>;tag=x\r\nTo: <sip:x@{DOMAIN}>\r\n"
+                          f"Call-ID: {address}\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\nContact: <sip:alice@[{address}]>\r\nContent-Length: 0\r\n\r\n").encode(), ("fd00:1::1", 5060))
+                assert b" 407 " in s.recv(65536).partition(b"\r\n")[0]
+        counts = set(re.findall(r"name: (.*)", e.kam.rpc("pl.list")))
+        assert counts == {"fd00:1:0:0::/64", "requests fd00:1:0:0::/64"}, counts
+
+
+test_a_network_of_ipv6_is_one_phone.terminals = TERMINALS
 
 
 def test_tls_as_it_should_be(net):

@@ -17,8 +17,10 @@ import ng
 import relay
 from baresip import wait_for
 from run import Skip
-from test_ng911 import LIS, REFERENCE, TERMINALS, held_server, network
+from test_ng911 import LIS, REFERENCE, TERMINALS, held_server, network, prepare
 from test_ng911_conformance import send
+
+PREPARE = prepare
 
 CALL = r"urn:emergency:uid:callid:"
 LOCAL = "127.0.0.1:5999"  # a service of the border's host

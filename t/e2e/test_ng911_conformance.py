@@ -7,7 +7,9 @@ import ssl
 
 import dtls
 from baresip import wait_for
-from test_ng911 import TERMINALS, network, refused
+from test_ng911 import TERMINALS, network, prepare, refused
+
+PREPARE = prepare
 
 TARGETS = (("urn:service:sos", "<urn:service:sos>"), ("sip:911@10.201.0.1", "<sip:911@10.201.0.1>"), ("urn:service:sos.fire", "<tel:911>"), ("sip:112@10.201.0.1", "sip:somebody@example.org"))
 IDENTIFIER = r"<urn:emergency:uid:%s:[0-9A-Za-z]{10,32}:esinet\.example>;purpose=emergency-%s"
@@ -31,50 +33,60 @@ def send(n, stream, number, method, target, to, media):
     return final(stream, number)
 
 
-def test_td_bcf_001(net):
+def test_td_bcf_001_and_003(net):
+    """And a test call, which a PSAP without an xcipherd for it cannot answer."""
     with network(net) as n:
-        taker = n.takers[0]
-        taker.silent = True
-        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
-        media = dtls.Plain(net, "caller", "10.200.1.2")
-        number, stream = 0, n.caller.connect()[0]
-        for method, got in (("INVITE", taker.invites), ("MESSAGE", taker.others)):
-            for target, to in TARGETS:
-                number += 1
-                before = len(got)
-                assert send(n, stream, number, method, target, to, media) == 200, (method, target, to)
-                wait_for("the request at the taker", lambda got=got, before=before: len(got) > before)
-                m = got[-1]
-                infos = ",".join(m.all("Call-Info"))
-                assert m.first.startswith(method + " ") and m.get("To").startswith(to), m.headers
-                for kind, purpose in (("callid", "CallId"), ("incidentid", "IncidentId")):
-                    assert len(re.findall(IDENTIFIER % (kind, purpose), infos)) == 1, infos
-                assert m.all("Resource-Priority") == ["esnet.1"], m.headers
-                urn = target if target.startswith("urn:") else "urn:service:sos"
-                assert m.get("History-Info").startswith(f"<{urn}>;index=1,"), m.headers
-        media.close()
+        td_bcf_001(n)
+        td_bcf_003(n)
+        dialog = n.caller.call(30.62, -96.34, "urn:service:test.sos")
+        before = len(n.takers[0].invites)
+        assert dialog.answered() == 404 and len(n.takers[0].invites) == before, dialog.reply.first
+        dialog.close()
 
 
-def test_td_bcf_003(net):
-    with network(net) as n:
-        import esinet
+def td_bcf_001(n):
+    taker = n.takers[0]
+    taker.silent = True
+    n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+    media = dtls.Plain(n.net, "caller", "10.200.1.2")
+    number, stream = 0, n.caller.connect()[0]
+    for method, got in (("INVITE", taker.invites), ("MESSAGE", taker.others)):
+        for target, to in TARGETS:
+            number += 1
+            before = len(got)
+            assert send(n, stream, number, method, target, to, media) == 200, (method, target, to)
+            wait_for("the request at the taker", lambda got=got, before=before: len(got) > before)
+            m = got[-1]
+            infos = ",".join(m.all("Call-Info"))
+            assert m.first.startswith(method + " ") and m.get("To").startswith(to), m.headers
+            for kind, purpose in (("callid", "CallId"), ("incidentid", "IncidentId")):
+                assert len(re.findall(IDENTIFIER % (kind, purpose), infos)) == 1, infos
+            assert m.all("Resource-Priority") == ["esnet.1"], m.headers
+            urn = target if target.startswith("urn:") else "urn:service:sos"
+            assert m.get("History-Info").startswith(f"<{urn}>;index=1,"), m.headers
+    media.close()
 
-        def context(ciphers, version):
-            c = ssl.create_default_context(cafile=n.ca)
-            c.load_cert_chain(*n.certificates["vsp"])
-            c.minimum_version = c.maximum_version = version
-            if ciphers:
-                c.set_ciphers(ciphers)
-            return c
-        for address in (esinet.ESRP, esinet.PSAP):
-            assert refused(net, address, context("ECDHE+AESGCM:!AES256", ssl.TLSVersion.TLSv1_2)), address
-            assert not refused(net, address, context("ECDHE+AESGCM", ssl.TLSVersion.TLSv1_2)), address
-            assert not refused(net, address, context(None, ssl.TLSVersion.TLSv1_3)), address
-        # Callers may have weaker TLS, for an emergency call is not refused for it.
-        n.caller.context.maximum_version = ssl.TLSVersion.TLSv1_2
-        n.caller.context.set_ciphers("ECDHE+AESGCM:!AES256")
-        stream, _ = n.caller.connect()
-        assert "AES128" in stream.socket.cipher()[0], stream.socket.cipher()
+
+def td_bcf_003(n):
+    import esinet
+
+    def context(ciphers, version):
+        c = ssl.create_default_context(cafile=n.ca)
+        c.load_cert_chain(*n.certificates["vsp"])
+        c.minimum_version = c.maximum_version = version
+        if ciphers:
+            c.set_ciphers(ciphers)
+        return c
+    for address in (esinet.ESRP, esinet.PSAP):
+        assert refused(n.net, address, context("ECDHE+AESGCM:!AES256", ssl.TLSVersion.TLSv1_2)), address
+        assert not refused(n.net, address, context("ECDHE+AESGCM", ssl.TLSVersion.TLSv1_2)), address
+        assert not refused(n.net, address, context(None, ssl.TLSVersion.TLSv1_3)), address
+    # Callers may have weaker TLS, for an emergency call is not refused for it.
+    caller = esinet.Caller(n.net, n.ca)
+    caller.context.maximum_version = ssl.TLSVersion.TLSv1_2
+    caller.context.set_ciphers("ECDHE+AESGCM:!AES256")
+    stream, _ = caller.connect()
+    assert "AES128" in stream.socket.cipher()[0], stream.socket.cipher()
 
 
-test_td_bcf_001.terminals = test_td_bcf_003.terminals = TERMINALS
+test_td_bcf_001_and_003.terminals = TERMINALS

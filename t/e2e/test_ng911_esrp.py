@@ -7,7 +7,9 @@ import re
 
 import dtls
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 IDENTIFIER = r"<urn:emergency:uid:%s:[0-9A-Za-z]{10,32}:esinet\.example>;purpose=emergency-%s"
 

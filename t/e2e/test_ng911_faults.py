@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emergency calls while servers fail: no call is lost that the configurations of kamailio-cfg/ng911 could have saved."""
+import contextlib
+import os
 import socket
+import sqlite3
 import ssl
+import tempfile
 import threading
 
 import ng
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, network, refused
+from test_ng911 import TERMINALS, network, prepare, refused
+
+PREPARE = prepare
 
 TAKERS = "sip:taker1@10.200.2.2:5061;transport=tls"
 SERVERS = "src 10.201.0.0/24 dst 10.201.0.0/24".split()
@@ -29,20 +35,47 @@ def cut(n):
     return len(n.net.run(n.net.gateway, "ss", "-HK", *SERVERS).stdout.splitlines())
 
 
+def store(folder, name):
+    """A database for XC_STORE."""
+    path = os.path.join(folder, name + ".sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for part in ("standard", "dialog"):
+            with open(f"/usr/share/kamailio/db_sqlite/{part}-create.sql", encoding="ascii") as f:
+                db.executescript(f.read())
+    return {"XC_STORE": "sqlite:///" + path}
+
+
+def stored(folder, proxy):
+    """Calls in its database."""
+    with contextlib.closing(sqlite3.connect(os.path.join(folder, proxy.name + ".sqlite"))) as db:
+        return db.execute("SELECT count(*) FROM dialog").fetchone()[0] + db.execute("SELECT count(*) FROM dialog_vars").fetchone()[0]
+
+
+def records(proxy, dialog):
+    """The records of this call."""
+    return [line for line in proxy.text().splitlines() if "end_time=" in line and f"; id={dialog.id};" in line]
+
+
 def test_calls_survive_their_servers(net):
-    """Each proxy is killed and restarted in mid-call. Connections are cut between calls, while one rings, and in mid-call."""
-    with network(net, psap={"XC_TAKERS": TAKERS}) as n:
+    """Each proxy is killed and restarted in mid-call, or ends in order, after which it knows the call. Connections are cut between calls, while one rings, and in mid-call."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-store-") as folder, \
+            network(net, psap={"XC_TAKERS": TAKERS, **store(folder, "psap")}, esrp=store(folder, "esrp"), vsp=store(folder, "vsp")) as n:
         import ng911
         taker = n.takers[0]
-        for proxy in (n.esrp, n.psap, n.vsp):
-            dialog, _ = connected(n, taker)
-            proxy.kill()
-            ng911.talk(dialog.media, taker.media[-1])
-            proxy.start()
-            ng911.talk(dialog.media, taker.media[-1])
-            if proxy is n.vsp:
-                dialog.reconnect()
-            hang_up(n, dialog, taker)
+        for end in ("kill", "stop"):
+            for proxy in (n.esrp, n.psap, n.vsp):
+                dialog, _ = connected(n, taker)
+                getattr(proxy, end)()
+                ng911.talk(dialog.media, taker.media[-1])
+                proxy.start()
+                ng911.talk(dialog.media, taker.media[-1])
+                if proxy is n.vsp:
+                    dialog.reconnect()
+                hang_up(n, dialog, taker)
+                if end == "stop":
+                    wait_for("the record", lambda p=proxy, d=dialog: len(records(p, d)) == 1)
+                    assert "caller=sip:caller@vsp.example; " in records(proxy, dialog)[0], records(proxy, dialog)
+                    assert not stored(folder, proxy), "a call is stored twice"
         if not cut(n):
             raise Skip("the kernel cannot destroy connections: CONFIG_INET_DIAG_DESTROY")
         for _ in range(3):

@@ -11,7 +11,9 @@ import ng
 import relay
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, needs
+from test_ng911 import BOUNDARIES, TERMINALS, needs, prepare
+
+PREPARE = prepare
 
 sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
 
@@ -56,7 +58,7 @@ def test_sip_between_servers_goes_through_esp(net):
             wait_for("a connection through the tunnel", lambda: reaches(network.places["vsp"], esinet.ESRP, 7))
             listener.close()
 
-        network = esinet.Network(net, folder, ng911.best_client(), boundaries=60, places=esinet_places.apart, sip="tcp", ready=ready)
+        network = esinet.Network(net, folder, ng911.best_client(), boundaries=BOUNDARIES, places=esinet_places.apart, sip="tcp", ready=ready)
         story, taker = ng911.Story(), network.takers[0]
         network.psap.rpc("htable.sets", "takers", "*", taker.uri())
 

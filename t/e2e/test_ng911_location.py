@@ -5,8 +5,10 @@ import re
 
 import dtls
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
 from test_ng911_states import entry
+
+PREPARE = prepare
 
 HERE = 30.62, -96.34
 PLACE = "<cid:place@vsp.example>"

@@ -3,8 +3,10 @@
 import os
 
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
 from test_ng911_conformance import final
+
+PREPARE = prepare
 
 MARKS = ([("Priority", "emergency")], [("Resource-Priority", "esnet.1")], [("Resource-Priority", "q735.2"), ("Resource-Priority", "dsn.flash, esnet.4")])
 NO_MARKS = ([], [("Priority", "normal")], [("Resource-Priority", "esnet.0")], [("Resource-Priority", "myesnet.1, esnet.11")], [("Subject", "esnet.1")])

@@ -2,13 +2,18 @@
 """More calls from one server than the ESRP allows."""
 import json
 import os
+import re
 import socket
 import ssl
 
 import dtls
+import netns
 import ng
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from run import Skip
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 BURST = 20  # INVITEs, several times XC_CALL_RATE
 
@@ -102,6 +107,38 @@ def test_a_flood_of_one_server_takes_no_place_of_another(net):
                 return refused
             wait_for(f"a refusal by {address}", too_many_within)
             assert all(m.get("Retry-After") == "1" for m in refused), refused[0].headers
+        media.close()
+
+
+def test_addresses_of_one_network_share_a_limit(net):
+    """A caller with IPv6 has many addresses: all of a /64 count as one at the VSP, however they are written. A neighbour has limits of its own."""
+    if not netns.HAVE_IPV6:
+        raise Skip("no IPv6")
+    with network(net, vsp={"XC_ADDRESS_6": "[fd00:1::1]"}) as n:
+        import esinet
+        context, media = ssl.create_default_context(cafile=n.ca), dtls.Plain(net, "caller", "10.200.1.2")
+        context.check_hostname = False
+        # The texts have the zeros of the network, and others, in "::".
+        same, other = ("fd00:1::2", "fd00:1::5:0:0:8", "fd00:1:0:0:5:6:7:8"), "fd00:1:0:1::8"
+        for address in (*same[1:], other):
+            net.run(net.terminal["caller"], "ip", "addr", "add", f"{address}/64", "dev", "t1", "nodad")
+        net.run(net.gateway, "ip", "route", "add", "fd00:1:0:1::/64", "via", "fd00:1::2")
+
+        def answer(address, *more):
+            """The first line of the final reply to a call from there."""
+            raw = ng.socket_in(net.terminal["caller"], socket.AF_INET6, socket.SOCK_STREAM)
+            raw.settimeout(60)
+            raw.bind((address, 0))
+            raw.connect(("fd00:1::1", 5061))
+            stream = esinet.Stream(context.wrap_socket(raw))
+            (line,) = final(stream, [invite(stream, media, *more)])
+            stream.socket.close()
+            return line
+        within = invented("[fd00:1::1]")
+        for address in (*same, other):
+            assert "Too Many" not in answer(address) + answer(address, *within)
+        counts = set(re.findall(r"name: (.*)", n.vsp.rpc("pl.list")))
+        assert counts == {"fd00:1:0:0::/64", "dialog fd00:1:0:0::/64", "fd00:1:0:1::/64", "dialog fd00:1:0:1::/64"}, counts
         media.close()
 
 
@@ -218,5 +255,5 @@ def test_a_call_waits_until_its_time_is_over(net):
         media.close()
 
 
-test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS
+test_addresses_of_one_network_share_a_limit.terminals = test_a_flood_of_one_server_takes_no_place_of_another.terminals = test_td_bcf_002.terminals = TERMINALS
 test_no_timer_ends_a_call_that_waits.terminals = test_a_call_waits_until_its_time_is_over.terminals = TERMINALS

@@ -4,9 +4,11 @@ import glob
 import os
 
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
 from test_ng911_border_web import call_info
 from test_record import Folder, packets
+
+PREPARE = prepare
 
 
 def payloads(path, source):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emergency calls that a proxy saves, whatever the next server does: it refuses them, redirects them, cannot be reached, or rings for too long."""
+import contextlib
 import os
 import re
 import socket
@@ -12,7 +13,9 @@ import netns
 import ng
 import relay
 from baresip import wait_for
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 STATUSES = {"moved": "302 Moved Temporarily", "forbidden": "403 Forbidden", "unknown": "404 Not Found", "gone": "410 Gone", "media": "415 Unsupported Media Type",
             "extension": "420 Bad Extension", "password": "407 Proxy Authentication Required", "decline": "603 Decline", "none": "606 Not Acceptable"}
@@ -35,13 +38,24 @@ def refuses(peer):
             peer.got_any = True
             user = re.search(r"sip:(\w+)@", m.get("Route"))
             if m.first.startswith("INVITE "):
+                peer.invites += 1
                 answer(stream, m, STATUSES[user[1]])
             elif m.first.startswith("OPTIONS "):
                 peer.kept = True
                 answer(stream, m, "200 OK")
     peer.kept = peer.got_any = False
+    peer.invites = 0
     threading.Thread(target=serve, daemon=True).start()
     return peer
+
+
+@contextlib.contextmanager
+def names(net, hosts, records=None):
+    """What Network's "before" needs for a server that asks its own DNS server."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
+        dns = lost.Dns(net, folder, records or {}, hosts)
+        yield "/bin/sh", "-c", f'mount --bind {dns.conf} "$(readlink -f /etc/resolv.conf)" && exec "$@"', "sh"
+        dns.close()
 
 
 def history(invite):
@@ -54,7 +68,8 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
     """A PSAP may answer what it likes: the next one gets the call. After five PSAPs, and in a loop of diversions, it is the last resort."""
     staff = "other sip:x@y default sip:taker1@10.200.2.2:5061;transport=tls|sip:taker2@10.200.3.2:5061;transport=tls"
     keep = "sip:keepalive@10.201.0.3:5061;transport=tls sip:keepalive@10.201.0.3:5996;transport=tls"
-    with network(net, psap={"XC_STAFF": staff}, esrp={"XC_KEEP": keep, "XC_VERIFY_ADDRESS": 1, "XC_NO_REPLY": 4000}) as n:
+    with names(net, {"psap.esinet.example": "10.201.0.3", "forged.example": "10.201.0.3"}) as resolver, \
+            network(net, psap={"XC_STAFF": staff}, esrp={"XC_KEEP": keep, "XC_NO_REPLY": 4000}, before={"esrp": resolver}) as n:
         import esinet
         import ng911
         from test_ng911_states import Peer
@@ -91,7 +106,16 @@ def test_no_refusal_and_no_loop_ends_a_call(net):
         tried = call("impostor")
         assert tried == closed + [("impostor", "503"), ("default", None)] and not impostor.got_any, tried
         impostor.close()
-        peer.close()
+        # Likewise names (RFC 5922), on a new connection, and on open ones: both servers have the name psap.esinet.example.
+        right, wrong = (refuses(Peer(net, n, "psap", esinet.PSAP, port)) for port in (5993, 5992))
+        uri["moved"], uri["forbidden"] = (f"sip:{user}@psap.esinet.example:{port};transport=tls" for user, port in (("moved", 5993), ("forbidden", 5996)))
+        uri["unknown"], uri["forged"] = (f"sip:{user}@forged.example:{port};transport=tls" for user, port in (("unknown", 5996), ("forged", 5992)))
+        peer.invites = 0
+        tried = call("moved", "forbidden", "unknown", "forged")
+        assert tried == closed + [("moved", "480"), ("forbidden", "480"), ("unknown", "503"), ("forged", "503"), ("default", None)], tried
+        assert (right.invites, peer.invites, wrong.got_any) == (1, 1, False), (right.invites, peer.invites, wrong.got_any)
+        for server in (right, wrong, peer):
+            server.close()
 
 
 def test_no_failure_of_an_esrp_ends_a_call(net):

@@ -16,7 +16,9 @@ import threading
 import ng
 from baresip import wait_for
 from run import Skip
-from test_ng911 import TERMINALS, network
+from test_ng911 import TERMINALS, network, prepare
+
+PREPARE = prepare
 
 KIND = "application/EmergencyCallData.%s+json"
 
@@ -307,10 +309,10 @@ def test_a_psap_tells_its_states(net):
         n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
         stream, here = esrp.connect(esinet.PSAP), f"<sip:states@{esinet.ESRP}:5997;transport=tls>"
 
-        def subscribe(event, call, number=1, to="", **other):
+        def subscribe(event, call, number=1, to="", psap="psap1", **other):
             headers = {"From": "<sip:esrp@x>;tag=o", "To": "<sip:psap1@psap.example>" + to, "Call-ID": call, "CSeq": f"{number} SUBSCRIBE", "Event": event,
                        "Contact": here, "Expires": "100", **{k.replace("_", "-"): v for k, v in other.items()}}
-            return esrp.ask(stream, f"SUBSCRIBE sip:psap1@{esinet.PSAP}:5061;transport=tls SIP/2.0", [(k, v) for k, v in headers.items() if v is not None])
+            return esrp.ask(stream, f"SUBSCRIBE sip:{psap}@{esinet.PSAP}:5061;transport=tls SIP/2.0", [(k, v) for k, v in headers.items() if v is not None])
 
         def notified(call, status="200 OK"):
             """The next NOTIFY, of this subscription: its state and body."""
@@ -375,6 +377,17 @@ def test_a_psap_tells_its_states(net):
         assert subscribe("emergency-QueueState", "four", Expires="1").status() == 200
         while notified("four")[0].get("Subscription-State") != "terminated;reason=timeout":
             pass
+        # States of XC_POLICY outlive a restart.
+        n.psap.args.append('-AXC_POLICY="closed psap1 GoingDown queue psap2 Disabled open psap1 yes closed *"')
+        assert n.psap.stop() == 0
+        n.psap.start()
+        n.psap.rpc("htable.sets", "takers", "*", n.takers[0].uri())
+        stream = esrp.connect(esinet.PSAP)
+        for event, psap, expected in (("Service", "psap1", "GoingDown"), ("Queue", "psap1", "Inactive"), ("Service", "psap2", "Normal"), ("Queue", "psap2", "Disabled")):
+            assert subscribe(f"emergency-{event}State", event + psap, psap=psap).status() == 200
+            m, state, _ = notified(event + psap, "481 Subscription Does Not Exist")
+            assert state == expected, (event, psap, state)
+        assert 'no table "open"' in n.psap.text() and 'XC_POLICY: closed "*" has no value' in n.psap.text(), n.psap.text()[-3000:]
         esrp.close()
 
 

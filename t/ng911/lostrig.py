@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 from lxml import etree
 
@@ -175,6 +176,30 @@ async def until(what, check, seconds=60):
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds} s")
         await asyncio.sleep(0.01)
+
+
+def ran(main, words):
+    """What a program does with these arguments, without the start of Python and the loading of its modules: main() of the program, in a child process."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                sys.stdin.close()
+                status = main(list(words))
+            except SystemExit as end:
+                status = end.code or 0
+            except BaseException:  # as Python ends a program
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return subprocess.CompletedProcess(words, status, *(os.pread(f.fileno(), 1 << 20, 0).decode() for f in (out, err)))
 
 
 class Program:

@@ -10,7 +10,8 @@ import subprocess
 import tempfile
 import time
 
-from lostrig import ROOT, Program, Skip, circle, cluster, find, load, point, polygon, said, until
+from lostrig import ROOT, Program, Skip, circle, cluster, find, load, point, polygon, ran, said, until
+from lost_server.main import main
 from test_lost_answers import SMALL, SOS, feature, square
 
 TYPE = "Content-Type: application/lost+xml;charset=utf-8\r\n"
@@ -362,7 +363,7 @@ def test_errors_say_what_is_wrong():
                                 (("serve", base, f"--certificate={absent}"), absent),
                                 (("serve", base, f"--certificate={junk}"), f"{junk}: not a certificate"),
                                 (("load", "--database=postgresql://u:secret@127.0.0.1:1/x", good), "PostgreSQL at 127.0.0.1: ")):
-            done = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-lost"), *words], check=False, capture_output=True, text=True, timeout=60)
+            done = ran(main, words)
             assert done.returncode == 1 and expected in done.stderr, (words, done.stderr)
             assert done.stderr.count("\n") == 1 and "secret" not in done.stderr, done.stderr
 
@@ -372,7 +373,8 @@ def test_options_are_documented():
     with open(page, encoding="utf-8") as f:
         text = f.read().replace("\\-", "-")
     for command in ("serve", "load", "make-data"):
-        said_by = subprocess.run([os.path.join(ROOT, "ng911", "xcipher-lost"), command, "--help"], check=True, capture_output=True, text=True).stdout
+        said_by = ran(main, (command, "--help")).stdout
+        assert said_by.startswith(f"usage: xcipher-lost {command} "), said_by
         for option in set(re.findall(r"--([a-z-]+)", said_by)) - {"help"}:
             assert f"Fl -{option}" in text, (command, option)
 

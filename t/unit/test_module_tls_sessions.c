@@ -12,6 +12,8 @@
 #include <openssl/evp.h>
 #include <openssl/x509v3.h>
 
+#include "../../module/tls/names.c"
+
 #include "../../module/tls/sessions.c"
 
 enum { DAY = 86400, MAX_STEPS = 20 };
@@ -74,6 +76,7 @@ static int end_test(void **state)
 struct way {
 	const char *address; /* NULL: the client has no sessions */
 	const char *name;
+	const char *expect; /* name of the server that sessions_begin() gets */
 	int version;
 	const char *ours;      /* two octets; NULL: "us" */
 	SSL_SESSION **session; /* that the client keeps itself; NULL: none */
@@ -87,10 +90,10 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 	int n = -1;
 
 	if (w.address)
-		sessions_begin(w.address, strlen(w.address), true);
+		sessions_begin(w.address, strlen(w.address), true, w.expect);
 	SSL *c = SSL_new(client);
 
-	sessions_begin(w.ours ? w.ours : "us", 2, false);
+	sessions_begin(w.ours ? w.ours : "us", 2, false, NULL);
 	SSL *s = SSL_new(server);
 
 	sessions_end();
@@ -126,29 +129,93 @@ static int resumes(SSL_CTX *client, SSL_CTX *server, struct way w)
 	return n;
 }
 
-/* With verify_address a client believes a server only if its certificate has the address. */
-static void a_server_has_the_address_of_its_certificate(void **state)
+static X509 *with_names(const char *names)
 {
 	X509 *x = certificate(3, DAY);
-	X509_EXTENSION *names =
-		X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "IP:65.66.67.68");
+	X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names);
+
+	assert_non_null(e);
+	X509_add_ext(x, e, -1);
+	X509_EXTENSION_free(e);
+	assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+	return x;
+}
+
+/* With verify_name a client believes a server only if its certificate has the name that is
+ * expected or, if none is, the address. */
+static void a_server_has_the_name_or_address_of_its_certificate(void **state)
+{
+	X509 *x = with_names("IP:65.66.67.68,DNS:one.example");
+	SSL_CTX *c = context(x, SSL_VERIFY_PEER), *s = context(x, SSL_VERIFY_PEER);
 	struct way right = {.address = "ABCDpp"}, wrong = {.address = "ABCEpp"};
 
 	(void)state;
-	X509_add_ext(x, names, -1);
-	assert_true(X509_sign(x, key, EVP_sha256()) > 0);
-	SSL_CTX *c = context(x, SSL_VERIFY_PEER), *s = context(x, SSL_VERIFY_PEER);
-
 	assert_int_equal(resumes(c, s, wrong), 0);
-	sessions_verify_address(true);
+	sessions_verify_name(true);
 	assert_int_equal(resumes(c, s, right), 0);
 	assert_int_equal(resumes(c, s, right), 1);
 	wrong.address = "ABCFpp";
 	assert_int_equal(resumes(c, s, wrong), -1);
-	sessions_verify_address(false);
+	/* Names have sessions of their own. */
+	wrong.expect = "one.example";
+	assert_int_equal(resumes(c, s, wrong), 0);
+	assert_int_equal(resumes(c, s, wrong), 1);
+	right.expect = "two.example";
+	assert_int_equal(resumes(c, s, right), -1);
+	sessions_verify_name(false);
 	SSL_CTX_free(c);
 	SSL_CTX_free(s);
-	X509_EXTENSION_free(names);
+	X509_free(x);
+}
+
+/* A connection that exists. Before the handshake counts what it will compare. */
+static void a_connection_is_with_the_peer_of_its_certificate(void **state)
+{
+	X509 *x = with_names("URI:sip:one.example");
+	SSL_CTX *c = context(x, SSL_VERIFY_PEER), *s = context(x, SSL_VERIFY_PEER);
+	BIO *a, *b;
+
+	(void)state;
+	shared->ssl_at = 0;
+	sessions_verify_name(true);
+	sessions_begin("ABCDpp", 6, true, "one.example");
+	SSL *client = SSL_new(c);
+	void *its[SSL_WORDS] = {&its, client, NULL};
+
+	assert_false(sessions_peer_is(its, "one.example"));
+	sessions_end();
+	sessions_learn(NULL);
+	assert_int_equal(shared->ssl_at, 0);
+	sessions_begin("ABCDpp", 6, true, "one.example");
+	SSL_free(client);
+	its[1] = client = SSL_new(c);
+	sessions_end();
+	sessions_learn(its);
+	sessions_verify_name(false);
+	SSL *server = SSL_new(s);
+	void *ours[SSL_WORDS] = {&its, server, NULL};
+
+	SSL_set_connect_state(client);
+	SSL_set_accept_state(server);
+	assert_true(sessions_peer_is(its, "One.Example"));
+	assert_false(sessions_peer_is(its, "two.example"));
+	assert_false(sessions_peer_is(ours, "one.example"));
+	assert_int_equal(BIO_new_bio_pair(&a, 65536, &b, 65536), 1);
+	SSL_set_bio(client, a, a);
+	SSL_set_bio(server, b, b);
+	for (int i = 0; i < MAX_STEPS; i++) {
+		SSL_do_handshake(client);
+		SSL_do_handshake(server);
+	}
+	assert_true(SSL_is_init_finished(client) && SSL_is_init_finished(server));
+	for (int i = 0; i < 2; i++) {
+		assert_true(sessions_peer_is(i ? ours : its, "one.example"));
+		assert_false(sessions_peer_is(i ? ours : its, "two.example"));
+	}
+	SSL_free(client);
+	SSL_free(server);
+	SSL_CTX_free(c);
+	SSL_CTX_free(s);
 	X509_free(x);
 }
 
@@ -327,7 +394,7 @@ static void a_session_ends_with_the_certificate_of_its_server(void **state)
 static void the_table_is_bounded(void **state)
 {
 	SSL_CTX *c = context(cert, SSL_VERIFY_PEER), *s = context(cert, SSL_VERIFY_PEER);
-	char address[8];
+	char address[16];
 	int used = 0;
 
 	(void)state;
@@ -370,7 +437,8 @@ static void new_ticket_keys_end_old_sessions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_server_has_the_address_of_its_certificate),
+		cmocka_unit_test(a_server_has_the_name_or_address_of_its_certificate),
+		cmocka_unit_test(a_connection_is_with_the_peer_of_its_certificate),
 		cmocka_unit_test(a_session_is_for_its_server_and_name),
 		cmocka_unit_test(processes_share_sessions_and_ticket_keys),
 		cmocka_unit_test(a_session_is_for_its_configuration),
