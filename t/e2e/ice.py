@@ -59,6 +59,15 @@ class Ice(dtls.Plain):
         body += attribute(CONTROLLING, b"\xff" * 8) + (attribute(USE_CANDIDATE, b"") if nominate else b"")
         (by or self.socket).sendto(message(REQUEST, body, password), to or self.to)
 
+    def connect(self):
+        """Until a check is answered."""
+        before = self.responses
+
+        def answered():
+            self.check()
+            return self.responses > before
+        wait_for("the check is answered", answered)
+
     def take(self, s, packet, source):
         super().take(s, packet, source)
         kind = int.from_bytes(packet[:2], "big")
@@ -79,12 +88,3 @@ class Keyed(Ice, dtls.Dtls):
 
     def attributes(self):
         return Ice.attributes(self) + dtls.Dtls.attributes(self).replace("a=rtcp-mux\r\n", "")
-
-    def connect(self):
-        """Until a check is answered."""
-        before = self.responses
-
-        def answered():
-            self.check()
-            return self.responses > before
-        wait_for("the check is answered", answered)
