@@ -14,7 +14,7 @@ import relay
 from baresip import wait_for
 from run import Skip, cases
 from test_dtls import GROWTH_KIB, Stranger, stun
-from test_dtls_cert import kill, saved
+from test_dtls_cert import kill, make, saved
 from test_http import HTTP, scrape, values
 from test_xdp import need_xdp
 
@@ -139,6 +139,47 @@ def test_a_bundle_under_other_steerings(net, steering, offers):
         assert s["by fallback socket"] == 0 and s["packets received"] >= 80, s
         assert daemon.stop() == 0
     redis.stop()
+
+
+@cases(("plain", "restart"), ("dtls", "restart"), ("plain", "takeover"), ("dtls", "takeover"))
+def test_an_ice_lite_terminal_before_the_first_pair(net, kind, how):
+    """The relay crashes while it checks a terminal that sends no checks of its own. The next process finds the pair."""
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    flags = {"ICE": "force"} if kind == "dtls" else {"ICE": "force", "transport_protocol": "RTP/AVP"}
+    addresses = (GATEWAY[4][0].partition("/")[2],)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
+        redis = redisrig.Redis(net, addr="0.0.0.0")
+        there = redisrig.Elsewhere(net)
+        options = [f"--dtls-cert={make(folder, 'cert')}.both", f"--redis-key-file={redis.key_file}", "--engine=serial", "--workers=1"]
+        daemon = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379", addresses=addresses).wait_ready()
+        a = dtls.Plain(net, "caller", TERMINAL[4][0])
+        b = (ice.LiteKeyed if kind == "dtls" else ice.Lite)(net, "caller", TERMINAL[4][0])
+        for end in (a, b):
+            ends.callback(end.close)
+        call = dtls.Call(daemon, a, b, **flags).offer()
+        b.mute = True
+        call.answer()
+        wait_for("checks", lambda: b.requests)
+        saved(daemon)
+        kill(daemon)
+        if how == "restart":
+            daemon = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379", addresses=addresses).wait_ready()
+        else:
+            daemon = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=addresses).wait_ready()
+            there.take_addresses()
+            assert daemon.client.call("active")["result"] == "ok"
+        call.daemon = daemon
+        wait_for("the call was restored", lambda: daemon.statistics()["redis"]["restored"] == 1)
+        b.mute = False
+        b.connect()
+        if kind == "dtls":
+            b.handshake()
+            b.keyed()
+        call.exchange()
+        assert daemon.statistics()["sessions"]["ICE states"]["completed"] == 1 and b.bad == 0
+        assert daemon.stop() == 0
+        redis.stop()
 
 
 def threads(daemon):
