@@ -46,6 +46,21 @@ int leg_session_take(const struct relay *r, struct leg *l)
 	return err;
 }
 
+bool leg_candidate(struct ice_candidate *out, const struct endpoint *named, bool rtcp)
+{
+	uint8_t component = rtcp ? 2 : 1;
+
+	if (endpoint_is_unspecified(named) || !named->port)
+		return false;
+	*out = (struct ice_candidate){.addr = *named,
+		.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, component),
+		.foundation = "1",
+		.foundation_len = 1,
+		.component = component,
+		.type = ICE_HOST};
+	return true;
+}
+
 static void ice_of(struct session_ice *out, const struct leg *l)
 {
 	const struct leg_ice *ice = &l->ice;
@@ -69,6 +84,11 @@ static void ice_of(struct session_ice *out, const struct leg *l)
 	if (ice->candidates)
 		memcpy(out->candidate, ice->candidate, ice->candidates * sizeof(*out->candidate));
 	out->last = ice->last;
+	/* An ICE-lite terminal checks nothing, so a restored agent has to check its address. */
+	for (uint32_t k = 0; l->session_resumed && ice->on && k < 2; k++)
+		if (!ice->pair[k].family)
+			out->candidates +=
+				leg_candidate(&out->candidate[out->candidates], &ice->named[k], k);
 }
 
 static void dtls_of(struct session_dtls *out, const struct leg *l)

@@ -57,6 +57,9 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	/* Selected pairs, by [rtcp]. They replace remote and rtcp_remote, whatever SDP names.
 	 * Family 0: none yet. */
 	struct endpoint pair[2];
+	/* Addresses that the terminal's SDP named, by [rtcp]. A restored leg without a pair checks
+	 * them: candidates are not saved. Family 0: unknown. */
+	struct endpoint named[2];
 	/* For the next commit only, in the request's pool: candidates of this exchange. of_next:
 	 * they belong to next_ufrag. */
 	bool of_next;

@@ -56,6 +56,12 @@ static bool judge_leg(struct calls *c, struct call *call, struct leg *l, uint64_
 		l->said.remote = l->said.rtcp_remote = (struct endpoint){0};
 		changed = true;
 	}
+	for (int rtcp = 0; rtcp < 2; rtcp++) {
+		if (may_go(c, &l->ice.named[rtcp]))
+			continue;
+		l->ice.named[rtcp] = (struct endpoint){0};
+		changed = true;
+	}
 	for (int rtcp = 0; rtcp < 2 && l->has_port && l->committed; rtcp++)
 		changed |= judge_stream(c, call, l, rtcp, now_ns);
 	return changed;

@@ -96,6 +96,7 @@ static bool change(struct leg *l, const struct session_event *e)
 		if (!l->ice.on)
 			return false;
 		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+		memset(l->ice.named, 0, sizeof(l->ice.named));
 		l->remote = l->rtcp_remote = (struct endpoint){0};
 		return true;
 	}

@@ -10,6 +10,7 @@
 /* The states after the padded key: a message costs two blocks less. As secret as the key. */
 struct hmac_sha1_key {
 	uint32_t inner[5], outer[5];
+	uint32_t fast; /* the processor has SHA instructions. Not a bool: keys are compared whole */
 };
 void hmac_sha1_key_init(struct hmac_sha1_key *key, const void *secret, size_t len);
 /* Over both parts, one after the other. */

@@ -22,13 +22,14 @@ void media_ahead_expect(struct media *m, uint32_t stream)
 }
 
 /* Keys that did not come, because the call does not allow their suite. */
-static void stop_waiting(struct media_ctx *c, uint64_t now_ns)
+static void stop_waiting(struct media *m, struct media_ctx *c, uint64_t now_ns)
 {
 	if (!c->rx.coming)
 		return;
 	if (!c->coming_ns)
 		c->coming_ns = now_ns;
 	c->rx.coming = now_ns < c->coming_ns + MEDIA_AHEAD_NS;
+	m->ahead->look |= !c->rx.coming;
 }
 
 static bool is_believed(const struct learn *l, const struct endpoint *src)
@@ -36,128 +37,178 @@ static bool is_believed(const struct learn *l, const struct endpoint *src)
 	return endpoint_eq(&l->signalled, src) || (l->confirmed && endpoint_eq(&l->source, src));
 }
 
-static void drop(struct media *m, struct ahead_packet *p)
+/* --- Lists ------------------------------------------------------------------------------------ */
+
+static struct ahead_bucket *bucket_of(struct media_ahead *all, uint32_t stream)
 {
-	(void)media_drop(m, p->stream, PACKET_DROP_INACTIVE);
-	p->number = 0;
-	m->ahead->n--;
+	return &all->bucket[stream % MEDIA_AHEAD_MAX];
+}
+
+/* Appends a free place. There is one. */
+static uint16_t append(struct media_ahead *all, uint32_t stream)
+{
+	struct ahead_bucket *b = bucket_of(all, stream);
+	uint16_t at = all->free ? all->free : ++all->used;
+	struct ahead_link *l = &all->link[at - 1];
+
+	if (at == all->free)
+		all->free = l->after;
+	*l = (struct ahead_link){.stream = stream, .before = all->last};
+	*(all->last ? &all->link[all->last - 1].after : &all->first) = at;
+	*(b->last ? &all->link[b->last - 1].later : &b->first) = at;
+	all->last = b->last = at;
+	b->n++;
+	all->n++;
+	return at;
+}
+
+static void take_out(struct media_ahead *all, uint16_t at)
+{
+	struct ahead_link *l = &all->link[at - 1];
+	struct ahead_bucket *b = bucket_of(all, l->stream);
+	uint16_t before = 0, *from = &b->first;
+
+	while (*from != at) {
+		before = *from;
+		from = &all->link[before - 1].later;
+	}
+	*from = l->later;
+	if (b->last == at)
+		b->last = before;
+	*(l->before ? &all->link[l->before - 1].after : &all->first) = l->after;
+	*(l->after ? &all->link[l->after - 1].before : &all->last) = l->before;
+	l->after = all->free;
+	all->free = at;
+	b->n--;
+	all->n--;
+}
+
+static void drop(struct media *m, uint16_t at)
+{
+	(void)media_drop(m, m->ahead->link[at - 1].stream, PACKET_DROP_INACTIVE);
+	take_out(m->ahead, at);
 }
 
 /* Or the clock was set back. */
-static bool is_old(const struct ahead_packet *p, uint64_t now_ns)
+static bool is_old(const struct packet_in *in, uint64_t now_ns)
 {
-	return now_ns > p->in.t_ns + MEDIA_AHEAD_NS || p->in.t_ns > now_ns + MEDIA_AHEAD_NS;
+	return now_ns > in->t_ns + MEDIA_AHEAD_NS || in->t_ns > now_ns + MEDIA_AHEAD_NS;
 }
 
-/* No place is free: that of the oldest packet of the stream that has most, if it has at least two
- * more than this one. Streams are counted by the low bits of their numbers. */
-static struct ahead_packet *place_of_most(struct media *m, uint32_t share)
+static void drop_old(struct media *m, uint64_t now_ns)
 {
-	uint16_t has[MEDIA_AHEAD_MAX] = {0};
-	struct ahead_packet *of = m->ahead->of, *found = NULL;
-	uint32_t most = 0;
+	while (m->ahead->first && is_old(&m->ahead->in[m->ahead->first - 1], now_ns))
+		drop(m, m->ahead->first);
+}
 
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
-		uint32_t s = of[i].stream % MEDIA_AHEAD_MAX;
+/* No place is free: that of the oldest packet of the bucket that has most, if it has at least two
+ * more than this stream. */
+static bool take_of_most(struct media *m, uint32_t share)
+{
+	const struct ahead_bucket *most = m->ahead->bucket;
 
-		has[s]++;
-		most = has[s] > has[most] ? s : most;
+	for (uint32_t i = 1; i < MEDIA_AHEAD_MAX; i++)
+		if (m->ahead->bucket[i].n > most->n)
+			most = &m->ahead->bucket[i];
+	if (most->n < share + 2)
+		return false;
+	drop(m, most->first);
+	return true;
+}
+
+/* Number of packets of a stream. *oldest: the first of them. */
+static uint32_t share_of(const struct media_ahead *all, uint32_t stream, uint16_t *oldest)
+{
+	uint32_t n = 0;
+
+	*oldest = 0;
+	for (uint16_t at = all->bucket[stream % MEDIA_AHEAD_MAX].first; at;
+		at = all->link[at - 1].later)
+		if (all->link[at - 1].stream == stream)
+			*oldest = n++ ? *oldest : at;
+	return n;
+}
+
+/* A place for a packet of this stream: a free one, or that of the stream's oldest packet: those
+ * that stay are consecutive. Or one of the streams that have most. 0: none. */
+static uint16_t place(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	struct media_ahead *all = m->ahead;
+	uint16_t oldest;
+	uint32_t share;
+
+	drop_old(m, now_ns);
+	share = bucket_of(all, stream)->n;
+	if (share >= MEDIA_AHEAD_SHARE || all->n == MEDIA_AHEAD_MAX) {
+		share = share_of(all, stream, &oldest);
+		if (share >= MEDIA_AHEAD_SHARE)
+			drop(m, oldest);
 	}
-	if (has[most] < share + 2)
-		return NULL;
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
-		if (of[i].stream % MEDIA_AHEAD_MAX == most &&
-			(!found || of[i].number < found->number))
-			found = &of[i];
-	drop(m, found);
-	return found;
+	if (all->n == MEDIA_AHEAD_MAX && !take_of_most(m, share))
+		return 0;
+	return append(all, stream);
 }
 
-/* A free place, or that of the stream's oldest packet: those that stay are consecutive. Or one of
- * the stream that has most. NULL: none. */
-static struct ahead_packet *place(struct media *m, uint32_t stream, uint64_t now_ns)
-{
-	struct ahead_packet *found = NULL, *oldest = NULL;
-	uint32_t share = 0;
-
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
-		struct ahead_packet *p = &m->ahead->of[i];
-
-		if (p->number && is_old(p, now_ns))
-			drop(m, p);
-		found = p->number ? found : p;
-		if (!p->number || p->stream != stream)
-			continue;
-		share++;
-		oldest = oldest && oldest->number < p->number ? oldest : p;
-	}
-	if (share < MEDIA_AHEAD_SHARE)
-		return found ? found : place_of_most(m, share);
-	drop(m, oldest);
-	return oldest;
-}
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 bool media_ahead_keep(
 	struct media *m, const struct arena *a, const struct packet_in *in, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
-	struct ahead_packet *p;
+	uint16_t at;
 
-	stop_waiting(&m->ctx[s->cfg.ctx], in->t_ns);
+	stop_waiting(m, &m->ctx[s->cfg.ctx], in->t_ns);
 	if (!is_awaited(m, s) || in->len > ARENA_MAX_PACKET ||
 		!(is_believed(&s->learn, &in->src) || media_checked(m, stream, &in->src)))
 		return false;
-	p = place(m, stream, in->t_ns);
-	if (!p)
+	at = place(m, stream, in->t_ns);
+	if (!at)
 		return false;
-	*p = (struct ahead_packet){++m->ahead->number, stream, *in};
-	memcpy(m->ahead->bytes[p - m->ahead->of], a->in + in->in_off, in->len);
-	m->ahead->n++;
+	m->ahead->in[at - 1] = *in;
+	memcpy(m->ahead->bytes[at - 1], a->in + in->in_off, in->len);
 	return true;
 }
 
-/* The oldest packet whose waiting is over. */
-static struct ahead_packet *next(struct media *m, uint64_t now_ns)
+/* The oldest packet whose waiting is over; 0: none. Only commands and time end it. */
+static uint16_t next(struct media *m, uint64_t now_ns)
 {
-	struct ahead_packet *found = NULL;
+	struct media_ahead *all = m->ahead;
 
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
-		struct ahead_packet *p = &m->ahead->of[i];
-
-		if (!p->number || (found && found->number < p->number))
-			continue;
-		if (!is_awaited(m, &m->stream[p->stream]) || is_old(p, now_ns))
-			found = p;
-	}
-	return found;
+	if (all->first && is_old(&all->in[all->first - 1], now_ns))
+		return all->first;
+	for (uint16_t at = all->look ? all->first : 0; at; at = all->link[at - 1].after)
+		if (!is_awaited(m, &m->stream[all->link[at - 1].stream]))
+			return at;
+	all->look = false;
+	return 0;
 }
 
 /* Whether it can be received now. The handle may be another stream's. */
-static bool is_ready(const struct media *m, const struct ahead_packet *p, uint64_t now_ns)
+static bool is_ready(const struct media *m, uint16_t at, uint64_t now_ns)
 {
-	const struct media_stream *s = &m->stream[p->stream];
+	const struct media_stream *s = &m->stream[m->ahead->link[at - 1].stream];
+	const struct packet_in *in = &m->ahead->in[at - 1];
 
-	return s->set && s->cfg.local.addr == p->in.local.addr &&
-		s->cfg.local.port == p->in.local.port && !is_old(p, now_ns);
+	return s->set && s->cfg.local.addr == in->local.addr &&
+		s->cfg.local.port == in->local.port && !is_old(in, now_ns);
 }
 
 uint32_t media_ahead_take(struct media *m, const struct arena *a, uint32_t first,
 	struct packet_in *in, uint32_t max, uint64_t now_ns)
 {
-	struct ahead_packet *p;
 	uint32_t n = 0;
+	uint16_t at;
 
-	while (n < max && (p = next(m, now_ns))) {
-		if (!is_ready(m, p, now_ns)) {
-			drop(m, p);
+	while (n < max && (at = next(m, now_ns))) {
+		if (!is_ready(m, at, now_ns)) {
+			drop(m, at);
 			continue;
 		}
-		in[n] = p->in;
+		in[n] = m->ahead->in[at - 1];
 		in[n].slot = first + n;
 		in[n].in_off = in[n].slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
-		memcpy(a->in + in[n].in_off, m->ahead->bytes[p - m->ahead->of], p->in.len);
-		p->number = 0;
-		m->ahead->n--;
+		memcpy(a->in + in[n].in_off, m->ahead->bytes[at - 1], in[n].len);
+		take_out(m->ahead, at);
 		n++;
 	}
 	return n;

@@ -13,14 +13,23 @@
 #define MEDIA_AHEAD_SHARE 64u  /* packets kept of a stream: a further one replaces the oldest */
 #define MEDIA_AHEAD_NS    2000000000ull /* longer than a retransmission of the last flight takes */
 
+/* Lists instead of searches: whoever knows the terminal's address can send as many packets as there
+ * are places, and each further one. Places are stored plus 1; 0 = none. */
 struct media_ahead {
 	uint32_t n;
-	uint64_t number; /* of the last packet kept */
-	struct ahead_packet {
-		uint64_t number; /* order of arrival; 0 = free */
+	bool look;            /* a command came since media_ahead_take() found no packet */
+	uint16_t used;        /* places that have been in use */
+	uint16_t free;        /* list of free ones among these, by after */
+	uint16_t first, last; /* in order of arrival */
+	struct ahead_bucket { /* packets of the streams with these low bits of their numbers */
+		uint16_t first, last, n; /* in order of arrival */
+	} bucket[MEDIA_AHEAD_MAX];
+	struct ahead_link {
 		uint32_t stream;
-		struct packet_in in;
-	} of[MEDIA_AHEAD_MAX];
+		uint16_t before, after; /* in order of arrival */
+		uint16_t later;         /* the next one of the bucket */
+	} link[MEDIA_AHEAD_MAX];
+	struct packet_in in[MEDIA_AHEAD_MAX];
 	uint8_t bytes[MEDIA_AHEAD_MAX][ARENA_MAX_PACKET];
 };
 

@@ -399,6 +399,7 @@ static int stream_watch(struct media *m, uint32_t id)
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
 	m->changed = m->burst;
+	m->ahead->look = true;
 	switch (cmd->type) {
 	case MEDIA_CTX_SET:
 		return ctx_set(m, cmd);

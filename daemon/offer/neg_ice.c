@@ -4,6 +4,7 @@
  * never reaches the other. Pure. */
 #include "offer/neg_ice.h"
 #include "base/secmem.h"
+#include "call/leg_session.h"
 #include "proto/sdp_ice.h"
 
 /* --- Credentials of ours ---------------------------------------------------------------------- */
@@ -171,13 +172,7 @@ static void restart(struct leg *l, const struct neg_in *in)
 	ice->candidate = c;
 	ice->candidates = 0;
 	for (uint8_t k = 0; c && k < 2; k++)
-		if (!endpoint_is_unspecified(to[k]) && to[k]->port)
-			c[ice->candidates++] = (struct ice_candidate){.addr = *to[k],
-				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-				.foundation = "1",
-				.foundation_len = 1,
-				.component = k + 1,
-				.type = ICE_HOST};
+		ice->candidates += leg_candidate(&c[ice->candidates], to[k], k);
 	ice->candidates = c ? neg_ice_filter(c, ice->candidates, in->reach) : 0;
 }
 
@@ -210,8 +205,13 @@ void neg_ice_remotes(struct leg *l)
 {
 	if (!l->ice.on) {
 		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+		memset(l->ice.named, 0, sizeof(l->ice.named));
 		return;
 	}
+	l->ice.named[0] = l->remote;
+	memset(&l->ice.named[1], 0, sizeof(l->ice.named[1]));
+	if (!l->mux)
+		l->ice.named[1] = l->rtcp_remote;
 	l->remote = l->ice.pair[0];
 	l->rtcp_remote = l->ice.pair[!l->mux];
 }

@@ -396,6 +396,8 @@ static bool may_reach(const struct reach *r, const struct call *c)
 				(!may_go(r, &l->remote) || !may_go(r, &l->rtcp_remote) ||
 					!may_go(r, &l->ice.pair[0]) ||
 					!may_go(r, &l->ice.pair[1]) ||
+					!may_go(r, &l->ice.named[0]) ||
+					!may_go(r, &l->ice.named[1]) ||
 					!may_go(r, &l->said.remote) ||
 					!may_go(r, &l->said.rtcp_remote)))
 				return false;

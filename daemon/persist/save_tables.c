@@ -221,6 +221,8 @@ static const struct field ice_fields[] = {
 	BYTES_ROW("np", leg_ice, next_pwd),
 	ADDR_ROW("p0", leg_ice, pair[0]),
 	ADDR_ROW("p1", leg_ice, pair[1]),
+	ADDR_ROW("n0", leg_ice, named[0]),
+	ADDR_ROW("n1", leg_ice, named[1]),
 };
 static const struct record ice_record = RECORD_OF(ice_fields);
 

@@ -147,7 +147,7 @@ struct sdp_media_edit {
 	const struct str *keying;
 	uint32_t keying_count;
 	struct str lines;    /* whole lines of ours to add: ICE. None of a rejected m-line. */
-	bool keep_feedback;  /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
+	bool keep_feedback;  /* keep a=rtcp-fb and a=rtcp-rsize (RFC 5506 5), which AVP has not */
 	uint32_t mid;        /* a=mid to write if there is none; 0 = none */
 	struct str mid_text; /* the same as text, which goes first; s = NULL: none */
 	bool drop_mid;       /* remove a=mid: another m-line already has that name */

@@ -429,7 +429,8 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 	} else if ((name_is(l, STR("rtcp-mux")) || name_is(l, STR("rtcp-mux-only"))) &&
 		me->drop_rtcp_mux) {
 		return;
-	} else if (name_is(l, STR("rtcp-fb")) && !me->keep_feedback) {
+	} else if ((name_is(l, STR("rtcp-fb")) || name_is(l, STR("rtcp-rsize"))) &&
+		!me->keep_feedback) {
 		return;
 	} else if (me->reject &&
 		(name_is(l, STR("candidate")) || name_is(l, STR("remote-candidates")))) {

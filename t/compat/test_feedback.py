@@ -52,8 +52,10 @@ def test_all_feedback_is_taken_out_towards_avp(relay, x, y):
     a, b = relay.phone("caller", x), relay.phone("callee", y)
     call = relay.call()
     keys = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if y else {"transport_protocol": "RTP/AVP"}
-    lines = ("a=rtcp-mux", "a=rtcp-fb:* nack pli")
-    b.told(call.offer(a.sdp(*lines, profile="RTP/SAVPF" if x else "RTP/AVPF"), **keys).sdp.audio)
+    lines = ("a=rtcp-mux", "a=rtcp-fb:* nack pli", "a=rtcp-rsize")
+    offered = call.offer(a.sdp(*lines, profile="RTP/SAVPF" if x else "RTP/AVPF"), **keys).sdp.audio
+    assert not offered.has("rtcp-fb") and not offered.has("rtcp-rsize"), offered.lines
+    b.told(offered)
     a.told(call.answer(b.sdp("a=rtcp-mux")).sdp.audio)
     a.send(b"first")
     assert b.receive() == b"first"

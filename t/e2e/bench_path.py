@@ -32,6 +32,8 @@ the load program
 its floor
   flood     forged packets during 20 calls: the relay's CPU per forged packet, loss and p99 of the
 calls (bench_flood.py)
+  flights   first packets of DTLS, ICE and ZRTP as floods at legs of these keyings, beside garbage
+(bench_flood_keying.py)
   transcode calls between different codecs: the relay's CPU per packet, loss and delay
 (bench_transcode.py)
 Prints tables and targets, writes path.json and path-*.png, and reports progress on standard
@@ -49,6 +51,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench_flood  # noqa: E402
+import bench_flood_keying  # noqa: E402
 import bench_rate  # noqa: E402
 import bench_transcode  # noqa: E402
 import calls  # noqa: E402
@@ -348,6 +351,10 @@ def section_flood(args, out):
     bench_flood.section({n: s for n, s in relays(args).items() if n.endswith("serial") or n == PEER}, args, out)
 
 
+def section_flights(args, out):
+    bench_flood_keying.section([n.removesuffix(" serial") for n in relays(args) if n.endswith(" serial")], args, out)
+
+
 def section_transcode(args, out):
     r = {f"{s} serial": xcipherd(s, "serial", *bench_transcode.PLUGINS, *args.options.split()) for s in ("udp", "nfqueue") if s in relay.steerings()}
     if relay.have_rtpengine():
@@ -368,7 +375,7 @@ def machine():
 
 
 SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup,
-            "scale": section_scale, "loop": section_loop, "flood": section_flood, "transcode": section_transcode}
+            "scale": section_scale, "loop": section_loop, "flood": section_flood, "flights": section_flights, "transcode": section_transcode}
 
 
 def main():

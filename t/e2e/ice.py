@@ -37,11 +37,12 @@ def mapped(address, number):
 
 
 class Ice(dtls.Plain):
-    """ufrag and pwd are its own, peer the relay's. mute: it answers no checks. responses: success responses that came."""
+    """ufrag and pwd are its own, peer the relay's. mute: it answers no checks. responses: success responses that came. nominated: whether it answered a
+    check with USE-CANDIDATE."""
 
     def __init__(self, net, place, address, candidates=True):
         self.ufrag, self.pwd, self.peer = "term", "p" * 24, None
-        self.candidates, self.mute, self.responses, self.requests = candidates, False, 0, 0
+        self.candidates, self.mute, self.responses, self.requests, self.nominated = candidates, False, 0, 0, False
         super().__init__(net, place, address)
 
     def attributes(self):
@@ -59,6 +60,15 @@ class Ice(dtls.Plain):
         body += attribute(CONTROLLING, b"\xff" * 8) + (attribute(USE_CANDIDATE, b"") if nominate else b"")
         (by or self.socket).sendto(message(REQUEST, body, password), to or self.to)
 
+    def connect(self):
+        """Until a check is answered."""
+        before = self.responses
+
+        def answered():
+            self.check()
+            return self.responses > before
+        wait_for("the check is answered", answered)
+
     def take(self, s, packet, source):
         super().take(s, packet, source)
         kind = int.from_bytes(packet[:2], "big")
@@ -67,6 +77,7 @@ class Ice(dtls.Plain):
         if packet[0] < 4 and kind == REQUEST:
             self.requests += 1
             if not self.mute:
+                self.nominated |= attribute(USE_CANDIDATE, b"") in packet
                 s.sendto(message(SUCCESS, mapped(source, packet[8:20]), self.pwd, packet[8:20]), source)
 
 
@@ -80,11 +91,17 @@ class Keyed(Ice, dtls.Dtls):
     def attributes(self):
         return Ice.attributes(self) + dtls.Dtls.attributes(self).replace("a=rtcp-mux\r\n", "")
 
-    def connect(self):
-        """Until a check is answered."""
-        before = self.responses
 
-        def answered():
-            self.check()
-            return self.responses > before
-        wait_for("the check is answered", answered)
+class Lite(Ice):
+    """It answers checks, and sends none (RFC 8445 2.5)."""
+
+    def sdp(self):
+        return super().sdp().replace("t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n", 1)
+
+    def connect(self):
+        """Until a check that nominates is answered."""
+        wait_for("the relay's nomination", lambda: self.nominated)
+
+
+class LiteKeyed(Lite, Keyed):
+    """The same with DTLS."""

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""DTLS with ICE, with OpenSSL's programs as terminals: both families, other steerings, two threads, metrics, floods of STUN, and a bundled terminal that is recorded
-and listened to."""
+"""DTLS with ICE, with OpenSSL's programs as terminals: both families, other steerings, two threads, metrics, consent, floods of STUN, and bundled terminals."""
 import contextlib
 import os
 import shutil
 import tempfile
 
+import bundled
 import dtls
 import ice
+import idle
 import redisrig
 import relay
 from baresip import wait_for
 from run import Skip, cases
 from test_dtls import GROWTH_KIB, Stranger, stun
-from test_dtls_cert import kill, saved
+from test_dtls_cert import kill, make, saved
 from test_http import HTTP, scrape, values
 from test_xdp import need_xdp
 
@@ -82,6 +83,103 @@ def test_killed_under_other_steerings(net, steering, kind):
         assert s["sessions"]["handshakes"]["completed"] == 0 and call.b.count["dtls"] == before and call.b.bad == 0, s
         assert s["by fallback socket"] == 0 and s["packets received"] >= 200, s
     redis.stop()
+
+
+@cases(("udp",), ("nfqueue",), ("xdp",))
+def test_consent_expires(net, steering):
+    """The terminal stops answering: after 30 s nothing is sent to it (RFC 7675). When it checks again, the call continues. t/kernel tests this with the
+    kernel module."""
+    if steering == "xdp":
+        need_xdp(net)
+    with rig(net, f"--steering={steering}") as (daemon, call):
+        begin(call)
+        call.b.mute = True
+        wait_for("consent expired", lambda: daemon.statistics()["sessions"]["consent lost"] == 1)
+        assert daemon.statistics()["sessions"]["ICE states"]["consent lost"] == 1
+        idle.wait_idle()
+        before, dropped = call.b.count["rtp"], daemon.statistics()["drops"]["no-destination"]
+        for _ in range(50):
+            call.a.say(b"nobody" * 20)
+        wait_for("the relay dropped them", lambda: daemon.statistics()["drops"]["no-destination"] == dropped + 50)
+        idle.wait_idle()
+        assert call.b.count["rtp"] == before and call.b.bad == 0, call.b.count
+        call.b.mute = False
+        call.b.connect()
+        call.exchange()
+        assert daemon.statistics()["sessions"]["ICE states"]["completed"] == 1
+
+
+@cases(("nfqueue", True), ("nfqueue", False), ("xdp", True), ("xdp", False))
+def test_a_bundle_under_other_steerings(net, steering, offers):
+    """Audio and video on one port, which the terminal offers or answers. The daemon is killed in mid-call. test_bundle.py tests udp with real peers,
+    t/kernel the kernel module."""
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    if steering == "xdp":
+        need_xdp(net)
+    redis = redisrig.Redis(net)
+    options = [f"--steering={steering}", *redis.daemon_options()]
+    daemon = start(net, *options)
+    with contextlib.ExitStack() as ends:
+        a, b = bundled.Pair(net, "caller", TERMINAL[4][0]), bundled.Bundled(net, "callee", TERMINAL[4][1])
+        for end in (a, b):
+            ends.callback(end.close)
+        call = bundled.Call(daemon, a, b, offers, **BY_SIDE).begin()
+        call.exchange()
+        s = daemon.statistics()
+        assert s["sessions"]["in use"] == s["sessions"]["handshakes"]["completed"] == 1, s["sessions"]
+        saved(daemon)
+        kill(daemon)
+        call.daemon = daemon = start(net, *options)
+        wait_for("the call was restored", lambda: daemon.statistics()["redis"]["restored"] == 1)
+        before = b.count["dtls"]
+        call.exchange()
+        s = daemon.statistics()
+        assert s["sessions"]["handshakes"]["completed"] == 0 and b.count["dtls"] == before and b.bad == 0, s
+        assert s["by fallback socket"] == 0 and s["packets received"] >= 80, s
+        assert daemon.stop() == 0
+    redis.stop()
+
+
+@cases(("plain", "restart"), ("dtls", "restart"), ("plain", "takeover"), ("dtls", "takeover"))
+def test_an_ice_lite_terminal_before_the_first_pair(net, kind, how):
+    """The relay crashes while it checks a terminal that sends no checks of its own. The next process finds the pair."""
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    flags = {"ICE": "force"} if kind == "dtls" else {"ICE": "force", "transport_protocol": "RTP/AVP"}
+    addresses = (GATEWAY[4][0].partition("/")[2],)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
+        redis = redisrig.Redis(net, addr="0.0.0.0")
+        there = redisrig.Elsewhere(net)
+        options = [f"--dtls-cert={make(folder, 'cert')}.both", f"--redis-key-file={redis.key_file}", "--engine=serial", "--workers=1"]
+        daemon = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379", addresses=addresses).wait_ready()
+        a = dtls.Plain(net, "caller", TERMINAL[4][0])
+        b = (ice.LiteKeyed if kind == "dtls" else ice.Lite)(net, "caller", TERMINAL[4][0])
+        for end in (a, b):
+            ends.callback(end.close)
+        call = dtls.Call(daemon, a, b, **flags).offer()
+        b.mute = True
+        call.answer()
+        wait_for("checks", lambda: b.requests)
+        saved(daemon)
+        kill(daemon)
+        if how == "restart":
+            daemon = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379", addresses=addresses).wait_ready()
+        else:
+            daemon = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes", addresses=addresses).wait_ready()
+            there.take_addresses()
+            assert daemon.client.call("active")["result"] == "ok"
+        call.daemon = daemon
+        wait_for("the call was restored", lambda: daemon.statistics()["redis"]["restored"] == 1)
+        b.mute = False
+        b.connect()
+        if kind == "dtls":
+            b.handshake()
+            b.keyed()
+        call.exchange()
+        assert daemon.statistics()["sessions"]["ICE states"]["completed"] == 1 and b.bad == 0
+        assert daemon.stop() == 0
+        redis.stop()
 
 
 def threads(daemon):
@@ -167,63 +265,12 @@ def test_a_flood_of_stun_in_mid_call(net):
         call.exchange()
 
 
-LINES = ("audio", 0, "PCMU/8000"), ("video", 96, "VP8/90000")
-
-
-class Bundled(ice.Keyed):
-    """Audio and video on one port (RFC 9143), with an SSRC each."""
-
-    def __init__(self, *args):
-        self.ssrcs = [int.from_bytes(os.urandom(4), "big") for _ in LINES]
-        super().__init__(*args)
-
-    def sdp(self):
-        head, audio = super().sdp().split("m=audio", 1)
-        video = audio.replace(" 0\r\na=rtpmap:0 PCMU/8000", " 96\r\na=rtpmap:96 VP8/90000", 1)
-        return f"{head}a=group:BUNDLE 0 1\r\nm=audio{audio}a=mid:0\r\nm=video{video}a=mid:1\r\n"
-
-    def say_as(self, line, payload):
-        self.media, self.ssrc = LINES[line], self.ssrcs[line]
-        self.say(payload)
-        self.media = LINES[0]
-
-
-class Pair:
-    """Audio and video of a plain terminal, on a port each."""
-
-    def __init__(self, net, place, address):
-        self.line = [dtls.Plain(net, place, address) for _ in LINES]
-        for terminal, media in zip(self.line, LINES):
-            terminal.media = media
-
-    def sdp(self):
-        audio, video = (t.sdp() for t in self.line)
-        return audio + video[video.index("m=video"):]
-
-    def believe(self, sdp):
-        for terminal in self.line:
-            terminal.believe(sdp)
-
-    def close(self):
-        for terminal in self.line:
-            terminal.close()
-
-
-def hears(bundled, ends):
-    """Words on both m-lines, each of which reaches this m-line of all ends, and no other."""
-    words = [os.urandom(160) for _ in LINES]
-    for i, word in enumerate(words):
-        wait_for(f"{LINES[i][0]} is heard", lambda i=i, w=word: bundled.say_as(i, w) or all(w in e.line[i].heard for e in ends))
-    assert not any(words[i] in e.line[1 - i].heard for i in range(2) for e in ends)
-    return words
-
-
 def test_a_bundled_terminal_is_recorded_and_listened_to(net):
     """Its two m-lines share ICE and DTLS. The recording has both in clear, and a listener gets them on two ports."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        with rig(net, f"--recording-dir={folder}", kind=Bundled) as (daemon, call), contextlib.ExitStack() as ends:
-            a, b, ear = Pair(net, "caller", TERMINAL[4][0]), call.b, Pair(net, "caller", TERMINAL[4][0])
+        with rig(net, f"--recording-dir={folder}", kind=bundled.Bundled) as (daemon, call), contextlib.ExitStack() as ends:
+            a, b, ear = bundled.Pair(net, "caller", TERMINAL[4][0]), call.b, bundled.Pair(net, "caller", TERMINAL[4][0])
             for end in (a, ear):
                 ends.callback(end.close)
             a.believe(call.ask("offer", sdp=b.sdp(), from_tag="b", direction=["callee", "caller"], transport_protocol="RTP/AVP", ICE="remove", SDES=["off"],
@@ -234,14 +281,14 @@ def test_a_bundled_terminal_is_recorded_and_listened_to(net):
             b.connect()
             b.handshake()
             b.keyed()
-            hears(b, [a])
+            bundled.hears(b, [a])
             call.ask("start recording", from_tag="b")
             reply = daemon.client.call("subscribe request", call_id=call.id, from_tag="b", transport_protocol="RTP/AVP", ICE="remove", SDES=["off"],
                                        rtcp_mux=["demux"], direction=["caller"])
             assert reply.get("result") == "ok", reply
             ear.believe(reply["sdp"])
             call.ask("subscribe answer", to_tag=reply["to-tag"], sdp=ear.sdp().replace("a=sendrecv", "a=recvonly"))
-            words = hears(b, [a, ear])
+            words = bundled.hears(b, [a, ear])
             assert daemon.statistics()["sessions"]["in use"] == 1
             call.ask("stop recording", from_tag="b")
             call.ask("delete", from_tag="b", delete_delay=0)

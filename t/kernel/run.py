@@ -33,7 +33,7 @@ SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server", "/usr/bin/openssl"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
-PYTHON = ["test_flood", "test_privileges", "dtls", "zrtp", "bzrtp", "mikey_terminal", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
+PYTHON = ["test_flood", "test_privileges", "bundled", "dtls", "zrtp", "bzrtp", "mikey_terminal", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
 # Libraries that are loaded by name: NSS by libsrtp2, and libbzrtp.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3", "libbzrtp")]
 # -cx16: with it this emulator crashes newer guests at random. -erms: with it the kernel and libc clear and copy memory by string

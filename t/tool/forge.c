@@ -6,7 +6,8 @@
  *
  * RATE in packets per second; 0: as fast as it can. SEQUENCE: "any": any sequence number and
  * timestamp; "next": those that the leg uses now (FIRST, then CALL-RATE more each second), so only
- * authentication detects them; "stun", "dtls", "zrtp", "rtcp": packets of these protocols instead.
+ * authentication detects them; "stun", "dtls", "zrtp", "rtcp": packets of these protocols instead;
+ * @FILE: the packets of this file by turns, each after its length in two octets.
  * Prints the number of packets sent and the seconds they took. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,12 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 
-enum { BURST = 32, LEN = 182 };
+enum { BURST = 32, LEN = 182, FILE_MAX = 1 << 20, PACKETS = 4096 };
+
+/* Of @FILE. */
+static uint8_t file[FILE_MAX];
+static struct iovec of_file[PACKETS];
+static unsigned of_file_n;
 
 static uint64_t seed = 88172645463325252ull;
 
@@ -45,6 +51,25 @@ static struct sockaddr_in address(const char *ip, const char *port)
 	if (inet_pton(AF_INET, ip, &a.sin_addr) != 1)
 		die(ip);
 	return a;
+}
+
+static void read_file(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	size_t len, at = 0;
+
+	if (!f)
+		die(path);
+	len = fread(file, 1, sizeof(file), f);
+	fclose(f);
+	while (at + 2 <= len && of_file_n < PACKETS && at + 2 + be16(file + at) <= len) {
+		of_file[of_file_n++] = (struct iovec){file + at + 2, be16(file + at)};
+		at += 2u + be16(file + at);
+	}
+	if (!of_file_n) {
+		fprintf(stderr, "forge: %s has no packets\n", path);
+		exit(2);
+	}
 }
 
 static void fill(uint8_t *p, const char *kind, uint32_t ssrc, uint64_t index)
@@ -104,7 +129,7 @@ int main(int argc, char **argv)
 	if (argc != 10) {
 		fprintf(stderr,
 			"usage: forge IP PORT GATEWAY-IP GATEWAY-PORT RATE SECONDS "
-			"any|next|stun|dtls|zrtp|rtcp CALL-RATE FIRST\n");
+			"any|next|stun|dtls|zrtp|rtcp|@FILE CALL-RATE FIRST\n");
 		return 2;
 	}
 	from = address(argv[1], argv[2]);
@@ -121,6 +146,8 @@ int main(int argc, char **argv)
 		v[i] = (struct iovec){packet[i], LEN};
 		m[i].msg_hdr = (struct msghdr){.msg_iov = &v[i], .msg_iovlen = 1};
 	}
+	if (argv[7][0] == '@')
+		read_file(argv[7] + 1);
 	start = now = clock_mono_ns();
 	while ((double)(now - start) < seconds * 1e9) {
 		double passed = (double)(now - start) / 1e9;
@@ -129,7 +156,9 @@ int main(int argc, char **argv)
 		while (sent < due) {
 			int n = due - sent < BURST ? (int)(due - sent) : BURST, done;
 
-			for (int i = 0; i < n; i++)
+			for (int i = 0; i < n && of_file_n; i++)
+				v[i] = of_file[(sent + (uint64_t)i) % of_file_n];
+			for (int i = 0; i < n && !of_file_n; i++)
 				fill(packet[i], argv[7], 0x10000000 + (uint32_t)atoi(argv[2]),
 					first + (uint64_t)(passed * call_rate));
 			done = sendmmsg(fd, m, (unsigned)n, 0);

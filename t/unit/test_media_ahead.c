@@ -124,24 +124,42 @@ static void few_are_kept_and_not_for_long(void **state)
 	rig_free(r);
 }
 
+/* Fills n places: packet i is of stream i / each, plus first. */
+static void fill(struct media_ahead *all, uint32_t n, uint32_t first, uint32_t each)
+{
+	memset(all, 0, sizeof(*all));
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t stream = first + i / each;
+		struct ahead_bucket *b = &all->bucket[stream % MEDIA_AHEAD_MAX];
+		bool last = i + 1 == n;
+
+		all->in[i].t_ns = 1;
+		all->link[i] = (struct ahead_link){.stream = stream,
+			.before = (uint16_t)i,
+			.after = last ? 0 : (uint16_t)(i + 2),
+			.later = (i + 1) % each ? (uint16_t)(i + 2) : 0};
+		b->first = b->first ? b->first : (uint16_t)(i + 1);
+		b->last = (uint16_t)(i + 1);
+		b->n++;
+	}
+	all->first = 1;
+	all->last = all->used = (uint16_t)n;
+	all->n = n;
+}
+
 /* One's media ahead of keys that never come fill all places; another's find one all the same. */
 static void many_streams_of_one_cost_no_other_its_places(void **state)
 {
 	struct rig *r = awaiting();
 
 	(void)state;
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
-		r->m->ahead->of[i] = (struct ahead_packet){.number = ++r->m->ahead->number,
-			.stream = 1 + i / MEDIA_AHEAD_SHARE,
-			.in.t_ns = 1};
-	r->m->ahead->n = MEDIA_AHEAD_MAX;
+	fill(r->m->ahead, MEDIA_AHEAD_MAX, 1, MEDIA_AHEAD_SHARE);
 	for (uint64_t i = 1; i <= 4; i++)
 		send_at(r, i, 1);
 	rig_run(r);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 0);
 	assert_int_equal(r->m->ahead->n, MEDIA_AHEAD_MAX);
-	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++)
-		r->m->ahead->of[i].stream = i;
+	fill(r->m->ahead, MEDIA_AHEAD_MAX, 0, 1);
 	send_at(r, 5, 1); /* nobody has more than this stream */
 	rig_run(r);
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
@@ -173,6 +191,116 @@ static void strangers_are_not_kept(void **state)
 	rig_run(r);
 	assert_false(media_ahead_waits(r->m));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
+	rig_free(r);
+}
+
+/* Every list has the packets that it counts, oldest first. */
+static void lists_are_whole(const struct media_ahead *all)
+{
+	uint32_t n = 0, of_buckets = 0;
+	uint16_t last = 0;
+
+	for (uint16_t at = all->first; at; at = all->link[at - 1].after) {
+		assert_int_equal(all->link[at - 1].before, last);
+		assert_true(!last || all->in[last - 1].t_ns <= all->in[at - 1].t_ns);
+		last = at;
+		n++;
+	}
+	assert_int_equal(n, all->n);
+	assert_int_equal(all->last, last);
+	for (uint32_t i = 0; i < MEDIA_AHEAD_MAX; i++) {
+		const struct ahead_bucket *b = &all->bucket[i];
+		uint32_t found = 0;
+
+		last = 0;
+		for (uint16_t at = b->first; at; at = all->link[at - 1].later) {
+			assert_int_equal(all->link[at - 1].stream % MEDIA_AHEAD_MAX, i);
+			assert_true(!last || all->in[last - 1].t_ns <= all->in[at - 1].t_ns);
+			last = at;
+			found++;
+		}
+		assert_int_equal(found, b->n);
+		assert_int_equal(b->last, last);
+		of_buckets += found;
+	}
+	assert_int_equal(of_buckets, n);
+	for (uint16_t at = all->free; at; at = all->link[at - 1].after)
+		n++;
+	assert_int_equal(n, all->used);
+}
+
+static bool keep(struct rig *r, uint32_t stream, uint64_t ns)
+{
+	struct packet_in in = {.src = r->m->stream[stream].cfg.remote,
+		.local = r->m->stream[stream].cfg.local,
+		.t_ns = ns};
+
+	return media_ahead_keep(r->m, &r->a, &in, stream);
+}
+
+/* Packets of A and B arrive by chance, and A's keys come now and then: the last 64 of A's packets
+ * that are not too old leave in order, and B's stay. */
+static void the_oldest_make_room_and_order_stays(void **state)
+{
+	static uint64_t model[2][MEDIA_AHEAD_SHARE];
+	struct rig *r = awaiting();
+	uint32_t n[2] = {0}, seed = 1;
+	struct media_cmd b = rig_stream_cmd(B, PORT_B, 1, A, B_RTCP, "192.0.2.2:4000");
+
+	(void)state;
+	b.stream.side = SIDE_BIT(SIDE_DTLS);
+	b.stream.side_serial = 2;
+	set(r, &b);
+	r->m->ctx[1].rx.set = r->m->ctx[1].tx.set = false;
+	r->m->ctx[1].cfg->rx.awaited = true;
+	for (uint64_t now = 1; now < 4000ull * 10 * MS; now += (seed >> 8) % (40 * MS)) {
+		uint32_t who = (seed = seed * 1664525 + 1013904223) >> 31;
+
+		for (int i = 0; i < 2; i++) /* too old */
+			while (n[i] && now > model[i][0] + MEDIA_AHEAD_NS)
+				memmove(model[i], model[i] + 1, --n[i] * sizeof(now));
+		if (n[who] == MEDIA_AHEAD_SHARE)
+			memmove(model[who], model[who] + 1, --n[who] * sizeof(now));
+		model[who][n[who]++] = now;
+		assert_true(keep(r, who ? B : A, now));
+		assert_int_equal(r->m->ahead->n, n[0] + n[1]);
+		lists_are_whole(r->m->ahead);
+		if (seed % 101)
+			continue;
+		keys(r, false);
+		for (uint32_t i = 0; i < n[0];) {
+			r->n = media_ahead_take(r->m, &r->a, r->first, r->in, SLOTS, now);
+			assert_in_range(r->n, 1, n[0] - i);
+			for (uint32_t k = 0; k < r->n; k++)
+				assert_int_equal(r->in[k].t_ns, model[0][i++]);
+		}
+		assert_int_equal(media_ahead_take(r->m, &r->a, r->first, r->in, SLOTS, now), 0);
+		keys(r, true);
+		n[0] = 0;
+		lists_are_whole(r->m->ahead);
+	}
+	r->n = 0;
+	rig_free(r);
+}
+
+/* Stream 256 has the bucket of A. */
+static void two_streams_of_a_bucket_keep_their_shares(void **state)
+{
+	struct rig *r = awaiting();
+	struct media_ahead *all = r->m->ahead;
+	uint32_t of_a = 0;
+
+	(void)state;
+	fill(all, 32, MEDIA_AHEAD_MAX, MEDIA_AHEAD_SHARE);
+	for (uint64_t i = 1; i <= 2 * MEDIA_AHEAD_SHARE; i++) {
+		assert_true(keep(r, A, i));
+		lists_are_whole(all);
+	}
+	for (uint16_t at = all->first; at; at = all->link[at - 1].after)
+		if (all->link[at - 1].stream == A)
+			assert_int_equal(all->in[at - 1].t_ns, MEDIA_AHEAD_SHARE + ++of_a);
+	assert_int_equal(of_a, MEDIA_AHEAD_SHARE);
+	assert_int_equal(all->n, 32 + MEDIA_AHEAD_SHARE);
 	rig_free(r);
 }
 
@@ -314,6 +442,8 @@ int main(void)
 		cmocka_unit_test(forgeries_are_dropped_then),
 		cmocka_unit_test(few_are_kept_and_not_for_long),
 		cmocka_unit_test(many_streams_of_one_cost_no_other_its_places),
+		cmocka_unit_test(the_oldest_make_room_and_order_stays),
+		cmocka_unit_test(two_streams_of_a_bucket_keep_their_shares),
 		cmocka_unit_test(a_clock_that_is_set_back_keeps_nothing_for_long),
 		cmocka_unit_test(strangers_are_not_kept),
 		cmocka_unit_test(streams_without_a_session_keep_nothing),
