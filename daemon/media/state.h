@@ -181,7 +181,7 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 57; /* number of the burst before the last command */
+	uint64_t changed : 56; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool guarded : 1; /* attack.c */
