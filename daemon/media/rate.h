@@ -2,7 +2,7 @@
 /* The limit of what one terminal can make the relay send (media_config.rate): packets of one stream
  * per second. Only packets that were received count, so nobody else can use the limit up. A stream
  * that sends RATE_LOOK packets faster than the limit is counted second by second, without the fast
- * path, until a second stays below the limit. Other streams pay for one look in RATE_LOOK packets. */
+ * path, until a second stays below the limit. Others pay for one look in RATE_LOOK packets. */
 #ifndef MEDIA_RATE_H
 #define MEDIA_RATE_H
 

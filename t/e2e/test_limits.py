@@ -12,7 +12,8 @@ from baresip import wait_for
 from bench_measure import quiet_terminal, srtpload
 from redisrig import Load
 from run import Skip, alone, cases
-from test_ng import Phone, leaves, start, talk
+from test_ng import Phone, leaves, talk
+from test_ng import start as started
 from test_relay import clean, finish
 
 
@@ -175,7 +176,7 @@ def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
 
 def test_a_terminal_over_the_media_rate_loses_only_its_own(net):
     """One terminal sends as fast as it can, and no more than the limit is relayed. Media to it, and of other calls, all arrive."""
-    daemon = start(net, "--media-rate=50", "--workers=1")
+    daemon = started(net, "--media-rate=50", "--workers=1")
     begun = time.monotonic()
     a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
     c, d = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", None)
