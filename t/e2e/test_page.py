@@ -191,6 +191,7 @@ def test_in_a_browser_without_token(net):
     # no word is broken, no text overflows its card
     for width in (1280, 1000, 768, 360):
         b.size(width, 900)
+        b.wait(f"innerWidth == {width}")  # the new size takes effect later
         torn = b.js("[...document.querySelectorAll('.tag, main th')].filter(e => e.offsetHeight >= (e.tagName == 'TH' ? 40 : 30)).map(e => `${e.textContent} ${e.offsetHeight}`).join()")
         assert not torn, (width, torn)
         assert b.js("[...document.querySelectorAll('main .tile, main figure, #calls, #more > div')].every(e => e.scrollWidth <= e.clientWidth)"), width
@@ -198,7 +199,7 @@ def test_in_a_browser_without_token(net):
     for dark in (False, True):
         b.dark(dark)
         b.size(360, 740, True)
-        assert b.js("document.documentElement.scrollWidth") <= 360
+        b.wait("document.documentElement.scrollWidth <= 360")
         light = b.js("getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)")
         assert (light < 200) if dark else (light > 600), light
     b.screenshot(os.path.join(os.environ.get("SHOTS", b.folder.name), "phone.png"))

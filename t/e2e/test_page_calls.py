@@ -180,7 +180,7 @@ def test_in_a_browser(net):
         b.size(width, 900, width == 360)
         for dark in (False, True):
             b.dark(dark)
-            assert b.js("document.documentElement.scrollWidth") <= width, width
+            b.wait(f"document.documentElement.scrollWidth <= {width}")
     # the page uses one word per thing
     assert "efused" not in b.js("document.body.innerText")
     # a stopped daemon is not shown as live

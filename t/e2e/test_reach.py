@@ -348,8 +348,9 @@ def echo(sockets, seconds, until, to=None):
 
 
 def test_a_circle_outside_ends(net):
-    """Both terminals return all packets that they receive. Signalling does not show this, and packets would circulate for ever."""
-    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    """Both terminals return all packets that they receive. Signalling does not show this, and packets would circulate for ever.
+    The limit of the rate is off, because it could end the circle first."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--media-rate=0").wait_ready()
     phone, friend = terminal(net, "caller", PHONE), terminal(net, "callee", FRIEND)
     talk = Talk(daemon, "echo")
     calls.ok(talk.offer(sdp(*PHONE)))
@@ -365,8 +366,9 @@ def test_a_circle_outside_ends(net):
 
 
 def test_a_circle_outside_ends_before_the_answer(net):
-    """Early media: the offerer's address leads back to the port that the callee would send to, as through a second relay."""
-    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    """Early media: the offerer's address leads back to the port that the callee would send to, as through a second relay. No limit of the rate here,
+    either."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--media-rate=0").wait_ready()
     phone = terminal(net, "caller", PHONE)
     talk = Talk(daemon, "early")
     calls.ok(talk.offer(sdp(*PHONE)))
