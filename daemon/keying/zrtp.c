@@ -283,8 +283,8 @@ void zrtp_refuse(struct zrtp *z, enum zrtp_failure why, uint32_t code, uint64_t 
 	}
 }
 
-/* Somebody does not continue what may have been begun by a stranger. It is reported, unless our
- * first Commit got no answer and there is another Hello. */
+/* Nobody continued this attempt, which a stranger may have begun. That is reported, unless it was
+ * our first Commit, and there is another Hello to try. */
 static void end_attempt(struct zrtp *z, uint64_t now_ns)
 {
 	bool first = z->phase == PH_COMMIT && !z->tried;

@@ -23,14 +23,24 @@ struct ours { /* a Commit of ours, and its state. dhpart: our DHPart2 */
 	struct zrtp_msg commit;
 };
 
-struct tried { /* an exchange that waits for a Confirm */
-	struct zrtp_party peer;
-	struct zrtp_msg confirm;
-	struct zrtp_session s;
-	uint8_t alg[ZRTP_KINDS];
-	struct zrtp_secrets secrets;
-	int8_t matched;
-	bool initiator, has_secrets, mismatched, matched_aux, matched_pbx;
+/* The members of struct zrtp that belong to an exchange which waits for a Confirm. */
+#define TRIED_MEMBERS(X) \
+	X(peer)          \
+	X(confirm)       \
+	X(s)             \
+	X(alg)           \
+	X(secrets)       \
+	X(matched)       \
+	X(initiator)     \
+	X(has_secrets)   \
+	X(mismatched)    \
+	X(matched_aux)   \
+	X(matched_pbx)
+
+struct tried {
+#define X(name) __typeof__(((struct zrtp *)0)->name) name;
+	TRIED_MEMBERS(X)
+#undef X
 };
 
 struct zrtp_rivals {
@@ -63,6 +73,19 @@ static bool is(const struct zrtp_msg *a, const uint8_t *m, uint32_t len)
 	return a->len == len && memcmp(a->b, m, len) == 0;
 }
 
+/* The place of one more in a list of max: after the others. In a full one the first of the second
+ * half is forgotten. */
+static void *add(void *list, size_t size, uint32_t max, uint32_t *n)
+{
+	uint8_t *half = (uint8_t *)list + max / 2 * size;
+
+	if (*n == max)
+		memmove(half, half + size, (max / 2 - 1) * size);
+	else
+		++*n;
+	return (uint8_t *)list + (*n - 1) * size;
+}
+
 /* --- Hellos ----------------------------------------------------------------------------------- */
 
 void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len)
@@ -75,12 +98,7 @@ void zrtp_rivals_hello(struct zrtp *z, const uint8_t *m, uint32_t len)
 	for (uint32_t i = 0; i < r->hellos; i++)
 		if (is(&r->hello[i], m, len))
 			return;
-	if (r->hellos == HELLOS)
-		memmove(&r->hello[HELLOS / 2], &r->hello[HELLOS / 2 + 1],
-			(HELLOS / 2 - 1) * sizeof(*to));
-	else
-		r->hellos++;
-	to = &r->hello[r->hellos - 1];
+	to = add(r->hello, sizeof(*to), HELLOS, &r->hellos);
 	memcpy(to->b, m, len);
 	to->len = (uint16_t)len;
 }
@@ -151,12 +169,7 @@ void zrtp_rivals_commit(struct zrtp *z)
 
 	if (!r || zrtp_rivals_answer(z, z->peer.commit.b, z->peer.commit.len))
 		return;
-	if (r->commits == COMMITS)
-		memmove(&r->commit[COMMITS / 2], &r->commit[COMMITS / 2 + 1],
-			(COMMITS / 2 - 1) * sizeof(r->commit[0]));
-	else
-		r->commits++;
-	put(&r->commit[r->commits - 1], z);
+	put(add(r->commit, sizeof(r->commit[0]), COMMITS, &r->commits), z);
 }
 
 const struct zrtp_msg *zrtp_rivals_answer(const struct zrtp *z, const uint8_t *m, uint32_t len)
@@ -197,19 +210,16 @@ bool zrtp_rivals_take_commit(struct zrtp *z, const struct zrtp_msg *dhpart2)
 void zrtp_rivals_own_commit(struct zrtp *z)
 {
 	struct zrtp_rivals *r = rivals_of(z);
+	struct ours *to;
 
 	for (uint32_t i = 0; r && i < r->owns; i++)
 		if (is(&r->ours[i].commit, z->me.commit.b, z->me.commit.len))
 			return;
 	if (!r)
 		return;
-	if (r->owns == OURS)
-		memmove(&r->ours[OURS / 2], &r->ours[OURS / 2 + 1],
-			(OURS / 2 - 1) * sizeof(r->ours[0]));
-	else
-		r->owns++;
-	put(&r->ours[r->owns - 1].state, z);
-	r->ours[r->owns - 1].commit = z->me.commit;
+	to = add(r->ours, sizeof(*to), OURS, &r->owns);
+	put(&to->state, z);
+	to->commit = z->me.commit;
 }
 
 bool zrtp_rivals_take_own(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
@@ -244,32 +254,16 @@ void zrtp_rivals_forget_commits(struct zrtp *z)
 
 static void store(struct tried *to, const struct zrtp *z)
 {
-	*to = (struct tried){.peer = z->peer,
-		.confirm = z->confirm,
-		.s = z->s,
-		.secrets = z->secrets,
-		.matched = z->matched,
-		.initiator = z->initiator,
-		.has_secrets = z->has_secrets,
-		.mismatched = z->mismatched,
-		.matched_aux = z->matched_aux,
-		.matched_pbx = z->matched_pbx};
-	memcpy(to->alg, z->alg, sizeof(to->alg));
+#define X(name) memcpy(&to->name, &z->name, sizeof(to->name));
+	TRIED_MEMBERS(X)
+#undef X
 }
 
 static void load(struct zrtp *z, const struct tried *from)
 {
-	z->peer = from->peer;
-	z->confirm = from->confirm;
-	z->s = from->s;
-	z->secrets = from->secrets;
-	z->matched = from->matched;
-	z->initiator = from->initiator;
-	z->has_secrets = from->has_secrets;
-	z->mismatched = from->mismatched;
-	z->matched_aux = from->matched_aux;
-	z->matched_pbx = from->matched_pbx;
-	memcpy(z->alg, from->alg, sizeof(z->alg));
+#define X(name) memcpy(&z->name, &from->name, sizeof(z->name));
+	TRIED_MEMBERS(X)
+#undef X
 }
 
 void zrtp_rivals_try(struct zrtp *z)
@@ -278,12 +272,7 @@ void zrtp_rivals_try(struct zrtp *z)
 
 	if (!r)
 		return;
-	if (r->tries == TRIED)
-		memmove(&r->tried[TRIED / 2], &r->tried[TRIED / 2 + 1],
-			(TRIED / 2 - 1) * sizeof(r->tried[0]));
-	else
-		r->tries++;
-	store(&r->tried[r->tries - 1], z);
+	store(add(r->tried, sizeof(r->tried[0]), TRIED, &r->tries), z);
 }
 
 bool zrtp_rivals_tried(const struct zrtp *z)

@@ -362,7 +362,7 @@ static void a_failure_is_reported_until_there_are_keys(void **state)
 		assert_int_equal(zrtp_state(r.z[US]), ZRTP_FAILED);
 		assert_int_equal(zrtp_failure(r.z[US]), of[i].why);
 		assert_int_equal(zrtp_deadline(r.z[US]), UINT64_MAX);
-		/* Another stranger. Whatever becomes of that attempt, it is no other report. */
+		/* Another stranger: however that attempt ends, nothing more is reported. */
 		prepare(&b, 2, "EC25", false);
 		send_all(&r, &b, "HC");
 		assert_int_equal(zrtp_state(r.z[US]), ZRTP_FAILED);
