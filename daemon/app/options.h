@@ -64,7 +64,7 @@
 	X("kernel-port-rate", START, UINT32, kernel_port_rate, "5000", "PACKETS",                   \
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
 	X("media-rate", START, UINT32, media_rate, "5000", "PACKETS",                               \
-		"most packets per second from one terminal to one stream; 0 = no limit")            \
+		"most packets per second from a terminal to one media port; 0 = no limit")          \
 	X("source-rate", START, UINT32, source_rate, "0", "PACKETS",                                \
 		"most packets per second from one source address; 0 = no limit; not for udp")       \
 	X("kernel-source-rate", START, UINT32, source_rate, "0", "PACKETS",                         \
