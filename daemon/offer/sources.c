@@ -4,12 +4,14 @@
  * their order for the whole subscription. */
 #include "call/gate.h"
 #include "offer/sources.h"
+#include "proto/sdp_bundle.h"
 
 #define BODY_MAX 16384u /* most bytes kept of a source's SDP */
 
 /* --- Sources' descriptions -------------------------------------------------------------------- */
 
-/* Copies the description of media, without addresses, identities and keys. */
+/* Whether the line describes media: no address, identity or key. The MID of a source's packets is
+ * not one of the listener's m-lines, so his terminal must not look for it (RFC 9143 9.2). */
 static bool describes(const struct sdp_line *l)
 {
 	static const char *const names[] = {"rtpmap", "fmtp", "ptime", "maxptime", "rtcp-fb",
@@ -17,6 +19,8 @@ static bool describes(const struct sdp_line *l)
 
 	if (l->type == 'b')
 		return true;
+	if (sdp_is_mid_ext(l))
+		return false;
 	for (size_t i = 0; l->type == 'a' && i < ARRAY_LEN(names); i++)
 		if (str_eq_nocase(l->name, str_from(names[i])))
 			return true;

@@ -125,3 +125,17 @@ def test_maps_of_header_extensions_are_relayed(relay):
     a = relay.phone("caller")
     told = relay.call().offer(a.sdp(*lines, profile="RTP/AVPF"), transport_protocol="RTP/SAVPF").sdp.audio
     assert ["a=extmap:" + e for e in told.attrs("extmap")] == lines, told.lines
+
+
+@compat("feedback", "RFC 9143 section 9.2")
+def test_listeners_are_not_told_of_the_sources_mid(relay):
+    """The MID in the packets is the source's. A browser would discard packets whose MID none of its m-lines has."""
+    level = "a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level"
+    mid = ["a=extmap:5 urn:ietf:params:rtp-hdrext:sdes:mid", "a=extmap:6/sendrecv urn:ietf:params:rtp-hdrext:sdes:mid"]
+    a, b = relay.phone("caller"), relay.phone("callee")
+    call = relay.call()
+    b.told(call.offer(a.sdp(*mid, level)).sdp.audio)
+    a.told(call.answer(b.sdp(level)).sdp.audio)
+    for source in ("a", "b"):
+        told = call.request("subscribe request", from_tag=source).sdp.audio
+        assert ["a=extmap:" + e for e in told.attrs("extmap")] == [level], told.lines
