@@ -282,6 +282,10 @@ def test_redis_full_and_read_only(net):
     redis.stop()
 
 
+def ports(call):
+    return {call.to_caller["port"], call.to_callee["port"]}
+
+
 def test_redis_that_comes_after_us(net):
     """Redis is away at the start: the daemon starts, and restores stored calls when Redis returns."""
     redis, daemon = rig(net)
@@ -292,8 +296,9 @@ def test_redis_that_comes_after_us(net):
     daemon = again(net, redis)
     assert state(daemon)["restored"] == 0 and state(daemon)["mode"] == "restoring"
     more = calls.Call(daemon.client, 60, "80", "32").setup()
+    talk = [t for t in talk if not ports(t) & ports(more)]  # ports are drawn at random; who finds his taken is not restored
     redis.signal(signal.SIGCONT)
-    until(lambda: state(daemon)["restored"] == 3)
+    until(lambda: state(daemon)["restored"] == len(talk) >= 2)
     settled(daemon)
     assert len(redis("KEYS", "xcipher:call:*")) == 4
     result = Load(net, relay.BUILD, [*talk, more], 50, 1).result()
