@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-unit check-clang+check-fuzz check-compat check-e2e+check-ct check-threads+check-attack+check-calls+check-ng911 check-kernel
+	tools/stages.sh "$(MAKE)" check-deps check-build+lint check-unit check-clang+check-fuzz check-compat check-e2e+check-ct check-kernel+check-threads+check-attack+check-calls+check-ng911
 
 # The test stages of check, for the last commit, SOAK_RUNS times in each of three conditions. Takes over a day, so a call resumes an interrupted
 # one. SOAK_FILE gets one line for each run; see tools/soak.sh.
@@ -161,11 +161,12 @@ bench-webrtc:
 	$(if $(findstring xcipherd,$(WEBRTC_RELAYS)),$(MAKE) -j$(JOBS) all)
 	$(WEBRTC_ENV) t/webrtc/bench.py --relays=$(WEBRTC_RELAYS)
 
-# The kernel module, in a virtual machine with Debian's kernel. Where that is not available it prints "skipped" and does not fail.
+# The kernel module, in virtual machines with Debian's kernel. Where that is not available it prints "skipped" and does not fail. In check
+# the machines use the processor time that stages beside them leave.
 check-kernel:
 	tools/deps.sh install deps-kernel || echo "check-kernel: not all it needs could be installed"
 	$(MAKE) -j$(JOBS) kernel-tools
-	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py $(KERNEL_TESTS)
+	BUILD=$(abspath $(BUILD)) nice /usr/bin/python3 t/kernel/run.py $(KERNEL_TESTS)
 
 # The same on a kernel with KASAN, lockdep, kmemleak and failing allocations, built from Debian's source: an hour and a half, so not
 # part of check. KERNEL_DEBUG names a build folder that is there.

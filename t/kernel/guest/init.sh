@@ -11,6 +11,7 @@ mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns
 case $(uname -r) in *-kasan) export PATIENCE=10 ;; esac
+[ "$(nproc)" = 1 ] && export IDLE_PAUSE=0.5 # t/e2e/idle.py
 cd / || exit 1
 for m in /modules/*.ko*; do
 	[ -e "$m" ] || continue # all is built in
