@@ -6,9 +6,11 @@ caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 taker1
                                          10.200.3.1 --- 10.200.3.2 taker2
 
 The servers are VSP 10.201.0.1, ESRP .2, PSAP .3, LoST .4, by default all on the gateway's loopback (esinet_places.py)."""
+import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import ssl
@@ -224,14 +226,39 @@ class Message:
 
 
 class Stream:
-    """SIP messages on a TLS connection."""
+    """SIP messages on a TLS connection. One thread receives, any may send: OpenSSL lets only one at a time use a connection."""
 
     def __init__(self, sock):
-        self.socket, self.buffer = sock, b""
+        self.socket, self.buffer, self.lock = sock, b"", threading.Lock()
 
     def send(self, first, headers, body=""):
         text = first + "\r\n" + "".join(f"{n}: {v}\r\n" for n, v in headers) + f"Content-Length: {len(body.encode())}\r\n\r\n" + body
-        self.socket.sendall(text.encode())
+        with self.lock:
+            self.socket.sendall(text.encode())
+
+    def wait(self, limit):
+        """Until there are octets. The others may send meanwhile."""
+        with self.lock:
+            if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+                return
+        if self.socket.fileno() < 0:
+            raise ConnectionError("the connection is closed")
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        if not poll.poll(limit and limit * 1000):
+            raise TimeoutError("no message in time")
+
+    def read(self):
+        """Some octets, none at the end. A part of a record, or a ticket, is not enough."""
+        limit = self.socket.gettimeout()
+        while True:
+            self.wait(limit)
+            with self.lock, contextlib.suppress(ssl.SSLWantReadError, BlockingIOError):
+                self.socket.settimeout(0)
+                try:
+                    return self.socket.recv(65536)
+                finally:
+                    self.socket.settimeout(limit)
 
     def receive(self):
         while True:
@@ -242,7 +269,7 @@ class Stream:
                 size = int(length[1] if length else 0)
                 self.buffer = rest[size:]
                 return Message(head, rest[:size])
-            data = self.socket.recv(65536)
+            data = self.read()
             if not data:
                 raise ConnectionError("the connection was closed")
             self.buffer += data

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Emergency calls from end to end: the demonstration of demo/ng911.py, with kamailio-cfg/ng911 unchanged. Media are checked on both sides of
 the border, the location part octet by octet."""
+import array
 import collections
 import contextlib
 import datetime
+import fcntl
 import http.server
 import importlib
 import os
@@ -11,7 +13,9 @@ import socket
 import ssl
 import sys
 import tempfile
+import termios
 import threading
+import time
 import types
 
 import ng
@@ -193,6 +197,59 @@ def test_strangers_have_no_place_in_the_network(net):
         call.end()
 
 
+def test_a_terminal_sends_in_several_threads(net):
+    """A test sends on a connection of which a thread is in the middle of a record: OpenSSL's "bad length", without the lock of esinet.Stream."""
+    needs()
+    import esinet
+    with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
+        made = esinet.Certificates(folder)
+        server, client = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context(cafile=made.ca)
+        server.load_cert_chain(*made.make("server", "10.200.1.1"))
+        ends, streams = socket.socketpair(), []
+        greeting = threading.Thread(target=lambda: streams.append(server.wrap_socket(ends[0], server_side=True)))
+        greeting.start()
+        one = esinet.Stream(client.wrap_socket(ends[1], server_hostname="10.200.1.1"))
+        greeting.join()
+        two, failed = esinet.Stream(streams[0]), []
+
+        def send(body):
+            try:
+                one.send("INFO sip:x@y SIP/2.0", [], body)
+            except OSError as why:
+                failed.append(why)
+        bodies = ["x" * 4000000, "y"]
+        threads = [threading.Thread(target=send, args=(body,)) for body in bodies]
+        threads[0].start()
+        waiting = []
+
+        def stuck():
+            """No more octets come: the peer has to read first."""
+            time.sleep(0.1)
+            octets = array.array("i", [0])
+            fcntl.ioctl(two.socket, termios.FIONREAD, octets)
+            waiting.append(octets[0])
+            return waiting[-1] and waiting[-2:-1] == waiting[-1:]
+        wait_for("a full buffer", stuck)
+        threads[1].start()
+        got = [two.receive().body, two.receive().body]
+        for t in threads:
+            t.join()
+        assert not failed and sorted(got) == sorted(bodies), failed
+        # A reader that waits does not keep a sender from sending.
+        reader = threading.Thread(target=lambda: got.append(one.receive().body))
+        reader.start()
+        threads = [threading.Thread(target=send, args=(body,)) for body in bodies]
+        for t in threads:
+            t.start()
+        assert sorted([two.receive().body, two.receive().body]) == sorted(bodies)
+        two.send("INFO sip:x@y SIP/2.0", [], "z")
+        for t in (*threads, reader):
+            t.join()
+        assert got[2] == "z" and not failed, failed
+        one.socket.close()
+        two.socket.close()
+
+
 HELD = """<?xml version="1.0"?><locationResponse xmlns="urn:ietf:params:xml:ns:geopriv:held">%s%s</locationResponse>"""
 REFERENCE = f"https://{LIS[0]}:{LIS[1]}/location/1"
 
@@ -265,6 +322,11 @@ def test_a_missing_location_is_fetched(net):
             assert f"<{REFERENCE}>" in invite.all("Geolocation") and asked.count("/held") == before + 1, (invite.headers, asked)
             ng911.hang_up(n, ng911.Story(), dialog, n.takers[0])
         n.caller.call = plain
+        # Of a test call everybody gets the answer, which names the PSAP. So it must not tell where the owner of the URI in From is.
+        before = len(asked)
+        test = n.caller.call(*ng911.HERE, "urn:service:test.sos", False)
+        assert test.answered() == 404 and len(asked) == before, (test.reply.first, asked)
+        test.close()
         broken.append(True)
         dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[1], location=False)
         ng911.hang_up(n, ng911.Story(), dialog, n.takers[1])
