@@ -458,3 +458,59 @@ int main(void)
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
+/* XORs MGF1 of the seed into p (RFC 8017 B.2.1). */
+static void mask(uint8_t *p, uint32_t len, const uint8_t *seed, uint32_t seed_len)
+{
+	uint8_t in[256 + 4], out[20];
+
+	memcpy(in, seed, seed_len);
+	for (uint32_t i = 0; i < len; i++) {
+		put_be32(in + seed_len, i / 20);
+		if (i % 20 == 0)
+			assert_int_equal(
+				EVP_Digest(in, seed_len + 4, out, NULL, EVP_sha1(), NULL), 1);
+		p[i] ^= out[i % 20];
+	}
+}
+
+/* RSAES-OAEP of a key of 16 bytes, with this seed (RFC 8017 7.1.1). */
+static void oaep(uint8_t p[256], const uint8_t key[16], uint32_t seed)
+{
+	memset(p, 0, 256);
+	put_be32(p + 1, seed);
+	assert_int_equal(EVP_Digest("", 0, p + 21, NULL, EVP_sha1(), NULL), 1);
+	p[239] = 1;
+	memcpy(p + 240, key, 16);
+	mask(p + 21, 235, p + 1, 20);
+	mask(p + 1, 20, p + 21, 235);
+}
+
+static bool looks_like_pkcs1(const uint8_t p[256])
+{
+	const uint8_t *zero = p[1] == 2 ? memchr(p + 2, 0, 254) : NULL;
+
+	return zero && zero >= p + 191 && zero < p + 240;
+}
+
+/* Chance makes one block in 3,000 such a one. */
+static void test_oaep_that_looks_like_pkcs1(void **state)
+{
+	uint8_t p[256], key[16];
+	uint32_t found = 0;
+
+	(void)state;
+	memset(key, 0x5a, sizeof(key));
+	for (uint32_t seed = 0; found < 3; seed++) {
+		struct mikey_envelope_key k;
+
+		oaep(p, key, seed);
+		if (seed && !looks_like_pkcs1(p))
+			continue;
+		found += looks_like_pkcs1(p);
+		assert_true(mikey_unpad(&k, p, sizeof(p)));
+		assert_memory_equal(k.key, key, sizeof(key));
+		assert_int_equal(k.key[16] | k.rest, 0);
+	}
+}
+
+		T(test_oaep_that_looks_like_pkcs1),
