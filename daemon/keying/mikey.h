@@ -258,7 +258,8 @@ struct mikey_out {
 /* --- Replay memory --------------------------------------------------------------------------*/
 
 /* Remembers accepted I_MESSAGEs until their timestamps leave the allowed skew (RFC 3830
- * 5.4). Counters (MIKEY_TS_COUNTER) are refused: the highest of each peer would have to be kept
+ * 5.4). If the clock is set or the skew raised, so that it allows older messages again, these are
+ * refused. Counters (MIKEY_TS_COUNTER) are refused: the highest of each peer would have to be kept
  * forever, over restarts, too. A peer may use half of the places that others leave free, and its
  * further messages are refused. So no peer can use up the memory. One thread at a time. */
 struct mikey_replay;
