@@ -280,7 +280,9 @@ static bool load_trust(struct reading *r)
 	err = mikey_trust_load(&r->c->trust, roots, crl);
 	free((char *)(uintptr_t)roots.s);
 	free((char *)(uintptr_t)crl.s);
-	return !err || mikey_complain(&r->files, "--mikey-config: roots or crl: not PEM");
+	return !err ||
+		mikey_complain(&r->files,
+			"--mikey-config: roots or crl: not PEM, empty, or a part is damaged");
 }
 
 /* Adds the file and the line to the complaint of an entry or a section. */
