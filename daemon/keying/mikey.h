@@ -67,7 +67,8 @@
 	X(CERT_NAME, "cert_name", CERT, "certificate does not have the identity of the message") \
 	X(SDP_IDS, "sdp_ids", AUTH, "list of key management protocols is not that of the SDP") \
 	X(POLICY, "policy", SPPAR, "no SRTP policy in common") \
-	X(SESSIONS, "sessions", UNSPECIFIED, "crypto sessions are not two for each m-line") \
+	X(SESSIONS, "sessions", UNSPECIFIED, \
+		"crypto sessions are not two for each m-line, one for each direction") \
 	X(REFUSED, "refused", UNSPECIFIED, "peer sent an Error message") \
 	X(STATE, "state", UNSPECIFIED, "exchange is not in this state") \
 	X(INTERNAL, "internal", UNSPECIFIED, "out of memory, or an error of OpenSSL")
