@@ -318,6 +318,7 @@ function security(m) {
 		...(m.ZRTP["retained secrets"] === "mismatch" ? ["RETAINED SECRETS DO NOT MATCH"] : []),
 		...(m.ZRTP.enrolled === "yes" ? ["enrolled"] : []),
 		...(m.ZRTP.discloses === "yes" ? ["TERMINAL MAY DISCLOSE KEYS OR MEDIA"] : [])].join(", ");
+	if (m.MIKEY) return `${m["crypto suite"]}, MIKEY with ${m.MIKEY.peer}`;
 	if (m["crypto suite"] || m.keying) return m["crypto suite"] || m.keying;
 	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
 }

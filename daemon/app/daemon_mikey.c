@@ -37,7 +37,8 @@ int daemon_mikey_start(struct daemon *d)
 	err = err ? err : daemon_mikey_load(d, &config, d->err, sizeof(d->err));
 	if (err || !config)
 		return err;
-	err = mikey_host_init(&d->mikey, config, use, clock_real_ns);
+	err = mikey_host_init(&d->mikey, config, use,
+		&(struct mikey_clocks){.real = clock_real_ns, .mono = clock_mono_ns});
 	if (err)
 		return daemon_fail(d, err, "mikey-config");
 	err = d->o.mikey_state[0] ? mikey_host_keep(&d->mikey, d->o.mikey_state) : 0;

@@ -346,6 +346,14 @@ static void add_sas(struct explain *x, struct ngval *d, const struct leg *l)
 				z->discloses ? ", the terminal may disclose keys or media" : ""));
 }
 
+static void add_mikey(struct explain *x, struct ngval *d, const struct leg *l)
+{
+	struct str peer = keying_mikey_peer(&l->keying);
+
+	if (peer.len)
+		ngval_add_str(x->p, d, STR("MIKEY peer"), pool_strdup(x->p, peer));
+}
+
 static const char *role_of(const struct call *c, uint32_t side)
 {
 	return c->side[side]->listener     ? "listener"
@@ -398,6 +406,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	add(x, d, "direction", dir_name(l->dir));
 	add_suites_now(x, d, s, l, &st);
 	add_sas(x, d, l);
+	add_mikey(x, d, l);
 	if (l->rx.preauth)
 		add(x, d, "SRTP+", preauth_name((enum preauth_scheme)(l->rx.preauth - 1)));
 	add_blocked(x, d, s);

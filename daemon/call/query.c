@@ -301,6 +301,16 @@ static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 		add_text(q, x, "discloses", "yes");
 }
 
+/* Whom the keys were agreed on with: the proxy can compare it with the party that SIP names. */
+static void add_mikey(struct query *q, struct ngval *d, const struct leg *l)
+{
+	struct str peer = keying_mikey_peer(&l->keying);
+
+	if (peer.len)
+		ngval_add_str(q->p, ngval_add_dict(q->p, d, STR("MIKEY")), STR("peer"),
+			pool_strdup(q->p, peer));
+}
+
 /* Packets of this terminal, as the codec thread counted them. */
 static void add_audio(struct query *q, struct ngval *d, const struct leg *l)
 {
@@ -355,6 +365,7 @@ static void add_media(
 	if (*keying)
 		add_text(q, d, "keying", keying);
 	add_sas(q, d, l);
+	add_mikey(q, d, l);
 	x = ngval_add_list(q->p, d, STR("flags"));
 	add_word(q, x, l->active, "initialized");
 	add_word(q, x, s->asymmetric, "asymmetric");

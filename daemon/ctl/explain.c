@@ -53,6 +53,7 @@ static void put_leg(const struct view *v, const struct ngval *l)
 	put_line(v, "its audio: ", l, "audio");
 	put_line(v, "SRTP+: ", l, "SRTP+");
 	put_line(v, "ZRTP SAS between this terminal and the relay: ", l, "SAS");
+	put_line(v, "identity that MIKEY proved: ", l, "MIKEY peer");
 	put_line(v, "blocked by command: ", l, "blocked");
 	put_line(v, "address: ", l, "source");
 	put_line(v, "", l, "received");

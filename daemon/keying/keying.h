@@ -289,6 +289,8 @@ void keying_said(struct session_said *out, const struct keying_state *s);
 bool keying_verify(struct keying_state *s, struct zrtp_store *store, bool verified);
 /* Data for display about the exchange whose keys are in force; NULL: none. */
 const struct keying_zrtp *keying_sas(const struct keying_state *s);
+/* The identity that MIKEY proved, if its keys are in force; empty: none. */
+struct str keying_mikey_peer(const struct keying_state *s);
 /* Puts the ZRTP exchanges of two m-lines of one terminal into one party. */
 void keying_share_party(struct keying_state *s, const struct keying_state *other);
 /* The terminal ended SRTP by GoClear, as this SESSION_CLEAR reports; false: it may not. */

@@ -67,7 +67,8 @@
 	X(CERT_NAME, "cert_name", CERT, "certificate does not have the identity of the message") \
 	X(SDP_IDS, "sdp_ids", AUTH, "list of key management protocols is not that of the SDP") \
 	X(POLICY, "policy", SPPAR, "no SRTP policy in common") \
-	X(SESSIONS, "sessions", UNSPECIFIED, "crypto sessions are not two for each m-line") \
+	X(SESSIONS, "sessions", UNSPECIFIED, \
+		"crypto sessions are not two for each m-line, one for each direction") \
 	X(REFUSED, "refused", UNSPECIFIED, "peer sent an Error message") \
 	X(STATE, "state", UNSPECIFIED, "exchange is not in this state") \
 	X(INTERNAL, "internal", UNSPECIFIED, "out of memory, or an error of OpenSSL")
@@ -258,7 +259,8 @@ struct mikey_out {
 /* --- Replay memory --------------------------------------------------------------------------*/
 
 /* Remembers accepted I_MESSAGEs until their timestamps leave the allowed skew (RFC 3830
- * 5.4). Counters (MIKEY_TS_COUNTER) are refused: the highest of each peer would have to be kept
+ * 5.4). If the clock is set or the skew raised, so that it allows older messages again, these are
+ * refused. Counters (MIKEY_TS_COUNTER) are refused: the highest of each peer would have to be kept
  * forever, over restarts, too. A peer may use half of the places that others leave free, and its
  * further messages are refused. So no peer can use up the memory. One thread at a time. */
 struct mikey_replay;

@@ -73,6 +73,13 @@ static int no_password(char *buf, int size, int writing, void *arg)
 	return -1;
 }
 
+bool mikey_pem_ended(void)
+{
+	unsigned long e = ERR_peek_last_error();
+
+	return ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
+}
+
 static int load_chain(struct mikey_cert *c, struct str pem)
 {
 	BIO *b = BIO_new_mem_buf(pem.s, (int)pem.len);
@@ -82,7 +89,7 @@ static int load_chain(struct mikey_cert *c, struct str pem)
 	while (!err && (x = PEM_read_bio_X509(b, NULL, no_password, NULL)))
 		err = append(c, x);
 	BIO_free(b);
-	if (!err && !c->count)
+	if (!err && (!c->count || !mikey_pem_ended()))
 		err = -EBADMSG;
 	return err;
 }

@@ -220,9 +220,14 @@ static bool entry(void *arg, const char *section, const char *name, const char *
 
 /* --- The whole file --------------------------------------------------------------------------- */
 
+/* Equal names are neighbours: users differ by case, domains do not. */
 static int by_name(const void *a, const void *b)
 {
-	return strcasecmp((*(struct row *const *)a)->name, (*(struct row *const *)b)->name);
+	const char *x = (*(const struct row *const *)a)->name;
+	const char *y = (*(const struct row *const *)b)->name;
+	int d = strcasecmp(x, y);
+
+	return d ? d : strncmp(x, y, strchr(x, '@') ? strcspn(x, "@") : 0);
 }
 
 /* Two sections of one peer are an error, because only one could be used. */
@@ -280,7 +285,9 @@ static bool load_trust(struct reading *r)
 	err = mikey_trust_load(&r->c->trust, roots, crl);
 	free((char *)(uintptr_t)roots.s);
 	free((char *)(uintptr_t)crl.s);
-	return !err || mikey_complain(&r->files, "--mikey-config: roots or crl: not PEM");
+	return !err ||
+		mikey_complain(&r->files,
+			"--mikey-config: roots or crl: not PEM, empty, or a part is damaged");
 }
 
 /* Adds the file and the line to the complaint of an entry or a section. */

@@ -9,11 +9,11 @@
 #include "keying/keying.h"
 
 int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mikey_use use,
-	uint64_t (*now_ns)(void))
+	const struct mikey_clocks *clock)
 {
 	int err;
 
-	*h = (struct mikey_host){.config = config, .use = use, .now_ns = now_ns};
+	*h = (struct mikey_host){.config = config, .use = use, .clock = *clock};
 	err = secmem_random(h->hash_key, sizeof(h->hash_key));
 	err = err ? err : mikey_replay_create(&h->replay, MIKEY_REPLAYS);
 	/* A message from before the start may be one that was answered then. */
@@ -29,7 +29,7 @@ int mikey_host_keep(struct mikey_host *h, const char *path)
 
 void mikey_host_take_over(struct mikey_host *h)
 {
-	mikey_replay_since(h->replay, mikey_ntp(h->now_ns()));
+	mikey_replay_since(h->replay, mikey_ntp(h->clock.real()));
 }
 
 bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool emergency)
@@ -39,7 +39,8 @@ bool mikey_host_afford(struct mikey_host *h, const struct mikey_peer *peer, bool
 		.all = mikey_config_limits(h->config)->rates.all, .peer = peer->rate};
 
 	return mikey_budget_take(&h->budget, &rates,
-		mikey_host_hash(h, (struct str){name->name, name->len}), emergency, h->now_ns());
+		mikey_host_hash(h, (struct str){name->name, name->len}), emergency,
+		h->clock.mono());
 }
 
 void mikey_talk_destroy(struct mikey_talk *t)
@@ -166,7 +167,7 @@ void mikey_talk_add(struct mikey_host *h, struct mikey_talk *t, uint64_t id)
 		forget(h, old);
 	give_back(t);
 	t->id = id;
-	t->born_ns = h->now_ns();
+	t->born_ns = h->clock.mono();
 	t->next = h->bucket[id & 255];
 	h->bucket[id & 255] = t;
 	t->older = h->newest;
@@ -199,7 +200,7 @@ static void tick(struct mikey_host *h, struct mikey_talk *t, uint64_t now)
 
 void mikey_host_tick(struct mikey_host *h)
 {
-	uint64_t now = h->now_ns();
+	uint64_t now = h->clock.mono();
 
 	for (struct mikey_talk *t = h->oldest, *newer; t; t = newer) {
 		newer = t->newer;

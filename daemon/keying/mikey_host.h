@@ -19,8 +19,8 @@ enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQ
 
 struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
-	uint64_t id, born_ns;
-	uint64_t call; /* hash of its Call-ID */
+	uint64_t id, born_ns; /* times are of mikey_clocks.mono */
+	uint64_t call;        /* hash of its Call-ID */
 	/* Time of the answer; 0: none yet. For a responder: the time from which a leg uses the
 	 * keys, so no other leg may. */
 	uint64_t answered_ns;
@@ -41,11 +41,17 @@ struct mikey_talk { /* in secure memory */
 	uint8_t *response; /* R_MESSAGE, outside secure memory */
 };
 
+struct mikey_clocks {           /* nanoseconds */
+	uint64_t (*real)(void); /* since 1970, for messages */
+	/* Monotonic, for ages and rates: a clock that is set ends no exchange, and keeps none. */
+	uint64_t (*mono)(void);
+};
+
 struct mikey_host {
 	struct mikey_config *config; /* a reload replaces it */
 	struct mikey_replay *replay;
 	enum mikey_use use;
-	uint64_t (*now_ns)(void); /* wall clock since 1970 */
+	struct mikey_clocks clock;
 	/* Exchanges that ended, by [MIKEY_MODE_COUNT: unknown][initiator][enum mikey_failure]. */
 	uint64_t count[MIKEY_MODE_COUNT + 1][2][MIKEY_FAIL_COUNT];
 	uint8_t hash_key[16];
@@ -56,7 +62,7 @@ struct mikey_host {
 
 /* Takes config over. 0 or -ENOMEM. */
 int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mikey_use use,
-	uint64_t (*now_ns)(void));
+	const struct mikey_clocks *clock);
 void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);

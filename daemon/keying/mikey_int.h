@@ -89,6 +89,8 @@ int mikey_dh_shared(uint8_t group, struct str secret, struct str peer, uint8_t o
 
 /* From DER certificates of a message, leaf first. 0, -EBADMSG, -EKEYREJECTED, -ENOMEM. */
 int mikey_cert_from(struct mikey_cert **out, const struct str *der, uint32_t count);
+/* After a function that reads PEM failed: the text has no further part, and none is damaged. */
+bool mikey_pem_ended(void);
 uint32_t mikey_cert_count(const struct mikey_cert *c);
 struct str mikey_cert_der(const struct mikey_cert *c, uint32_t nth);
 X509 *mikey_cert_x509(const struct mikey_cert *c, uint32_t nth);
@@ -118,8 +120,8 @@ bool mikey_unpad(struct mikey_envelope_key *out, const uint8_t *block, size_t le
 enum mikey_failure mikey_trust_check(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s);
 /* The same for a certificate that the operator named for a peer: it needs no chain. But it must be
- * valid at this time, and if it has a chain to a root, the lists must not revoke it. t may be NULL.
- */
+ * valid at this time, and no list may revoke it. If it has a chain to a root, and there are lists,
+ * it needs a valid one. t may be NULL. */
 enum mikey_failure mikey_trust_pinned(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s);
 /* Whether the certificate has this name. A URI: a SAN of type URI. A NAI: a SAN of type e-mail, or

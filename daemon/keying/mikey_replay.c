@@ -28,6 +28,7 @@ struct mikey_replay {
 	bool limited;
 	uint64_t since;     /* if limited */
 	uint64_t swept_ntp; /* when old entries were last removed */
+	uint64_t removed;   /* latest timestamp of a removed entry; 0: none */
 	struct mikey_marks *marks;
 	uint64_t passed[OWNERS]; /* mikey_replay_passed(): latest, by hash of the sender; 0: none */
 	uint32_t count[OWNERS];
@@ -103,21 +104,17 @@ static uint32_t skew(const struct mikey_stamp *s)
 	return s->skew_s ? s->skew_s : MIKEY_SKEW_S;
 }
 
-/* Whether the message is older than our memory of messages. Applies only while the start is within
- * twice the skew: later the skew refuses such messages, and a clock that jumped must not make all
- * of them look old. */
-static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp *s)
-{
-	return r->limited && (s->time - r->since) >> 63 &&
-		!outside(r->since, s->now_ntp, 2 * skew(s));
-}
-
 /* The latest timestamp that can be genuine. A later mark was written while our clock was ahead, and
  * is ignored: otherwise all messages would be refused until our clock reaches it. */
 static uint64_t latest(const struct mikey_stamp *s)
 {
 	return s->now_ntp +
 		((uint64_t)skew(s) << 33); /* twice the skew: our clock may be wrong, too */
+}
+
+static bool is_possible(uint64_t mark, const struct mikey_stamp *s)
+{
+	return !((latest(s) - mark) >> 63);
 }
 
 static uint32_t place_of(const struct mikey_replay *r, struct str name)
@@ -128,6 +125,17 @@ static uint32_t place_of(const struct mikey_replay *r, struct str name)
 static bool is_not_later(uint64_t time, uint64_t mark)
 {
 	return mark && (time == mark || (time - mark) >> 63);
+}
+
+/* Whether the message is older than our memory of messages. The start counts only while it is
+ * within twice the skew: later the skew refuses such messages, and a clock that jumped must not
+ * make all of them look old. Entries are removed when the skew refuses their messages. It allows
+ * such messages again if the clock is set back or a reload raises the skew. */
+static bool is_forgotten(const struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	return (r->limited && (s->time - r->since) >> 63 &&
+		       !outside(r->since, s->now_ntp, 2 * skew(s))) ||
+		(is_possible(r->removed, s) && is_not_later(s->time, r->removed));
 }
 
 void mikey_replay_passed(struct mikey_replay *r, struct str from, uint64_t time)
@@ -145,7 +153,7 @@ static bool is_before_mark(const struct mikey_replay *r, const struct mikey_stam
 	uint64_t passed = r->passed[place_of(r, s->from)];
 
 	return is_not_later(s->time, mark) ||
-		(!((latest(s) - passed) >> 63) && is_not_later(s->time, passed));
+		(is_possible(passed, s) && is_not_later(s->time, passed));
 }
 
 /* --- Places -----------------------------------------------------------------------------------*/
@@ -183,27 +191,32 @@ static bool look(struct place *p, struct mikey_replay *r, const struct mikey_sta
 	return true;
 }
 
+/* An entry that is ahead, because our clock was set back, stays: its time will come. */
 static bool is_old(const struct entry *e, uint64_t now_ntp)
 {
-	return e->used && outside(e->time, now_ntp, e->skew_s);
+	return e->used && (e->time - now_ntp) >> 63 && outside(e->time, now_ntp, e->skew_s);
 }
 
-static void release(struct mikey_replay *r, struct entry *e)
+/* s: the message that needs the place. A mark that is later than possible was made while our clock
+ * was ahead, and is replaced. */
+static void release(struct mikey_replay *r, struct entry *e, const struct mikey_stamp *s)
 {
+	if (!is_possible(r->removed, s) || !is_not_later(e->time, r->removed))
+		r->removed = e->time;
 	r->count[e->owner]--;
 	r->used--;
 	e->used = false;
 }
 
 /* Costs a millisecond, so at most once a second. */
-static void sweep(struct mikey_replay *r, uint64_t now_ntp)
+static void sweep(struct mikey_replay *r, const struct mikey_stamp *s)
 {
-	if (r->swept_ntp && distance_s(r->swept_ntp, now_ntp) < 2)
+	if (r->swept_ntp && distance_s(r->swept_ntp, s->now_ntp) < 2)
 		return;
-	r->swept_ntp = now_ntp;
+	r->swept_ntp = s->now_ntp;
 	for (uint32_t i = 0; i < r->buckets * BUCKET; i++)
-		if (is_old(&r->entry[i], now_ntp))
-			release(r, &r->entry[i]);
+		if (is_old(&r->entry[i], s->now_ntp))
+			release(r, &r->entry[i], s);
 }
 
 /* An owner may use half of what is free. An eighth of the table does not count, so that buckets
@@ -215,7 +228,8 @@ static bool has_share(const struct mikey_replay *r, uint16_t owner)
 	return r->used < limit && r->count[owner] < (limit - r->used + 1) / 2;
 }
 
-static struct entry *take(struct mikey_replay *r, const struct place *p, uint64_t now_ntp)
+static struct entry *take(
+	struct mikey_replay *r, const struct place *p, const struct mikey_stamp *s)
 {
 	struct entry *e = NULL;
 	uint32_t most = 0;
@@ -227,8 +241,8 @@ static struct entry *take(struct mikey_replay *r, const struct place *p, uint64_
 		for (uint32_t i = 0; i < BUCKET; i++) {
 			struct entry *x = &p->bucket[b][i];
 
-			if (is_old(x, now_ntp))
-				release(r, x);
+			if (is_old(x, s->now_ntp))
+				release(r, x, s);
 			first = !first && !x->used ? x : first;
 			room += !x->used;
 		}
@@ -275,11 +289,11 @@ enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_s
 	if (f)
 		return f;
 	if (!has_share(r, p.owner)) {
-		sweep(r, s->now_ntp);
+		sweep(r, s);
 		if (!has_share(r, p.owner))
 			return MIKEY_FAIL_REPLAY_FULL;
 	}
-	e = take(r, &p, s->now_ntp);
+	e = take(r, &p, s);
 	if (!e)
 		return MIKEY_FAIL_REPLAY_FULL;
 	fill(r, e, &p);

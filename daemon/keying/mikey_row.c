@@ -215,6 +215,11 @@ void keying_restored(const struct keying_state *s, struct mikey_host *m)
 		mikey_replay_passed(m->replay, str_from(s->mikey.peer), s->mikey.used_time);
 }
 
+struct str keying_mikey_peer(const struct keying_state *s)
+{
+	return s->in_force == KEYING_MIKEY ? str_from(s->mikey.peer) : STR_NONE;
+}
+
 static bool is_of(const struct srtp_params *rx, uint32_t suites)
 {
 	return suites >> srtp_params_suite(rx) & 1;

@@ -91,7 +91,7 @@ static enum mikey_failure keys_of(struct keying_answer *a, struct mikey_talk *t,
 	if (!f && !mikey_row_note_key(s, &t->keys.medium[s->asked_place].tx, t->id))
 		f = MIKEY_FAIL_STATE;
 	if (!f && !t->answered_ns)
-		t->answered_ns = in->host->mikey->now_ns();
+		t->answered_ns = in->host->mikey->clock.mono();
 	if (f) {
 		*why = unfit ? str_from(unfit) : mikey_row_failure(in->p, f, &run);
 	} else {
@@ -182,7 +182,7 @@ static enum keying_result agree(struct keying_answer *a, const struct keying_in 
 		return refuse(a, str_from(mikey_failure_text(MIKEY_FAIL_STATE)));
 	in_force(a->offerer.state, &t->run);
 	if (!t->answered_ns)
-		t->answered_ns = in->host->mikey->now_ns();
+		t->answered_ns = in->host->mikey->clock.mono();
 	s->used = s->offered;
 	s->used_hash = s->offered_hash;
 	s->used_time = t->run.time;

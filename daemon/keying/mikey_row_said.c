@@ -11,7 +11,7 @@
 
 struct mikey_env mikey_row_env(const struct mikey_host *h)
 {
-	return (struct mikey_env){.now_ntp = mikey_ntp(h->now_ns())};
+	return (struct mikey_env){.now_ntp = mikey_ntp(h->clock.real())};
 }
 
 struct str mikey_row_failure(struct pool *p, enum mikey_failure f, const struct mikey_run *run)

@@ -16,6 +16,8 @@ struct mikey_trust {
 	X509_STORE *store;
 };
 
+static bool has_alternative_name(X509 *x);
+
 void mikey_trust_free(struct mikey_trust *t)
 {
 	if (!t)
@@ -38,7 +40,7 @@ static int add_roots(X509_STORE *s, struct str pem)
 		count++;
 	}
 	BIO_free(b);
-	return !err && !count ? -EBADMSG : err;
+	return !err && (!count || !mikey_pem_ended()) ? -EBADMSG : err;
 }
 
 static int add_crls(X509_STORE *s, struct str pem)
@@ -54,7 +56,7 @@ static int add_crls(X509_STORE *s, struct str pem)
 		count++;
 	}
 	BIO_free(b);
-	if (!err && !count)
+	if (!err && (!count || !mikey_pem_ended()))
 		err = -EBADMSG;
 	if (!err && X509_STORE_set_flags(s, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
 		err = -ENOMEM;
@@ -74,7 +76,7 @@ int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls
 		return -ENOMEM;
 	t->store = X509_STORE_new();
 	err = t->store ? add_roots(t->store, roots) : -ENOMEM;
-	if (!err && crls.len)
+	if (!err && crls.s) /* an empty file is a damaged one */
 		err = add_crls(t->store, crls);
 	ERR_clear_error();
 	if (err)
@@ -97,6 +99,14 @@ static enum mikey_failure reason(int err)
 	case X509_V_ERR_CRL_HAS_EXPIRED:
 	case X509_V_ERR_CRL_NOT_YET_VALID:
 	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+	case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
+	case X509_V_ERR_ERROR_IN_CRL_LAST_UPDATE_FIELD:
+	case X509_V_ERR_ERROR_IN_CRL_NEXT_UPDATE_FIELD:
+	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+	case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
+	case X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION:
+	case X509_V_ERR_DIFFERENT_CRL_SCOPE:
+	case X509_V_ERR_CRL_PATH_VALIDATION_ERROR:
 		return MIKEY_FAIL_CERT_REVOKED;
 	case X509_V_ERR_OUT_OF_MEM:
 		return MIKEY_FAIL_INTERNAL;
@@ -117,6 +127,19 @@ static STACK_OF(X509) * issuers(const struct mikey_cert *c)
 	return s;
 }
 
+/* OpenSSL applies nameConstraints to alternative names, but not to a common name that is an
+ * identity of MIKEY. An authority that is limited in this way could name anybody. */
+static enum mikey_failure within_limits(X509_STORE_CTX *ctx, X509 *x)
+{
+	const STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
+	bool limited = false;
+
+	for (int i = 1; i < sk_X509_num(chain); i++)
+		limited |=
+			X509_get_ext_by_NID(sk_X509_value(chain, i), NID_name_constraints, -1) >= 0;
+	return !limited || has_alternative_name(x) ? MIKEY_OK : MIKEY_FAIL_CERT_NAME;
+}
+
 enum mikey_failure mikey_trust_check(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s)
 {
@@ -130,7 +153,8 @@ enum mikey_failure mikey_trust_check(
 		X509_VERIFY_PARAM_set_time(p, (time_t)now_s);
 		X509_VERIFY_PARAM_set_auth_level(p, AUTH_LEVEL);
 		X509_VERIFY_PARAM_set_depth(p, MIKEY_CHAIN_MAX);
-		f = X509_verify_cert(ctx) == 1 ? MIKEY_OK : reason(X509_STORE_CTX_get_error(ctx));
+		f = X509_verify_cert(ctx) == 1 ? within_limits(ctx, mikey_cert_x509(c, 0))
+					       : reason(X509_STORE_CTX_get_error(ctx));
 	}
 	X509_STORE_CTX_free(ctx);
 	sk_X509_free(chain);
@@ -138,18 +162,37 @@ enum mikey_failure mikey_trust_check(
 	return f;
 }
 
+/* A list of its issuer names it. */
+static bool is_listed(const struct mikey_trust *t, X509 *x)
+{
+	const STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(t->store);
+
+	for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+		X509_CRL *list = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(all, i));
+		X509_REVOKED *entry;
+
+		if (list &&
+			X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_issuer_name(x)) == 0 &&
+			X509_CRL_get0_by_cert(list, &entry, x) == 1)
+			return true;
+	}
+	return false;
+}
+
 enum mikey_failure mikey_trust_pinned(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s)
 {
-	const X509 *x = mikey_cert_x509(c, 0);
+	X509 *x = mikey_cert_x509(c, 0);
 	time_t now = (time_t)now_s;
 	enum mikey_failure f;
 
 	if (X509_cmp_time(X509_get0_notBefore(x), &now) >= 0 ||
 		X509_cmp_time(X509_get0_notAfter(x), &now) <= 0)
 		return MIKEY_FAIL_CERT_EXPIRED;
+	if (t && is_listed(t, x))
+		return MIKEY_FAIL_CERT_REVOKED;
 	f = t ? mikey_trust_check(t, c, now_s) : MIKEY_OK;
-	return f == MIKEY_FAIL_CERT_CHAIN ? MIKEY_OK : f;
+	return f == MIKEY_FAIL_CERT_CHAIN || f == MIKEY_FAIL_CERT_NAME ? MIKEY_OK : f;
 }
 
 /* --- Names ----------------------------------------------------------------------------------*/
@@ -206,6 +249,18 @@ static bool any_name(X509 *x, bool (*found)(const struct mikey_id *, bool cn, vo
 	GENERAL_NAMES_free(names);
 	ERR_clear_error();
 	return ok;
+}
+
+static bool alternative(const struct mikey_id *name, bool cn, void *arg)
+{
+	(void)name;
+	(void)arg;
+	return !cn;
+}
+
+static bool has_alternative_name(X509 *x)
+{
+	return any_name(x, alternative, NULL);
 }
 
 static bool is(const struct mikey_id *name, bool cn, void *arg)

@@ -3,7 +3,8 @@
  * 7.1.2, 7.2.2). A peer that could see whether a block has the right padding could decrypt
  * recorded messages of others (Bleichenbacher 1998). So both paddings are always removed, no branch
  * and no address depends on the block, and a block with neither yields a random key: the MAC of
- * KEMAC then fails as for any wrong key. t/ct checks it. */
+ * KEMAC then fails as for any wrong key. t/ct checks it. A block with both is one of OAEP: one in
+ * 3,000 of them looks like PKCS1-v1_5, but no block of PKCS1-v1_5 has OAEP's hash. */
 #include <openssl/evp.h>
 
 #include "base/secmem.h"
@@ -112,13 +113,13 @@ bool mikey_unpad(struct mikey_envelope_key *out, const uint8_t *block, size_t le
 	memcpy(copy, block, len);
 	ok = oaep(&b, copy, (uint32_t)len) && secmem_random(other, KEY_MIN) == 0;
 	any = ok ? a.right | b.right : 0;
-	n = ok ? choose(a.right, a.len, choose(b.right, b.len, KEY_MIN)) : KEY_MIN;
+	n = ok ? choose(b.right, b.len, choose(a.right, a.len, KEY_MIN)) : KEY_MIN;
 	for (uint32_t i = 0; ok && i < MIKEY_ENVELOPE_MAX; i++) {
 		uint32_t byte = ~any & other[i];
 
 		for (uint32_t j = 0; j < MIKEY_ENVELOPE_MAX; j++)
 			byte |= is_zero(j ^ (i + MIKEY_ENVELOPE_MAX - n)) & any &
-				choose(a.right, a.tail[j], b.tail[j]);
+				choose(b.right, b.tail[j], a.tail[j]);
 		out->key[i] = (uint8_t)byte;
 	}
 	out->rest = (uint8_t)~is_less(n, MIKEY_PRF_BLOCK + 1);

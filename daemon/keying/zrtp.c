@@ -19,6 +19,7 @@
 /* T2 ends after 10.65 s. An initiator that is still there has sent its next message by then. */
 #define PATIENCE    (12000 * MS)
 #define CODE_LENGTH 4u
+#define LEAST       3u /* times that a message is sent whose acknowledgement has no MAC */
 
 const char *zrtp_failure_name(enum zrtp_failure f)
 {
@@ -226,7 +227,8 @@ void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t 
 	z->timer = (struct zrtp_timer){.msg = m,
 		.step_ns = hello ? T1_FIRST : T2_FIRST,
 		.most_ns = hello ? T1_MOST : T2_MOST,
-		.left = hello ? T1_STEPS : T2_STEPS};
+		.left = hello ? T1_STEPS : T2_STEPS,
+		.sent = 1};
 	z->timer.at_ns = now_ns + z->timer.step_ns;
 	zrtp_send(z, m);
 }
@@ -234,6 +236,14 @@ void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t 
 void zrtp_stop(struct zrtp *z)
 {
 	z->timer.msg = NULL;
+}
+
+void zrtp_acked(struct zrtp *z)
+{
+	if (z->timer.sent >= LEAST)
+		zrtp_stop(z);
+	else
+		z->timer.left = LEAST - z->timer.sent;
 }
 
 void zrtp_wait(struct zrtp *z, uint64_t now_ns)
@@ -333,6 +343,7 @@ void zrtp_tick(struct zrtp *z, uint64_t now_ns)
 		return;
 	}
 	t->left--;
+	t->sent++;
 	t->step_ns = t->step_ns * 2 < t->most_ns ? t->step_ns * 2 : t->most_ns;
 	t->at_ns = now_ns + t->step_ns;
 	if (z->cfg.counts)

@@ -178,6 +178,17 @@ static void on_ping(struct zrtp *z, const uint8_t *m)
 	zrtp_reply(z, &out);
 }
 
+/* Anybody can send it, and it may be late: it must not end the repetition of another message. */
+static int on_ack(struct zrtp *z, enum zrtp_message type)
+{
+	const char *of = type == ZRTP_M_CLEAR_ACK ? "GoClear " : "SASrelay";
+
+	if (!was_open(z) || z->timer.msg != &z->relay || memcmp(z->relay.b + 4, of, 8) != 0)
+		return zrtp_drop(z, ZRTP_DROP_STATE);
+	zrtp_acked(z);
+	return 0;
+}
+
 int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len)
 {
 	switch (type) {
@@ -187,10 +198,7 @@ int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint
 		return on_sasrelay(z, m, len);
 	case ZRTP_M_CLEAR_ACK:
 	case ZRTP_M_RELAY_ACK:
-		if (!was_open(z) || !z->timer.msg)
-			return zrtp_drop(z, ZRTP_DROP_STATE);
-		zrtp_stop(z);
-		return 0;
+		return on_ack(z, type);
 	case ZRTP_M_PING:
 		on_ping(z, m);
 		return 0;

@@ -65,6 +65,7 @@ struct zrtp_timer {
 	const struct zrtp_msg *msg; /* sent at each step; NULL: none */
 	uint64_t at_ns, step_ns, most_ns;
 	uint32_t left; /* steps */
+	uint32_t sent; /* times that msg was sent */
 };
 
 struct zrtp_session {                  /* after the exchange; all of it follows from s0 */
@@ -132,6 +133,9 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
+/* An acknowledgement came that anybody can send: the message is sent three times all the same,
+ * because those before may have been lost. */
+void zrtp_acked(struct zrtp *z);
 /* As responder, which repeats nothing by itself: sets the time to give up if the initiator does not
  * continue. */
 void zrtp_wait(struct zrtp *z, uint64_t now_ns);

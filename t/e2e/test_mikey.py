@@ -137,6 +137,7 @@ def test_offered_by_the_terminal(net, mode):
                 call.exchange()
                 leg = call.leg("a")
                 assert {"MIKEY", f"MIKEY mode {mode}"} <= set(leg["flags"]) and "SDES" not in leg["flags"], leg
+                assert leg["MIKEY"] == {"peer": ALICE} and "MIKEY" not in call.leg("b"), leg
                 assert a.bad == 0 and call.b.__dict__.get("bad", 0) == 0
                 call.end()
         assert world.daemon.statistics()["MIKEY"][f"{mode} responder completed"] == 3
@@ -151,7 +152,9 @@ def test_offered_to_the_terminal(net, mode):
                         MIKEY=["require", mode]).begin()
             assert "a=crypto" not in call.offered
             call.exchange()
-            assert {"MIKEY", f"MIKEY mode {mode}"} <= set(call.leg("b")["flags"])
+            leg = call.leg("b")
+            assert {"MIKEY", f"MIKEY mode {mode}"} <= set(leg["flags"]) and leg["MIKEY"] == {"peer": BOB}, leg
+            assert "MIKEY peer" in str(world.daemon.client.call("explain", call_id=call.id))
             call.end()
         assert world.daemon.statistics()["MIKEY"][f"{mode} initiator completed"] == 2
 

@@ -80,13 +80,20 @@ char *rig_ca_pem(const struct rig_ca *ca)
 
 void rig_ca_make(struct rig_ca *ca, const char *name)
 {
+	rig_ca_make_with(ca, name, NULL, NULL);
+}
+
+void rig_ca_make_with(struct rig_ca *ca, const char *name, const char *usage, const char *limits)
+{
 	char *pem;
 
 	ca->key = next_key();
 	ca->x = blank(ca->key, name, 1, RIG_NOW_S - 1000 * DAY_S, RIG_NOW_S + 1000 * DAY_S);
 	X509_set_issuer_name(ca->x, X509_get_subject_name(ca->x));
 	add_ext(ca->x, ca->x, NID_basic_constraints, "critical,CA:TRUE");
-	add_ext(ca->x, ca->x, NID_key_usage, "critical,keyCertSign,cRLSign");
+	add_ext(ca->x, ca->x, NID_key_usage, usage ? usage : "critical,keyCertSign,cRLSign");
+	if (limits)
+		add_ext(ca->x, ca->x, NID_name_constraints, limits);
 	assert_true(X509_sign(ca->x, ca->key, EVP_sha256()) > 0);
 	pem = rig_ca_pem(ca);
 	assert_int_equal(mikey_trust_load(&ca->trust, str_from(pem), STR_NONE), 0);

@@ -52,6 +52,8 @@ struct mikey_rig {
 };
 
 void rig_ca_make(struct rig_ca *ca, const char *name);
+/* usage: of its key, NULL = all that it needs. limits: nameConstraints, NULL = none. */
+void rig_ca_make_with(struct rig_ca *ca, const char *name, const char *usage, const char *limits);
 void rig_ca_free(struct rig_ca *ca);
 /* PEM of a certificate that the authority made, and of its key. Free both with free(). */
 void rig_cert_pem(const struct rig_ca *ca, const struct rig_subject *s, char **cert, char **key);

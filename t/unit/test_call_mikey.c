@@ -64,7 +64,9 @@ static void daemon_start(struct talk *t, struct mikey_host *h, struct mikey_conf
 {
 	talk_start(t);
 	calls_destroy(t->c);
-	assert_int_equal(mikey_host_init(h, c, MIKEY_USE_ACCEPT, now_ns), 0);
+	assert_int_equal(mikey_host_init(h, c, MIKEY_USE_ACCEPT,
+				 &(struct mikey_clocks){.real = now_ns, .mono = now_ns}),
+		0);
 	t->policy.mikey = h;
 	t->policy.sdes.accept = ((1u << SUITE_COUNT) - 1) & ~(1u << SUITE_PLAIN);
 	t->policy.sdes.preauth =

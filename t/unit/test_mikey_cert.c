@@ -276,6 +276,134 @@ static void test_certificates_of_the_file(void **state)
 	free(crl);
 }
 
+/* The list revokes it, but cannot be checked. */
+static void test_a_list_that_cannot_be_checked(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	const struct rig_subject bad = {.uri = RIG_BOB, .serial = 500},
+				 good = {.uri = RIG_BOB, .serial = 501};
+	struct mikey_trust *lists;
+	struct rig_ca ca;
+	char *roots, *crl;
+
+	(void)state;
+	rig_ca_make_with(&ca, "no lists", "critical,keyCertSign", NULL);
+	roots = rig_ca_pem(&ca);
+	crl = rig_crl(&ca, 500, now - DAY, now + DAY);
+	assert_int_equal(mikey_trust_load(&lists, str_from(roots), str_from(crl)), 0);
+	named(&ca, &bad, lists, MIKEY_FAIL_CERT_REVOKED);
+	named(&ca, &good, lists, MIKEY_FAIL_CERT_REVOKED); /* it has no valid list */
+	mikey_trust_free(lists);
+	free(roots);
+	free(crl);
+	rig_ca_free(&ca);
+}
+
+/* Its chain has a root no more, or is not accepted for another reason. */
+static void test_a_list_without_a_chain(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	const struct rig_subject bad = {.uri = RIG_BOB, .serial = 500},
+				 good = {.uri = RIG_BOB, .serial = 501};
+	struct mikey_trust *lists;
+	struct rig_ca other;
+	char *roots, *crl;
+
+	(void)state;
+	rig_ca_make(&other, "other");
+	roots = rig_ca_pem(&rig.ca);
+	crl = rig_crl(&other, 500, now - DAY, now + DAY);
+	assert_int_equal(mikey_trust_load(&lists, str_from(roots), str_from(crl)), 0);
+	named(&other, &bad, lists, MIKEY_FAIL_CERT_REVOKED);
+	named(&other, &good, lists, MIKEY_OK);
+	mikey_trust_free(lists);
+	free(roots);
+	free(crl);
+	rig_ca_free(&other);
+}
+
+/* Joins two texts, without the last cut bytes of the second one. */
+static char *joined(const char *a, const char *b, size_t cut)
+{
+	size_t n = strlen(a) + strlen(b) - cut;
+	char *out = calloc(1, n + 1);
+
+	assert_non_null(out);
+	snprintf(out, n + 1, "%s%s", a, b);
+	return out;
+}
+
+/* A file that was not written wholly, as by a download that broke off: nothing of it is used. */
+static void test_damaged_files(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	char *root = rig_ca_pem(&rig.ca), *other, *crl[2], *cert, *key;
+	struct mikey_trust *t;
+	struct rig_ca ca;
+
+	(void)state;
+	rig_ca_make(&ca, "other");
+	other = rig_ca_pem(&ca);
+	crl[0] = rig_crl(&rig.ca, 0, now - DAY, now + DAY);
+	crl[1] = rig_crl(&ca, 0, now - DAY, now + DAY);
+	rig_cert_pem(&rig.ca, &alice, &cert, &key);
+	assert_int_equal(mikey_trust_load(&t, str_from(root), STR("")), -EBADMSG);
+	assert_int_equal(mikey_trust_load(&t, STR(""), STR_NONE), -EBADMSG);
+	for (size_t cut = 0; cut < 400; cut += cut ? 100 : 2) {
+		char *roots = joined(root, other, cut), *lists = joined(crl[0], crl[1], cut);
+		char *chain = joined(cert, root, cut);
+		int want = cut ? -EBADMSG : 0,
+		    err = mikey_trust_load(&t, str_from(roots), STR_NONE);
+
+		assert_int_equal(err, want);
+		if (!err)
+			mikey_trust_free(t);
+		err = mikey_trust_load(&t, str_from(root), str_from(lists));
+		assert_int_equal(err, want);
+		if (!err)
+			mikey_trust_free(t);
+		assert_int_equal(load_text(chain, "", false), want);
+		free(roots);
+		free(lists);
+		free(chain);
+	}
+	free(root);
+	free(other);
+	free(crl[0]);
+	free(crl[1]);
+	free(cert);
+	free(key);
+	rig_ca_free(&ca);
+}
+
+/* An authority that may certify e-mail addresses of one domain only. */
+static void test_a_limited_authority(void **state)
+{
+	const struct rig_subject own = {.email = "alice@example.org"},
+				 others = {.email = "alice@example.net"},
+				 hidden = {.cn = "alice@example.net"},
+				 as_own = {.cn = "alice@example.org"};
+	const struct {
+		const struct rig_subject *s;
+		enum mikey_failure why;
+	} T[] = {{&own, MIKEY_OK}, {&others, MIKEY_FAIL_CERT_CHAIN},
+		{&hidden, MIKEY_FAIL_CERT_NAME}, {&as_own, MIKEY_FAIL_CERT_NAME}};
+	struct rig_ca ca;
+
+	(void)state;
+	rig_ca_make_with(&ca, "limited", NULL, "critical,permitted;email:example.org");
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_cert *c = rig_cert(&ca, T[i].s);
+
+		assert_int_equal(mikey_trust_check(ca.trust, c, (int64_t)RIG_NOW_S), T[i].why);
+		if (T[i].s->cn) /* the operator named it */
+			assert_int_equal(
+				mikey_trust_pinned(ca.trust, c, (int64_t)RIG_NOW_S), MIKEY_OK);
+		mikey_cert_free(c);
+	}
+	rig_ca_free(&ca);
+}
+
 static void test_without_roots(void **state)
 {
 	(void)state;
@@ -380,6 +508,61 @@ static void test_envelope_keys(void **state)
 		}
 }
 
+/* XORs MGF1 of the seed into p (RFC 8017 B.2.1). */
+static void mask(uint8_t *p, uint32_t len, const uint8_t *seed, uint32_t seed_len)
+{
+	uint8_t in[256 + 4], out[20];
+
+	memcpy(in, seed, seed_len);
+	for (uint32_t i = 0; i < len; i++) {
+		put_be32(in + seed_len, i / 20);
+		if (i % 20 == 0)
+			assert_int_equal(
+				EVP_Digest(in, seed_len + 4, out, NULL, EVP_sha1(), NULL), 1);
+		p[i] ^= out[i % 20];
+	}
+}
+
+/* RSAES-OAEP of a key of 16 bytes, with this seed (RFC 8017 7.1.1). */
+static void oaep(uint8_t p[256], const uint8_t key[16], uint32_t seed)
+{
+	memset(p, 0, 256);
+	put_be32(p + 1, seed);
+	assert_int_equal(EVP_Digest("", 0, p + 21, NULL, EVP_sha1(), NULL), 1);
+	p[239] = 1;
+	memcpy(p + 240, key, 16);
+	mask(p + 21, 235, p + 1, 20);
+	mask(p + 1, 20, p + 21, 235);
+}
+
+static bool looks_like_pkcs1(const uint8_t p[256])
+{
+	const uint8_t *zero = p[1] == 2 ? memchr(p + 2, 0, 254) : NULL;
+
+	return zero && zero >= p + 191 && zero < p + 240;
+}
+
+/* Chance makes one block in 3,000 such a one. */
+static void test_oaep_that_looks_like_pkcs1(void **state)
+{
+	uint8_t p[256], key[16];
+	uint32_t found = 0;
+
+	(void)state;
+	memset(key, 0x5a, sizeof(key));
+	for (uint32_t seed = 0; found < 3; seed++) {
+		struct mikey_envelope_key k;
+
+		oaep(p, key, seed);
+		if (seed && !looks_like_pkcs1(p))
+			continue;
+		found += looks_like_pkcs1(p);
+		assert_true(mikey_unpad(&k, p, sizeof(p)));
+		assert_memory_equal(k.key, key, sizeof(key));
+		assert_int_equal(k.key[16] | k.rest, 0);
+	}
+}
+
 /* Blocks as an attacker makes them, encrypted without padding. */
 static struct str block(uint8_t cipher[MIKEY_RSA_MAX], const uint8_t *plain)
 {
@@ -448,10 +631,15 @@ int main(void)
 		T(test_a_list_of_another_authority),
 		T(test_certificates_that_are_refused),
 		T(test_certificates_of_the_file),
+		T(test_a_list_that_cannot_be_checked),
+		T(test_a_list_without_a_chain),
+		T(test_damaged_files),
+		T(test_a_limited_authority),
 		T(test_without_roots),
 		T(test_a_key_is_needed),
 		T(test_names),
 		T(test_envelope_keys),
+		T(test_oaep_that_looks_like_pkcs1),
 		T(test_wrong_paddings_look_like_wrong_keys),
 #undef T
 	};

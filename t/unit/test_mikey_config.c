@@ -222,6 +222,8 @@ static void mistakes_have_one_complaint(void **state)
 		{"[other]\na = b\n", "sections are"},
 		{SELF "color = red\n", "color is not a name"},
 		{SELF "[peer a@b]\n[peer a@c]\n[peer a@B]\n", "two sections [peer a@"},
+		{SELF "[peer a@b]\n[peer A@b]\n[peer a@B]\n", "two sections [peer a@"},
+		{SELF "[peer b]\n[peer c]\n[peer B]\n", "two sections [peer "},
 		{SELF "[peer a@b]\ncolor = red\n", "color is not a name"},
 		{SELF "rate = many\n", "rate is 0 to 100000"},
 		{SELF "[peer a@b]\nrate = -1\n", "rate is 0 to 100000"},

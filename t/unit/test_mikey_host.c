@@ -11,12 +11,19 @@
 #include "keying/mikey_host.h"
 #include "keying/mikey_int.h"
 
-static uint64_t now_s = 1000;
+static uint64_t now_s = 1000, real_s = 1800000000; /* monotonic, and since 1970 */
 
 static uint64_t now_ns(void)
 {
 	return now_s * 1000000000ull;
 }
+
+static uint64_t real_ns(void)
+{
+	return real_s * 1000000000ull;
+}
+
+static const struct mikey_clocks clocks = {.real = real_ns, .mono = now_ns};
 
 /* An exchange with a response. Returns NULL if the host has no room. */
 static struct mikey_talk *add(struct mikey_host *h, uint64_t id, struct str call_id, size_t len)
@@ -38,7 +45,7 @@ static void no_call_costs_another_its_exchange(void **state)
 	char name[32];
 
 	(void)state;
-	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks), 0);
 	assert_non_null(add(&h, 1, STR("victim"), 3));
 	for (uint64_t i = 2; i < many; i++)
 		assert_non_null(add(&h, i, STR("attacker"), 0));
@@ -69,7 +76,7 @@ static void keys_do_not_stay(void **state)
 	struct mikey_talk *r, *i;
 
 	(void)state;
-	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks), 0);
 	assert_non_null(add(&h, 1, STR("a"), 0)); /* never answered */
 	r = add(&h, 2, STR("a"), 1);
 	i = add(&h, 3, STR("a"), 0);
@@ -100,7 +107,7 @@ static void a_place_without_keys_is_free(void **state)
 	char name[32];
 
 	(void)state;
-	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks), 0);
 	for (uint64_t i = 1; i <= MIKEY_TALKS_MAX; i++) {
 		struct mikey_talk *t;
 
@@ -122,6 +129,26 @@ static void a_place_without_keys_is_free(void **state)
 	mikey_host_fini(&h);
 }
 
+/* The clock is set back by a day: exchanges end all the same. Set ahead, it ends none. */
+static void a_clock_that_is_set_changes_no_age(void **state)
+{
+	struct mikey_host h;
+
+	(void)state;
+	for (int back = 0; back < 2; back++) {
+		assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks), 0);
+		assert_non_null(add(&h, 1, STR("a"), 0));
+		real_s = back ? real_s - 86400 : real_s + 86400;
+		now_s += MIKEY_TALK_SECONDS;
+		mikey_host_tick(&h);
+		assert_non_null(mikey_talk_find(&h, 1));
+		now_s++;
+		mikey_host_tick(&h);
+		assert_null(mikey_talk_find(&h, 1));
+		mikey_host_fini(&h);
+	}
+}
+
 /* A replay memory is empty after a start, so what is older is refused. */
 static void a_start_refuses_what_is_older(void **state)
 {
@@ -129,8 +156,8 @@ static void a_start_refuses_what_is_older(void **state)
 	struct mikey_host h;
 
 	(void)state;
-	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, now_ns), 0);
-	s.now_ntp = mikey_ntp(now_ns());
+	assert_int_equal(mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks), 0);
+	s.now_ntp = mikey_ntp(real_ns());
 	s.time = s.now_ntp - 1;
 	assert_int_equal(mikey_replay_add(h.replay, &s), MIKEY_FAIL_TIME);
 	s.time = s.now_ntp;
@@ -144,6 +171,7 @@ int main(void)
 		cmocka_unit_test(no_call_costs_another_its_exchange),
 		cmocka_unit_test(keys_do_not_stay),
 		cmocka_unit_test(a_place_without_keys_is_free),
+		cmocka_unit_test(a_clock_that_is_set_changes_no_age),
 		cmocka_unit_test(a_start_refuses_what_is_older),
 	};
 

@@ -132,6 +132,56 @@ static void test_full(void **state)
 	assert_int_equal(flood("a", 200, NOW + 301 * S), 19);
 }
 
+/* Messages of others fill the memory, so what is old is removed. */
+static void crowd(uint64_t now)
+{
+	(void)flood("other", 200, now);
+	(void)flood("third", 200, now + S);
+}
+
+/* A message that was accepted stays refused when the clock is set, and when a reload raises the
+ * skew. A later message of the same peer is accepted. */
+static void test_what_was_removed_is_not_accepted_again(void **state)
+{
+	static const struct {
+		const char *why;
+		int64_t crowd_s, after_s; /* our clock when others come, and later */
+		uint32_t skew_s;
+	} how[] = {
+		{"the skew is raised", 302, 310, 3600},
+		{"the clock is set back, and is right again", -400, 10, 300},
+		{"the clock is set ahead, and is right again", 3600, 10, 300},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
+		struct mikey_stamp s = stamp("m", NOW);
+
+		mikey_replay_destroy(r);
+		assert_int_equal(mikey_replay_create(&r, 64), 0);
+		assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+		crowd(NOW + (uint64_t)how[i].crowd_s * S);
+		s.now_ntp = NOW + (uint64_t)how[i].after_s * S;
+		s.skew_s = how[i].skew_s;
+		if (mikey_replay_check(r, &s) == MIKEY_OK)
+			fail_msg("%s", how[i].why);
+		s.message = STR("n");
+		s.time = s.now_ntp;
+		assert_int_equal(mikey_replay_check(r, &s), MIKEY_OK);
+	}
+}
+
+/* Our clock, and those of the peers, were years ahead for long: later messages are accepted. */
+static void test_removed_in_the_future(void **state)
+{
+	struct mikey_stamp s = stamp("m", NOW);
+
+	(void)state;
+	crowd(NOW + 100000000 * S);
+	crowd(NOW + 100000400 * S);
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+}
+
 /* A further peer always has room. */
 static void test_no_peer_costs_another_its_share(void **state)
 {
@@ -383,6 +433,8 @@ int main(void)
 		T(test_the_allowed_skew),
 		T(test_since),
 		T(test_full),
+		T(test_what_was_removed_is_not_accepted_again),
+		T(test_removed_in_the_future),
 		T(test_no_peer_costs_another_its_share),
 		T(test_a_fast_clock_and_a_restart),
 		T(test_a_take_over),

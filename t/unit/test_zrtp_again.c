@@ -244,7 +244,7 @@ static void blind_packets_at_each_step_keep_no_terminal_out(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(sent); i++)
-		for (uint32_t n = 1; n < 7; n++)
+		for (uint32_t n = 1; n < 13; n++)
 			for (int how = 0; how < 3; how++) {
 				struct zrtp_rig r;
 
