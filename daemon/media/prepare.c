@@ -460,19 +460,24 @@ static bool suspect(const struct media *m, uint32_t i)
 	return m->in_stream[i] != MEDIA_NONE && m->stream[m->in_stream[i]].guarded;
 }
 
+#define LATER UINT8_MAX /* a verdict that no packet has */
+_Static_assert(PACKET_VERDICTS <= LATER, "not a verdict");
+
 /* A burst while a stream is under attack: packets of such streams go last. Order within each stream
- * remains. */
+ * remains. Marks them first: a forged packet may begin or end a guard here. */
 static void prepare_guarded(struct burst *b)
 {
 	uint32_t left = b->n;
 
+	for (uint32_t i = 0; i < b->n; i++)
+		b->in[i].verdict = suspect(b->m, i) ? LATER : PACKET_JOB;
 	for (uint32_t i = 0; i < b->n; i++) {
 		media_prefetch(b->m, b->in, b->n, i);
-		if (!suspect(b->m, i))
+		if (b->in[i].verdict != LATER)
 			prepare_tagged(b, i, --left);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
-		if (suspect(b->m, i))
+		if (b->in[i].verdict == LATER)
 			prepare_slow(b, i, --left);
 }
 
