@@ -235,6 +235,8 @@ struct attack_count {
 /* The packets of a second (rate.c). While the stream is not limited: since the last look. */
 struct media_rate {
 	uint64_t since_ns;
+	uint64_t others; /* packets that other.c relayed, and that media do not count */
+	uint64_t number; /* of the stream's packets, at since_ns */
 	uint32_t n;
 };
 
