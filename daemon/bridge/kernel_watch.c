@@ -14,13 +14,17 @@
 #define ALIVE_NS     (2 * NS_PER_SEC)
 #define SOON_NS      (20 * 1000000ull) /* longer than a burst takes */
 #define FLOOD_LOG_NS (10 * NS_PER_SEC)
+/* A flood is reported once a second, so two checks after the last report have all its packets. */
+#define FLOOD_CHECKS 2u
 
 struct kernel_watch {
 	struct kernel_watch_config cfg;
 	struct loop_io *io;
 	struct loop_timer *alive, *soon;
 	struct log_limit flood_log;
-	bool refused; /* the module that was loaded again is unusable, and this was logged */
+	uint32_t checks;  /* that still read the module's counter of dropped packets */
+	uint64_t dropped; /* this counter, when it was read last */
+	bool refused;     /* the module that was loaded again is unusable, and this was logged */
 	struct kernel_watch_usage usage;
 };
 
@@ -32,11 +36,24 @@ static void on_soon(void *arg)
 	bridge_look_again(w->cfg.relay, clock_mono_ns());
 }
 
+/* Reading the counter costs time for each port, so it is read only after floods. */
+static void count_dropped(struct kernel_watch *w)
+{
+	uint64_t now, before = w->dropped;
+
+	if (!w->cfg.ops->over_source_rate || w->cfg.ops->over_source_rate(w->cfg.steer, &now))
+		return;
+	w->dropped = now;
+	/* Lower: the module was loaded again. */
+	w->usage.over_source_rate += now >= before ? now - before : now;
+}
+
 static void flood(struct kernel_watch *w, const struct steer_event *e)
 {
 	char to[ENDPOINT_STRLEN], from[ENDPOINT_STRLEN];
 	uint64_t held;
 
+	w->checks = FLOOD_CHECKS;
 	if (!log_limit_pass(&w->flood_log, clock_mono_ns(), FLOOD_LOG_NS, &held))
 		return;
 	log_warn(
@@ -115,6 +132,8 @@ static void on_alive(void *arg)
 		gone(w);
 	if (w->usage.gone)
 		come_back(w);
+	else if (w->checks && w->checks--)
+		count_dropped(w);
 }
 
 int kernel_watch_create(struct kernel_watch **out, const struct kernel_watch_config *cfg)
@@ -129,6 +148,8 @@ int kernel_watch_create(struct kernel_watch **out, const struct kernel_watch_con
 	if (!w)
 		return -ENOMEM;
 	w->cfg = *cfg;
+	count_dropped(w);
+	w->usage.over_source_rate = 0; /* of earlier processes */
 	fd = cfg->ops->events_fd(cfg->steer);
 	if (fd >= 0)
 		err = loop_io_add(cfg->loop, &w->io, fd, EPOLLIN, on_readable, w);

@@ -27,6 +27,7 @@ struct kernel_watch_usage {
 	uint64_t lost; /* times that events were lost */
 	bool gone;     /* the module was unloaded, and not loaded again yet */
 	uint64_t returns;
+	uint64_t over_source_rate; /* packets dropped; up to four seconds late */
 };
 /* With NULL, all counters are zero. */
 void kernel_watch_usage(const struct kernel_watch *w, struct kernel_watch_usage *out);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/secmem.h"
+#include "media/bundle.h"
 #include "media/fast_path.h"
 #include "media/tags.h"
 #include "packet/arena.h"
@@ -70,6 +71,45 @@ static void describe(struct attack *t, const struct media_stream *s)
 		w->types[i] = s->cfg.types[0] | s->cfg.types[1] ? s->cfg.types[i] | t->types[i] : 0;
 }
 
+static void suspected_set(struct media *m, uint32_t stream, bool suspected)
+{
+	struct media_stream *s = &m->stream[stream];
+
+	if (s->suspected == suspected)
+		return;
+	s->suspected = suspected;
+	media_fast_set(s);
+	m->attacks->suspected += suspected ? 1u : -1u;
+}
+
+/* Of a bundle, with the stream of its port, by which prepare.c orders packets. */
+static void suspect(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	uint32_t port = media_bundle_port(m, stream);
+
+	m->trial[stream].attack.suspected_ns = m->trial[port].attack.suspected_ns = now_ns;
+	suspected_set(m, stream, true);
+	suspected_set(m, port, true);
+}
+
+/* If another m-line of the port is still suspected, its next reason sets the port again. */
+static void trust(struct media *m, uint32_t stream)
+{
+	suspected_set(m, stream, false);
+	suspected_set(m, media_bundle_port(m, stream), false);
+}
+
+void media_attack_calm(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	if (now_ns - m->trial[stream].attack.suspected_ns > ATTACK_PERIOD_NS)
+		trust(m, stream);
+}
+
+bool media_attack_suspects(const struct media *m)
+{
+	return media_attacked(m) || m->attacks->suspected;
+}
+
 /* Nothing is known of the last authentic packet but its SSRC and index. */
 static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 {
@@ -97,6 +137,7 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	start_period(m, &all->of[i], now_ns);
 	m->trial[stream].attack.place = i;
 	m->stream[stream].guarded = true;
+	trust(m, stream);
 	media_fast_set(&m->stream[stream]);
 	atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&all->begun, 1, memory_order_relaxed);
@@ -111,6 +152,7 @@ void media_attack_end(struct media *m, uint32_t stream)
 	struct media_stream *s = &m->stream[stream];
 	struct attack *t = attack_of(m, stream);
 
+	trust(m, stream);
 	if (!s->guarded)
 		return;
 	s->guarded = false;
@@ -160,9 +202,12 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 		c->trues = (uint32_t)trues;
 	}
 	c->forged++;
-	if (c->forged >= ATTACK_FORGED && c->forged > (uint32_t)trues - c->trues &&
-		!is_barred(c, in->t_ns) && can_guard(m, stream))
+	if (c->forged < ATTACK_FORGED || c->forged <= (uint32_t)trues - c->trues)
+		return;
+	if (!is_barred(c, in->t_ns) && can_guard(m, stream))
 		begin(m, stream, in->t_ns);
+	if (!m->stream[stream].guarded)
+		suspect(m, stream, in->t_ns);
 }
 
 /* An index that is not the newest of its SSRC moves nothing. */

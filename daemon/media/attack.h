@@ -10,7 +10,11 @@
  *
  * Only authentic packets move the guard. A terminal that jumps, or changes its SSRC or address,
  * waits for the next open period: about a second, or 0.13 s if the stream is silent otherwise. A
- * stream with several SSRCs at a time gets no guard. */
+ * stream with several SSRCs at a time gets no guard.
+ *
+ * Attacked streams that get no guard (bundled m-lines, several SSRCs, all places taken) are
+ * suspected: their packets are authenticated before anything else is done with them, and their jobs
+ * go last, too. This ends at an authentic packet ATTACK_PERIOD_NS later. */
 #ifndef MEDIA_ATTACK_H
 #define MEDIA_ATTACK_H
 
@@ -50,6 +54,7 @@ struct attacks {
 	uint32_t waiting;   /* places to report to steering */
 	uint32_t next;      /* place to report first: each has its turn */
 	_Atomic uint32_t n; /* guarded streams */
+	uint32_t suspected; /* streams, and ports of bundles */
 	_Atomic uint64_t begun;
 	/* Attacked streams that found no place: each counts once a second. */
 	_Atomic uint64_t left_out;
@@ -60,10 +65,14 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 /* A packet of a guarded stream was authentic and new. */
 void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);
+/* A packet of a suspected stream was authentic and new. */
+void media_attack_calm(struct media *m, uint32_t stream, uint64_t now_ns);
+/* Whether a stream has a guard or is suspected. */
+bool media_attack_suspects(const struct media *m);
 /* Whether the guard refuses this RTP packet of a guarded stream. Reads only. */
 bool media_attack_refuses(const struct media *m, const struct arena *a, uint32_t stream,
 	const struct packet_in *in, const uint8_t *p, uint32_t len);
-/* Forgets the guard of a stream, if it has one. */
+/* Forgets the guard of a stream, if it has one, and that it is suspected. */
 void media_attack_end(struct media *m, uint32_t stream);
 /* The streams of this context have new keys: indexes begin again. */
 void media_attack_new_keys(struct media *m, uint32_t ctx);

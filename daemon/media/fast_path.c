@@ -28,7 +28,7 @@ static bool media_fast_stream(const struct media_stream_cfg *c)
 void media_fast_set(struct media_stream *s)
 {
 	struct media_stream_cfg other = s->cfg;
-	bool usual = !s->watched && !s->guarded && !s->limited;
+	bool usual = !s->watched && !s->guarded && !s->suspected && !s->limited;
 
 	other.convert = 0;
 	s->fast = usual && media_fast_stream(&s->cfg);

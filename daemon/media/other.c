@@ -137,17 +137,12 @@ static void count(
 {
 	struct media_stream_counters *c = &m->counters[n->stream];
 	bool raw = m->stream[n->stream].cfg.raw;
-	uint64_t number = media_key_load(&c->packets) +
-		media_key_load(&c->others[MEDIA_OTHER_DTLS]) +
-		media_key_load(&c->others[MEDIA_OTHER_STUN]) +
-		media_key_load(&c->others[MEDIA_OTHER_ZRTP]);
 
-	if (m->stream[n->stream].limited || media_rate_looks(number))
-		media_rate_came(m, n->stream, in->t_ns);
 	if (raw) {
 		media_count(&c->packets, 1);
 		media_count(&c->bytes, in->len);
 	}
+	media_rate_other(m, n->stream, raw, in->t_ns);
 	atomic_store_explicit(&c->last_packet_ns, in->t_ns, memory_order_relaxed);
 	if (n->kind == PKT_DTLS && (!raw || m->stream[n->stream].cfg.raw == RAW_DTLS))
 		media_count(&c->others[MEDIA_OTHER_DTLS], 1);

@@ -346,6 +346,15 @@ static void rename_source(struct draft *d)
 
 /* --- The burst -------------------------------------------------------------------------------- */
 
+/* RTCP has no guard, and is rare. So each packet is authenticated alone: a forged one then costs
+ * nothing else. */
+static bool is_doubtful(const struct draft *d)
+{
+	const struct media_stream *s = &d->m->stream[d->note->stream];
+
+	return d->rtcp || s->guarded || s->suspected;
+}
+
 static uint8_t prepare(struct draft *d)
 {
 	const struct packet_in *in = &d->in[d->at];
@@ -356,8 +365,7 @@ static uint8_t prepare(struct draft *d)
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
-		.flags = (d->rtcp ? XC_JOB_RTCP : 0) |
-			(d->m->stream[d->note->stream].guarded ? XC_JOB_DOUBT : 0),
+		.flags = (d->rtcp ? XC_JOB_RTCP : 0) | (is_doubtful(d) ? XC_JOB_DOUBT : 0),
 	};
 	if (d->rx->rx.pass) {
 		v = pass_through(d);
@@ -457,22 +465,29 @@ static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
 
 static bool suspect(const struct media *m, uint32_t i)
 {
-	return m->in_stream[i] != MEDIA_NONE && m->stream[m->in_stream[i]].guarded;
+	uint32_t stream = m->in_stream[i];
+
+	return stream != MEDIA_NONE && (m->stream[stream].guarded || m->stream[stream].suspected);
 }
 
-/* A burst while a stream is under attack: packets of such streams go last. Order within each stream
- * remains. */
+#define LATER UINT8_MAX /* a verdict that no packet has */
+_Static_assert(PACKET_VERDICTS <= LATER, "not a verdict");
+
+/* A burst while a stream is under attack or suspected: packets of such streams go last. Order
+ * within each stream remains. Marks them first: a forged packet may begin or end a guard here. */
 static void prepare_guarded(struct burst *b)
 {
 	uint32_t left = b->n;
 
+	for (uint32_t i = 0; i < b->n; i++)
+		b->in[i].verdict = suspect(b->m, i) ? LATER : PACKET_JOB;
 	for (uint32_t i = 0; i < b->n; i++) {
 		media_prefetch(b->m, b->in, b->n, i);
-		if (!suspect(b->m, i))
+		if (b->in[i].verdict != LATER)
 			prepare_tagged(b, i, --left);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
-		if (suspect(b->m, i))
+		if (b->in[i].verdict == LATER)
 			prepare_slow(b, i, --left);
 }
 
@@ -486,7 +501,7 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 	media_lane_use(m, ++m->burst);
 	media_slots_begin(m, in, n);
 	media_prefetch_begin(m, in, n);
-	if (__builtin_expect(media_attacked(m) != 0, 0)) {
+	if (__builtin_expect(media_attack_suspects(m), 0)) {
 		prepare_guarded(&b);
 		return b.jobs;
 	}

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "media/fast_path.h"
+#include "media/keys.h"
 
 /* Nanoseconds since the second began. Packets of several queues may be slightly out of order; after
  * the clock was set back, a new second begins. */
@@ -11,29 +12,35 @@ static uint64_t spent(const struct media_rate *r, uint64_t now_ns)
 	return now_ns < r->since_ns && r->since_ns - now_ns < NS_PER_SEC ? 0 : now_ns - r->since_ns;
 }
 
-static void start(struct media_rate *r, uint64_t now_ns)
-{
-	*r = (struct media_rate){.since_ns = now_ns};
-}
-
 void media_rate_came(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	struct media_rate *r = &m->trial[stream].rate;
 	struct media_stream *s = &m->stream[stream];
-	uint64_t passed = spent(r, now_ns);
+	uint64_t number = media_key_load(&m->counters[stream].packets) + r->others;
+	uint64_t passed = spent(r, now_ns), more = number - r->number;
 	bool was = s->limited;
 
-	if (!m->cfg.rate)
+	/* The other kind of packets may have looked meanwhile: too few packets show no rate. */
+	if (!m->cfg.rate || (!was && more < RATE_LOOK))
 		return;
 	if (!was)
-		s->limited = passed < RATE_LOOK * NS_PER_SEC / m->cfg.rate;
+		s->limited = passed < more * NS_PER_SEC / m->cfg.rate;
 	else if (passed >= NS_PER_SEC)
 		s->limited = r->n >= m->cfg.rate;
-	if (!was || passed >= NS_PER_SEC)
-		start(r, now_ns);
+	if (!was || passed >= NS_PER_SEC) {
+		r->since_ns = now_ns;
+		r->number = number;
+		r->n = 0;
+	}
 	if (was != s->limited)
 		media_fast_set(s);
 	r->n++;
+}
+
+void media_rate_other(struct media *m, uint32_t stream, bool counted, uint64_t now_ns)
+{
+	m->trial[stream].rate.others += !counted;
+	media_rate_came(m, stream, now_ns);
 }
 
 bool media_rate_refuses(const struct media *m, uint32_t stream, uint64_t now_ns)

@@ -10,9 +10,12 @@
 
 #define RATE_LOOK 256u
 
-/* A packet was received: each one of a limited stream, others where media_rate_looks(). now_ns:
- * when it arrived. */
+/* A packet of media was received and counted: each one of a limited stream, others where
+ * media_rate_looks(). now_ns: when it arrived. */
 void media_rate_came(struct media *m, uint32_t stream, uint64_t now_ns);
+/* other.c received a packet: each one, because senders can choose how they mix both kinds. counted:
+ * in the stream's packets, too. */
+void media_rate_other(struct media *m, uint32_t stream, bool counted, uint64_t now_ns);
 /* Whether a packet that arrived now is too many. Reads only. */
 bool media_rate_refuses(const struct media *m, uint32_t stream, uint64_t now_ns);
 

@@ -181,14 +181,15 @@ struct media_stream {
 	 * the start of the rest share the cache line that packets of a confirmed source need. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 56; /* number of the burst before the last command */
+	uint64_t changed : 55; /* number of the burst before the last command */
 	bool set : 1;
-	bool watched : 1; /* again.c */
-	bool guarded : 1; /* attack.c */
-	bool limited : 1; /* rate.c; complete.c changes it */
-	bool fast : 1;    /* media_fast_stream() */
-	bool convert : 1; /* the same, but for cfg.convert */
-	bool listed : 1;  /* bundle.h has a list of its SSRCs: media_bundle_lists() */
+	bool watched : 1;   /* again.c */
+	bool guarded : 1;   /* attack.c */
+	bool suspected : 1; /* attack.c */
+	bool limited : 1;   /* rate.c; complete.c changes it */
+	bool fast : 1;      /* media_fast_stream() */
+	bool convert : 1;   /* the same, but for cfg.convert */
+	bool listed : 1;    /* bundle.h has a list of its SSRCs: media_bundle_lists() */
 	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
 	 * complete.c changes, too. */
 	bool look : 1;
@@ -227,6 +228,7 @@ struct media_checked {
 struct attack_count {
 	uint64_t since_ns;      /* start of the second */
 	uint64_t not_before_ns; /* no guard begins before this time */
+	uint64_t suspected_ns;  /* the latest reason to suspect it */
 	uint32_t forged;        /* packets */
 	uint32_t trues;         /* authentic packets until since_ns, modulo 2^32 */
 	uint32_t place;         /* of a guarded stream in struct attacks */
@@ -235,6 +237,8 @@ struct attack_count {
 /* The packets of a second (rate.c). While the stream is not limited: since the last look. */
 struct media_rate {
 	uint64_t since_ns;
+	uint64_t others; /* packets that other.c relayed, and that media do not count */
+	uint64_t number; /* of the stream's packets, at since_ns */
 	uint32_t n;
 };
 

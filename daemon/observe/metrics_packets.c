@@ -29,6 +29,7 @@ static void write_counters(const uint64_t steered[STEER_COUNTER_N], struct sbuf 
 static void write_steering(const struct stats_input *in, struct sbuf *b)
 {
 	uint64_t steered[STEER_COUNTER_N] = {0}, bytes = 0, relayed = 0;
+	struct kernel_watch_usage kernel;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
@@ -39,6 +40,8 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		bytes += load(&w->bytes_in);
 		relayed += load(&w->bytes_relayed);
 	}
+	kernel_watch_usage(in->kernel, &kernel);
+	steered[STEER_COUNTER_source_limit] += kernel.over_source_rate;
 	write_counters(steered, b);
 	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
 	metrics_one(b, "bytes_relayed_total", COUNTER,

@@ -156,6 +156,8 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "bursts", bursts);
 	add(p, dict, "bytes received", bytes);
 	add(p, dict, "bytes not relayed", bytes > relayed ? bytes - relayed : 0);
+	kernel_watch_usage(in->kernel, &kernel);
+	steered[STEER_COUNTER_source_limit] += kernel.over_source_rate;
 	for (int k = 0; k < STEER_COUNTER_N; k++)
 		add(p, dict, steer_counter_row[k].key, steered[k]);
 	add(p, dict, "command errors", command_errors);
@@ -163,7 +165,6 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "streams relayed by the kernel", usage.offload.streams);
 	add(p, dict, "packets relayed by the kernel", usage.offload.packets);
 	add(p, dict, "moves to the kernel and back", usage.offload.moves);
-	kernel_watch_usage(in->kernel, &kernel);
 	add(p, dict, "kernel module gone", kernel.gone);
 	add(p, dict, "kernel module returns", kernel.returns);
 	events = ngval_add_dict(p, dict, STR("kernel events"));

@@ -257,6 +257,9 @@ struct steer_ops {
 		void (*put)(void *arg, const struct steer_event *e), void *arg);
 	/* 0; -ENOENT: the kernel's part is gone, and packets use the ordinary sockets. */
 	int (*alive)(const struct steer_config *cfg);
+	/* Optional. Packets of this network namespace that the kernel's part has dropped over the
+	 * limit per source address, since it was loaded. 0 or -errno. */
+	int (*over_source_rate)(const struct steer_config *cfg, uint64_t *packets);
 	/* After -ENOENT: 0: it is back, call again() for all workers; -ENOENT: still gone; other
 	 * errors: it is back but unusable, with the reason in err. */
 	int (*back)(const struct steer_config *cfg, char *err, size_t err_len);

@@ -3,6 +3,7 @@
 true packet is lost, and most forged ones are dropped before any cipher."""
 import os
 import random
+import socket
 import struct
 import time
 
@@ -11,6 +12,7 @@ from baresip import wait_for
 from preauth_phone import PlusPhone
 from run import Skip, cases
 from test_ng import Phone, finish, leaves, start, talk
+from test_steer import in_namespace
 from test_xdp import need_xdp
 
 STEERINGS = {"udp": ["--steering=udp"], "nfqueue": ["--steering=nfqueue"], "xdp": ["--steering=xdp", "--xdp-mode=copy"],
@@ -124,6 +126,25 @@ def test_a_source_over_the_rate_takes_none_of_others(net, steering):
         passed = daemon.statistics()["packets received"] - before
         assert passed <= 30 + sent // 500 + 25 * (time.monotonic() - begun), (passed, sent)
     wait_for("media of the first address", lambda: (a.send(b"again"), b.hears(0.05))[1])
+    finish(daemon)
+
+
+@cases(("nfqueue",), ("xdp",))
+def test_the_rate_of_a_source_counts_only_our_addresses(net, steering):
+    """Another program has the same port on another address of the machine. It gets all packets of a source that is far over the rate."""
+    if steering == "xdp":
+        need_xdp(net)
+    net.run(net.gateway, "ip", "address", "add", "10.200.1.9/24", "dev", "g1")
+    daemon = start(net, *STEERINGS[steering], "--source-rate=20")
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "80")
+    talk(daemon.client, a, b, "c")
+    theirs = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    theirs.bind(("10.200.1.9", a.to[1]))
+    theirs.settimeout(30)
+    for i in range(200):
+        a.sock.sendto(b"%d" % i, ("10.200.1.9", a.to[1]))
+        assert theirs.recv(9) == b"%d" % i
+    theirs.close()
     finish(daemon)
 
 

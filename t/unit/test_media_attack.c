@@ -272,29 +272,83 @@ static void a_clock_set_back_delays_no_guard(void **state)
 }
 
 /* Forged packets of this call first, then a packet of the other: the other's job goes first. */
+static void go_last(struct call *c, uint64_t index)
+{
+	uint8_t p[172], *at;
+
+	for (int i = 1; i < 4; i++)
+		forged_packet(c, (uint16_t)(c->index + (uint64_t)i), c->time);
+	at = rig_slot(c->r, B, PORT_B);
+	rig_plain_rtp(p, 9, index);
+	c->r->in[3].len = rig_protect(
+		c->r, at, (struct rig_plain){p, 172, 12, B_TX, c->r->suite_b, index, false});
+	c->r->in[3].t_ns = c->now;
+	assert_int_equal(rig_prepare(c->r), 4);
+	assert_int_equal(c->r->m->note[0].in, 3);
+	assert_false(c->r->a.job[0].flags & XC_JOB_DOUBT);
+	for (uint32_t i = 1; i < 4; i++) {
+		assert_int_equal(c->r->m->note[i].in, i - 1);
+		assert_true(c->r->a.job[i].flags & XC_JOB_DOUBT);
+	}
+	rig_complete(c->r, 4);
+	assert_int_equal(c->r->outs, 1);
+}
+
 static void suspects_go_last(void **state)
 {
 	struct call c = call_new(100);
-	uint8_t p[172], *at;
 
 	(void)state;
 	talk(&c, 1000, 0);
 	talk(&c, 2000, 40);
 	assert_true(guarded(&c));
-	for (int i = 1; i < 4; i++)
-		forged_packet(&c, (uint16_t)(c.index + (uint64_t)i), c.time);
-	at = rig_slot(c.r, B, PORT_B);
-	rig_plain_rtp(p, 9, 500);
-	c.r->in[3].len = rig_protect(
-		c.r, at, (struct rig_plain){p, 172, 12, B_TX, c.r->suite_b, 500, false});
-	c.r->in[3].t_ns = c.now;
-	assert_int_equal(rig_prepare(c.r), 4);
-	assert_int_equal(c.r->m->note[0].in, 3);
-	for (uint32_t i = 1; i < 4; i++)
-		assert_int_equal(c.r->m->note[i].in, i - 1);
-	rig_complete(c.r, 4);
-	assert_int_equal(c.r->outs, 1);
+	go_last(&c, 500);
 	rig_free(c.r);
+}
+
+/* A stream with several SSRCs gets no guard, but is suspected until the attack ends. */
+static void streams_without_a_guard_go_last_too(void **state)
+{
+	struct call c = call_new(100);
+
+	(void)state;
+	talk(&c, 1000, 0);
+	talk(&c, 1000, 40);
+	for (int i = 0; i < 250; i++) {
+		c.ssrc = 7 + (i & 1);
+		talk(&c, 20, 40);
+	}
+	assert_int_equal(media_attacked(c.r->m), 0);
+	assert_true(c.r->m->stream[A].suspected);
+	go_last(&c, 500);
+	talk(&c, ATTACK_PERIOD_NS / MS + 20, 0);
+	assert_false(media_attack_suspects(c.r->m));
+	assert_true(c.r->m->stream[A].fast);
+	rig_free(c.r);
+}
+
+/* The engine writes nothing for a forged packet: it was not encrypted. */
+static void forged_rtcp_costs_no_cipher(void **state)
+{
+	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
+	uint8_t was[64];
+	uint32_t off;
+
+	(void)state;
+	rig_engine(r);
+	rig_send_rtcp(r, 7, 1);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_send_rtcp(r, 7, 2)[20] ^= 1;
+	assert_int_equal(rig_prepare(r), 1);
+	off = r->a.job[0].out_off;
+	memset(r->a.out + off, 0xaa, sizeof(was));
+	memset(was, 0xaa, sizeof(was));
+	rig_complete(r, 1);
+	assert_int_equal(r->outs, 0);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_BAD_TAG);
+	assert_memory_equal(r->a.out + off, was, sizeof(was));
+	rig_free(r);
 }
 
 /* Reports to steering: the guard, its moves at most once per 8 packets, and its end. */
@@ -373,6 +427,8 @@ int main(void)
 		cmocka_unit_test(several_ssrcs_at_a_time_get_no_guard),
 		cmocka_unit_test(a_clock_set_back_delays_no_guard),
 		cmocka_unit_test(suspects_go_last),
+		cmocka_unit_test(streams_without_a_guard_go_last_too),
+		cmocka_unit_test(forged_rtcp_costs_no_cipher),
 		cmocka_unit_test(steering_is_told),
 		cmocka_unit_test(a_stream_without_a_place_is_counted),
 	};

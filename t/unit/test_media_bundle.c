@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/attack.h"
 #include "media/bundle.h"
 #include "media/rename.h"
 #include "media/ssrc.h"
@@ -117,6 +118,38 @@ static void packets_find_their_m_line(void **state)
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BUNDLE), 2);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, VIDEO)->packets), 5);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 3);
+	rig_free(r);
+}
+
+/* Of a bundle, an attacked m-line and the port have no guard, but are suspected: packets of the
+ * port go last. */
+static void an_attacked_m_line_is_suspected(void **state)
+{
+	const struct media_cmd del = {.type = MEDIA_STREAM_DEL, .id = VIDEO};
+	struct rig *r = bundle(K80);
+	uint8_t p[172], *at;
+
+	(void)state;
+	assert_int_equal(goes(r, 2, 1, VIDEO_TYPE, NULL), PORT_C);
+	for (uint16_t i = 0; i < ATTACK_FORGED; i++) {
+		assert_false(media_attack_suspects(r->m));
+		rtp(r, 2, (uint16_t)(2 + i), VIDEO_TYPE, NULL)[20] ^= 1;
+		assert_int_equal(left_by(r), 0);
+	}
+	assert_int_equal(media_attacked(r->m), 0);
+	assert_true(r->m->stream[VIDEO].suspected && r->m->stream[A].suspected);
+	rtp(r, 2, 2, VIDEO_TYPE, NULL);
+	at = rig_slot(r, B, PORT_B);
+	rig_plain_rtp(p, 9, 500);
+	r->in[1].len = rig_protect(r, at, (struct rig_plain){p, 172, 12, B_TX, K80, 500, false});
+	assert_int_equal(rig_prepare(r), 2);
+	assert_int_equal(r->m->note[0].in, 1);
+	assert_true(r->a.job[1].flags & XC_JOB_DOUBT);
+	rig_complete(r, 2);
+	assert_int_equal(r->outs, 2);
+	assert_int_equal(media_command(r->m, &del), 0);
+	assert_false(media_attack_suspects(r->m));
+	assert_false(r->m->stream[A].suspected);
 	rig_free(r);
 }
 
@@ -752,6 +785,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_find_their_m_line),
+		cmocka_unit_test(an_attacked_m_line_is_suspected),
 		cmocka_unit_test(hostile_mids_are_nobody_s),
 		cmocka_unit_test(a_name_that_changes_is_followed_in_order),
 		cmocka_unit_test(forgeries_teach_nothing),

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "media/again.h"
 #include "media/other.h"
+#include "media/rate.h"
 #include "packet/side.h"
 #include "proto/raw.h"
 
@@ -245,6 +247,73 @@ static void they_pass_from_nobody_else_and_teach_nothing(void **state)
 	rig_free(r);
 }
 
+/* --- The rate --------------------------------------------------------------------------------- */
+
+enum { RATE = 1000 };
+
+/* A packet of A's terminal at this time. index: of RTP, or 0: of DTLS or STUN. */
+static void comes(struct rig *r, const uint8_t *p, uint32_t len, uint64_t index, uint64_t now_ns)
+{
+	if (index) {
+		rig_plain_rtp(rig_slot(r, A, PORT_A), 7, index);
+		r->in[0].len = 172;
+	} else {
+		memcpy(rig_slot(r, A, PORT_A), p, len);
+		r->in[0].len = len;
+	}
+	r->in[0].t_ns = now_ns;
+	rig_run(r);
+}
+
+/* One other datagram first, so that the numbers of packets are odd. */
+static void datagrams_of_dtls_are_limited(void **state)
+{
+	struct rig *r = fax(RAW_DTLS);
+	uint64_t now = 1000 * NS_PER_SEC;
+
+	(void)state;
+	r->m->cfg.rate = RATE;
+	comes(r, dtls, sizeof(dtls), 0, now);
+	assert_true(r->m->stream[A].learn.confirmed);
+	comes(r, (const uint8_t *)FIRST, FIRST_LEN, 0, now);
+	for (uint32_t i = 0; i < RATE / 2; i++)
+		comes(r, dtls, sizeof(dtls), 0, now += NS_PER_SEC / (RATE / 2));
+	assert_false(r->m->stream[A].limited);
+	for (uint32_t i = 0; i < 4 * RATE; i++)
+		comes(r, dtls, sizeof(dtls), 0, now += NS_PER_SEC / (4 * RATE));
+	assert_true(r->m->stream[A].limited);
+	assert_in_range(rig_dropped(r, A, PACKET_DROP_RATE), 2 * RATE, 3 * RATE);
+	rig_free(r);
+}
+
+/* RTP and STUN in any mixture: above the limit the excess is dropped, below it the stream is not
+ * even watched. */
+static void mixtures_are_limited(void **state)
+{
+	static const uint32_t every[] = {2, 3, 255, 256, 257};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(every); k++) {
+		struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+		uint64_t now = 1000 * NS_PER_SEC, index = 100;
+
+		r->m->cfg.rate = RATE;
+		for (uint32_t i = 0; i < 20; i++)
+			comes(r, NULL, 0, index++, now += NS_PER_SEC);
+		for (uint32_t i = 0; i < 8 * RATE_LOOK; i++) {
+			comes(r, stun, sizeof(stun), i % every[k] ? 0 : index++,
+				now += NS_PER_SEC / (RATE / 2));
+			assert_false(r->m->stream[A].limited);
+		}
+		for (uint32_t i = 0; i < 4 * RATE; i++)
+			comes(r, stun, sizeof(stun), i % every[k] ? 0 : index++,
+				now += NS_PER_SEC / (4 * RATE));
+		assert_true(r->m->stream[A].limited);
+		assert_true(rig_dropped(r, A, PACKET_DROP_RATE) >= 2 * RATE);
+		rig_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +326,8 @@ int main(void)
 		cmocka_unit_test(zrtp_dtls_and_stun_pass_where_no_keys_are_ours),
 		cmocka_unit_test(zrtp_does_not_reach_a_leg_that_speaks_it_with_us),
 		cmocka_unit_test(they_pass_from_nobody_else_and_teach_nothing),
+		cmocka_unit_test(datagrams_of_dtls_are_limited),
+		cmocka_unit_test(mixtures_are_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/attack.h"
 #include "media/tags.h"
 #include "srtp/ref.h"
 
@@ -765,6 +766,65 @@ static void an_attacked_stream_keeps_its_tags(void **state)
 	end(&t);
 }
 
+/* B's stream has a guard, so bursts are prepared in two parts. In the first part wrong tags begin
+ * the guard of A's stream, whose packets are not prepared again in the second. */
+static void a_guard_that_begins_in_a_burst_repeats_no_packet(void **state)
+{
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, suites[0], 0);
+	uint8_t p[172], *at;
+
+	(void)state;
+	for (uint32_t i = 0; i <= ATTACK_FORGED + 1; i++) {
+		at = rig_slot(t.r, B, PORT_B);
+		rig_plain_rtp(p, 9, 500 + i);
+		t.r->in[0].len = rig_protect(
+			t.r, at, (struct rig_plain){p, 172, 12, B_TX, t.suite, 500 + i, false});
+		at[20] ^= i > 0;
+		rig_run(t.r);
+	}
+	relayed(&t, SSRC, 100);
+	for (uint32_t i = 1; i < ATTACK_FORGED; i++) {
+		speak(&t, SSRC, 102, 1);
+		refused(&t, PACKET_DROP_FORGED);
+	}
+	assert_int_equal(media_attacked(t.r->m), 1);
+	speak(&t, SSRC, 101, 0);
+	speak(&t, SSRC, 102, 1);
+	assert_int_equal(rig_prepare(t.r), 1);
+	assert_int_equal(media_attacked(t.r->m), 2);
+	rig_complete(t.r, 1);
+	assert_int_equal(t.r->outs, 1);
+	assert_int_equal(rig_dropped(t.r, A, PACKET_DROP_FORGED), ATTACK_FORGED);
+	end(&t);
+}
+
+/* A wrong tag ends the guard of its stream. The packets after it in the burst are prepared. */
+static void a_guard_that_ends_in_a_burst_skips_no_packet(void **state)
+{
+	static struct media_guard g;
+	struct talk t = talk_of(of(PREAUTH_SEQUENCE_AES), NONE, suites[0], 0);
+	uint64_t index = attacked(&t, &g), now = 1000;
+	const struct attack *attack = &t.r->m->attacks->of[0];
+
+	(void)state;
+	for (uint32_t last = 0; last < 2 * ATTACK_FEW; last += attack->calm == ATTACK_CALM - 1) {
+		speak(&t, SSRC, index++, 0);
+		t.r->in[0].t_ns = now += ATTACK_PERIOD_NS / (4 * ATTACK_FEW);
+		rig_run(t.r);
+		assert_int_equal(t.r->outs, 1);
+	}
+	assert_int_equal(media_attacked(t.r->m), 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		speak(&t, SSRC, index + i, i != 1 ? 0 : 1);
+		t.r->in[i].t_ns = now + ATTACK_PERIOD_NS;
+	}
+	assert_int_equal(rig_prepare(t.r), 2);
+	assert_int_equal(media_attacked(t.r->m), 0);
+	rig_complete(t.r, 2);
+	assert_int_equal(t.r->outs, 2);
+	end(&t);
+}
+
 /* --- Indexes ---------------------------------------------------------------------------------- */
 
 static void jumps_and_restarts_cost_no_true_packet(void **state)
@@ -1174,6 +1234,8 @@ int main(void)
 		cmocka_unit_test(malformed_packets_are_refused),
 		cmocka_unit_test(tags_are_checked_while_there_are_forged_packets),
 		cmocka_unit_test(an_attacked_stream_keeps_its_tags),
+		cmocka_unit_test(a_guard_that_begins_in_a_burst_repeats_no_packet),
+		cmocka_unit_test(a_guard_that_ends_in_a_burst_skips_no_packet),
 		cmocka_unit_test(steering_gets_tags_as_soon_as_they_are_known),
 		cmocka_unit_test(late_packets_pass_a_new_guard),
 		cmocka_unit_test(steering_keeps_up_with_a_chain),

@@ -414,6 +414,7 @@ const struct steer_ops steer_kernel = {
 	.events_fd = kernel_events_fd,
 	.events = kernel_events,
 	.alive = kernel_alive,
+	.over_source_rate = kernel_over_source_rate,
 	.back = kernel_back,
 	.again = again,
 };

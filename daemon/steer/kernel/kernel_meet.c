@@ -142,6 +142,16 @@ int kernel_alive(const struct steer_config *cfg)
 	return cfg->knl ? knl_alive(cfg->knl) : 0;
 }
 
+int kernel_over_source_rate(const struct steer_config *cfg, uint64_t *packets)
+{
+	uint64_t stats[NFX_S_COUNT];
+	int res = cfg->knl && cfg->source_rate ? knl_totals(cfg->knl, stats) : -ENOENT;
+
+	if (!res)
+		*packets = stats[NFX_S_SOURCE_DROPS];
+	return res;
+}
+
 /* A module with fewer features would invalidate decisions made at start. Without a ring, packets
  * use the queue. */
 int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)

@@ -34,6 +34,7 @@ void kernel_close(struct steer_config *cfg);
 
 /* 0; -ENOENT: the module was unloaded. Never loads it. */
 int kernel_alive(const struct steer_config *cfg);
+int kernel_over_source_rate(const struct steer_config *cfg, uint64_t *packets);
 
 /* Whether the module is loaded again, with all previous features; cfg's sockets are then connected
  * to it. Otherwise a negative errno, and workers must not be notified. */

@@ -345,6 +345,15 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
 	return ask(k, h, read_one, out);
 }
 
+int knl_totals(struct knl *k, uint64_t stats[NFX_S_COUNT])
+{
+	struct knl_seen seen = {0};
+	int err = ask(k, command(k, NFX_CMD_STATS_GET, NLM_F_ACK), read_one, &seen);
+
+	memcpy(stats, seen.stats, sizeof(seen.stats));
+	return err;
+}
+
 struct dump {
 	void (*put)(void *arg, const struct knl_seen *seen);
 	void *arg;

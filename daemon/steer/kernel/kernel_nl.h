@@ -94,6 +94,9 @@ int knl_target_del(struct knl *k, const struct endpoint *local);
 int knl_guard_set(struct knl *k, const struct endpoint *local, const struct guard *g);
 /* Reads one target. 0 or -ENOENT. */
 int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen *out);
+/* Reads the module's counters of this namespace, of all targets since it was loaded. 0 or the
+ * module's error. */
+int knl_totals(struct knl *k, uint64_t stats[NFX_S_COUNT]);
 /* Calls put() for each target of this owner; with an action (>= 0), only for targets with it. 0 or
  * -errno. put() must not use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,

@@ -129,26 +129,28 @@ static void nft_teardown(const struct steer_config *cfg)
 
 /* --- iptables --------------------------------------------------------------------------------- */
 
-static void iptables_rule(struct sbuf *b, const struct steer_config *cfg,
-	const struct endpoint *local, uint32_t worker, uint16_t min, uint16_t max)
+static void iptables_match(struct sbuf *b, const struct steer_config *cfg,
+	const struct endpoint *local, uint16_t min, uint16_t max)
 {
 	char addr[ENDPOINT_STRLEN];
 
 	sbuf_printf(b, "-A XCIPHER_%u", cfg->queue_num);
 	if (!endpoint_is_unspecified(local))
 		sbuf_printf(b, " -d %s", endpoint_fmt_addr(local, addr));
-	sbuf_printf(b, " -p udp --dport %u:%u -j NFQUEUE --queue-num %u --queue-bypass\n", min, max,
-		cfg->queue_num + worker);
+	sbuf_printf(b, " -p udp --dport %u:%u", min, max);
 }
 
-static void iptables_limit(struct sbuf *b, const struct steer_config *cfg)
+/* Limits of one name share their table of sources. */
+static void iptables_rule(struct sbuf *b, const struct steer_config *cfg,
+	const struct endpoint *local, uint32_t worker, uint16_t min, uint16_t max)
 {
-	if (!cfg->source_rate)
-		return;
-	sbuf_printf(b, "-A XCIPHER_%u -p udp --dport %u:%u", cfg->queue_num, cfg->port_min,
-		cfg->port_max);
-	limit_iptables(b, cfg);
-	sbuf_printf(b, " -j DROP\n");
+	if (cfg->source_rate) {
+		iptables_match(b, cfg, local, min, max);
+		limit_iptables(b, cfg);
+		sbuf_printf(b, " -j DROP\n");
+	}
+	iptables_match(b, cfg, local, min, max);
+	sbuf_printf(b, " -j NFQUEUE --queue-num %u --queue-bypass\n", cfg->queue_num + worker);
 }
 
 static int iptables_setup(const struct steer_config *cfg, size_t which, char *err, size_t err_len)
@@ -161,7 +163,6 @@ static int iptables_setup(const struct steer_config *cfg, size_t which, char *er
 		return 0;
 	sbuf_init(&b, 0);
 	sbuf_printf(&b, "*mangle\n:XCIPHER_%u - [0:0]\n", cfg->queue_num);
-	iptables_limit(&b, cfg);
 	each_rule(&b, cfg, IPTABLES[which].family, iptables_rule);
 	sbuf_printf(&b, "-I %s -p udp -j XCIPHER_%u\nCOMMIT\n",
 		before_routing(cfg) ? "PREROUTING" : "INPUT", cfg->queue_num);
