@@ -68,7 +68,7 @@ static bool covered(const struct codec_list *a, const struct codec_list *b)
 	for (uint32_t i = 0; i < a->n; i++) {
 		const struct codec_item *c = &a->at[i], *same = codec_list_find(b, c->name);
 
-		if (sdp_codec_is_voice(c->name) && !(same && same->type == c->type) &&
+		if (sdp_codec_is_voice(c->name) && !c->also && !(same && same->type == c->type) &&
 			!(law && sdp_law(c->name) >= 0))
 			return false;
 	}

@@ -326,6 +326,54 @@ static void both_sessions_know_their_codecs(void **state)
 	rig_end(&g);
 }
 
+static const struct audio_type *received(const struct audio_cfg *cfg, uint8_t type)
+{
+	for (uint32_t i = 0; i < cfg->types; i++)
+		if (cfg->type[i].type == type)
+			return &cfg->type[i];
+	fail_msg("payload type %u is not received", type);
+	return NULL;
+}
+
+/* RFC 3264 6.1: the answerer sends the payload types of the offer, and gets those of its answer. */
+static void an_answerer_with_numbers_of_its_own_is_heard(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {
+		RULE(TRANSCODE, "AMR"), RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	static const char amr[] = "octet-align=1;mode-change-capability=2";
+	static const uint8_t number[] = {98, 96};
+	const struct audio_cfg *b;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	assert_string_equal(said(&g),
+		"0 " EVENT8 " 96=AMR/8000;octet-align=1;mode-change-capability=2 "
+		"97=opus/48000/2;useinbandfec=1 98=telephone-event/48000;0-15");
+	answer(&g, "98=AMR/8000;octet-align=1 99=telephone-event/8000");
+	b = session(&g, "b");
+	assert_int_equal(b->codec.type, 98);
+	assert_int_equal(b->events.type, 99);
+	for (size_t i = 0; i < ARRAY_LEN(number); i++) {
+		const struct audio_type *t = received(b, number[i]);
+
+		assert_int_equal(t->kind, AUDIO_CODEC);
+		assert_int_equal(t->entry, b->codec.entry);
+		assert_int_equal(t->fmtp_len, sizeof(amr) - 1);
+		assert_memory_equal(t->fmtp, amr, sizeof(amr) - 1);
+	}
+	assert_int_equal(received(b, 99)->kind, AUDIO_EVENTS);
+	assert_int_equal(received(b, 101)->kind, AUDIO_EVENTS);
+	rig_end(&g);
+	/* The numbers alone are no reason to transcode. */
+	rig_start(&g);
+	offer(&g, NULL, "96=opus/48000/2");
+	answer(&g, "98=opus/48000/2");
+	assert_null(session(&g, "b"));
+	rig_end(&g);
+}
+
 /* The bitrate of one codec is not that of the others, whichever the callee chooses. */
 static void a_bitrate_stays_with_its_codec(void **state)
 {
@@ -804,6 +852,7 @@ int main(void)
 		cmocka_unit_test(the_offerer_is_answered_its_own_codec),
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
+		cmocka_unit_test(an_answerer_with_numbers_of_its_own_is_heard),
 		cmocka_unit_test(a_bitrate_stays_with_its_codec),
 		cmocka_unit_test(many_codecs_leave_room_for_events),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
