@@ -8,6 +8,7 @@
 #include "codec/registry.h"
 
 enum { TELEPHONE_RATE = 8000 };
+enum { LEAST_PTIME = 10 /* ms */ };
 
 /* --- Codecs that can be transcoded ------------------------------------------------------------ */
 
@@ -84,7 +85,7 @@ static void write_ptime(struct sdp_filter *f, const struct neg_in *in)
 	struct sdp_attr_rule rule = {.op = SDP_ATTR_ADD, .section = STR("audio")};
 
 	for (uint32_t i = 0; i < in->sdp->media_count; i++)
-		if (neg_codec_ptime(&in->sdp->media[i])) {
+		if (sdp_attr(in->sdp->media[i].lines, STR("ptime"))) {
 			rule.op = SDP_ATTR_SUBSTITUTE;
 			rule.attr = STR("ptime");
 		}
@@ -216,12 +217,15 @@ static void options(const struct neg_codec_pair *pair, const struct sdp_filter *
 	}
 }
 
+/* With a=ptime:1 a terminal would cause twenty times the usual work, but sends no more. */
 uint8_t neg_codec_ptime(const struct sdp_media *m)
 {
 	const struct sdp_line *l = sdp_attr(m->lines, STR("ptime"));
 	uint64_t ms;
 
-	return l && str_to_u64(&ms, str_trim(l->arg), NG_PTIME_MAX) == 0 ? (uint8_t)ms : 0;
+	if (!l || str_to_u64(&ms, str_trim(l->arg), NG_PTIME_MAX) || !ms)
+		return 0;
+	return ms < LEAST_PTIME ? LEAST_PTIME : (uint8_t)ms;
 }
 
 void neg_codec_offer(struct plan *plan, const struct neg_codec_pair *pair,

@@ -72,8 +72,8 @@ static void rig_end(struct rig *g)
 	mock_audio_end(&g->a);
 }
 
-/* The caller's profile, and further lines. */
-static const char *profile = "RTP/AVP", *crypto = "";
+/* The caller's profile, and further lines; both terminals' a=ptime. */
+static const char *profile = "RTP/AVP", *crypto = "", *ptime = "20";
 
 /* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000". In an fmtp "~" is a blank. */
 static char *body(const char *addr, const char *formats)
@@ -100,8 +100,8 @@ static char *body(const char *addr, const char *formats)
 	}
 	snprintf(out, 4096,
 		"v=0\r\no=- 42 7 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
-		"m=audio 4000 %s%s\r\n%sa=ptime:20\r\n%s",
-		addr, addr, strcmp(addr, CALLER) == 0 ? profile : "RTP/AVP", types, lines,
+		"m=audio 4000 %s%s\r\n%sa=ptime:%s\r\n%s",
+		addr, addr, strcmp(addr, CALLER) == 0 ? profile : "RTP/AVP", types, lines, ptime,
 		strcmp(addr, CALLER) == 0 ? crypto : "");
 	return out;
 }
@@ -372,6 +372,30 @@ static void an_answerer_with_numbers_of_its_own_is_heard(void **state)
 	answer(&g, "98=opus/48000/2");
 	assert_null(session(&g, "b"));
 	rig_end(&g);
+}
+
+/* A terminal that asks for packets of a millisecond would cause twenty times the work. */
+static void a_tiny_ptime_is_not_obeyed(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *ptime;
+		uint8_t is;
+	} T[] = {{"1", 10}, {"9", 10}, {"10", 10}, {"30", 30}, {"120", 120}, {"0", 0}, {"121", 0},
+		{"99999999999999999999", 0}, {"0.125", 0}, {"-1", 0}};
+	struct rig g;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		ptime = T[i].ptime;
+		rig_start(&g);
+		offer(&g, rule, "0");
+		answer(&g, "9");
+		assert_int_equal(session(&g, "a")->ptime, T[i].is);
+		assert_int_equal(session(&g, "b")->ptime, T[i].is);
+		rig_end(&g);
+	}
+	ptime = "20";
 }
 
 /* The bitrate of one codec is not that of the others, whichever the callee chooses. */
@@ -853,6 +877,7 @@ int main(void)
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
 		cmocka_unit_test(an_answerer_with_numbers_of_its_own_is_heard),
+		cmocka_unit_test(a_tiny_ptime_is_not_obeyed),
 		cmocka_unit_test(a_bitrate_stays_with_its_codec),
 		cmocka_unit_test(many_codecs_leave_room_for_events),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
