@@ -517,11 +517,13 @@ static void a_too_long_fmtp_is_not_silence(void **state)
 	rig_end(&g);
 }
 
-/* A payload type without a clock rate is not used, and refuses no call. */
+/* A payload type without a clock rate, or with one that no codec has, is not used, and refuses no
+ * call. With 40 Hz an event of ours would never end. */
 static void events_without_a_clock_are_left_out(void **state)
 {
 	static const char *const T[] = {"101=telephone-event/0", "101=telephone-event",
-		"101=telephone-event/99999999999", "101=CN/0"};
+		"101=telephone-event/99999999999", "101=CN/0", "101=telephone-event/40",
+		"101=telephone-event/1000000", "101=CN/1"};
 	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
 	const struct audio_cfg *b;
 	char formats[64];
@@ -530,7 +532,7 @@ static void events_without_a_clock_are_left_out(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < ARRAY_LEN(T); i++) {
 		rig_start(&g);
-		offer(&g, rule, "0");
+		offer(&g, rule, "0 " EVENT8);
 		snprintf(formats, sizeof(formats), "96=opus/48000/2 %s", T[i]);
 		answer(&g, formats);
 		b = session(&g, "b");
@@ -539,6 +541,7 @@ static void events_without_a_clock_are_left_out(void **state)
 			assert_int_not_equal(b->type[k].clock, 0);
 		assert_int_equal(b->events.type, AUDIO_NO_TYPE);
 		assert_int_equal(b->cn.type, AUDIO_NO_TYPE);
+		assert_true(b->events_to_tone); /* its digits are tones */
 		rig_end(&g);
 	}
 }
