@@ -75,7 +75,7 @@ static bool knows(const struct answer *a, struct str name)
 /* Whether the offerer's codec can be transcoded. */
 static bool can(const struct answer *a, const struct codec_item *c)
 {
-	return sdp_codec_is_voice(c->name) && c->fmtp.len <= SDP_FMTP_MAX && knows(a, c->name);
+	return sdp_codec_is_voice(c->name) && sdp_filter_takes(&a->known, c->name, c->fmtp);
 }
 
 /* The offerer's codec that stands for one of the answer; NULL: the payload is relayed unchanged. */

@@ -517,6 +517,43 @@ static void a_too_long_fmtp_is_not_silence(void **state)
 	rig_end(&g);
 }
 
+static int refuse_crc(void *params, const char *text, size_t len)
+{
+	(void)params;
+	return memmem(text, len, "crc=1", 5) ? -EINVAL : 0;
+}
+
+/* The codec refuses one fmtp of the offer, so another payload type of the offer is answered. */
+static void an_fmtp_that_its_codec_refuses_is_left_out(void **state)
+{
+	static const struct xcipher_codec picky = {.fmtp_parse = refuse_crc};
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *offer, *told, *answer, *back;
+	} T[] = {
+		{"97=x-picky/8000;crc=1 8", "97=x-picky/8000;crc=1 8 9", "9", "8"},
+		{"97=x-picky/8000;crc=1 98=x-picky/8000;a=1",
+			"97=x-picky/8000;crc=1 98=x-picky/8000;a=1 9", "9", "98=x-picky/8000;a=1"},
+		{"97=x-picky/8000 8", "97=x-picky/8000 8 9", "9", "97=x-picky/8000"},
+		{"97=x-picky/8000;crc=1", "97=x-picky/8000;crc=1", "97=x-picky/8000;crc=1",
+			"97=x-picky/8000;crc=1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig g;
+
+		rig_start(&g);
+		add(&g, "x-picky", 8000, 1, -1);
+		g.a.registry->entry[g.a.registry->entries - 1].codec = &picky;
+		offer(&g, rule, T[i].offer);
+		assert_string_equal(said(&g), T[i].told);
+		answer(&g, T[i].answer);
+		assert_string_equal(said(&g), T[i].back);
+		rig_end(&g);
+	}
+}
+
 /* A payload type without a clock rate, or with one that no codec has, is not used, and refuses no
  * call. With 40 Hz an event of ours would never end. */
 static void events_without_a_clock_are_left_out(void **state)
@@ -885,6 +922,7 @@ int main(void)
 		cmocka_unit_test(many_codecs_leave_room_for_events),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
 		cmocka_unit_test(a_too_long_fmtp_is_not_silence),
+		cmocka_unit_test(an_fmtp_that_its_codec_refuses_is_left_out),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
 		cmocka_unit_test(events_of_another_clock_are_sent),
 		cmocka_unit_test(pcm_has_the_rate_of_the_other_codec),
