@@ -70,8 +70,17 @@ void codec_home_destroy(struct codec_home *h);
 struct codec_process {
 	struct codec_shared *shared;
 	int sock, process;
+	pid_t pid;
 };
 int codec_home_start(struct codec_home *h, struct codec_process *out);
+/* Looks at a process that should work, every few ms. True: it will not answer. It has computed
+ * for longer than any call may, or it sleeps, as in a lock. A process that merely gets no processor
+ * does neither. look: zeroed before the first look at a call. */
+struct codec_look {
+	bool begun, asleep;
+	uint64_t first_ns, last_ns; /* processor time of the process */
+};
+bool codec_process_hangs(const struct codec_process *p, struct codec_look *look);
 /* Kills it. */
 void codec_process_end(struct codec_process *p);
 

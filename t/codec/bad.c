@@ -93,6 +93,12 @@ static int harm(const uint8_t *in, int16_t *pcm, size_t cap)
 	if (memcmp(in, "LOOP", 4) == 0)
 		for (;;)
 			out[0]++;
+	if (memcmp(in, "WAIT", 4) == 0) {
+		static int lock;
+
+		for (;;)
+			syscall(__NR_futex, &lock, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+	}
 	if (memcmp(in, "OVER", 4) == 0)
 		out[cap] = 1;
 	if (memcmp(in, "UNDR", 4) == 0)
