@@ -130,6 +130,17 @@ static int check_hello(struct codec_hello *h, char *why)
 	return 0;
 }
 
+/* Whether the program ends. A plug-in may write to its socket, or close it, and go on. */
+static bool has_ended(const struct codec_home *h)
+{
+	int process = (int)syscall(__NR_pidfd_open, h->pid, 0);
+	bool ended = process >= 0 && readable(process, h->cfg.start_ms);
+
+	if (process >= 0)
+		close(process);
+	return ended;
+}
+
 static int await_hello(struct codec_home *h, char *why)
 {
 	ssize_t n = 0;
@@ -147,7 +158,9 @@ static int await_hello(struct codec_home *h, char *why)
 			snprintf(why, CODEC_WHY_MAX, "it describes itself wrongly");
 		return rc;
 	}
-	if (waitpid(h->pid, &status, 0) == h->pid) {
+	if (!has_ended(h)) {
+		snprintf(why, CODEC_WHY_MAX, "it writes to the socket of its program");
+	} else if (waitpid(h->pid, &status, 0) == h->pid) {
 		h->pid = 0;
 		if (WIFSIGNALED(status))
 			snprintf(why, CODEC_WHY_MAX, "it crashes when it is loaded (signal %d)",

@@ -68,6 +68,19 @@ __attribute__((constructor)) static void forge(void)
 }
 #endif
 
+#ifdef BAD_SHORT
+/* Writes what is no description, and goes on. */
+__attribute__((constructor)) static void write_short(void)
+{
+	char in[4];
+
+	if (write(CODEC_CONTROL_FD, "abc", 3) < 0)
+		_exit(1);
+	for (;;)
+		(void)!read(CODEC_CONTROL_FD, in, sizeof(in));
+}
+#endif
+
 /* Number of forbidden actions that succeeded. */
 static int escapes(void)
 {

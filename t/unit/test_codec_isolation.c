@@ -29,6 +29,8 @@ static struct codec_home *home_of(const char *plugin, uint32_t answer_ms, char *
 	cfg.start_ms = PATIENCE_MS;
 	if (strstr(plugin, "loop.so"))
 		cfg.load_ms = 1500;
+	if (strstr(plugin, "short.so"))
+		cfg.start_ms = 100;
 	return codec_home_create(&h, &cfg, why) ? NULL : h;
 }
 
@@ -52,6 +54,7 @@ static void refused_with_a_reason(void **state)
 		{"t/codecs/loop.so", "does not load and pass its tests within 1500 ms"},
 		{"t/codecs/name.so", "name is not a name of RTP"},
 		{"t/codecs/overwrite.so", "crashes when it is tested (signal 11)"},
+		{"t/codecs/short.so", "writes to the socket of its program"},
 		{"t/codecs/symbol.so", "does not export xcipher_codec_plugin"},
 		{"t/codecs/tone.so", "x-bad: test round_trip: a tone returns with 0.000"},
 		{"t/codecs/there-is-none.so", "cannot open shared object file"},
