@@ -173,7 +173,7 @@ static int await_hello(struct codec_home *h, char *why)
 	return rc;
 }
 
-int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
+int codec_home_begin(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
 {
 	struct codec_home *h = calloc(1, sizeof(*h));
 	int pair[2], rc = 0;
@@ -199,14 +199,32 @@ int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg,
 				strerror(-rc));
 		}
 	}
-	if (rc == 0)
-		rc = await_hello(h, why);
 	if (rc) {
 		codec_home_destroy(h);
 		return rc;
 	}
 	*out = h;
 	return 0;
+}
+
+int codec_home_await(struct codec_home *h, char *why)
+{
+	int rc = await_hello(h, why);
+
+	if (rc)
+		codec_home_destroy(h);
+	return rc;
+}
+
+int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
+{
+	struct codec_home *h = NULL;
+	int rc = codec_home_begin(&h, cfg, why);
+
+	rc = rc ? rc : codec_home_await(h, why);
+	if (rc == 0)
+		*out = h;
+	return rc;
 }
 
 void codec_home_destroy(struct codec_home *h)

@@ -58,8 +58,12 @@ struct codec_home {
 	int sock;
 };
 
-/* Returns 0, or -errno and a reason in why (CODEC_WHY_MAX bytes). Waits load_ms at most. The
- * strings of cfg must outlive the home. */
+/* Starts the program, which loads and tests the plug-in. Several can do so at once. Returns 0, or
+ * -errno and a reason in why (CODEC_WHY_MAX bytes). The program's name must outlive the home. */
+int codec_home_begin(struct codec_home **out, const struct codec_home_cfg *cfg, char *why);
+/* Waits for its report, load_ms at most. After an error the home is destroyed. */
+int codec_home_await(struct codec_home *h, char *why);
+/* Both. */
 int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why);
 /* Ends the program and all its streams. */
 void codec_home_destroy(struct codec_home *h);

@@ -189,6 +189,35 @@ static void without_its_program_nothing_is_loaded(void **state)
 	rig_close(&g);
 }
 
+/* A program in place of the worker, which ends only after it was started for both plug-ins. */
+static void all_are_tested_at_once(void **state)
+{
+	static const char program[] =
+		"#!/bin/sh\n: >\"$1.begun\"\nf=${1%/*}\n"
+		"until [ -e \"$f/a.so.begun\" ] && [ -e \"$f/b.so.begun\" ]; do sleep 0.01; done\n"
+		"exit 7\n";
+	char path[CODEC_PATH + 16];
+	struct rig g;
+	FILE *f;
+
+	(void)state;
+	rig_open(&g);
+	put(&g, "codecs/template.so", "a.so");
+	put(&g, "codecs/template.so", "b.so");
+	snprintf(path, sizeof(path), "%s/program", g.folder);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(program, 1, sizeof(program) - 1, f), sizeof(program) - 1);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	g.cfg.home.program = path;
+	assert_int_equal(codec_loader_run(g.r, &g.cfg), 0);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(
+			g.r->loaded[i].refused, "its program ends when it is loaded (status 7)");
+	rig_close(&g);
+}
+
 /* --- Results beyond the buffer --- */
 
 static int decode_too_much(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
@@ -372,6 +401,7 @@ int main(void)
 		cmocka_unit_test(isolates_as_configured),
 		cmocka_unit_test(files_of_others_are_refused),
 		cmocka_unit_test(without_its_program_nothing_is_loaded),
+		cmocka_unit_test(all_are_tested_at_once),
 		cmocka_unit_test(results_beyond_the_buffer_are_errors),
 		cmocka_unit_test(lost_packet_of_g711_is_concealed),
 		cmocka_unit_test(comfort_noise_has_level_and_colour),
