@@ -55,7 +55,7 @@ $(BUILD)/xcipher-av: $(call obj,$(AV_SRC) daemon/codec/helper_jail.c) $(LIB)
 
 # Plug-ins that misbehave, for the tests.
 BAD_DIR  := $(BUILD)/t/codecs
-BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so long.so loop.so name.so old.so overwrite.so silent.so symbol.so tone.so)
+BAD_ONES := $(addprefix $(BAD_DIR)/,abi.so constructor.so forge.so late.so long.so loop.so name.so old.so overwrite.so short.so silent.so symbol.so tone.so)
 $(BAD_DIR)/%.so: t/codec/bad.c include/xcipher_codec.h codecs/codecs.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -O1 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -Iinclude -Idaemon -D_GNU_SOURCE \

@@ -2,7 +2,12 @@
 /* Audio in memory, counted by references. */
 #include "audio/clip.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+
+#include "audio/resample.h"
+
+enum { STEP = 8000, MOST = 48000 /* Hz */ };
 
 struct audio_clip *audio_clip_create(uint32_t rate, uint32_t samples)
 {
@@ -14,9 +19,32 @@ struct audio_clip *audio_clip_create(uint32_t rate, uint32_t samples)
 	if (!c)
 		return NULL;
 	atomic_init(&c->refs, 1);
-	c->rate = rate;
-	c->samples = samples;
+	c->rate = c->file_rate = rate;
+	c->samples = c->file_samples = samples;
 	return c;
+}
+
+struct audio_clip *audio_clip_usual(struct audio_clip *c)
+{
+	uint32_t rate = (c->rate + STEP - 1) / STEP * STEP;
+	struct audio_clip *next;
+	uint64_t samples;
+
+	rate = rate > MOST ? MOST : rate;
+	samples = (uint64_t)c->samples * rate / c->rate;
+	if (rate == c->rate || !samples || samples > AUDIO_CLIP_MAX / sizeof(c->pcm[0]))
+		return c;
+	next = audio_clip_create(rate, (uint32_t)samples);
+	if (!next ||
+		!resample_all(&(struct resample){c->pcm, c->samples, c->rate, rate}, next->pcm,
+			(size_t)samples)) {
+		audio_clip_unref(next);
+		return c;
+	}
+	next->file_rate = c->file_rate;
+	next->file_samples = c->file_samples;
+	audio_clip_unref(c);
+	return next;
 }
 
 struct audio_clip *audio_clip_ref(struct audio_clip *c)

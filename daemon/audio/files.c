@@ -79,7 +79,17 @@ int audio_files_decode(struct str name, const uint8_t *bytes, size_t len, struct
 	if ((uint64_t)w.frames * sizeof(int16_t) > AUDIO_CLIP_MAX)
 		return -EFBIG;
 	*out = wav_clip(&w);
-	return *out ? 0 : -ENOMEM;
+	if (!*out)
+		return -ENOMEM;
+	*out = audio_clip_usual(*out);
+	return 0;
+}
+
+static int decoded(int err, struct audio_clip **clip)
+{
+	if (!err)
+		*clip = audio_clip_usual(*clip);
+	return err;
 }
 
 /* Opens part by part, so that no link anywhere below the folder is followed. */
@@ -163,7 +173,7 @@ static int read_file(
 	if (!err)
 		err = audio_files_decode(str_from(name), bytes, (size_t)st.st_size, clip);
 	if (err == -ENOMSG && bytes && audio_decoder_knows(bytes, (size_t)st.st_size))
-		err = audio_decoder_file(&f->decoder, fd, clip);
+		err = decoded(audio_decoder_file(&f->decoder, fd, clip), clip);
 	free(bytes);
 	*was = st;
 out:
@@ -174,7 +184,7 @@ out:
 static int read_blob(
 	const struct audio_files *f, const uint8_t *blob, size_t len, struct audio_clip **clip)
 {
-	return *clip ? 0 : audio_decoder_bytes(&f->decoder, blob, len, clip);
+	return *clip ? 0 : decoded(audio_decoder_bytes(&f->decoder, blob, len, clip), clip);
 }
 
 /* --- The bound -------------------------------------------------------------------------------- */

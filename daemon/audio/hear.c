@@ -17,6 +17,7 @@
 #define AHEAD_NS   (2 * SECOND) /* audio that a network may hold back and deliver at once */
 #define LEAST_NS   1000000u     /* each packet counts as at least this much audio */
 #define DIGIT_NS   40000000u    /* a digit counts as so long: the shortest that Q.24 accepts */
+#define RATE_SLACK 64u /* samples that a resampler may hold back and give with the next ones */
 #define COUNTED_NS \
 	(SECOND / 16 * 15) /* a second of audio counts as this: a terminal's clock may be fast */
 
@@ -186,12 +187,33 @@ static void pass(struct audio_session *s, struct audio_session *to, const struct
 
 /* --- PCM -------------------------------------------------------------------------------------- */
 
+/* Gives n samples to the other session, at its rate. A long payload of a low rate may be more than
+ * AUDIO_PCM at a higher one. */
+static void give_at_rate(struct audio_session *s, struct audio_session *to, uint32_t rate,
+	const int16_t *pcm, uint32_t n)
+{
+	uint32_t most = (uint32_t)((uint64_t)(AUDIO_PCM - RATE_SLACK) * rate / to->tx.rate);
+
+	if (rate == to->tx.rate) {
+		audio_player_hear(to, pcm, n);
+		return;
+	}
+	if (audio_rate_set(&s->rx.rate, s->env->codecs, rate, to->tx.rate))
+		return;
+	for (uint32_t at = 0; at < n; at += most) {
+		int got = audio_rate_run(
+			&s->rx.rate, pcm + at, min_u32(n - at, most), s->env->other, AUDIO_PCM);
+
+		if (got > 0)
+			audio_player_hear(to, s->env->other, (uint32_t)got);
+	}
+}
+
 /* Gives n decoded samples to the other session. */
 static void give_pcm(struct audio_session *s, struct audio_session *to,
 	const struct codec_about *from, uint32_t n)
 {
-	int16_t *pcm = s->env->pcm, *out = pcm;
-	int got = (int)n;
+	int16_t *pcm = s->env->pcm;
 
 	count_time(s, n, from->rate);
 	if (from->channels == 2)
@@ -205,14 +227,7 @@ static void give_pcm(struct audio_session *s, struct audio_session *to,
 		s->rx.cover.active = false;
 	if (s->cfg.gate & AUDIO_GATE_QUIET)
 		memset(pcm, 0, n * sizeof(*pcm));
-	if (from->rate != to->tx.rate) {
-		out = s->env->other;
-		if (audio_rate_set(&s->rx.rate, s->env->codecs, from->rate, to->tx.rate))
-			return;
-		got = audio_rate_run(&s->rx.rate, pcm, n, out, AUDIO_PCM);
-	}
-	if (got > 0)
-		audio_player_hear(to, out, (uint32_t)got);
+	give_at_rate(s, to, from->rate, pcm, n);
 }
 
 /* Returns the samples of a decoder's result, 0 for an error. */

@@ -50,13 +50,22 @@ static bool is_sound(const struct audio_cfg *cfg)
 		memchr(cfg->cname, 0, sizeof(cfg->cname));
 }
 
-/* A decoder for this payload type is there already. */
-static bool has(const struct audio_cfg *before, const struct audio_type *t)
+/* How many of the first n payload types have this codec. */
+static uint32_t alike(const struct audio_cfg *cfg, uint32_t n, const struct audio_type *t)
 {
-	for (uint32_t i = 0; before && i < before->types; i++)
-		if (audio_type_same(&before->type[i], t))
-			return true;
-	return false;
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; cfg && i < n; i++)
+		found += audio_type_same(&cfg->type[i], t);
+	return found;
+}
+
+/* A decoder for payload type i is there already. Each has its own, also if two have one codec. */
+static bool has(const struct audio_cfg *before, const struct audio_cfg *cfg, uint32_t i)
+{
+	const struct audio_type *t = &cfg->type[i];
+
+	return before && alike(before, before->types, t) > alike(cfg, i, t);
 }
 
 int audio_order_create(struct audio_order **out, const struct codec_registry *r,
@@ -72,7 +81,7 @@ int audio_order_create(struct audio_order **out, const struct codec_registry *r,
 		return -ENOMEM;
 	o->cfg = *cfg;
 	for (uint32_t i = 0; !err && i < cfg->types; i++)
-		if (cfg->type[i].kind == AUDIO_CODEC && !has(before, &cfg->type[i]))
+		if (cfg->type[i].kind == AUDIO_CODEC && !has(before, cfg, i))
 			err = open_codec(&o->decoder[i], r, &cfg->type[i], CODEC_DECODES, cfg);
 	if (!err && cfg->codec.type != AUDIO_NO_TYPE &&
 		!(before && audio_encoder_same(before, cfg)))

@@ -4,14 +4,15 @@
 #include "audio/resample.h"
 
 #include <math.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	CROSSINGS = 16, /* zero crossings of the sinc on each side */
 	/* The usual rates need few positions between two samples, and so few sets of weights. */
 	PHASES = 6,
-	TAPS = 208, /* from 48 to 8 kHz: 2 * 102 */
+	TAPS = 208,       /* from 48 to 8 kHz: 2 * 102 */
+	WEIGHTS = 8 << 20 /* of resample_all(); from 192,001 to 48,000 Hz it needs 6.5 million */
 };
 
 /* sin(a + i * step) and cos of the same, without a call per tap. */
@@ -63,10 +64,6 @@ static int16_t rounded(double v)
 
 /* --- Weights that are computed once ---------------------------------------------------------- */
 
-struct phase {
-	float weight[TAPS];
-};
-
 static uint32_t divisor(uint32_t a, uint32_t b)
 {
 	while (b) {
@@ -108,12 +105,31 @@ static float sum_of(const int16_t *pcm, const float *weight, int64_t n)
 }
 
 /* The samples of pcm at first and after it, as far as there are any. */
-static float value_of(const struct resample *r, const struct phase *p, int64_t first, int64_t n)
+static float value_of(const struct resample *r, const float *weight, int64_t first, int64_t n)
 {
 	int64_t from = first < 0 ? -first : 0;
 	int64_t end = first + n > (int64_t)r->samples ? (int64_t)r->samples - first : n;
 
-	return from < end ? sum_of(r->pcm + first + from, p->weight + from, end - from) : 0;
+	return from < end ? sum_of(r->pcm + first + from, weight + from, end - from) : 0;
+}
+
+/* Room for the weights of each position between two samples, 2 * reach each. */
+struct weights {
+	float *of;
+	uint32_t unit; /* the common divisor of both rates: a position is a multiple of it */
+	int64_t reach;
+	double cut;
+};
+
+static void by_weights(
+	const struct resample *r, const struct weights *w, uint64_t at, int16_t *out, size_t n)
+{
+	for (uint32_t i = 0; i < r->to / w->unit; i++)
+		weigh(w->of + i * 2 * w->reach, w->reach, (double)(i * w->unit) / r->to, w->cut);
+	for (size_t i = 0; i < n; i++, at += r->rate)
+		out[i] = rounded(
+			(double)value_of(r, w->of + at % r->to / w->unit * 2 * (size_t)w->reach,
+				(int64_t)(at / r->to) - w->reach + 1, 2 * w->reach));
 }
 
 /* False: the rates need too many weights. */
@@ -121,21 +137,38 @@ static bool run_by_phases(const struct resample *r, uint64_t at, double cut, int
 {
 	uint32_t unit = divisor(r->rate, r->to), phases = r->to / unit;
 	int64_t reach = (int64_t)ceil(CROSSINGS / cut);
-	struct phase phase[PHASES];
+	float weight[PHASES * TAPS];
 
 	if (phases > PHASES || 2 * reach > TAPS || at % unit || n < 2 * PHASES)
 		return false;
-	for (uint32_t i = 0; i < phases; i++)
-		weigh(phase[i].weight, reach, (double)(i * unit) / r->to, cut);
-	for (size_t i = 0; i < n; i++, at += r->rate)
-		out[i] = rounded((double)value_of(r, &phase[at % r->to / unit],
-			(int64_t)(at / r->to) - reach + 1, 2 * reach));
+	by_weights(r, &(struct weights){weight, unit, reach, cut}, at, out, n);
+	return true;
+}
+
+/* The share of the band that is kept. */
+static double cut_of(const struct resample *r)
+{
+	return r->to < r->rate ? 0.95 * r->to / r->rate : 1;
+}
+
+bool resample_all(const struct resample *r, int16_t *out, size_t n)
+{
+	double cut = cut_of(r);
+	int64_t reach = (int64_t)ceil(CROSSINGS / cut);
+	uint32_t unit = divisor(r->rate, r->to);
+	size_t weights = (size_t)(r->to / unit) * (size_t)(2 * reach);
+	float *weight = weights <= WEIGHTS ? malloc(weights * sizeof(*weight)) : NULL;
+
+	if (!weight)
+		return false;
+	by_weights(r, &(struct weights){weight, unit, reach, cut}, 0, out, n);
+	free(weight);
 	return true;
 }
 
 void resample_run(const struct resample *r, uint64_t at, int16_t *out, size_t n)
 {
-	double cut = r->to < r->rate ? 0.95 * r->to / r->rate : 1;
+	double cut = cut_of(r);
 
 	if (r->rate != r->to && run_by_phases(r, at, cut, out, n))
 		return;

@@ -10,10 +10,11 @@ void codec_list_read(struct codec_list *out, struct str text)
 	while (text.len && out->n < CODEC_LIST_MAX) {
 		struct str line = str_cut(&text, '\n');
 		struct str number = str_cut(&line, '\t');
-		struct codec_item c = {.accept = number.len && number.s[0] == '+'};
+		struct codec_item c = {.accept = number.len && number.s[0] == '+',
+			.also = number.len && number.s[0] == '~'};
 		uint64_t type, bitrate;
 
-		if (c.accept) {
+		if (c.accept || c.also) {
 			number.s++;
 			number.len--;
 		}
@@ -46,7 +47,10 @@ struct str codec_list_write(const struct codec_list *l, struct pool *p)
 
 		if (unfit(c->name) || unfit(c->fmtp) || unfit(c->ours))
 			continue;
-		sbuf_printf(&b, "%s%u\t" STR_FMT "\t" STR_FMT "\t" STR_FMT, c->accept ? "+" : "",
+		sbuf_printf(&b, "%s%u\t" STR_FMT "\t" STR_FMT "\t" STR_FMT,
+			c->accept         ? "+"
+				: c->also ? "~"
+					  : "",
 			c->type, STR_ARG(c->name), STR_ARG(c->fmtp), STR_ARG(c->ours));
 		if (c->bitrate)
 			sbuf_printf(&b, "\t%u", c->bitrate);

@@ -68,7 +68,7 @@ static bool covered(const struct codec_list *a, const struct codec_list *b)
 	for (uint32_t i = 0; i < a->n; i++) {
 		const struct codec_item *c = &a->at[i], *same = codec_list_find(b, c->name);
 
-		if (sdp_codec_is_voice(c->name) && !(same && same->type == c->type) &&
+		if (sdp_codec_is_voice(c->name) && !c->also && !(same && same->type == c->type) &&
 			!(law && sdp_law(c->name) >= 0))
 			return false;
 	}
@@ -291,6 +291,20 @@ struct choice {
 	uint32_t rate;
 };
 
+/* Telephone events and comfort noise have the clock rate of some codec. With other rates a packet
+ * might be no unit long, or a second a whole cycle of timestamps. */
+enum { CLOCK_MIN = 8000, CLOCK_MAX = 192000 };
+
+static bool is_usual(uint32_t clock)
+{
+	return clock >= CLOCK_MIN && clock <= CLOCK_MAX;
+}
+
+static bool is_events(const struct codec_item *c)
+{
+	return sdp_codec_is(STR("telephone-event"), c->name) && is_usual(number_in(c->name, 1));
+}
+
 static bool type_of(struct audio_type *out, const struct choice *from, const struct codec_item *c,
 	struct str fmtp)
 {
@@ -299,13 +313,9 @@ static bool type_of(struct audio_type *out, const struct choice *from, const str
 	*out = (struct audio_type){.type = c->type, .clock = number_in(c->name, 1)};
 	if (!out->clock)
 		return false;
-	if (sdp_codec_is(STR("telephone-event"), c->name)) {
-		out->kind = AUDIO_EVENTS;
-		return true;
-	}
-	if (sdp_codec_is(STR("CN"), c->name)) {
-		out->kind = AUDIO_CN;
-		return true;
+	if (!sdp_codec_is_voice(c->name)) {
+		out->kind = sdp_codec_is(STR("CN"), c->name) ? AUDIO_CN : AUDIO_EVENTS;
+		return is_usual(out->clock);
 	}
 	if (fmtp.len > sizeof(out->fmtp))
 		return false;
@@ -394,7 +404,7 @@ static void sends(struct audio_cfg *cfg, const struct choice *from, const struct
 static bool has_events(const struct codec_list *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		if (sdp_codec_is(STR("telephone-event"), l->at[i].name))
+		if (is_events(&l->at[i]))
 			return true;
 	return false;
 }

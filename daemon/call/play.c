@@ -180,7 +180,7 @@ static struct audio_clip *clip_of(
 		err = decode_blob(c, p, &r->play, &clip);
 	else
 		out->error = r->play.db_id.len ? NGE_DB : NGE_NO_MEDIA;
-	if (!err && clip && r->play.start_pos >= (int64_t)clip->samples)
+	if (!err && clip && r->play.start_pos >= (int64_t)clip->file_samples)
 		err = -EINVAL;
 	if (!err)
 		return clip;
@@ -194,10 +194,18 @@ static uint32_t bounded(int64_t v, uint32_t def, uint32_t min, uint32_t max)
 	return v < 0 ? def : v < min ? min : v > max ? max : (uint32_t)v;
 }
 
+/* The first sample to play, of the file. */
+static uint32_t start_of(const struct ng_request *r, const struct audio_clip *clip)
+{
+	return bounded(r->play.start_pos, 0, 0, clip->file_samples);
+}
+
 static struct audio_play play_of(const struct ng_request *r, struct audio_clip *clip, uint32_t id)
 {
+	uint64_t start = (uint64_t)start_of(r, clip) * clip->rate / clip->file_rate;
+
 	return (struct audio_play){.clip = clip,
-		.start = bounded(r->play.start_pos, 0, 0, clip->samples),
+		.start = start < clip->samples ? (uint32_t)start : clip->samples - 1,
 		.repeat = bounded(r->play.repeat_times, r->play.repeat_ms > 0 ? UINT32_MAX : 1, 1,
 			UINT32_MAX),
 		.limit_ms = bounded(r->play.repeat_ms, 0, 0, UINT32_MAX),
@@ -268,9 +276,9 @@ void calls_play_media(struct calls *c, struct pool *p, const struct ng_request *
 
 		stop_clip(c, l);
 		l->play.id = play.id;
-		l->play.rate = clip->rate;
-		l->play.samples = clip->samples;
-		l->play.start = play.start;
+		l->play.rate = clip->file_rate;
+		l->play.samples = clip->file_samples;
+		l->play.start = start_of(r, clip);
 		l->play.began_ns = now_ns;
 		l->play.until_ns = now_ns + length_ns(&play) + AFTER_NS;
 	}
@@ -279,7 +287,7 @@ void calls_play_media(struct calls *c, struct pool *p, const struct ng_request *
 		out->error = NGE_PLAY_LEG;
 	else if (call)
 		ngval_add_int(p, dict, STR("duration"),
-			(int64_t)((uint64_t)clip->samples * 1000 / clip->rate));
+			(int64_t)((uint64_t)clip->file_samples * 1000 / clip->file_rate));
 	audio_clip_unref(clip);
 }
 

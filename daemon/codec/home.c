@@ -13,9 +13,13 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+
+/* A call takes a millisecond for 20 ms of audio at most (xcipher_codec.h), and has 120 ms. */
+#define CALL_CPU_NS 20000000ull
 
 void codec_home_defaults(struct codec_home_cfg *cfg)
 {
@@ -126,6 +130,17 @@ static int check_hello(struct codec_hello *h, char *why)
 	return 0;
 }
 
+/* Whether the program ends. A plug-in may write to its socket, or close it, and go on. */
+static bool has_ended(const struct codec_home *h)
+{
+	int process = (int)syscall(__NR_pidfd_open, h->pid, 0);
+	bool ended = process >= 0 && readable(process, h->cfg.start_ms);
+
+	if (process >= 0)
+		close(process);
+	return ended;
+}
+
 static int await_hello(struct codec_home *h, char *why)
 {
 	ssize_t n = 0;
@@ -143,7 +158,9 @@ static int await_hello(struct codec_home *h, char *why)
 			snprintf(why, CODEC_WHY_MAX, "it describes itself wrongly");
 		return rc;
 	}
-	if (waitpid(h->pid, &status, 0) == h->pid) {
+	if (!has_ended(h)) {
+		snprintf(why, CODEC_WHY_MAX, "it writes to the socket of its program");
+	} else if (waitpid(h->pid, &status, 0) == h->pid) {
 		h->pid = 0;
 		if (WIFSIGNALED(status))
 			snprintf(why, CODEC_WHY_MAX, "it crashes when it is loaded (signal %d)",
@@ -156,7 +173,7 @@ static int await_hello(struct codec_home *h, char *why)
 	return rc;
 }
 
-int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
+int codec_home_begin(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
 {
 	struct codec_home *h = calloc(1, sizeof(*h));
 	int pair[2], rc = 0;
@@ -182,14 +199,32 @@ int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg,
 				strerror(-rc));
 		}
 	}
-	if (rc == 0)
-		rc = await_hello(h, why);
 	if (rc) {
 		codec_home_destroy(h);
 		return rc;
 	}
 	*out = h;
 	return 0;
+}
+
+int codec_home_await(struct codec_home *h, char *why)
+{
+	int rc = await_hello(h, why);
+
+	if (rc)
+		codec_home_destroy(h);
+	return rc;
+}
+
+int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why)
+{
+	struct codec_home *h = NULL;
+	int rc = codec_home_begin(&h, cfg, why);
+
+	rc = rc ? rc : codec_home_await(h, why);
+	if (rc == 0)
+		*out = h;
+	return rc;
 }
 
 void codec_home_destroy(struct codec_home *h)
@@ -246,7 +281,7 @@ static long proc_number(const char *path, const char *name)
 
 /* The host will kill the process of this descriptor. The plug-in may control the program that sent
  * it, so only children of that program are accepted. */
-static bool is_child(const struct codec_home *h, int process)
+static bool is_child(const struct codec_home *h, int process, pid_t *out)
 {
 	char path[64];
 	long pid = 0;
@@ -255,6 +290,7 @@ static bool is_child(const struct codec_home *h, int process)
 	pid = proc_number(path, "Pid:");
 	if (pid <= 0)
 		return false;
+	*out = (pid_t)pid;
 	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
 	/* the descriptor still names it, so that the number was not used again meanwhile */
 	return proc_number(path, "PPid:") == h->pid &&
@@ -280,7 +316,7 @@ static int descriptor_of(struct msghdr *m)
 }
 
 /* -ETIMEDOUT: no answer within so many ms. */
-static int receive_one(struct codec_home *h, uint32_t ms, int *process)
+static int receive_one(struct codec_home *h, uint32_t ms, struct codec_process *out)
 {
 	union {
 		struct cmsghdr align;
@@ -301,11 +337,11 @@ static int receive_one(struct codec_home *h, uint32_t ms, int *process)
 	fd = descriptor_of(&m);
 	if (fd < 0)
 		return rc < 0 && rc > -4096 ? rc : -EPIPE;
-	if (!is_child(h, fd)) {
+	if (!is_child(h, fd, &out->pid)) {
 		close(fd);
 		return -EPIPE;
 	}
-	*process = fd;
+	out->process = fd;
 	return 0;
 }
 
@@ -315,7 +351,7 @@ static bool settled(struct codec_home *h)
 	for (; h->owed; h->owed--) {
 		struct codec_process late = {.sock = -1, .process = -1};
 
-		if (receive_one(h, 0, &late.process) == -ETIMEDOUT)
+		if (receive_one(h, 0, &late) == -ETIMEDOUT)
 			return false;
 		codec_process_end(&late);
 	}
@@ -323,11 +359,11 @@ static bool settled(struct codec_home *h)
 }
 
 /* With the lock held: the codec thread and the control thread wait for it. */
-static int ask(struct codec_home *h, int memory, int theirs, int *process)
+static int ask(struct codec_home *h, int memory, int theirs, struct codec_process *out)
 {
 	int rc = settled(h) ? send_two(h->sock, memory, theirs) : -EPIPE;
 
-	rc = rc ? rc : receive_one(h, h->cfg.start_ms, process);
+	rc = rc ? rc : receive_one(h, h->cfg.start_ms, out);
 	if (rc != -ETIMEDOUT)
 		return rc;
 	h->owed++;
@@ -366,7 +402,7 @@ int codec_home_start(struct codec_home *h, struct codec_process *out)
 	} else {
 		p.sock = pair[0];
 		pthread_mutex_lock(&h->lock);
-		rc = ask(h, memory, pair[1], &p.process);
+		rc = ask(h, memory, pair[1], &p);
 		pthread_mutex_unlock(&h->lock);
 		close(pair[1]);
 	}
@@ -376,6 +412,46 @@ int codec_home_start(struct codec_home *h, struct codec_process *out)
 	else
 		*out = p;
 	return rc;
+}
+
+/* Its processor time, or 0. */
+static uint64_t computed_ns(pid_t pid)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static bool sleeps(pid_t pid)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		found |= strncmp(line, "State:\tS", 8) == 0;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool codec_process_hangs(const struct codec_process *p, struct codec_look *look)
+{
+	struct codec_look before = *look;
+	uint64_t now = computed_ns(p->pid);
+
+	*look = (struct codec_look){.begun = true,
+		.asleep = sleeps(p->pid),
+		.first_ns = before.begun ? before.first_ns : now,
+		.last_ns = now};
+	return before.begun &&
+		(now > before.first_ns + CALL_CPU_NS ||
+			(before.asleep && look->asleep && now == before.last_ns));
 }
 
 void codec_process_end(struct codec_process *p)

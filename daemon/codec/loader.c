@@ -100,30 +100,44 @@ static void load_isolated(struct codec_registry *r, struct codec_loaded *l, stru
 				: "a resampler cannot be isolated: set --codec-isolation=none");
 }
 
-static void load(struct codec_registry *r, struct codec_loaded *l,
-	const struct codec_loader_cfg *cfg, const char *path)
+/* Starts the test of a plug-in in a process of its own. NULL: it is refused. */
+static struct codec_home *begin(
+	struct codec_loaded *l, const struct codec_loader_cfg *cfg, const char *path)
 {
-	bool isolate = cfg->isolation == CODEC_ISOLATE_ALL ||
-		(cfg->isolation == CODEC_ISOLATE_FOREIGN && !cfg->ours);
 	struct codec_home_cfg home = cfg->home;
 	struct codec_home *h = NULL;
 	struct stat s;
 
 	if (lstat(path, &s)) {
 		snprintf(l->refused, sizeof(l->refused), "%s", strerror(errno));
-		return;
+		return NULL;
 	}
 	if (!S_ISREG(s.st_mode) || !trusted(&s)) {
 		snprintf(l->refused, sizeof(l->refused), "%s",
 			S_ISREG(s.st_mode)
 				? "it must belong to root or to us, and only the owner may write to it"
 				: "it is not a regular file");
-		return;
+		return NULL;
 	}
 	home.plugin = path;
-	if (codec_home_create(&h, &home, l->refused)) {
+	if (codec_home_begin(&h, &home, l->refused) == 0)
+		return h;
+	if (!l->refused[0])
+		snprintf(l->refused, sizeof(l->refused), "its process cannot be started");
+	return NULL;
+}
+
+/* Waits for the result of the test, and adds the codecs. */
+static void finish(struct codec_registry *r, const struct codec_loader_cfg *cfg, const char *path,
+	struct codec_home *h)
+{
+	bool isolate = cfg->isolation == CODEC_ISOLATE_ALL ||
+		(cfg->isolation == CODEC_ISOLATE_FOREIGN && !cfg->ours);
+	struct codec_loaded *l = &r->loaded[r->plugins];
+
+	if (codec_home_await(h, l->refused)) {
 		if (!l->refused[0])
-			snprintf(l->refused, sizeof(l->refused), "its process cannot be started");
+			snprintf(l->refused, sizeof(l->refused), "its process fails");
 		return;
 	}
 	memcpy(l->version, h->hello.version, sizeof(l->version));
@@ -136,9 +150,40 @@ static void load(struct codec_registry *r, struct codec_loaded *l,
 		codec_home_destroy(h);
 }
 
+static bool path_of(char path[PATH_BYTES], const struct codec_loader_cfg *cfg, const char *name)
+{
+	return snprintf(path, PATH_BYTES, "%s/%s", cfg->folder, name) < PATH_BYTES;
+}
+
+/* All are tested at the same time, because calls of a daemon that restarts wait for it. */
+static int load_all(
+	struct codec_registry *r, const struct codec_loader_cfg *cfg, char **name, int names)
+{
+	struct codec_home *home[CODEC_PLUGINS] = {NULL};
+	uint32_t room = CODEC_PLUGINS - r->plugins;
+	char path[PATH_BYTES];
+	int n = names < (int)room ? names : (int)room, loaded = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct codec_loaded *l = &r->loaded[r->plugins + (uint32_t)i];
+
+		snprintf(l->file, sizeof(l->file), "%s", name[i]);
+		if (path_of(path, cfg, name[i]))
+			home[i] = begin(l, cfg, path);
+		else
+			snprintf(l->refused, sizeof(l->refused), "its path is too long");
+	}
+	for (int i = 0; i < n; i++, r->plugins++) {
+		if (home[i] && path_of(path, cfg, name[i]))
+			finish(r, cfg, path, home[i]);
+		loaded += !r->loaded[r->plugins].refused[0];
+	}
+	return loaded;
+}
+
 int codec_loader_run(struct codec_registry *r, const struct codec_loader_cfg *cfg)
 {
-	char **name = NULL, path[PATH_BYTES];
+	char **name = NULL;
 	int n = 0, loaded = 0;
 	struct stat s;
 
@@ -147,21 +192,11 @@ int codec_loader_run(struct codec_registry *r, const struct codec_loader_cfg *cf
 	if (!S_ISDIR(s.st_mode) || !trusted(&s))
 		return -EPERM;
 	n = list(cfg->folder, &name);
-	for (int i = 0; i < n; i++) {
-		struct codec_loaded *l = &r->loaded[r->plugins];
-
-		if (r->plugins < CODEC_PLUGINS) {
-			snprintf(l->file, sizeof(l->file), "%s", name[i]);
-			if (snprintf(path, sizeof(path), "%s/%s", cfg->folder, name[i]) >=
-				PATH_BYTES)
-				snprintf(l->refused, sizeof(l->refused), "its path is too long");
-			else
-				load(r, l, cfg, path);
-			loaded += !l->refused[0];
-			r->plugins++;
-		}
+	if (n < 0)
+		return n;
+	loaded = load_all(r, cfg, name, n);
+	for (int i = 0; i < n; i++)
 		free(name[i]);
-	}
 	free(name);
-	return n < 0 ? n : loaded;
+	return loaded;
 }

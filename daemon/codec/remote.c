@@ -8,22 +8,31 @@
 
 #include "base/clock.h"
 
+enum { LOOK_MS = 10 }; /* between two looks at a process that does not answer */
+
 /* Gives the turn to the process, and waits until it gives it back. 0, -ETIMEDOUT or -EPIPE. */
 static int take_turns(struct codec_remote *r)
 {
 	uint64_t now = clock_mono_ns();
 	uint64_t end = now + (uint64_t)codec_home_patience(r->home, now) * 1000000;
 	struct pollfd p = {.fd = r->process.sock, .events = POLLIN};
+	struct codec_look look = {.begun = false};
+	bool over = false;
 	uint8_t turn = 1;
 
 	if (send(r->process.sock, &turn, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
 		return -EPIPE;
-	do {
-		now = clock_mono_ns();
-		if (poll(&p, 1, now >= end ? 0 : (int)((end - now + 999999) / 1000000)) > 0)
+	for (;;) {
+		uint64_t left = over || now >= end ? 0 : (end - now + 999999) / 1000000;
+
+		if (poll(&p, 1, left < LOOK_MS ? (int)left : LOOK_MS) > 0)
 			return recv(r->process.sock, &turn, 1, MSG_DONTWAIT) == 1 ? 0 : -EPIPE;
-	} while (now < end);
-	return -ETIMEDOUT;
+		if (over)
+			return -ETIMEDOUT;
+		now = clock_mono_ns();
+		/* It may have answered meanwhile. */
+		over = now >= end || codec_process_hangs(&r->process, &look);
+	}
 }
 
 /* One exchange. *result: what the process says, not checked. 0, or -EIO after a fault. */

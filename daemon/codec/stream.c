@@ -113,6 +113,19 @@ void codec_stream_close(struct codec_stream *s)
 	free(s);
 }
 
+/* A plug-in in this process is trusted, but a result beyond its buffer would send other memory to a
+ * terminal. */
+static int within(int result, size_t cap)
+{
+	return result > 0 && (size_t)result > cap ? -EIO : result;
+}
+
+static void all_within(struct xcipher_codec_job *job, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		job[i].result = within(job[i].result, job[i].out_cap);
+}
+
 /* --- Several streams -------------------------------------------------------------------------- */
 
 bool codec_stream_batches(const struct codec_stream *s)
@@ -147,6 +160,7 @@ void codec_streams_encode(struct codec_stream *const *s, struct xcipher_codec_jo
 				g722_batch_encode_with(device, job + i, end - i);
 			else
 				s[i]->c->encode_batch(job + i, end - i);
+			all_within(job + i, end - i);
 			continue;
 		}
 		for (size_t k = i; k < end; k++)
@@ -170,6 +184,7 @@ void codec_streams_foresee(struct codec_stream *const *s, struct xcipher_codec_j
 		else
 			s[i]->c->decode_batch(job + i, end - i);
 	}
+	all_within(job, n);
 	for (size_t i = 0; i < n; i++) {
 		s[i]->ahead.in = job[i].in;
 		s[i]->ahead.len = job[i].in_len;
@@ -213,7 +228,7 @@ int codec_stream_decode(
 	if (!s->c)
 		n = codec_remote_call(&s->remote, &call);
 	else if (s->dec_open && !take_foreseen(s, &call, &n))
-		n = s->c->decode(s->dec, in, len, pcm, cap);
+		n = within(s->c->decode(s->dec, in, len, pcm, cap), cap);
 	if (n > 0 && !(s->entry->about.can & CODEC_CONCEALS))
 		gap_heard(&s->gap, pcm, (size_t)n);
 	return n;
@@ -227,7 +242,7 @@ int codec_stream_encode(
 
 	if (!s->c)
 		return codec_remote_call(&s->remote, &call);
-	return s->enc_open ? s->c->encode(s->enc, pcm, samples, out, cap) : -EINVAL;
+	return s->enc_open ? within(s->c->encode(s->enc, pcm, samples, out, cap), cap) : -EINVAL;
 }
 
 int codec_stream_conceal(struct codec_stream *s, enum xcipher_codec_gap why, size_t samples,
@@ -244,7 +259,7 @@ int codec_stream_conceal(struct codec_stream *s, enum xcipher_codec_gap why, siz
 		if (!s->c)
 			n = codec_remote_call(&s->remote, &call);
 		else if (s->dec_open)
-			n = s->c->conceal(s->dec, why, samples, pcm, cap);
+			n = within(s->c->conceal(s->dec, why, samples, pcm, cap), cap);
 	}
 	if (n >= 0)
 		return n;
@@ -265,7 +280,7 @@ int codec_stream_recover(
 	codec_stream_forget(s);
 	if (!s->c)
 		return codec_remote_call(&s->remote, &call);
-	return s->dec_open ? s->c->recover(s->dec, next, len, pcm, cap) : -EINVAL;
+	return s->dec_open ? within(s->c->recover(s->dec, next, len, pcm, cap), cap) : -EINVAL;
 }
 
 int codec_stream_requested(struct codec_stream *s)
@@ -297,5 +312,5 @@ int codec_stream_fmtp(struct codec_stream *s, char *out, size_t cap)
 
 	if (!s->c)
 		return codec_remote_call(&s->remote, &call);
-	return s->c->fmtp_write ? s->c->fmtp_write(s->params, out, cap) : 0;
+	return s->c->fmtp_write ? within(s->c->fmtp_write(s->params, out, cap), cap) : 0;
 }

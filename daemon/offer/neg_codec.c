@@ -8,6 +8,7 @@
 #include "codec/registry.h"
 
 enum { TELEPHONE_RATE = 8000 };
+enum { LEAST_PTIME = 10 /* ms */ };
 
 /* --- Codecs that can be transcoded ------------------------------------------------------------ */
 
@@ -28,19 +29,33 @@ static bool is_mono_opus(const struct codec_about *a)
 	return strcasecmp(a->name, "opus") == 0 && a->channels == 1;
 }
 
+/* Whether a plug-in of this process takes the terminal's fmtp. AMR with interleaving, for example,
+ * it does not. */
+static bool takes(const void *codec, struct str fmtp)
+{
+	_Alignas(XCIPHER_CODEC_MAX_ALIGN) uint8_t params[XCIPHER_CODEC_MAX_PARAMS] = {0};
+	const struct xcipher_codec *c = codec;
+
+	return c->fmtp_parse(params, fmtp.len ? fmtp.s : "", fmtp.len) == 0;
+}
+
 void neg_codec_known(struct neg_in *in, const struct codec_registry *r)
 {
 	struct sdp_known *k = pool_alloc(in->p, (r->entries + 1) * sizeof(*k));
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; k && i < r->entries; i++) {
+		const struct xcipher_codec *c = r->entry[i].codec;
 		const struct codec_about *a = &r->entry[i].about;
 		const char *channels = a->channels > 1 ? "/2" : "";
 
 		if ((a->can & (CODEC_DECODES | CODEC_ENCODES)) != (CODEC_DECODES | CODEC_ENCODES) ||
 			is_mono_opus(a) || !codec_registry_rates_fit(r, a->rate, TELEPHONE_RATE))
 			continue;
-		k[n] = (struct sdp_known){.type = a->static_pt, .fmtp = usual_fmtp(a->name)};
+		k[n] = (struct sdp_known){.type = a->static_pt,
+			.fmtp = usual_fmtp(a->name),
+			.takes = c && c->fmtp_parse ? takes : NULL,
+			.codec = c};
 		k[n].name = pool_printf(in->p, "%s/%u%s", a->name, a->clock, channels);
 		n += k[n].name.s != NULL;
 	}
@@ -84,7 +99,7 @@ static void write_ptime(struct sdp_filter *f, const struct neg_in *in)
 	struct sdp_attr_rule rule = {.op = SDP_ATTR_ADD, .section = STR("audio")};
 
 	for (uint32_t i = 0; i < in->sdp->media_count; i++)
-		if (neg_codec_ptime(&in->sdp->media[i])) {
+		if (sdp_attr(in->sdp->media[i].lines, STR("ptime"))) {
 			rule.op = SDP_ATTR_SUBSTITUTE;
 			rule.attr = STR("ptime");
 		}
@@ -216,12 +231,15 @@ static void options(const struct neg_codec_pair *pair, const struct sdp_filter *
 	}
 }
 
+/* With a=ptime:1 a terminal would cause twenty times the usual work, but sends no more. */
 uint8_t neg_codec_ptime(const struct sdp_media *m)
 {
 	const struct sdp_line *l = sdp_attr(m->lines, STR("ptime"));
 	uint64_t ms;
 
-	return l && str_to_u64(&ms, str_trim(l->arg), NG_PTIME_MAX) == 0 ? (uint8_t)ms : 0;
+	if (!l || str_to_u64(&ms, str_trim(l->arg), NG_PTIME_MAX) || !ms)
+		return 0;
+	return ms < LEAST_PTIME ? LEAST_PTIME : (uint8_t)ms;
 }
 
 void neg_codec_offer(struct plan *plan, const struct neg_codec_pair *pair,

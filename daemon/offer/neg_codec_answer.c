@@ -75,7 +75,7 @@ static bool knows(const struct answer *a, struct str name)
 /* Whether the offerer's codec can be transcoded. */
 static bool can(const struct answer *a, const struct codec_item *c)
 {
-	return sdp_codec_is_voice(c->name) && c->fmtp.len <= SDP_FMTP_MAX && knows(a, c->name);
+	return sdp_codec_is_voice(c->name) && sdp_filter_takes(&a->known, c->name, c->fmtp);
 }
 
 /* The offerer's codec that stands for one of the answer; NULL: the payload is relayed unchanged. */
@@ -216,6 +216,24 @@ static void take_events(struct answer *a)
 	}
 }
 
+/* What we offered the terminal for a codec of its answer, under the same number if possible. NULL:
+ * nothing. */
+static const struct codec_item *offered(const struct answer *a, const struct codec_item *c)
+{
+	const struct codec_item *first = NULL;
+
+	for (uint32_t i = 0; i < a->told.n; i++) {
+		const struct codec_item *t = &a->told.at[i];
+
+		if (!sdp_codec_is(c->name, t->name))
+			continue;
+		if (t->type == c->type)
+			return t;
+		first = first ? first : t;
+	}
+	return first;
+}
+
 static void gather(struct answer *a, const struct leg *lf, const struct sdp_media *m)
 {
 	static const struct sdp_filter none;
@@ -231,12 +249,10 @@ static void gather(struct answer *a, const struct leg *lf, const struct sdp_medi
 		struct codec_item said = {.type = c.theirs.at[i].type,
 			.name = c.theirs.at[i].name,
 			.fmtp = c.theirs.at[i].fmtp};
-		const struct codec_item *told = codec_list_find(&a->told, said.name);
+		const struct codec_item *told = offered(a, &said);
 
 		said.bitrate = told ? told->bitrate : 0;
-		for (uint32_t k = 0; k < a->told.n; k++)
-			if (a->told.at[k].type == said.type)
-				said.ours = a->told.at[k].fmtp;
+		said.ours = told ? told->fmtp : STR_NONE;
 		codec_list_add(&a->said, &said);
 	}
 }
@@ -275,6 +291,30 @@ static void ptimes(struct leg_audio *lf, struct leg_audio *lt, const struct sdp_
 	lf->ptime = lf->next_ptime ? lf->next_ptime : neg_codec_ptime(m);
 	lt->resize = lt->next_resize;
 	lt->ptime = lt->next_ptime;
+}
+
+static bool has_number(const struct codec_list *l, uint32_t type)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->at[i].type == type)
+			return true;
+	return false;
+}
+
+/* An answer may have payload types of its own. They are those to send to the terminal. The terminal
+ * must send those of the offer (RFC 3264 6.1), but not every one does. */
+static void add_numbers(struct answer *a)
+{
+	for (uint32_t i = 0, n = a->said.n; i < n; i++) {
+		struct codec_item c = a->said.at[i];
+		const struct codec_item *told = offered(a, &c);
+
+		if (!told || has_number(&a->said, told->type))
+			continue;
+		c.type = told->type;
+		c.also = true;
+		codec_list_add(&a->said, &c);
+	}
 }
 
 /* Adds codecs that were offered to the terminal, but are not in its answer: it may send them. */
@@ -321,6 +361,7 @@ void neg_codec_answer(struct plan_media *pm, struct leg *lf, struct leg *lt,
 	if (lf->audio.engaged && a.sessions && ng_flag(in->r, NG_FLAG_ASYMMETRIC_CODECS))
 		add_rejected(&a);
 	set_laws(lt->law, &a.out);
+	add_numbers(&a);
 	keep(lf, &a.said, &a);
 	keep(lt, &a.out, &a);
 	if (!a.changed)

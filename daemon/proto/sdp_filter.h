@@ -50,6 +50,9 @@ struct sdp_known {
 	struct str name; /* in the format of a=rtpmap; "/1" is omitted */
 	int type;        /* static payload type; -1: none */
 	struct str fmtp; /* in our offers; s = NULL: none */
+	/* Whether the codec can be used with a terminal's fmtp. NULL: with any. */
+	bool (*takes)(const void *codec, struct str fmtp);
+	const void *codec;
 };
 
 #define SDP_FORMATS 24u /* of an m-line; further ones are relayed, but not transcoded */
@@ -104,6 +107,8 @@ void sdp_filter_codecs(
 	const struct sdp_filter *f, const struct sdp_media *m, struct sdp_codecs *out);
 /* Whether the relay encodes and decodes the codec of this name. */
 bool sdp_filter_knows(const struct sdp_filter *f, struct str name);
+/* Whether it does so with the terminal's fmtp. */
+bool sdp_filter_takes(const struct sdp_filter *f, struct str name, struct str fmtp);
 /* Whether a rule matches a name. "PCMA" matches all PCMA, "PCMA/8000" and "PCMA/8000/1" the same
  * one. */
 bool sdp_codec_is(struct str rule, struct str name);

@@ -225,6 +225,13 @@ bool sdp_filter_knows(const struct sdp_filter *f, struct str name)
 	return known(f, name);
 }
 
+bool sdp_filter_takes(const struct sdp_filter *f, struct str name, struct str fmtp)
+{
+	const struct sdp_known *k = known(f, name);
+
+	return k && fmtp.len <= SDP_FMTP_MAX && (!k->takes || k->takes(k->codec, fmtp));
+}
+
 /* A payload type for a codec that is added: its own, or one that the m-line does not have. -1:
  * none is left. */
 static int type_for(
@@ -273,8 +280,8 @@ static bool look_at_sender(
 			l->theirs[law] = (uint8_t)(type + 1);
 		if (law >= 0 && s->stays[type] && !l->told[law])
 			l->told[law] = (uint8_t)(type + 1);
-		if (s->lost[type] || !s->voice[type] || s->fmtp[type].len > SDP_FMTP_MAX ||
-			!known(f, s->name[type]))
+		if (s->lost[type] || !s->voice[type] ||
+			!sdp_filter_takes(f, s->name[type], s->fmtp[type]))
 			continue;
 		can = true;
 		for (uint32_t i = 0; i < f->codecs; i++)
@@ -306,10 +313,10 @@ static void add_events(struct sdp_section *s, bool has[SDP_TYPES])
 			of = type;
 	for (uint32_t i = 0; i < adds && of >= 0; i++) {
 		static const struct sdp_known at[] = {
-			{{"telephone-event/8000", 20}, -1, {"0-15", 4}},
-			{{"telephone-event/16000", 21}, -1, {"0-15", 4}},
-			{{"telephone-event/32000", 21}, -1, {"0-15", 4}},
-			{{"telephone-event/48000", 21}, -1, {"0-15", 4}}};
+			{.name = {"telephone-event/8000", 20}, .type = -1, .fmtp = {"0-15", 4}},
+			{.name = {"telephone-event/16000", 21}, .type = -1, .fmtp = {"0-15", 4}},
+			{.name = {"telephone-event/32000", 21}, .type = -1, .fmtp = {"0-15", 4}},
+			{.name = {"telephone-event/48000", 21}, .type = -1, .fmtp = {"0-15", 4}}};
 		struct str rate = sdp_codec_rate(s->name[s->added[i]]);
 
 		for (size_t k = 0; k < ARRAY_LEN(at); k++)

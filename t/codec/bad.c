@@ -68,6 +68,19 @@ __attribute__((constructor)) static void forge(void)
 }
 #endif
 
+#ifdef BAD_SHORT
+/* Writes what is no description, and goes on. */
+__attribute__((constructor)) static void write_short(void)
+{
+	char in[4];
+
+	if (write(CODEC_CONTROL_FD, "abc", 3) < 0)
+		_exit(1);
+	for (;;)
+		(void)!read(CODEC_CONTROL_FD, in, sizeof(in));
+}
+#endif
+
 /* Number of forbidden actions that succeeded. */
 static int escapes(void)
 {
@@ -93,6 +106,12 @@ static int harm(const uint8_t *in, int16_t *pcm, size_t cap)
 	if (memcmp(in, "LOOP", 4) == 0)
 		for (;;)
 			out[0]++;
+	if (memcmp(in, "WAIT", 4) == 0) {
+		static int lock;
+
+		for (;;)
+			syscall(__NR_futex, &lock, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+	}
 	if (memcmp(in, "OVER", 4) == 0)
 		out[cap] = 1;
 	if (memcmp(in, "UNDR", 4) == 0)

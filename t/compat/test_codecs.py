@@ -114,15 +114,15 @@ def send_back(b, kind, step, payload):
     b.sock.sendto(b.tx.protect(packet) if b.tx else packet, b.to)
 
 
-def round_trip(a, b, kind, step):
+def round_trip(a, b, kind, step, back_as=None):
     """A's tone reaches B in the other codec; B sends it back, and A hears the tone. step: of the
-    timestamp in B's codec."""
+    timestamp in B's codec. back_as: B's payload type, if it is not the one that it gets."""
     there, back, shares = Stream(b, kind, step, (a.ssrc, b.ssrc)), Stream(a, PCMU, PACKET, (a.ssrc, b.ssrc)), []
     for _ in range(AHEAD):
         a.send(PERIOD, PCMU)
     for n in range(30):
         a.send(PERIOD, PCMU)
-        send_back(b, kind, step, there.next())
+        send_back(b, back_as or kind, step, there.next())
         if n >= AHEAD:
             payload = back.next()
             assert len(payload) == PACKET
@@ -294,6 +294,15 @@ def test_loss_and_order(relay, suite):
     after = pair_counts(relay)
     assert all(after[k] >= before.get(k, 0) + 5 for k in ("decoded", "lost", "concealed")), (before, after)
     assert sum(shares[12:]) / len(shares[12:]) > 0.95 and min(shares[12:]) > 0.5, sorted(shares[12:])[:10]
+
+
+@compat_each("transcoding", "RFC 3264 section 6.1: an answerer sends the payload types of the offer, whatever its answer has",
+             [(98,), (96,)], options=PLUGINS)
+def test_an_answerer_with_a_number_of_its_own(relay, sent):
+    call, a, b = meet(relay, ("98", "a=rtpmap:98 L16/16000"), "L16/16000")
+    round_trip(a, b, 98, 320, sent)
+    seen = call.query()["tags"]["b"]["medias"][0]["transcoder"]
+    assert seen["decoded"] >= 27, seen
 
 
 @compat("transcoding", DOC + ", metrics by pair of codecs", options=[*PLUGINS, "--listen-ng-unix={folder}/ng"])

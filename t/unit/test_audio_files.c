@@ -263,8 +263,9 @@ static void compressed_files_and_blobs_are_decoded(void **state)
 	}
 	save(r, "a.mp3", (const char *)bytes, 20 * sizeof(mp3_silence));
 	assert_int_equal(get(r, "a.mp3", &a), 0);
-	assert_int_equal(a->rate, MP3_SILENCE_RATE);
-	samples = a->samples;
+	assert_int_equal(a->rate, 48000);
+	assert_int_equal(a->file_rate, MP3_SILENCE_RATE);
+	samples = a->file_samples;
 	assert_in_range(samples, 18 * MP3_SILENCE_SAMPLES, 20 * MP3_SILENCE_SAMPLES);
 	audio_clip_unref(a);
 	save(r, "bad.ogg", "OggS and nothing", 16);
@@ -274,8 +275,8 @@ static void compressed_files_and_blobs_are_decoded(void **state)
 	assert_int_equal(get_blob(r->files, bytes, 60 * sizeof(mp3_silence), &b), 0);
 	assert_int_equal(get_blob(r->files, bytes, 20 * sizeof(mp3_silence), &c), 0);
 	assert_ptr_equal(a, c);
-	assert_int_equal(a->samples, samples);
-	assert_int_equal(b->samples, samples + 40 * MP3_SILENCE_SAMPLES);
+	assert_int_equal(a->file_samples, samples);
+	assert_int_equal(b->file_samples, samples + 40 * MP3_SILENCE_SAMPLES);
 	audio_clip_unref(a);
 	audio_clip_unref(b);
 	audio_clip_unref(c);

@@ -72,8 +72,8 @@ static void rig_end(struct rig *g)
 	mock_audio_end(&g->a);
 }
 
-/* The caller's profile, and further lines. */
-static const char *profile = "RTP/AVP", *crypto = "";
+/* The caller's profile, and further lines; both terminals' a=ptime. */
+static const char *profile = "RTP/AVP", *crypto = "", *ptime = "20";
 
 /* formats: "0 96=opus/48000/2;useinbandfec=1 101=telephone-event/8000". In an fmtp "~" is a blank. */
 static char *body(const char *addr, const char *formats)
@@ -100,8 +100,8 @@ static char *body(const char *addr, const char *formats)
 	}
 	snprintf(out, 4096,
 		"v=0\r\no=- 42 7 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
-		"m=audio 4000 %s%s\r\n%sa=ptime:20\r\n%s",
-		addr, addr, strcmp(addr, CALLER) == 0 ? profile : "RTP/AVP", types, lines,
+		"m=audio 4000 %s%s\r\n%sa=ptime:%s\r\n%s",
+		addr, addr, strcmp(addr, CALLER) == 0 ? profile : "RTP/AVP", types, lines, ptime,
 		strcmp(addr, CALLER) == 0 ? crypto : "");
 	return out;
 }
@@ -326,6 +326,78 @@ static void both_sessions_know_their_codecs(void **state)
 	rig_end(&g);
 }
 
+static const struct audio_type *received(const struct audio_cfg *cfg, uint8_t type)
+{
+	for (uint32_t i = 0; i < cfg->types; i++)
+		if (cfg->type[i].type == type)
+			return &cfg->type[i];
+	fail_msg("payload type %u is not received", type);
+	return NULL;
+}
+
+/* RFC 3264 6.1: the answerer sends the payload types of the offer, and gets those of its answer. */
+static void an_answerer_with_numbers_of_its_own_is_heard(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {
+		RULE(TRANSCODE, "AMR"), RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
+	static const char amr[] = "octet-align=1;mode-change-capability=2";
+	static const uint8_t number[] = {98, 96};
+	const struct audio_cfg *b;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	offer(&g, rule, "0 " EVENT8);
+	assert_string_equal(said(&g),
+		"0 " EVENT8 " 96=AMR/8000;octet-align=1;mode-change-capability=2 "
+		"97=opus/48000/2;useinbandfec=1 98=telephone-event/48000;0-15");
+	answer(&g, "98=AMR/8000;octet-align=1 99=telephone-event/8000");
+	b = session(&g, "b");
+	assert_int_equal(b->codec.type, 98);
+	assert_int_equal(b->events.type, 99);
+	for (size_t i = 0; i < ARRAY_LEN(number); i++) {
+		const struct audio_type *t = received(b, number[i]);
+
+		assert_int_equal(t->kind, AUDIO_CODEC);
+		assert_int_equal(t->entry, b->codec.entry);
+		assert_int_equal(t->fmtp_len, sizeof(amr) - 1);
+		assert_memory_equal(t->fmtp, amr, sizeof(amr) - 1);
+	}
+	assert_int_equal(received(b, 99)->kind, AUDIO_EVENTS);
+	assert_int_equal(received(b, 101)->kind, AUDIO_EVENTS);
+	rig_end(&g);
+	/* The numbers alone are no reason to transcode. */
+	rig_start(&g);
+	offer(&g, NULL, "96=opus/48000/2");
+	answer(&g, "98=opus/48000/2");
+	assert_null(session(&g, "b"));
+	rig_end(&g);
+}
+
+/* A terminal that asks for packets of a millisecond would cause twenty times the work. */
+static void a_tiny_ptime_is_not_obeyed(void **state)
+{
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *ptime;
+		uint8_t is;
+	} T[] = {{"1", 10}, {"9", 10}, {"10", 10}, {"30", 30}, {"120", 120}, {"0", 0}, {"121", 0},
+		{"99999999999999999999", 0}, {"0.125", 0}, {"-1", 0}};
+	struct rig g;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		ptime = T[i].ptime;
+		rig_start(&g);
+		offer(&g, rule, "0");
+		answer(&g, "9");
+		assert_int_equal(session(&g, "a")->ptime, T[i].is);
+		assert_int_equal(session(&g, "b")->ptime, T[i].is);
+		rig_end(&g);
+	}
+	ptime = "20";
+}
+
 /* The bitrate of one codec is not that of the others, whichever the callee chooses. */
 static void a_bitrate_stays_with_its_codec(void **state)
 {
@@ -445,11 +517,50 @@ static void a_too_long_fmtp_is_not_silence(void **state)
 	rig_end(&g);
 }
 
-/* A payload type without a clock rate is not used, and refuses no call. */
+static int refuse_crc(void *params, const char *text, size_t len)
+{
+	(void)params;
+	return memmem(text, len, "crc=1", 5) ? -EINVAL : 0;
+}
+
+/* The codec refuses one fmtp of the offer, so another payload type of the offer is answered. */
+static void an_fmtp_that_its_codec_refuses_is_left_out(void **state)
+{
+	static const struct xcipher_codec picky = {.fmtp_parse = refuse_crc};
+	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "G722"), {.name = {NULL, 0}}};
+	static const struct {
+		const char *offer, *told, *answer, *back;
+	} T[] = {
+		{"97=x-picky/8000;crc=1 8", "97=x-picky/8000;crc=1 8 9", "9", "8"},
+		{"97=x-picky/8000;crc=1 98=x-picky/8000;a=1",
+			"97=x-picky/8000;crc=1 98=x-picky/8000;a=1 9", "9", "98=x-picky/8000;a=1"},
+		{"97=x-picky/8000 8", "97=x-picky/8000 8 9", "9", "97=x-picky/8000"},
+		{"97=x-picky/8000;crc=1", "97=x-picky/8000;crc=1", "97=x-picky/8000;crc=1",
+			"97=x-picky/8000;crc=1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig g;
+
+		rig_start(&g);
+		add(&g, "x-picky", 8000, 1, -1);
+		g.a.registry->entry[g.a.registry->entries - 1].codec = &picky;
+		offer(&g, rule, T[i].offer);
+		assert_string_equal(said(&g), T[i].told);
+		answer(&g, T[i].answer);
+		assert_string_equal(said(&g), T[i].back);
+		rig_end(&g);
+	}
+}
+
+/* A payload type without a clock rate, or with one that no codec has, is not used, and refuses no
+ * call. With 40 Hz an event of ours would never end. */
 static void events_without_a_clock_are_left_out(void **state)
 {
 	static const char *const T[] = {"101=telephone-event/0", "101=telephone-event",
-		"101=telephone-event/99999999999", "101=CN/0"};
+		"101=telephone-event/99999999999", "101=CN/0", "101=telephone-event/40",
+		"101=telephone-event/1000000", "101=CN/1"};
 	static const struct sdp_codec_rule rule[] = {RULE(TRANSCODE, "opus"), {.name = {NULL, 0}}};
 	const struct audio_cfg *b;
 	char formats[64];
@@ -458,7 +569,7 @@ static void events_without_a_clock_are_left_out(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < ARRAY_LEN(T); i++) {
 		rig_start(&g);
-		offer(&g, rule, "0");
+		offer(&g, rule, "0 " EVENT8);
 		snprintf(formats, sizeof(formats), "96=opus/48000/2 %s", T[i]);
 		answer(&g, formats);
 		b = session(&g, "b");
@@ -467,6 +578,7 @@ static void events_without_a_clock_are_left_out(void **state)
 			assert_int_not_equal(b->type[k].clock, 0);
 		assert_int_equal(b->events.type, AUDIO_NO_TYPE);
 		assert_int_equal(b->cn.type, AUDIO_NO_TYPE);
+		assert_true(b->events_to_tone); /* its digits are tones */
 		rig_end(&g);
 	}
 }
@@ -804,10 +916,13 @@ int main(void)
 		cmocka_unit_test(the_offerer_is_answered_its_own_codec),
 		cmocka_unit_test(digits_of_a_terminal_without_events),
 		cmocka_unit_test(both_sessions_know_their_codecs),
+		cmocka_unit_test(an_answerer_with_numbers_of_its_own_is_heard),
+		cmocka_unit_test(a_tiny_ptime_is_not_obeyed),
 		cmocka_unit_test(a_bitrate_stays_with_its_codec),
 		cmocka_unit_test(many_codecs_leave_room_for_events),
 		cmocka_unit_test(a_long_fmtp_is_obeyed),
 		cmocka_unit_test(a_too_long_fmtp_is_not_silence),
+		cmocka_unit_test(an_fmtp_that_its_codec_refuses_is_left_out),
 		cmocka_unit_test(events_without_a_clock_are_left_out),
 		cmocka_unit_test(events_of_another_clock_are_sent),
 		cmocka_unit_test(pcm_has_the_rate_of_the_other_codec),

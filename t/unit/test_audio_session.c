@@ -222,6 +222,52 @@ static void linear_packets_are_short_enough(void **state)
 	audio_rig_free(r);
 }
 
+/* 175 ms of PCMU in one packet are more samples at 48 kHz than a buffer has. */
+static void a_long_payload_is_heard_at_a_higher_rate(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_PCMA);
+	struct audio_cfg cfg = audio_rig_cfg(r, B, RIG_PCMA);
+
+	(void)state;
+	cfg.codec = (struct audio_type){.type = 96,
+		.kind = AUDIO_CODEC,
+		.entry = (uint16_t)(codec_registry_find(r->codecs, "L16", 48000, 1) -
+			r->codecs->entry),
+		.clock = 48000};
+	audio_rig_set(r, B, &cfg);
+	r->end[A].step_ms = 175;
+	talk(r, A, 4);
+	assert_in_range(r->end[B].gots, 69, 70); /* of 10 ms; the resampler holds back a little */
+	assert_even(r, B, 68, 480);
+	assert_true(heard(r, B, 0, 1000) > 20);
+	audio_rig_free(r);
+}
+
+/* A terminal may have a codec under two payload types, and get the second later. */
+static void a_second_number_of_a_codec_is_heard(void **state)
+{
+	struct audio_rig *r = audio_rig_new(RIG_PCMU, RIG_G722);
+	struct audio_cfg cfg = audio_rig_cfg(r, A, RIG_PCMU);
+
+	(void)state;
+	talk(r, A, 5);
+	cfg.type[3] = cfg.type[0];
+	cfg.type[3].type = 96;
+	cfg.types = 4;
+	audio_rig_set(r, A, &cfg);
+	talk(r, A, 5);
+	r->end[A].type = 96;
+	talk(r, A, 5);
+	assert_int_equal(r->end[B].gots, 15);
+	cfg.type[0] = cfg.type[3]; /* the first one goes */
+	cfg.types = 3;
+	audio_rig_set(r, A, &cfg);
+	r->end[A].type = 96;
+	talk(r, A, 5);
+	assert_int_equal(r->end[B].gots, 20);
+	audio_rig_free(r);
+}
+
 /* The terminal's clock is 100 ppm fast, for eight hours: nothing piles up, nothing is lost. */
 static void eight_hours_of_skew(void **state)
 {
@@ -730,6 +776,8 @@ int main(void)
 		cmocka_unit_test(late_packets_are_counted),
 		cmocka_unit_test(packet_times_are_changed),
 		cmocka_unit_test(linear_packets_are_short_enough),
+		cmocka_unit_test(a_long_payload_is_heard_at_a_higher_rate),
+		cmocka_unit_test(a_second_number_of_a_codec_is_heard),
 		cmocka_unit_test(eight_hours_of_skew),
 		cmocka_unit_test(equal_codecs_are_passed),
 		cmocka_unit_test(losses_are_passed_on),

@@ -84,6 +84,33 @@ static void resampling_removes_what_the_lower_rate_cannot_hold(void **state)
 		assert_true(abs(out[i]) < 60); /* 44 dB below */
 }
 
+/* From 44.1 kHz a packet needs more work than any codec: each sample has weights of its own. */
+static void clips_of_odd_rates_are_converted_once(void **state)
+{
+	static const uint32_t T[][2] = {{4000, 8000}, {8000, 8000}, {11025, 16000}, {12347, 16000},
+		{16000, 16000}, {22050, 24000}, {32000, 32000}, {40000, 40000}, {44100, 48000},
+		{48000, 48000}, {96000, 48000}, {192000, 48000}};
+	static int16_t want[48000];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint32_t n = T[i][0] / 4, samples = n * T[i][1] / T[i][0], edge = samples / 10;
+		struct audio_clip *c = audio_clip_create(T[i][0], n), *u;
+
+		assert_non_null(c);
+		sine(c->pcm, n, 500, T[i][0]);
+		sine(want, samples, 500, T[i][1]);
+		u = audio_clip_usual(c);
+		assert_int_equal(u == c, T[i][0] == T[i][1]);
+		assert_int_equal(u->rate, T[i][1]);
+		assert_int_equal(u->samples, samples);
+		assert_int_equal(u->file_rate, T[i][0]);
+		assert_int_equal(u->file_samples, n);
+		assert_true(codec_snr(want + edge, u->pcm + edge, samples - 2 * edge, 0) > 45);
+		audio_clip_unref(u);
+	}
+}
+
 static void clip_plays_from_its_start_and_repeats(void **state)
 {
 	struct audio_play p = {.clip = ramp(8000, 5), .start = 3, .repeat = 2, .id = 7};
@@ -246,6 +273,7 @@ int main(void)
 		cmocka_unit_test(resampling_keeps_a_tone),
 		cmocka_unit_test(samples_are_the_same_one_by_one),
 		cmocka_unit_test(resampling_removes_what_the_lower_rate_cannot_hold),
+		cmocka_unit_test(clips_of_odd_rates_are_converted_once),
 		cmocka_unit_test(clip_plays_from_its_start_and_repeats),
 		cmocka_unit_test(end_at_a_packets_end_is_known_at_once),
 		cmocka_unit_test(time_limit_repeats_and_ends),

@@ -189,6 +189,106 @@ static void without_its_program_nothing_is_loaded(void **state)
 	rig_close(&g);
 }
 
+/* A program in place of the worker, which ends only after it was started for both plug-ins. */
+static void all_are_tested_at_once(void **state)
+{
+	static const char program[] =
+		"#!/bin/sh\n: >\"$1.begun\"\nf=${1%/*}\n"
+		"until [ -e \"$f/a.so.begun\" ] && [ -e \"$f/b.so.begun\" ]; do sleep 0.01; done\n"
+		"exit 7\n";
+	char path[CODEC_PATH + 16];
+	struct rig g;
+	FILE *f;
+
+	(void)state;
+	rig_open(&g);
+	put(&g, "codecs/template.so", "a.so");
+	put(&g, "codecs/template.so", "b.so");
+	snprintf(path, sizeof(path), "%s/program", g.folder);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(program, 1, sizeof(program) - 1, f), sizeof(program) - 1);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	g.cfg.home.program = path;
+	assert_int_equal(codec_loader_run(g.r, &g.cfg), 0);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(
+			g.r->loaded[i].refused, "its program ends when it is loaded (status 7)");
+	rig_close(&g);
+}
+
+/* --- Results beyond the buffer --- */
+
+static int decode_too_much(void *dec, const uint8_t *in, size_t len, int16_t *pcm, size_t cap)
+{
+	(void)dec, (void)in, (void)len, (void)pcm;
+	return (int)cap + 1;
+}
+
+static int conceal_too_much(
+	void *dec, enum xcipher_codec_gap why, size_t samples, int16_t *pcm, size_t cap)
+{
+	(void)dec, (void)why, (void)samples, (void)pcm;
+	return (int)cap + 1;
+}
+
+static int encode_too_much(void *enc, const int16_t *pcm, size_t samples, uint8_t *out, size_t cap)
+{
+	(void)enc, (void)pcm, (void)samples, (void)out;
+	return (int)cap + 1;
+}
+
+static void batch_too_much(struct xcipher_codec_job *job, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		job[i].result = (int)job[i].out_cap + 1;
+}
+
+/* Otherwise the memory behind the buffer would be sent to a terminal. */
+static void results_beyond_the_buffer_are_errors(void **state)
+{
+	static const struct xcipher_codec liar = {.size = sizeof(liar),
+		.flags = XCIPHER_CODEC_PLAIN_STATE,
+		.name = "x-liar",
+		.clock = 8000,
+		.rate = 8000,
+		.channels = 1,
+		.static_pt = -1,
+		.ptime = 20,
+		.frame_samples = 1,
+		.align = 1,
+		.decode = decode_too_much,
+		.conceal = conceal_too_much,
+		.recover = decode_too_much,
+		.encode = encode_too_much,
+		.decode_batch = batch_too_much,
+		.encode_batch = batch_too_much};
+	struct codec_stream_cfg cfg = {.can = CODEC_DECODES | CODEC_ENCODES};
+	struct codec_entry e = {.codec = &liar};
+	struct codec_stream *s = NULL;
+	int16_t pcm[160] = {0};
+	uint8_t out[160];
+	struct xcipher_codec_job job = {
+		.in = (const uint8_t *)pcm, .in_len = 160, .out = out, .out_cap = sizeof(out)};
+
+	(void)state;
+	codec_about_fill(&e.about, &liar);
+	assert_int_equal(codec_stream_open(&s, &e, &cfg), 0);
+	assert_int_equal(codec_stream_encode(s, pcm, 160, out, sizeof(out)), -EIO);
+	assert_int_equal(codec_stream_decode(s, out, 160, pcm, 160), -EIO);
+	assert_int_equal(codec_stream_recover(s, out, 160, pcm, 160), -EIO);
+	assert_int_equal(codec_stream_conceal(s, XCIPHER_CODEC_LOST, 160, pcm, 160), 160);
+	codec_streams_encode(&s, &job, 1, NULL);
+	assert_int_equal(job.result, -EIO);
+	job.out = (uint8_t *)pcm;
+	job.out_cap = 160;
+	job.in = out;
+	codec_streams_foresee(&s, &job, 1, NULL);
+	assert_int_equal(job.result, -EIO);
+	codec_stream_close(s);
+}
+
 /* --- Parts added by the host ------------------------------------------------------------------ */
 
 static void lost_packet_of_g711_is_concealed(void **state)
@@ -301,6 +401,8 @@ int main(void)
 		cmocka_unit_test(isolates_as_configured),
 		cmocka_unit_test(files_of_others_are_refused),
 		cmocka_unit_test(without_its_program_nothing_is_loaded),
+		cmocka_unit_test(all_are_tested_at_once),
+		cmocka_unit_test(results_beyond_the_buffer_are_errors),
 		cmocka_unit_test(lost_packet_of_g711_is_concealed),
 		cmocka_unit_test(comfort_noise_has_level_and_colour),
 		cmocka_unit_test(hostile_noise_is_stable),

@@ -80,6 +80,15 @@ static struct str wav(uint32_t n)
 	return (struct str){b, 44 + n};
 }
 
+/* The same at 44100 Hz. */
+static struct str wav_of_a_cd(uint32_t n)
+{
+	struct str w = wav(n);
+
+	memcpy((char *)w.s + 24, "\x44\xac\0\0\x44\xac\0\0", 8);
+	return w;
+}
+
 static int64_t number(struct rig *g, const char *key)
 {
 	return ngval_int(ngval_get(g->dict, str_from(key)), -1);
@@ -234,6 +243,33 @@ static void stop_tells_the_position(void **state)
 	assert_null(stop(&g, request("a")));
 	assert_int_equal(number(&g, "last-frame-pos"), 2100);
 	assert_false(leg(&g, "a")->audio.has);
+	rig_end(&g);
+}
+
+/* The clip is kept at a rate of its own. */
+static void positions_are_those_of_the_file(void **state)
+{
+	struct ng_request r;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g);
+	talk(&g, "0", "");
+	r = request("a");
+	r.play.blob = wav_of_a_cd(8000);
+	r.play.start_pos = 4410;
+	assert_null(play(&g, r));
+	assert_int_equal(number(&g, "duration"), 181);
+	assert_int_equal(played(&g, "a")->clip->rate, 48000);
+	assert_int_equal(played(&g, "a")->start, 4800);
+	g.t.now += NS_PER_SEC / 20;
+	assert_null(stop(&g, request("a")));
+	assert_int_equal(number(&g, "last-frame-pos"), 4410 + 2205);
+	r.play.start_pos = 7999;
+	assert_null(play(&g, r));
+	assert_in_range(played(&g, "a")->start, 8706, played(&g, "a")->clip->samples - 1);
+	r.play.start_pos = 8000;
+	assert_non_null(play(&g, r));
 	rig_end(&g);
 }
 
@@ -416,6 +452,7 @@ int main(void)
 		cmocka_unit_test(session_ends_with_the_file),
 		cmocka_unit_test(many_clips_need_one_ssrc),
 		cmocka_unit_test(stop_tells_the_position),
+		cmocka_unit_test(positions_are_those_of_the_file),
 		cmocka_unit_test(second_file_ends_the_first),
 		cmocka_unit_test(peer_hears_the_digit_of_the_selected_party),
 		cmocka_unit_test(requests_are_refused_with_a_reason),
