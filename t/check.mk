@@ -126,6 +126,13 @@ attack:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	$(ATTACK) --random=1 --seconds=$(ATTACK_SECONDS) $(ATTACK_OPTIONS)
 
+# The same with kernel steering, in a virtual machine (t/kernel): some minutes for a sequence, so not part of check.
+.PHONY: attack-kernel
+attack-kernel:
+	tools/deps.sh install deps-kernel || echo "attack-kernel: not all it needs could be installed"
+	$(MAKE) -j$(JOBS) kernel-tools
+	BUILD=$(abspath $(BUILD)) ATTACK_SEEDS=$(ATTACK_SEEDS) ATTACK_STEPS=$(ATTACK_STEPS) /usr/bin/python3 t/kernel/run.py --seconds 21600 94-attack
+
 # The same attacks by hand on xcipherd and on Debian's rtpengine: prints a markdown table.
 attack-peers:
 	tools/deps.sh install deps-test

@@ -339,6 +339,7 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	cfg->mid_ext = l->mid_ext;
 	memcpy(cfg->mid, l->mid, sizeof(cfg->mid));
 	memcpy(cfg->types, l->types, sizeof(cfg->types));
+	memcpy(cfg->ssrc, l->ssrc, sizeof(cfg->ssrc));
 }
 
 /* With ICE no media pass before a pair is selected. */

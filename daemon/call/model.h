@@ -150,6 +150,7 @@ struct leg {
 	uint8_t mid_ext;
 	char mid[RTP_MID_MAX];
 	uint64_t types[2];
+	uint32_t ssrc[RTP_SSRCS];
 	char kind[16];  /* "audio" */
 	char codec[32]; /* the first agreed codec: "PCMA/8000"; truncated if longer */
 
@@ -195,6 +196,7 @@ struct leg {
 		uint8_t shares;
 		uint8_t mid_ext; /* as the leg's */
 		uint64_t types[2];
+		uint32_t ssrc[RTP_SSRCS];
 		char mid[LEG_MID_MAX]; /* a=mid; "": none, or longer */
 	} said;
 

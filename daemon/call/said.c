@@ -45,6 +45,7 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	said->mid_ext = sdp_mid_ext(in->sdp, m);
 	memset(said->types, 0, sizeof(said->types));
 	sdp_payload_types(said->types, m);
+	sdp_ssrcs(said->ssrc, m);
 	neg_said_mid(said, m);
 	remotes(in, m, false, &said->remote, &said->rtcp_remote);
 }

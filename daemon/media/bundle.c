@@ -131,6 +131,26 @@ static uint32_t by_type(const struct media *m, uint32_t port, uint8_t type)
 	return found;
 }
 
+/* The m-line whose SDP names the SSRC. */
+static uint32_t by_name(const struct media *m, uint32_t port, uint32_t ssrc)
+{
+	for (uint32_t i = 0; ssrc && i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++) {
+		for (uint32_t k = 0; k < RTP_SSRCS; k++)
+			if (m->stream[port].cfg.ssrc[k] == ssrc)
+				return port;
+		port = media_bundle_next(m, port);
+	}
+	return MEDIA_NONE;
+}
+
+/* The m-line of an SSRC: by a packet, or else by SDP. */
+static uint32_t by_ssrc(const struct media *m, uint32_t port, uint32_t ssrc)
+{
+	uint32_t line = line_of(m, port, ssrc, false);
+
+	return line != MEDIA_NONE ? line : by_name(m, port, ssrc);
+}
+
 uint32_t media_bundle_find(
 	const struct media *m, uint32_t port, const uint8_t *p, size_t len, bool rtcp)
 {
@@ -141,14 +161,14 @@ uint32_t media_bundle_find(
 	if (len < (rtcp ? RTCP_FIXED_LEN : RTP_FIXED_LEN))
 		return port; /* malformed: the next check refuses it */
 	if (rtcp) {
-		line = line_of(m, port, be32(p + 4), false);
+		line = by_ssrc(m, port, be32(p + 4));
 		return line != MEDIA_NONE ? line : port;
 	}
 	/* A name that nobody has is discarded. */
 	if (ext && rtp_ext_find(&e, p, len, ext))
 		return by_mid(m, port, e.at, e.len);
 	type = p[1] & 0x7f;
-	line = line_of(m, port, be32(p + 8), false);
+	line = by_ssrc(m, port, be32(p + 8));
 	return line != MEDIA_NONE && has_type(m, line, type) ? line : by_type(m, port, type);
 }
 

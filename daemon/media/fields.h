@@ -210,7 +210,12 @@
 	X(char, mid, [RTP_MID_MAX], BY_VALUE, ANY, ANY, SAVED_LEG(BYTES_ROW("mi", leg, mid))) \
 	X(uint64_t, types, [2], BY_VALUE, ANY, ANY, \
 		SAVED_LEG(NUM("t0", leg, types[0], UINT64_MAX)) \
-		SAVED_LEG(NUM("t1", leg, types[1], UINT64_MAX)))
+		SAVED_LEG(NUM("t1", leg, types[1], UINT64_MAX))) \
+	/* SSRCs that the terminal's SDP names for the m-line (RFC 5576); 0 = none */ \
+	X(uint32_t, ssrc, [RTP_SSRCS], BY_VALUE, ANY, ANY, \
+		SAVED_LEG(NUM("r0", leg, ssrc[0], UINT32_MAX)) \
+		SAVED_LEG(NUM("r1", leg, ssrc[1], UINT32_MAX)) \
+		SAVED_LEG(NUM("r2", leg, ssrc[2], UINT32_MAX)))
 /* clang-format on */
 
 #endif

@@ -184,7 +184,8 @@ static void remember(struct leg *l, uint8_t ext, struct str mid, const uint64_t 
 	memcpy(l->types, types, sizeof(l->types));
 }
 
-/* Payload types that either terminal may send as this m-line: its own and the other's. */
+/* Payload types that either terminal may send as this m-line: its own and the other's. SSRCs are
+ * each terminal's own. */
 static void remember_both(
 	struct leg *lf, struct leg *lt, const struct neg_in *in, const struct sdp_media *m)
 {
@@ -192,6 +193,8 @@ static void remember_both(
 	bool stripped = ng_flag(in->r, NG_FLAG_STRIP_EXTMAP); /* from the answer */
 
 	sdp_payload_types(types, m);
+	sdp_ssrcs(lf->ssrc, m);
+	memcpy(lt->ssrc, lt->said.ssrc, sizeof(lt->ssrc));
 	remember(lf, sdp_mid_ext(in->sdp, m), m->mid, types);
 	remember(lt, stripped ? 0 : lt->said.mid_ext, str_from(lt->said.mid), types);
 }

@@ -240,6 +240,9 @@ static const struct field said_fields[] = {
 	NUM("me", leg_said, mid_ext, 255),
 	NUM("t0", leg_said, types[0], ANY),
 	NUM("t1", leg_said, types[1], ANY),
+	NUM("r0", leg_said, ssrc[0], UINT32_MAX),
+	NUM("r1", leg_said, ssrc[1], UINT32_MAX),
+	NUM("r2", leg_said, ssrc[2], UINT32_MAX),
 	BYTES_ROW("mi", leg_said, mid),
 };
 static const struct record said_record = RECORD_OF(said_fields);

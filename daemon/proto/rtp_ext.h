@@ -7,6 +7,7 @@
 
 #define RTP_MID_URI "urn:ietf:params:rtp-hdrext:sdes:mid" /* RFC 9143 15 */
 #define RTP_MID_MAX 16u /* bytes of a MID that the one-byte form can carry */
+#define RTP_SSRCS   3u  /* of an m-line that are remembered from SDP */
 
 struct rtp_ext { /* points into the packet */
 	const uint8_t *at;

@@ -5,8 +5,6 @@
 
 #include <errno.h>
 
-#include "proto/rtp_ext.h"
-
 /* --- The group -------------------------------------------------------------------------------- */
 
 static bool has(const struct sdp_bundle *b, uint32_t media)
@@ -235,4 +233,23 @@ void sdp_payload_types(uint64_t types[2], const struct sdp_media *m)
 	while ((one = str_word(&rest)).len)
 		if (str_to_u64(&n, one, 127) == 0)
 			types[n / 64] |= 1ull << n % 64;
+}
+
+void sdp_ssrcs(uint32_t out[RTP_SSRCS], const struct sdp_media *m)
+{
+	uint32_t n = 0, i;
+
+	memset(out, 0, RTP_SSRCS * sizeof(*out));
+	for (const struct sdp_line *l = sdp_attr(m->lines, STR("ssrc")); l && n < RTP_SSRCS;
+		l = sdp_attr(l->next, STR("ssrc"))) {
+		struct str rest = l->arg;
+		uint64_t ssrc;
+
+		if (str_to_u64(&ssrc, str_word(&rest), UINT32_MAX))
+			continue;
+		for (i = 0; i < n && out[i] != ssrc; i++)
+			;
+		if (i == n && ssrc)
+			out[n++] = (uint32_t)ssrc;
+	}
 }

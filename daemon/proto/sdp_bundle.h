@@ -4,6 +4,7 @@
 #ifndef PROTO_SDP_BUNDLE_H
 #define PROTO_SDP_BUNDLE_H
 
+#include "proto/rtp_ext.h"
 #include "proto/sdp.h"
 
 #define SDP_BUNDLE_MAX 16u /* m-lines of a group; further ones keep their own transport */
@@ -37,6 +38,9 @@ struct sdp_ext_ids {                 /* IDs of header extensions in a group */
 /* Adds the header extensions of the m-line and of the session. False: nothing added, because one of
  * the IDs already has another URI. IDs from 256 on are placeholders (RFC 8285 7) and ignored. */
 bool sdp_ext_add(struct sdp_ext_ids *ids, const struct sdp *s, const struct sdp_media *m);
+
+/* The first SSRCs of the m-line's a=ssrc (RFC 5576), each once. Unused places are 0. */
+void sdp_ssrcs(uint32_t out[RTP_SSRCS], const struct sdp_media *m);
 
 /* Adds the m-line's payload types, a bit each. */
 void sdp_payload_types(uint64_t types[2], const struct sdp_media *m);

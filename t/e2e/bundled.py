@@ -55,6 +55,42 @@ class Pair:
             terminal.close()
 
 
+VIDEO = LINES[1]
+
+
+class Twins(Bundled):
+    """A camera and a screen, with the same payload type. SDP names their SSRCs (RFC 9143 9.2)."""
+
+    def sdp(self):
+        head, first, second = super().sdp().split("m=")
+        first = first.replace("audio", "video", 1).replace(" 0\r\na=rtpmap:0 PCMU/8000", " 96\r\na=rtpmap:96 VP8/90000", 1)
+        return head + "".join(f"m={m}a=ssrc:{ssrc} cname:c\r\n" for m, ssrc in zip((first, second), self.ssrcs))
+
+    def believe(self, sdp):
+        self.media = VIDEO
+        super().believe(sdp)
+
+    def say_as(self, line, payload):
+        self.ssrc = self.ssrcs[line]
+        self.say(payload)
+
+
+class TwinPair(Pair):
+    def __init__(self, *args):
+        super().__init__(*args)
+        for terminal in self.line:
+            terminal.media = VIDEO
+
+    def sdp(self):
+        first, second = (t.sdp() for t in self.line)
+        return first + second[second.index("m=video"):]
+
+    def believe(self, sdp):
+        head, *lines = sdp.split("m=video")
+        for terminal, line in zip(self.line, lines):
+            terminal.believe(f"{head}m=video{line}")
+
+
 def hears(bundled, ends):
     """Words on both m-lines, each of which reaches this m-line of all ends, and no other."""
     words = [os.urandom(160) for _ in LINES]

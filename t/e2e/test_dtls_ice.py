@@ -141,6 +141,30 @@ def test_a_bundle_under_other_steerings(net, steering, offers):
     redis.stop()
 
 
+def test_ssrcs_of_sdp_tell_m_lines_apart(net):
+    """Two m-lines with one payload type, and no MIDs: as browsers send after a restart, when reports have named their SSRCs."""
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    redis = redisrig.Redis(net)
+    daemon = start(net, *redis.daemon_options())
+    with contextlib.ExitStack() as ends:
+        a, b = bundled.TwinPair(net, "caller", TERMINAL[4][0]), bundled.Twins(net, "callee", TERMINAL[4][1])
+        for end in (a, b):
+            ends.callback(end.close)
+        call = bundled.Call(daemon, a, b, True, **BY_SIDE).begin()
+        bundled.hears(b, [a])
+        saved(daemon)
+        kill(daemon)
+        call.daemon = daemon = start(net, *redis.daemon_options())
+        wait_for("the call was restored", lambda: daemon.statistics()["redis"]["restored"] == 1)
+        bundled.hears(b, [a])
+        b.ssrcs[0] ^= 1  # one that SDP does not name
+        b.say_as(0, b"stray")
+        wait_for("it was dropped", lambda: daemon.statistics()["drops"]["bundle"] > 0)
+        assert daemon.stop() == 0
+    redis.stop()
+
+
 @cases(("plain", "restart"), ("dtls", "restart"), ("plain", "takeover"), ("dtls", "takeover"))
 def test_an_ice_lite_terminal_before_the_first_pair(net, kind, how):
     """The relay crashes while it checks a terminal that sends no checks of its own. The next process finds the pair."""

@@ -142,6 +142,37 @@ def test_the_pair_decides_the_family(net, kind):
     rig.end()
 
 
+def named(text):
+    """Where c= and m= say that the only m-line is, and what a=rtcp says."""
+    head, media = text.split("m=audio ")
+    address = re.findall(r"^c=IN IP[46] (\S+)", media, re.M) or re.findall(r"^c=IN IP[46] (\S+)", head, re.M)
+    return (address[0], int(media.split()[0])), re.search(r"^a=rtcp:(.*?)\r?$", media, re.M)[1]
+
+
+@cases(("full",), ("lite",))
+@terminals
+def test_sdp_names_the_selected_address(net, kind):
+    """RFC 8839 4.4.1.2: c= and m= of later offers and answers name the local address of the pair in use. That of RTCP, which has none yet, stays
+    the first one."""
+    rig = Rig(net, **({"ICE-lite": "backward"} if kind == "lite" else {}))
+
+    def written():
+        answered = rig.talk(to_tag="b")
+        offered = calls.ok(rig.daemon.client.call("offer", sdp=sdp(*FRIEND), call_id="families", from_tag="b", to_tag="a", replace=["origin"], ICE="default"))["sdp"]
+        calls.ok(rig.daemon.client.call("answer", sdp=rig.phone.sdp(), call_id="families", from_tag="b", to_tag="a", replace=["origin"], ICE="remove"))
+        return [named(answered), named(offered)]
+    for family in (6, 4):
+        rig.nominate(family)
+        rig.flows(family)
+        at = rig.phone.candidate[family]
+        first, port = rig.phone.candidate[4]
+        rtcp = f"{port + 1} IN IP4 {first}" if family == 6 else f"{port + 1}"
+        said = written()
+        assert said == [(at, rtcp)] * 2, (said, at)
+        rig.flows(family)
+    rig.end()
+
+
 @terminals
 def test_a_restart_keeps_the_family(net):
     """The daemon is killed while media pass by IPv6; afterwards the terminal restarts ICE and returns to IPv4."""

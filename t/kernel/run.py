@@ -34,6 +34,8 @@ UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc", "/usr/bin/redis-server", "/usr/bin/openssl"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["test_flood", "test_privileges", "bundled", "dtls", "zrtp", "bzrtp", "mikey_terminal", "ice", "not_rtp", "srtp", "ctypes", "ctypes.util", "rig", "netns", "ng", "calls", "relay", "redisrig", "glob", "random", "threading", "importlib.util", "shutil", "fcntl"]  # of guest/ and t/e2e/, with whatever they import
+# What t/attack/run.py imports, and what cryptography imports inside its functions.
+ATTACK = ["argparse", "collections", "checker", "controls", "shrink", "steps", "world", "cryptography.hazmat.backends.openssl.backend"]
 # Libraries that are loaded by name: NSS by libsrtp2, and libbzrtp.
 LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3", "libbzrtp")]
 # -cx16: with it this emulator crashes newer guests at random. -erms: with it the kernel and libc clear and copy memory by string
@@ -50,7 +52,7 @@ GUESTS = {"parallel": ["-accel", "tcg,thread=multi", "-smp", "2"], "clock": CLOC
 # Scripts by the first letters of their names. The others go to "clock".
 PARALLEL, CLOCK2 = ("20", "30", "40", "45", "90", "92"), ("60", "62", "64", "66", "68", "70", "72", "73", "74")
 CMDLINE = "kmemleak=on console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
-PASSED_ON = ("RING_PACKETS", "RING_SEED")  # the kernel gives them to the guest's environment
+PASSED_ON = ("RING_PACKETS", "RING_SEED", "ATTACK_SEEDS", "ATTACK_STEPS")  # the kernel gives them to the guest's environment
 TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|WARNING: (possible|suspicious|bad|inconsistent)|KASAN|hung task|blocked for more than|general protection")
 
 
@@ -110,7 +112,12 @@ def initramfs_write(path, kernel, folder, ko, tests, extra=None):
         fs.file(f"guest/{os.path.basename(source)}", source)
     if ipsec:
         ipsec_image.add(fs, TOP)
-    fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON + (["ipsec"] if ipsec else []))
+    attack = any("attack" in t for t in tests)
+    if attack:
+        fs.file("tree/t/attack/run.py", f"{TOP}/t/attack/run.py")
+        for provider in glob.glob("/usr/lib/*/ossl-modules/legacy.so"):  # without it cryptography does not start
+            fs.program(provider, provider)
+    fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e", f"{TOP}/t/attack"], PYTHON + (["ipsec"] if ipsec else []) + (ATTACK if attack else []))
     fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
     if extra:
         extra(fs)

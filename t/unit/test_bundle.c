@@ -336,6 +336,7 @@ static void what_tells_m_lines_apart_is_read(void **state)
 	struct pool *p;
 	struct sdp *s;
 	uint64_t types[2] = {0};
+	uint32_t ssrc[RTP_SSRCS];
 
 	(void)state;
 	assert_int_equal(pool_create(&p, 1 << 20), 0);
@@ -344,13 +345,21 @@ static void what_tells_m_lines_apart_is_read(void **state)
 		"a=extmap:7 " RTP_MID_URI "\r\n"
 		"m=audio 4000 RTP/AVP 0 111 63 200 x\r\na=extmap:1 urn:other\r\na=extmap:4/sendonly " RTP_MID_URI
 		"\r\n"
-		"m=video 4002 RTP/AVP 96\r\n"
-		"m=video 4004 RTP/AVP 96\r\na=extmap:256 " RTP_MID_URI "\r\n");
+		"m=video 4002 RTP/AVP 96\r\na=ssrc:7 cname:x\r\na=ssrc:7 msid:x y\r\na=ssrc:0 cname:x\r\n"
+		"a=ssrc:-1\r\na=ssrc:4294967296 cname:x\r\na=ssrc:4294967295\r\na=ssrc\r\n"
+		"m=video 4004 RTP/AVP 96\r\na=extmap:256 " RTP_MID_URI "\r\n"
+		"a=ssrc:1\r\na=ssrc:2\r\na=ssrc:3\r\na=ssrc:4\r\na=ssrc:5\r\n");
 	assert_int_equal(sdp_mid_ext(s, &s->media[0]), 4);
 	assert_int_equal(sdp_mid_ext(s, &s->media[1]), 7);
 	assert_int_equal(sdp_mid_ext(s, &s->media[2]), 7);
 	sdp_payload_types(types, &s->media[0]);
 	assert_true(types[0] == (1 | 1ull << 63) && types[1] == 1ull << (111 - 64));
+	sdp_ssrcs(ssrc, &s->media[0]);
+	assert_memory_equal(ssrc, ((uint32_t[RTP_SSRCS]){0}), sizeof(ssrc));
+	sdp_ssrcs(ssrc, &s->media[1]);
+	assert_memory_equal(ssrc, ((uint32_t[RTP_SSRCS]){7, UINT32_MAX}), sizeof(ssrc));
+	sdp_ssrcs(ssrc, &s->media[2]); /* not more than there is room for */
+	assert_memory_equal(ssrc, ((uint32_t[RTP_SSRCS]){1, 2, 3}), sizeof(ssrc));
 	pool_destroy(p);
 }
 

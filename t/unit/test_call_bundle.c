@@ -129,6 +129,31 @@ static uint32_t shared(const struct rig *r, const struct media_stream_cfg **out)
 	return n;
 }
 
+/* SSRCs of the terminals' SDP: each stream has those of its own terminal. */
+static void ssrcs_of_sdp_reach_the_streams(void **state)
+{
+	const struct media_stream_cfg *video;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, MAX_BUNDLE "a=ssrc:11 cname:x\r\na=ssrc:12 cname:x\r\n", NG_BUNDLE_ACCEPT,
+		"RTP/AVP");
+	b = port(&r, 1);
+	answer(&r, PLAIN "a=ssrc:21 cname:y\r\n");
+	assert_int_equal(shared(&r, &video), 1);
+	assert_memory_equal(video->ssrc, ((uint32_t[RTP_SSRCS]){11, 12}), sizeof(video->ssrc));
+	assert_memory_equal(
+		mock_stream(r.t.m, b)->ssrc, ((uint32_t[RTP_SSRCS]){21}), sizeof(video->ssrc));
+	/* A later description replaces them. */
+	offer(&r, MAX_BUNDLE "a=ssrc:13 cname:x\r\n", NG_BUNDLE_ACCEPT, "");
+	answer(&r, PLAIN);
+	assert_int_equal(shared(&r, &video), 1);
+	assert_memory_equal(video->ssrc, ((uint32_t[RTP_SSRCS]){13}), sizeof(video->ssrc));
+	end(&r);
+}
+
 static void a_bundled_offerer_and_an_unbundled_answerer(void **state)
 {
 	static const char *const OFFER[] = {MAX_BUNDLE, REPEATED};
@@ -661,6 +686,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bundled_offerer_and_an_unbundled_answerer),
+		cmocka_unit_test(ssrcs_of_sdp_reach_the_streams),
 		cmocka_unit_test(transport_cc_needs_the_same_transports),
 		cmocka_unit_test(without_the_flag_nothing_changes),
 		cmocka_unit_test(groups_that_cannot_be),

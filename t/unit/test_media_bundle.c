@@ -153,6 +153,29 @@ static void an_attacked_m_line_is_suspected(void **state)
 	rig_free(r);
 }
 
+/* SSRCs that SDP names, as after a restart, when nothing is learned and terminals write no MIDs. */
+static void sdp_names_ssrcs(void **state)
+{
+	struct rig *r = bundle(K80);
+	struct media_cmd v = rig_stream_cmd(VIDEO, PORT_V, 0, C, C, "192.0.2.1:4000");
+
+	(void)state;
+	v.stream = r->m->stream[VIDEO].cfg;
+	v.stream.ssrc[0] = 7;
+	v.stream.ssrc[RTP_SSRCS - 1] = 8;
+	set(r, &v);
+	assert_int_equal(goes(r, 7, 1, BOTH, NULL), PORT_C);
+	assert_int_equal(goes(r, 8, 1, BOTH, NULL), PORT_C);
+	assert_int_equal(goes(r, 9, 1, BOTH, NULL), 0);
+	/* Not for payload types that the m-line lacks. A packet's own MID counts first, and teaches. */
+	assert_int_equal(goes(r, 7, 2, NOBODY, NULL), 0);
+	assert_int_equal(goes(r, 7, 3, BOTH, "a"), PORT_B);
+	assert_int_equal(goes(r, 7, 4, BOTH, NULL), PORT_B);
+	/* An unused place is not the SSRC 0. */
+	assert_int_equal(goes(r, 0, 1, BOTH, NULL), 0);
+	rig_free(r);
+}
+
 static void hostile_mids_are_nobody_s(void **state)
 {
 	static const char *const MID[] = {"", "b", "video2", "vide", "0123456789abcdef",
@@ -786,6 +809,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_find_their_m_line),
 		cmocka_unit_test(an_attacked_m_line_is_suspected),
+		cmocka_unit_test(sdp_names_ssrcs),
 		cmocka_unit_test(hostile_mids_are_nobody_s),
 		cmocka_unit_test(a_name_that_changes_is_followed_in_order),
 		cmocka_unit_test(forgeries_teach_nothing),
