@@ -30,7 +30,7 @@ struct seen {
 	u32 packets; /* more than one if coalesced (GSO, GRO) */
 	u32 bytes;   /* of payload */
 	u8 action;   /* NFX_ACTION_*, once it is decided */
-	enum kind kind; /* valid once action is decided */
+	enum kind kind; /* once it is known that the packet is not junk */
 };
 
 static __always_inline bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
@@ -124,6 +124,16 @@ static void tell(struct nfx_net *nn, struct nfx_target *t, unsigned long *told, 
 	nfx_event(nn, t, event, source, ssrc);
 }
 
+/* Strangers may send any number of packets, which must not take the terminal's share. As long as no
+ * source is confirmed, any RTP and RTCP may be the terminal's. */
+static struct nfx_bucket *bucket_of(struct nfx_target *t, const struct nfx_plan *p,
+				    const struct seen *s)
+{
+	bool known = p->source.family ? same(&p->source, &s->from) : s->kind != KIND_OTHER;
+
+	return known ? &t->bucket : &t->strangers;
+}
+
 static bool over_limits(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 			const struct seen *s)
 {
@@ -133,7 +143,7 @@ static bool over_limits(struct nfx_net *nn, struct nfx_target *t, const struct n
 	 * target's. */
 	if (p->source_rate && !nfx_source_take(nn, &s->from.addr, p->source_rate, s->packets))
 		which = NFX_S_SOURCE_DROPS;
-	else if (p->rate && !nfx_bucket_take(&t->bucket, p->rate, s->packets))
+	else if (p->rate && !nfx_bucket_take(bucket_of(t, p, s), p->rate, s->packets))
 		which = NFX_S_RATE_DROPS;
 	else
 		return false;
@@ -331,6 +341,7 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
+	s->kind = kind;
 	/* Read it now: sound() may trim the packet and free the memory at data. */
 	seq = kind == KIND_RTP ? get_unaligned_be16(data + 2) : 0;
 	action = kind == KIND_RTCP ? p->rtcp : p->rtp;
@@ -376,7 +387,6 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	 * which only the first was checked, if RTP and RTCP take different ways. */
 	if (action == NFX_ACTION_RELAY && (!s->plain || (skb_is_gso(skb) && p->rtp != p->rtcp)))
 		action = to_daemon(p);
-	s->kind = kind;
 	if (action == NFX_ACTION_QUEUE) {
 		struct nfx_ring *r = rcu_dereference(t->owner->ring);
 		unsigned int verdict = r ? to_ring(t, r, p, skb, s) : NF_QUEUE;

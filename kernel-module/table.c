@@ -130,6 +130,7 @@ static struct nfx_target *target_new(const struct nfx_key *key, struct nfx_plan 
 	t->told_source = t->since - HZ;
 	t->told_ssrc = t->since - HZ;
 	nfx_bucket_init(&t->bucket);
+	nfx_bucket_init(&t->strangers);
 	nfx_believed_init(&t->believed);
 	rcu_assign_pointer(t->plan, plan);
 	return t;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "nf_xcipher_ring.h"
-#include "steer/kernel/kernel_nl.h"
+#include "steer/kernel/kernel_int.h"
 #include "steer/steer.h"
 
 #define FAMILY 77
@@ -36,6 +36,8 @@ struct peer {
 	uint32_t ring; /* number of the one that it opens */
 	uint64_t lost; /* in earlier ones */
 	bool chatty;   /* first sends messages that were not requested */
+	uint32_t deleted;
+	uint16_t last_deleted; /* port */
 	/* The last request. */
 	_Alignas(struct nlmsghdr) char last[LAST];
 };
@@ -144,6 +146,16 @@ static void ring(struct peer *p, const struct nlmsghdr *to)
 	end(p, to, NLMSG_ERROR, p->error);
 }
 
+static const struct nlattr *attr(const struct peer *p, uint16_t type)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)p->last;
+	const struct nlattr *a;
+
+	mnl_attr_for_each(
+		a, h, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(a) == type) return a;
+	return NULL;
+}
+
 static void *play(void *arg)
 {
 	struct peer *p = arg;
@@ -184,6 +196,11 @@ static void *play(void *arg)
 			else
 				end(p, h, NLMSG_ERROR, p->dump ? 0 : -ENOENT);
 			break;
+		case NFX_CMD_TARGET_DEL:
+			p->deleted++;
+			p->last_deleted = be16(mnl_attr_get_payload(attr(p, NFX_A_PORT)));
+			end(p, h, NLMSG_ERROR, p->error);
+			break;
 		default:
 			end(p, h, NLMSG_ERROR, p->error);
 		}
@@ -213,16 +230,6 @@ static int teardown(void **state)
 	pthread_join(p->thread, NULL);
 	close(p->fd[1]);
 	return 0;
-}
-
-static const struct nlattr *attr(const struct peer *p, uint16_t type)
-{
-	const struct nlmsghdr *h = (const struct nlmsghdr *)p->last;
-	const struct nlattr *a;
-
-	mnl_attr_for_each(
-		a, h, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(a) == type) return a;
-	return NULL;
 }
 
 static void what_the_module_is_comes_with_hello(void **state)
@@ -519,6 +526,33 @@ static void events_are_read_and_answers_are_none(void **state)
 	knl_close(k);
 }
 
+/* Targets of an earlier instance are removed in steps. A new call may get one's port meanwhile. */
+static void a_port_that_is_added_again_keeps_its_target(void **state)
+{
+	struct peer *p = *state;
+	uint8_t port[64] = {0};
+	struct steer s = {.cfg = {.port_min = 30000,
+				  .port_max = 30063,
+				  .locals = 1,
+				  .local = {{.addr = {0x20, 0x01, 0x0d, 0xb8}, .family = AF_INET}}},
+		.instance = 1,
+		.purge_ns = 1,
+		.port = port};
+
+	p->dump = 34; /* even ports of IPv4, odd ones of IPv6; the last ones are removed first */
+	assert_int_equal(knl_open_fd(&s.knl, p->fd[0]), 0);
+	kernel_chores(&s);
+	assert_int_equal(p->deleted, 32);
+	assert_int_equal(p->last_deleted, 30002);
+	port[0] = KERNEL_PORT_OURS;
+	port[1] = KERNEL_PORT_OURS; /* of IPv4: the target of IPv6 is not its */
+	kernel_chores(&s);
+	assert_int_equal(p->deleted, 33);
+	assert_int_equal(p->last_deleted, 30001);
+	assert_int_equal(s.purge_ns, 0);
+	knl_close(s.knl);
+}
+
 int main(void)
 {
 #define WITH_PEER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -530,6 +564,7 @@ int main(void)
 		WITH_PEER(a_target_is_written_whole),
 		WITH_PEER(a_ring_is_described_and_numbered),
 		WITH_PEER(a_dump_gives_every_target),
+		WITH_PEER(a_port_that_is_added_again_keeps_its_target),
 		WITH_PEER(events_are_read_and_answers_are_none),
 		cmocka_unit_test(without_the_module_there_is_nfqueue_instead),
 	};

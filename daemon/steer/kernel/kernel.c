@@ -306,7 +306,17 @@ static void note_stale(void *arg, const struct knl_seen *seen)
 		s->stale[s->stales++] = seen->local;
 }
 
-/* Once per worker; a few at a time, so that packets are not delayed. */
+static bool is_ours(const struct steer *s, const struct endpoint *e)
+{
+	for (uint32_t i = 0; i < s->cfg.locals; i++)
+		if (endpoint_addr_eq(&s->cfg.local[i], e) &&
+			kernel_has(s, (struct local_port){.port = e->port, .addr = (uint8_t)i}))
+			return true;
+	return false;
+}
+
+/* Once per worker; a few at a time, so that packets are not delayed. A port may have been added
+ * since the targets were listed. */
 static void purge(struct steer *s)
 {
 	if (!s->stale) {
@@ -316,7 +326,8 @@ static void purge(struct steer *s)
 			(void)knl_dump(s->knl, kernel_owner(&s->cfg, s->worker), -1, note_stale, s);
 	}
 	for (uint32_t i = 0; i < PURGE_STEP && s->stales; i++)
-		(void)knl_target_del(s->knl, &s->stale[--s->stales]);
+		if (!is_ours(s, &s->stale[--s->stales]))
+			(void)knl_target_del(s->knl, &s->stale[s->stales]);
 	if (s->stales)
 		return;
 	free(s->stale);

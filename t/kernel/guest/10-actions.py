@@ -9,6 +9,8 @@ from rig import equal, tap
 import netns
 import ng
 
+RTP = bytes.fromhex("8000000100000064deadbeef")
+
 
 def brief(r):
     return r["got"], r["dup"], r["late"], r["bad"]
@@ -156,6 +158,38 @@ def rates(w, nfx):
     equal(f"{w.name}: the rest of a source is counted too", counters(nfx, w)["SOURCE_DROPS"], 500 - got)
 
 
+def flooded(w, data, port):
+    """100 of these datagrams from a port of the terminal's address, then 8 RTP packets of the terminal. How many of these were relayed."""
+    family = socket.AF_INET6 if w.v6 else socket.AF_INET
+    sockets = [ng.socket_in(w.net.terminal[t], family) for t in ("caller", "caller", "callee")]
+    for s, local in zip(sockets, ((w.a, 4000), (w.a, port), (w.b, 5000))):
+        s.bind(local)
+    for s, datagrams in ((sockets[1], [data] * 100), (sockets[0], [RTP + bytes([i]) for i in range(8)])):
+        for d in datagrams:
+            s.sendto(d, (w.g, 30000))
+    rig.settled()
+    sockets[2].settimeout(0)
+    got = set()
+    try:
+        while True:
+            got.add(sockets[2].recv(100))
+    except BlockingIOError:
+        pass
+    for s in sockets:
+        s.close()
+    return len([d for d in got if d != data])
+
+
+def strangers(w, nfx):
+    name, right = f"addr={w.g} port=30000", f"source={w.a} source_port=4000 mismatch=mpass "
+    for what, more, data in (("STUN", right, bytes(20)), ("RTP", right, RTP), ("STUN, if no source is confirmed,", "", bytes(20))):
+        nfx.ok(f"del {name}")  # the next one may take 8 packets at once
+        nfx.ok(w.target(more=f"{more}rate=1"))
+        equal(f"{w.name}: a stranger's flood of {what} takes nothing of the terminal's rate", flooded(w, data, 4002), 8)
+        lost = counters(nfx, w)["RATE_DROPS"]
+        tap(80 <= lost <= 92, f"{w.name}: it is limited itself ({lost} of 100 dropped)")
+
+
 def interface(w, nfx):
     name = f"addr={w.g} port=30000"
     nfx.ok(f"del {name}")
@@ -216,7 +250,7 @@ def main():
         rig.note(said)
         for v6 in (False, True):
             w = rig.Way(net, v6)
-            for part in (relay, several, others, unread, sources, rates, interface, wrong):
+            for part in (relay, several, others, unread, sources, rates, strangers, interface, wrong):
                 part(w, nfx)
         owners(net, rig.Way(net, False), nfx)
         nfx.close()
