@@ -322,6 +322,11 @@ def test_a_missing_location_is_fetched(net):
             assert f"<{REFERENCE}>" in invite.all("Geolocation") and asked.count("/held") == before + 1, (invite.headers, asked)
             ng911.hang_up(n, ng911.Story(), dialog, n.takers[0])
         n.caller.call = plain
+        # Of a test call everybody gets the answer, which names the PSAP. So it must not tell where the owner of the URI in From is.
+        before = len(asked)
+        test = n.caller.call(*ng911.HERE, "urn:service:test.sos", False)
+        assert test.answered() == 404 and len(asked) == before, (test.reply.first, asked)
+        test.close()
         broken.append(True)
         dialog, invite = ng911.connected(n, ng911.Story(), ng911.HERE, n.takers[1], location=False)
         ng911.hang_up(n, ng911.Story(), dialog, n.takers[1])
