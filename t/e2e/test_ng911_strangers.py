@@ -140,5 +140,34 @@ def test_endings_are_limited(net):
         stranger.stream.socket.close()
 
 
-for test in (test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
+def test_no_call_forges_records(net):
+    """A Call-ID, a URI or an identifier may be on two lines, or contain what looks like a field of a record."""
+    with network(net) as n:
+        import esinet
+        from test_ng911_states import Peer
+        taker, caller = n.takers[0], Stranger(n)
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        server = Peer(net, n, "vsp", esinet.VSP, 5995)
+        caller.done()
+        links = (caller.stream, "10.200.1.2", caller.port), (server.connect(esinet.ESRP), esinet.VSP, 5995)
+        forged = "forged; caller=sip:victim@vsp.example", "a\r\n ng911: forged"
+        for stream, address, port in links:
+            for text in forged:
+                for name, (call, sender) in {"Call-ID": (text, "x"), "From": ("id", text)}.items():
+                    branch = "z9hG4bK" + os.urandom(8).hex()
+                    stream.send("MESSAGE urn:service:sos SIP/2.0", [("Via", f"SIP/2.0/TLS {address}:{port};rport;branch={branch}"), ("From", f"<sip:{sender}@vsp.example>;tag=c"), ("To", "<urn:service:sos>"),
+                                                                    ("Call-ID", call), ("CSeq", "1 MESSAGE"), ("Max-Forwards", "70")])
+                    while (m := stream.receive()).status() < 200 or branch not in m.get("Via"):
+                        pass
+                    assert m.status() == 400, (name, text, m.first)
+        # An identifier of a server counts if it has no blanks.
+        stream = links[1][0]
+        m = server.ask(stream, "MESSAGE urn:service:sos SIP/2.0", [("From", "<sip:a@vsp.example>;tag=c"), ("To", "<urn:service:sos>"), ("Call-ID", "identified"), ("CSeq", "1 MESSAGE"),
+                                                                  ("Call-Info", "<urn:forged\r\n ng911: forged>;purpose=emergency-CallId")])
+        assert m.status() == 200 and "emergency:uid:callid" in ",".join(taker.others[-1].all("Call-Info")), (m.first, taker.others)
+        assert not n.said("forged"), n.said("forged")
+        server.close()
+
+
+for test in (test_no_call_forges_records, test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
     test.terminals = TERMINALS
