@@ -148,6 +148,31 @@ static bool answer_at_once(const struct ask *ask, struct answer *a)
 
 /* --- The worker's part ------------------------------------------------------------------------ */
 
+static void leave(bool reference)
+{
+	__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
+	if (reference)
+		__atomic_sub_fetch(&shared->references, 1, __ATOMIC_RELAXED);
+}
+
+/* A place for a function, if one is free. Callers choose the servers that their references name,
+ * and these may be slow: so references have half of the places. */
+static bool enter(bool reference)
+{
+	int most = (settings.queries + 1) / 2;
+
+	if (__atomic_add_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED) > settings.queries) {
+		__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
+		LM_WARN("more than %d queries in flight\n", settings.queries);
+		return false;
+	}
+	if (!reference || __atomic_add_fetch(&shared->references, 1, __ATOMIC_RELAXED) <= most)
+		return true;
+	leave(true);
+	LM_WARN("more than %d queries with references in flight\n", most);
+	return false;
+}
+
 static void job_free(struct job *j)
 {
 	size_t size = sizeof(*j) + ask_flat_size(j->ask);
@@ -159,9 +184,9 @@ static void job_free(struct job *j)
 	forks_free(j->forks);
 	if (j->wait)
 		sem_destroy(&j->done);
+	leave(j->reference);
 	explicit_bzero(j, size); /* a location */
 	shm_free(j);
-	__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
 }
 
 /* Script and client share a job. The last one frees it. */
@@ -310,9 +335,25 @@ static int wait_here(struct sip_msg *msg, struct job *j)
 	return remember(msg, &a);
 }
 
+/* Values precede references. */
+static bool has_reference(const struct ask *ask)
+{
+	return ask->sources && ask->source[ask->sources - 1].reference;
+}
+
+/* A message with a value needs no reference. */
+static bool drop_references(struct ask *ask)
+{
+	if (ask->source[0].reference)
+		return false;
+	while (has_reference(ask))
+		free(ask->source[--ask->sources].place.xml);
+	return true;
+}
+
 static int start(struct sip_msg *msg, struct ask *ask, str route)
 {
-	bool wait = !route.len || !suspendable(msg);
+	bool wait = !route.len || !suspendable(msg), reference = has_reference(ask);
 	int n = wait ? -1 : have_transaction(msg);
 	struct job *j;
 
@@ -321,16 +362,17 @@ static int start(struct sip_msg *msg, struct ask *ask, str route)
 	if (route.len && is_canceled(msg))
 		return end_canceled();
 	wait = n < 0;
-	if (__atomic_add_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED) > settings.queries) {
-		__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
-		LM_WARN("more than %d queries in flight\n", settings.queries);
-		return job_result(msg, RESULT_BUSY);
+	if (!enter(reference)) {
+		if (!reference || !drop_references(ask) || !enter(false))
+			return job_result(msg, RESULT_BUSY);
+		reference = false;
 	}
 	j = job_new(ask, wait);
 	if (!j) {
-		__atomic_sub_fetch(&shared->in_flight, 1, __ATOMIC_RELAXED);
+		leave(reference);
 		return job_result(msg, RESULT_INTERNAL);
 	}
+	j->reference = reference;
 	memcpy(j->route, route.s, (size_t)route.len);
 	if (!wait && !route_exists(j->route)) {
 		LM_ERR("route[%s] is missing: the call cannot continue there\n", j->route);

@@ -18,6 +18,7 @@ struct job {
 	int64_t deadline;      /* ms of now_ms() */
 	int refs;              /* of a waited-for job: the worker and the client; atomic */
 	bool wait;             /* a worker waits for done; else the transaction is suspended */
+	bool reference;        /* counted in shared->references */
 	sem_t done;
 	unsigned tm_index, tm_label;
 	char route[ROUTE_LEN];

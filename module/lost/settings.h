@@ -38,7 +38,8 @@ struct shared {
 	gen_lock_t lock; /* of the cache */
 	struct cache cache;
 	struct server server[SERVERS_MAX], lis[SERVERS_MAX];
-	int in_flight; /* atomic */
+	int in_flight;  /* atomic */
+	int references; /* of these, how many need a location that a caller's URI names; atomic */
 	int pipe[CLIENTS_MAX][2];
 };
 extern struct shared *shared;

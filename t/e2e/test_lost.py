@@ -344,6 +344,32 @@ def test_too_many_queries(net):
         assert client.ask(lost.pidf(lost.point("30.5 -96.5")))["result"] == "1"
 
 
+def test_references_leave_places_for_values(net):
+    """Callers choose the servers of references. While these are slow, a location by value is asked about, and the references of the same message are not."""
+    release = threading.Event()
+
+    def answer(method, path, body):
+        if method == "GET":
+            release.wait(60)
+        return lost.mapping()
+
+    slow = f"<http://127.0.0.1:{A}/slow>"
+    with rig(net, answer, ("timeout", 60000), ("deadline", 60000), ("queries", 2), ("cache_entries", 0), ("allow_http_reference", 1), ("reference_hosts", "127.0.0.1")) as (server, kam, client):
+        call = client.send(geolocation=slow)
+        wait_for("a request at the server", lambda: len(server.requests) == 1)
+        assert client.ask(geolocation=slow)["result"] == "-5"
+        got = client.ask(lost.pidf(lost.point("30.5 -96.5")), geolocation=f"{slow}, <cid:loc@test>")
+        assert got["result"] == "1" and got["method"] == "cid" and len(server.requests) == 2, (got, server.requests)
+        release.set()
+        assert client.wait(call)["result"] == "-4"
+        wait_for("no query in flight", lambda: "in_flight: 0" in kam.rpc("xlost.show"))
+        release.clear()
+        call = client.send(geolocation=slow)
+        wait_for("a request at the server", lambda: len(server.requests) == 3)
+        release.set()
+        assert client.wait(call)["result"] == "-4"
+
+
 def test_a_call_that_ends_during_its_query(net):
     """A retransmission asks nothing. After CANCEL the answer is dropped, and nothing remains of the query."""
     release = threading.Event()
