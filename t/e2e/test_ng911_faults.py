@@ -95,6 +95,26 @@ def test_calls_survive_their_servers(net):
         hang_up(n, dialog, taker)
 
 
+def test_a_killed_proxy_has_its_records(net):
+    """With XC_STORE_SECONDS. It knows the calls that were answered before, and forgets them when they end."""
+    names = "psap", "esrp", "vsp"
+    with tempfile.TemporaryDirectory(prefix="xcipher-store-") as folder, \
+            network(net, **{name: {**store(folder, name), "XC_STORE_SECONDS": 1, **({"XC_TAKERS": TAKERS} if name == "psap" else {})} for name in names}) as n:
+        taker = n.takers[0]
+        dialog, _ = connected(n, taker)
+        for proxy in n.proxies():
+            wait_for("the call in the database", lambda p=proxy: stored(folder, p) > 1)
+        for proxy in n.proxies():
+            proxy.kill()
+            proxy.start()
+        dialog.reconnect()
+        hang_up(n, dialog, taker)
+        for proxy in n.proxies():
+            wait_for("the record", lambda p=proxy: len(records(p, dialog)) == 1)
+            assert "caller=sip:caller@vsp.example; " in records(proxy, dialog)[0], records(proxy, dialog)
+            wait_for("an empty database", lambda p=proxy: not stored(folder, p))
+
+
 def test_a_psap_that_does_not_answer(net):
     """One rings and nobody picks up; one has an expired certificate. The next one gets the call."""
     with network(net, esrp={"XC_NO_ANSWER": 8000}, psap={"XC_TAKERS": TAKERS}) as n:
@@ -145,4 +165,4 @@ def expired_server(net, certificate, ca):
     return listener, tries
 
 
-test_calls_survive_their_servers.terminals = test_a_psap_that_does_not_answer.terminals = TERMINALS
+test_a_killed_proxy_has_its_records.terminals = test_calls_survive_their_servers.terminals = test_a_psap_that_does_not_answer.terminals = TERMINALS
