@@ -169,5 +169,55 @@ def test_no_call_forges_records(net):
         server.close()
 
 
-for test in (test_no_call_forges_records, test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
+def between_servers(n):
+    """Connections."""
+    lines = n.net.run(n.net.gateway, "ss", "-Htn", "state", "established", "src", "10.201.0.0/24", "dst", "10.201.0.0/24").stdout.splitlines()
+    return {tuple(line.split()[2:4]) for line in lines if ":5061" in line}
+
+
+def test_no_message_is_too_large_for_the_next_server(net):
+    """Each proxy adds headers. A message that the next one cannot read any more would cost the connection between them, and other calls with it."""
+    with network(net) as n:
+        import ng911
+        taker, plain = n.takers[0], n.caller.call
+        taker.silent = True
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
+        first = plain(*ng911.HERE)
+        assert first.answered() == 200, first.reply.first
+        before = between_servers(n)
+        for size, status in ((62000, 513), (60000, 513), (50000, 513), (46000, 200)):
+            dialog = plain(*ng911.HERE, more=[("Subject", "x" * size)])
+            assert dialog.answered() == status, (size, dialog.reply.first)
+            if status == 200:
+                assert len(taker.invites[-1].get("Subject")) == size
+                dialog.end()
+            else:
+                dialog.close()
+        stranger = Stranger(n)
+        for tag, target in (("t" * 20000, "urn:service:sos"), ("t", "urn:service:sos." + "u" * 20000)):
+            branch = "z9hG4bK" + os.urandom(8).hex()
+            stranger.stream.send(f"MESSAGE {target} SIP/2.0", [("Via", f"SIP/2.0/TLS 10.200.1.2:{stranger.port};rport;branch={branch}"), ("From", f"<sip:caller@vsp.example>;tag={tag}"),
+                                                              ("To", "<urn:service:sos>"), ("Call-ID", branch), ("CSeq", "1 MESSAGE"), ("Max-Forwards", "70")])
+            while (m := stranger.stream.receive()).status() < 200 or branch not in m.get("Via"):
+                pass
+            assert m.status() == 513, m.first
+        # A reply of the caller
+        stream, taker.replies = taker.waiting[0], []
+        invite = taker.invites[0]
+        target = invite.get("Contact")[1:].partition(">")[0]
+        stream.send(f"INFO {target} SIP/2.0", [("Via", f"SIP/2.0/TLS {taker.address}:5061;branch=z9hG4bK{os.urandom(4).hex()}"), ("Route", ",".join(invite.all("Record-Route"))), ("From", first.to),
+                                               ("To", invite.get("From")), ("Call-ID", first.id), ("CSeq", "1 INFO"), ("Max-Forwards", "70")])
+        while not (m := first.stream.receive()).first.startswith("INFO "):
+            pass
+        back = [(k, v) for k, v in m.headers if k in ("via", "from", "to", "call-id", "cseq")]
+        first.stream.send("SIP/2.0 200 OK", [*back, ("Subject", "x" * 62000)])
+        first.stream.send("SIP/2.0 200 OK", back)
+        wait_for("the reply", lambda: taker.replies)
+        assert not taker.replies[0].get("Subject"), len(taker.replies[0].get("Subject"))
+        first.end()
+        assert before <= between_servers(n), (before, between_servers(n))
+
+
+
+for test in (test_no_message_is_too_large_for_the_next_server, test_no_call_forges_records, test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
     test.terminals = TERMINALS
