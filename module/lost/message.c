@@ -12,6 +12,7 @@
 
 #define DECLARATION "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 #define NS_HELD_ID  "urn:ietf:params:xml:ns:geopriv:held:id"
+#define WORD_MAX    1024
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -136,13 +137,17 @@ static char *take_list(struct buf *b)
 }
 
 /* URIs and words of strangers reach the script, which may put them into headers: no control
- * characters and no blanks. */
+ * characters and no blanks, and no longer than the next server can read. */
 static bool is_word(const char *s)
 {
-	for (; s && *s; s++)
+	const char *end = s ? s + strnlen(s, WORD_MAX + 1) : NULL;
+
+	if (!s || end - s > WORD_MAX)
+		return false;
+	for (; s < end; s++)
 		if ((unsigned char)*s <= 0x20 || *s == 0x7f || strchr("<>\"", *s))
 			return false;
-	return s;
+	return true;
 }
 
 /* Texts for people: control characters become blanks. */

@@ -38,6 +38,19 @@
 
 /* --- Replies ---------------------------------------------------------------------------------- */
 
+/* A mapping whose URI is one octet too long, and another URI. */
+static const char *long_uri(void)
+{
+	static char s[4000];
+	char uri[1022];
+
+	memset(uri, 'a', sizeof(uri));
+	snprintf(s, sizeof(s),
+		MAPPING("expires=\"NO-CACHE\"", "<uri>sips:%.1020s</uri><uri>sip:%.1020s</uri>"),
+		uri, uri);
+	return s;
+}
+
 static enum reply read_find(const char *s, struct answer *a, struct extent *e)
 {
 	answer_clear(a);
@@ -69,6 +82,9 @@ static void a_mapping_has_all_its_parts(void **state)
 		read_find(MAPPING("expires=\"NO-EXPIRATION\"", "<uri>sip:a</uri>"), &a, &e),
 		REPLY_OK);
 	assert_true(e.expires == INT64_MAX);
+	assert_int_equal(read_find(long_uri(), &a, &e), REPLY_OK);
+	assert_int_equal(strlen(a.text[A_uri]), 1024);
+	assert_string_equal(a.text[A_uris], a.text[A_uri]);
 	/* No blanks, brackets or control characters reach the script in URIs and words. */
 	assert_int_equal(read_find(MAPPING("expires=\"x y\"",
 					   "<uri>sip:a&#13;&#10;Evil: 1</uri><uri>sip:a&gt;b</uri>"
