@@ -2,13 +2,17 @@
 """Emergency calls while servers fail: no call is lost that the configurations of kamailio-cfg/ng911 could have saved."""
 import contextlib
 import os
+import re
 import socket
 import sqlite3
 import ssl
 import tempfile
 import threading
 
+import lost
 import ng
+import relay
+import test_lost
 from baresip import wait_for
 from run import Skip
 from test_ng911 import TERMINALS, network, prepare, refused
@@ -142,6 +146,76 @@ def test_a_psap_that_does_not_answer(net):
         server.close()
 
 
+def joined(folder, certificate):
+    """One file with certificate and key."""
+    path = os.path.join(folder, os.path.basename(certificate[0]) + ".pem")
+    with open(path, "wb") as out:
+        for name in certificate:
+            with open(name, "rb") as f:
+                out.write(f.read())
+    return path
+
+
+def test_a_lost_server_may_lie(net):
+    """Whatever the ESRP's LoST server answers, and whichever certificate it has: the call takes the default route, and the next one is not disturbed."""
+    if not os.path.exists(os.path.join(relay.BUILD, "xcipher_lost.so")):
+        raise Skip("xcipher_lost.so is not built")
+    said, where, servers = [""], ("10.201.0.4", 8445), []
+
+    def answer(*_):
+        if said[0] is None:
+            raise ConnectionError
+        return said[0]
+
+    def serve(n, certificate):
+        servers.append(lost.Server(n.net, where[1], answer, joined(n.folder, certificate), address=where[0]))
+
+    def ready(n):
+        serve(n, n.certificates["lost"])
+    with network(net, ready=ready, esrp={"XC_LOST": "https://{}:{}/lost".format(*where)}) as n:
+        import esinet
+        import ng911
+        one, two = n.takers
+        one.silent = two.silent = True
+        for psap, taker in (("good", one), ("default", two)):
+            n.psap.rpc("htable.sets", "takers", psap, taker.uri())
+
+        def call(taker):
+            before = len(taker.invites)
+            dialog = n.caller.call(*ng911.HERE)
+            assert dialog.answered() == 200 and len(taker.invites) == before + 1, (said[0], dialog.reply.first, n.esrp.text()[-2000:])
+            dialog.end()
+            return taker.invites[-1].get("History-Info")
+        good = lost.mapping(esinet.uri("good", esinet.PSAP), expires="NO-CACHE")
+        other = {"garbage": "<findServiceResponse", "bomb": test_lost.bomb(good), "external": test_lost.external(good), "huge": lost.mapping(more="<!-- " + 1200000 * "x" + " -->"),
+                 "status": (500, good), "cut": None, "not found": lost.errors("notFound"), "another answer": lost.boundary_response(lost.square(30, -97)), "name of an error": lost.errors("x" * 100000)}
+        for reply in other.values():
+            said[0] = reply
+            assert history(call(two)) == ["default"]
+            said[0] = good
+            assert history(call(one)) == ["good"]
+        far = f"x@{esinet.PSAP}:5999;transport=tls"
+        uris = {"tel:911": 0, f"sip:{far}": 1, "sip:x@127.0.0.1:5094;transport=udp": 1, f"sip:{'a' * 60000}@{esinet.PSAP}:5061;transport=tls": 0, "sip:x@[": 1, "sip:": 1, esinet.uri("sos", esinet.ESRP): 0,
+                "http://x/": 1}
+        for uri, tried in uris.items():
+            said[0] = lost.mapping(uri, expires="NO-CACHE")
+            assert len(history(call(two))) <= 1 + tried, (uri[:80], two.invites[-1].get("History-Info"))
+            said[0] = good
+            assert history(call(one)) == ["good"]
+        for certificate in (n.made.make("late", where[0], -1), n.made.make("elsewhere", esinet.PSAP), None):
+            servers.pop().close()
+            if certificate:
+                serve(n, certificate)
+            assert history(call(two)) == ["default"]
+        if servers:
+            servers.pop().close()
+
+
+def history(text):
+    """Users of the PSAPs that were tried."""
+    return re.findall(r"<sip:([^@>?]*)[^>]*>;index=1", text)
+
+
 def expired_server(net, certificate, ca):
     """At the PSAP's address. Whether each connection brought something."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
@@ -165,4 +239,4 @@ def expired_server(net, certificate, ca):
     return listener, tries
 
 
-test_a_killed_proxy_has_its_records.terminals = test_calls_survive_their_servers.terminals = test_a_psap_that_does_not_answer.terminals = TERMINALS
+test_a_lost_server_may_lie.terminals = test_a_killed_proxy_has_its_records.terminals = test_calls_survive_their_servers.terminals = test_a_psap_that_does_not_answer.terminals = TERMINALS
