@@ -2,9 +2,11 @@
 """What a caller without a certificate can do to the calls of others: requests and replies of calls that never began, and requests of a call that go elsewhere."""
 import contextlib
 import os
+import socket
 import tempfile
 
 import lost
+import ng
 from baresip import wait_for
 from test_ng911 import TERMINALS, network, prepare
 
@@ -218,6 +220,41 @@ def test_no_message_is_too_large_for_the_next_server(net):
         assert before <= between_servers(n), (before, between_servers(n))
 
 
+def test_connections_leave_memory_for_calls(net):
+    """With Kamailio's default of shared memory: so many open that none is left without a limit. They say nothing. Calls on connections that were open before go on."""
+    with network(net) as n:
+        import esinet
+        import ng911
+        taker, stranger = n.takers[0], Stranger(n)
+        taker.silent = True
+        n.psap.rpc("htable.sets", "takers", "*", taker.uri())
 
-for test in (test_no_message_is_too_large_for_the_next_server, test_no_call_forges_records, test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
+        def call():
+            dialog = n.caller.call(*ng911.HERE, stream=stranger.stream)
+            assert dialog.answered() == 200, dialog.reply.first
+            dialog.end()
+        call()
+        idle = []
+        for _ in range(1000):
+            s = ng.socket_in(net.terminal["caller"], kind=socket.SOCK_STREAM)
+            s.settimeout(60)
+            s.connect((esinet.VSP, 5061))
+            idle.append(s)
+
+        def refused():
+            """Kamailio has accepted the last one, or closed it."""
+            idle[-1].settimeout(1)
+            try:
+                return not idle[-1].recv(1)
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+        wait_for("the end of the last connection", refused)
+        call()
+        for s in idle:
+            s.close()
+
+
+for test in (test_connections_leave_memory_for_calls, test_no_message_is_too_large_for_the_next_server, test_no_call_forges_records, test_no_name_of_a_stranger_is_looked_up, test_no_reply_of_a_stranger_passes, test_endings_are_limited):
     test.terminals = TERMINALS
