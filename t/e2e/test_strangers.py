@@ -243,5 +243,65 @@ def test_the_edge_knows_phones_with_ipv6(net):
         assert phone.receive(30).startswith("BYE ")
 
 
-for test in (test_the_edge_sends_strangers_nowhere, test_the_server_for_browsers_sends_strangers_nowhere, test_the_edge_knows_phones_with_ipv6):
+def reply(own, status, to=VICTIM):
+    return (f"SIP/2.0 {status}\r\nVia: {own};branch=z9hG4bKforged.0\r\nVia: SIP/2.0/UDP {to};branch=z9hG4bKx\r\nFrom: <sip:x@y>;tag=1\r\nTo: <sip:y@x>;tag=2\r\n"
+            "Call-ID: stray\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n").encode()
+
+
+def strays(own):
+    for status in ("200 OK", "180 Ringing", "486 Busy Here"):
+        for to in (VICTIM, "never.invalid:7000", "10.200.2.8:7000;maddr=10.200.2.9", "10.200.2.8:7000;received=10.200.2.9", "10.200.2.8;received=never.invalid"):
+            yield reply(own, status, to)
+
+
+def through(own):
+    """Of a server, with the Via that a caller wrote: a call that is not acknowledged gets its 200 again, when the proxy has forgotten it."""
+    for to in ("never.invalid:7000", "10.200.2.8:7000;maddr=10.200.2.9", "10.200.2.8:7000;maddr=never.invalid", "10.200.2.8:7000;received=never.invalid"):
+        yield reply(own, "200 OK", to)
+
+
+def test_the_edge_sends_no_reply_of_a_stranger(net):
+    """Its second Via could send it anywhere. Controls: such replies of the carrier and of a phone that is registered."""
+    with outside(net) as o, edge(net, resolver=o.dns.conf, **QUICK):
+        own, phone = f"SIP/2.0/UDP {EDGE}:5060", Client(net)
+        for data in strays(own):
+            phone.socket.sendto(data, (EDGE, 5060))
+        assert phone.ask("OPTIONS") == 200
+        assert not o.reached(), o.reached()
+        assert phone.ask("REGISTER") == 401 and phone.ask("REGISTER", more=phone.authorize("REGISTER", USERS["bob"])) == 200
+        phone.socket.sendto(reply(own, "200 OK"), (EDGE, 5060))
+        assert heard(o.udp).startswith("SIP/2.0 200 ")
+        with udp(net, "carrier", CARRIER, 5060) as carrier:
+            for data in through("SIP/2.0/UDP 10.200.2.1:5060"):
+                carrier.sendto(data, ("10.200.2.1", 5060))
+            assert phone.ask("OPTIONS") == 200
+            assert not o.reached(), o.reached()
+            carrier.sendto(reply("SIP/2.0/UDP 10.200.2.1:5060", "200 OK"), ("10.200.2.1", 5060))
+            got = heard(o.udp)
+            assert got.startswith("SIP/2.0 200 "), w.kam.text()[-3000:]
+
+
+def test_the_server_for_browsers_sends_no_reply_of_a_stranger(net):
+    """Its connection stays open. Control: such a reply of the PBX."""
+    with outside(net) as o, webrtc(net, resolver=o.dns.conf, **QUICK) as w:
+        browser = Browser(net)
+        for data in strays(f"SIP/2.0/WS {EDGE}:8080"):
+            browser.ws.send(data)
+        assert browser.ask("OPTIONS") == 200
+        assert not o.reached(), o.reached()
+        with udp(net, "carrier", CARRIER, 5060) as pbx:
+            for data in through("SIP/2.0/UDP 10.200.2.1:5060"):
+                pbx.sendto(data, ("10.200.2.1", 5060))
+            # Any SIP request of the PBX, read by the same process, is answered after that.
+            pbx.sendto(b"OPTIONS sip:" + DOMAIN.encode() + b" SIP/2.0\r\nVia: SIP/2.0/UDP 10.200.2.2:5060;branch=z9hG4bKo\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:c@d>\r\n"
+                       b"Call-ID: o\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n", ("10.200.2.1", 5060))
+            assert heard(pbx).startswith("SIP/2.0 200 ")
+            assert not o.reached(), o.reached()
+            pbx.sendto(reply("SIP/2.0/UDP 10.200.2.1:5060", "200 OK"), ("10.200.2.1", 5060))
+            got = heard(o.udp)
+            assert got.startswith("SIP/2.0 200 "), w.kam.text()[-3000:]
+
+
+for test in (test_the_edge_sends_strangers_nowhere, test_the_server_for_browsers_sends_strangers_nowhere, test_the_edge_sends_no_reply_of_a_stranger,
+             test_the_edge_knows_phones_with_ipv6, test_the_server_for_browsers_sends_no_reply_of_a_stranger):
     test.terminals = TERMINALS
