@@ -302,6 +302,19 @@ def test_the_server_for_browsers_sends_no_reply_of_a_stranger(net):
             assert got.startswith("SIP/2.0 200 "), w.kam.text()[-3000:]
 
 
-for test in (test_the_edge_sends_strangers_nowhere, test_the_server_for_browsers_sends_strangers_nowhere, test_the_edge_sends_no_reply_of_a_stranger,
-             test_the_edge_knows_phones_with_ipv6, test_the_server_for_browsers_sends_no_reply_of_a_stranger):
+@cases(("edge",), ("webrtc",))
+def test_a_silent_dns_holds_no_process_for_long(net, which):
+    """An emergency call needs no password. The name of the carrier has no answer: it is asked for once."""
+    with tempfile.TemporaryDirectory(prefix="xcipher-dns-") as folder:
+        dns = lost.Dns(net, folder, {"carrier.example": None})
+        start, name = (edge, "XC_CARRIER") if which == "edge" else (webrtc, "XC_PBX")
+        with start(net, resolver=dns.conf, **{**(QUICK if which == "edge" else {"XC_CHILDREN": 1}), name: quoted("sip:carrier.example:5060")}):
+            caller = (Client if which == "edge" else Browser)(net)
+            assert caller.ask("INVITE", f"sip:112@{DOMAIN}", seconds=60) in (478, 500), caller.last
+            assert dns.asked == ["carrier.example"], dns.asked
+        dns.close()
+
+
+for test in (test_a_silent_dns_holds_no_process_for_long, test_the_edge_sends_strangers_nowhere, test_the_server_for_browsers_sends_strangers_nowhere,
+             test_the_edge_sends_no_reply_of_a_stranger, test_the_edge_knows_phones_with_ipv6, test_the_server_for_browsers_sends_no_reply_of_a_stranger):
     test.terminals = TERMINALS
