@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import sqlite3
+import ssl
 import tempfile
 
 import lost
@@ -315,6 +316,60 @@ def test_a_silent_dns_holds_no_process_for_long(net, which):
         dns.close()
 
 
-for test in (test_a_silent_dns_holds_no_process_for_long, test_the_edge_sends_strangers_nowhere, test_the_server_for_browsers_sends_strangers_nowhere,
-             test_the_edge_sends_no_reply_of_a_stranger, test_the_edge_knows_phones_with_ipv6, test_the_server_for_browsers_sends_no_reply_of_a_stranger):
+def idle(net, n, tls, port):
+    """So many connections that say nothing more."""
+    found = []
+    for _ in range(n):
+        s = ng.socket_in(net.terminal["bob"], kind=socket.SOCK_STREAM)
+        s.settimeout(60)
+        s.connect((EDGE, port))
+        with contextlib.suppress(OSError):
+            s = tls.wrap_socket(s) if tls else s
+        found.append(s)
+
+    def refused():
+        """Kamailio has accepted the last one, or closed it."""
+        try:
+            s.settimeout(1)
+            return not s.recv(1)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+    wait_for("the end of the last connection", refused)
+    return found
+
+
+@cases(("edge",), ("webrtc",))
+def test_connections_leave_memory_for_calls(net, which):
+    """With Kamailio's default of shared memory, strangers open so many that none is left without a limit. Who was connected before is served."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    with (edge(net, XC_FLOOD=10000) if which == "edge" else webrtc(net)) as e:
+        if which == "edge":
+            raw = ng.socket_in(net.terminal["alice"], kind=socket.SOCK_STREAM)
+            raw.settimeout(60)
+            raw.connect((EDGE, 5061))
+            phone = tls.wrap_socket(raw)
+
+            def served(n):
+                phone.sendall((f"OPTIONS sip:{DOMAIN} SIP/2.0\r\nVia: SIP/2.0/TLS 10.200.1.2:5061;branch=z9hG4bKo{n}\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:{DOMAIN}>\r\n"
+                               f"Call-ID: o{n}\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n").encode())
+                return b"SIP/2.0 200" in phone.recv(65536)
+        else:
+            browser = Browser(net, "alice")
+
+            def served(_):
+                return browser.ask("OPTIONS") == 200
+        assert served(1)
+        many = idle(net, 1000, which == "edge" and tls, 5061 if which == "edge" else 8080)
+        assert served(2)
+        assert "not enough memory" not in e.kam.text() and "could not allocate" not in e.kam.text(), e.kam.text()[-3000:]
+        for s in many:
+            s.close()
+
+
+for test in (test_connections_leave_memory_for_calls, test_a_silent_dns_holds_no_process_for_long, test_the_edge_sends_strangers_nowhere,
+             test_the_server_for_browsers_sends_strangers_nowhere, test_the_edge_sends_no_reply_of_a_stranger, test_the_edge_knows_phones_with_ipv6,
+             test_the_server_for_browsers_sends_no_reply_of_a_stranger):
     test.terminals = TERMINALS
