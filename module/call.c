@@ -297,6 +297,8 @@ static void note_suites(struct context *c, const struct wire_reply *reply)
 		strcpy(last.suite_to, reply->to_suite);
 		last.sas_from = reply->from_sas;
 		last.sas_to = reply->to_sas;
+		strcpy(last.mikey_from, reply->from_peer);
+		strcpy(last.mikey_to, reply->to_peer);
 		return;
 	}
 	if (!reply->sdp.len)

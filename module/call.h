@@ -43,6 +43,7 @@ struct last {
 	char reason[WIRE_REASON], warning[WIRE_WARNING], node[NODE_ID_LEN];
 	char suite_from[WIRE_SUITES], suite_to[WIRE_SUITES];
 	struct wire_sas sas_from, sas_to;
+	char mikey_from[WIRE_PEER], mikey_to[WIRE_PEER];
 	char fallback[32];
 	bool emergency;
 	struct kept {

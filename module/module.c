@@ -267,6 +267,8 @@ enum pv {
 	PV_SAS_TO,
 	PV_VERIFIED_FROM,
 	PV_VERIFIED_TO,
+	PV_MIKEY_FROM,
+	PV_MIKEY_TO,
 	PV_EMERGENCY,
 	PV_FALLBACK,
 	PV_REPLY,
@@ -275,7 +277,7 @@ enum pv {
 };
 static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "sip_warning",
 	"warning", "node", "suite_from", "suite_to", "sas_from", "sas_to", "verified_from",
-	"verified_to", "emergency", "fallback", "reply", "sdp"};
+	"verified_to", "mikey_from", "mikey_to", "emergency", "fallback", "reply", "sdp"};
 
 static int pv_name(pv_spec_t *sp, str *in)
 {
@@ -303,6 +305,8 @@ static int pv_get(struct sip_msg *msg, pv_param_t *p, pv_value_t *res)
 		[PV_SAS_TO] = last.sas_to.text,
 		[PV_VERIFIED_FROM] = last.sas_from.verified,
 		[PV_VERIFIED_TO] = last.sas_to.verified,
+		[PV_MIKEY_FROM] = last.mikey_from,
+		[PV_MIKEY_TO] = last.mikey_to,
 		[PV_FALLBACK] = last.fallback};
 	int i = p->pvn.u.isname.name.n;
 	str s;

@@ -326,6 +326,33 @@ static void sas_of(struct wire_sas *out, struct pool *p, const struct ngval *tag
 	}
 }
 
+static bool is_printable(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.s[i] <= ' ' || s.s[i] > '~')
+			return false;
+	return true;
+}
+
+/* The identity that MIKEY proved for all media that have one. Empty if media have different ones,
+ * or if it does not fit: a script must not take a part of it for the whole. */
+static void peer_of(char out[WIRE_PEER], struct pool *p, const struct ngval *tag)
+{
+	const struct ngval *medias = ngval_get_like(tag, STR("medias"));
+	struct str peer = STR_NONE;
+
+	for (const struct ngval *m = medias ? medias->first : NULL; m; m = m->next) {
+		const struct ngval *mikey = ngval_get_like(m, STR("MIKEY"));
+		struct str one = ngval_str(p, ngval_get_like(mikey, STR("peer")));
+
+		if (peer.len && one.len && !str_eq(peer, one))
+			return;
+		peer = one.len ? one : peer;
+	}
+	if (peer.len < WIRE_PEER && is_printable(peer))
+		snprintf(out, WIRE_PEER, STR_FMT, STR_ARG(peer));
+}
+
 static const struct ngval *tag_of(const struct ngval *tags, struct text tag)
 {
 	return tag.len ? ngval_get(tags, str_of(tag)) : NULL;
@@ -343,6 +370,8 @@ static void read_tags(
 	suites_of(out->to_suite, out->pool, tag_of(tags, to));
 	sas_of(&out->from_sas, out->pool, tag_of(tags, from));
 	sas_of(&out->to_sas, out->pool, tag_of(tags, to));
+	peer_of(out->from_peer, out->pool, tag_of(tags, from));
+	peer_of(out->to_peer, out->pool, tag_of(tags, to));
 	sbuf_init(&b, 0);
 	json_write(&b, v, false);
 	if (!b.err) {

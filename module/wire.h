@@ -21,6 +21,7 @@ bool text_is(struct text a, const char *z); /* ASCII, case ignored */
 #define WIRE_MAX     65507u /* the largest UDP datagram */
 #define WIRE_SUITES  256u
 #define WIRE_SAS     64u
+#define WIRE_PEER    256u
 #define WIRE_REASON  128u
 #define WIRE_WARNING 256u
 
@@ -77,7 +78,8 @@ struct wire_reply {
 	struct text sdp;
 	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: suites of these tags */
 	struct wire_sas from_sas, to_sas;                    /* query: SAS of these tags (ZRTP) */
-	struct text json;                                    /* query: everything, for the script */
+	char from_peer[WIRE_PEER], to_peer[WIRE_PEER]; /* query: whom MIKEY proved them to be */
+	struct text json;                              /* query: everything, for the script */
 	void *pool;
 };
 

@@ -26,6 +26,12 @@ int daemon_mikey_load(const struct daemon *d, struct mikey_config **out, char *e
 	return d->o.mikey_config[0] ? mikey_config_load(out, d->o.mikey_config, err, err_len) : 0;
 }
 
+static void warn(void *arg, const char *line)
+{
+	(void)arg;
+	log_warn("%s", line);
+}
+
 int daemon_mikey_start(struct daemon *d)
 {
 	enum mikey_use use;
@@ -45,19 +51,24 @@ int daemon_mikey_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "mikey-state");
 	log_info("MIKEY: %u peers in %s", mikey_config_peers(config), d->o.mikey_config);
+	mikey_host_check(&d->mikey, warn, NULL);
 	return 0;
 }
 
 void daemon_mikey_take(struct daemon *d, struct mikey_config *config)
 {
-	if (config)
-		mikey_host_reload(&d->mikey, config);
+	if (!config)
+		return;
+	mikey_host_reload(&d->mikey, config);
+	mikey_host_check(&d->mikey, warn, NULL);
 }
 
 void daemon_mikey_tick(struct daemon *d)
 {
-	if (d->mikey.config)
-		mikey_host_tick(&d->mikey);
+	if (!d->mikey.config)
+		return;
+	mikey_host_tick(&d->mikey);
+	mikey_host_check(&d->mikey, warn, NULL);
 }
 
 void daemon_mikey_stop(struct daemon *d)

@@ -82,9 +82,17 @@ static int save(struct daemon *d, bool sync)
 	return err;
 }
 
+static void tell_clock(struct daemon *d)
+{
+	zrtp_store_clock(d->zrtp.store, clock_real_ns() / NS_PER_SEC, clock_mono_ns());
+}
+
 void daemon_zrtp_tick(struct daemon *d)
 {
-	if (!d->zrtp.store || zrtp_store_version(d->zrtp.store) == d->zrtp.saved)
+	if (!d->zrtp.store)
+		return;
+	tell_clock(d);
+	if (zrtp_store_version(d->zrtp.store) == d->zrtp.saved)
 		return;
 	if (d->zrtp.wait_s) {
 		d->zrtp.wait_s--;
@@ -96,8 +104,11 @@ void daemon_zrtp_tick(struct daemon *d)
 
 void daemon_zrtp_stop(struct daemon *d)
 {
-	if (d->zrtp.store && zrtp_store_version(d->zrtp.store) != d->zrtp.saved)
-		(void)save(d, true);
+	if (d->zrtp.store) {
+		tell_clock(d);
+		if (zrtp_store_version(d->zrtp.store) != d->zrtp.saved)
+			(void)save(d, true);
+	}
 	zrtp_store_destroy(d->zrtp.store);
 	redis_crypt_destroy(d->zrtp.crypt);
 	d->zrtp = (struct daemon_zrtp){0};

@@ -8,6 +8,7 @@
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/secmem.h"
 #include "keying/mikey_int.h"
@@ -171,6 +172,25 @@ struct str mikey_cert_der(const struct mikey_cert *c, uint32_t nth)
 X509 *mikey_cert_x509(const struct mikey_cert *c, uint32_t nth)
 {
 	return nth < c->count ? c->x[nth] : NULL;
+}
+
+int64_t mikey_time(const ASN1_TIME *t)
+{
+	struct tm tm;
+
+	return t && ASN1_TIME_to_tm(t, &tm) == 1 ? (int64_t)timegm(&tm) : INT64_MAX;
+}
+
+int64_t mikey_cert_until(const struct mikey_cert *c)
+{
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < c->count; i++) {
+		int64_t end = mikey_time(X509_get0_notAfter(c->x[i]));
+
+		first = end < first ? end : first;
+	}
+	return first;
 }
 
 bool mikey_cert_is_private(const struct mikey_cert *c)

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/ini.h"
 #include "base/secmem.h"
 #include "keying/mikey_files.h"
+#include "keying/mikey_int.h"
 #include "keying/mikey_trust.h"
 
 #define ROWS     32u /* peers per block of secure memory */
@@ -19,6 +21,7 @@
  * a 25th. */
 #define RATE_ALL  50u
 #define RATE_PEER 10u
+#define DAY_S     86400
 
 struct row {
 	char name[MIKEY_ID_MAX + 1];
@@ -39,6 +42,7 @@ struct block {
 
 struct mikey_config {
 	struct mikey_identity mine;
+	char cert_path[MIKEY_PATH], crl_path[MIKEY_PATH]; /* "": none */
 	struct mikey_trust *trust;
 	struct mikey_limits limits;
 	struct block *blocks;
@@ -48,7 +52,7 @@ struct mikey_config {
 struct reading {
 	struct mikey_config *c;
 	struct mikey_files files;
-	char roots[MIKEY_PATH], crl[MIKEY_PATH];
+	char roots[MIKEY_PATH];
 	struct row *row; /* of the section */
 };
 
@@ -166,11 +170,12 @@ static bool self_entry(struct reading *r, const char *name, const char *value)
 			mikey_complain(
 				&r->files, "--mikey-config: identity has 1 to 255 characters");
 	if (strcmp(name, "certificate") == 0)
-		return mikey_file_cert(&r->files, &c->mine.cert, value, true);
+		return mikey_file_cert(&r->files, &c->mine.cert, value, true) &&
+			mikey_file_place(&r->files, c->cert_path, value);
 	if (strcmp(name, "roots") == 0)
 		return mikey_file_place(&r->files, r->roots, value);
 	if (strcmp(name, "crl") == 0)
-		return mikey_file_place(&r->files, r->crl, value);
+		return mikey_file_place(&r->files, c->crl_path, value);
 	if (strcmp(name, "rate") == 0)
 		return set_rate(r, &c->limits.rates.all, name, value);
 	if (strcmp(name, "peer-rate") == 0)
@@ -275,10 +280,11 @@ static bool load_trust(struct reading *r)
 	int err;
 
 	if (!r->roots[0])
-		return !r->crl[0] || mikey_complain(&r->files, "--mikey-config: crl needs roots");
+		return !r->c->crl_path[0] ||
+			mikey_complain(&r->files, "--mikey-config: crl needs roots");
 	if (!mikey_file_read(&r->files, r->roots, &roots))
 		return false;
-	if (r->crl[0] && !mikey_file_read(&r->files, r->crl, &crl)) {
+	if (r->c->crl_path[0] && !mikey_file_read(&r->files, r->c->crl_path, &crl)) {
 		free((char *)(uintptr_t)roots.s);
 		return false;
 	}
@@ -365,6 +371,54 @@ void mikey_config_destroy(struct mikey_config *c)
 	mikey_cert_free(c->mine.cert);
 	mikey_trust_free(c->trust);
 	free(c);
+}
+
+/* --- What fails, or will soon ----------------------------------------------------------------- */
+
+struct warning {
+	void (*warn)(void *arg, const char *line);
+	void *arg;
+};
+
+/* when_s: the date in the text. */
+static void warn_of(const struct warning *w, const char *path, const char *what, int64_t when_s)
+{
+	char line[MIKEY_PATH + 256], date[32] = "?";
+	time_t when = (time_t)when_s;
+	struct tm tm;
+
+	if (gmtime_r(&when, &tm))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &tm);
+	snprintf(line, sizeof(line), "MIKEY: %s: %s %s", path, what, date);
+	w->warn(w->arg, line);
+}
+
+void mikey_config_check(const struct mikey_config *c, int64_t now_s,
+	void (*warn)(void *arg, const char *line), void *arg)
+{
+	const struct warning w = {warn, arg};
+	int64_t cert = c->mine.cert ? mikey_cert_until(c->mine.cert) : INT64_MAX;
+	int64_t crl = c->trust ? mikey_trust_until(c->trust) : INT64_MAX;
+	char line[MIKEY_PATH + MIKEY_ID_MAX + 128];
+
+	if (c->mine.cert && !mikey_cert_has(c->mine.cert, &c->mine.id)) {
+		snprintf(line, sizeof(line),
+			"MIKEY: %s: the certificate does not have the identity %.*s, so peers may refuse it",
+			c->cert_path, (int)c->mine.id.len, c->mine.id.name);
+		warn(arg, line);
+	}
+	if (cert <= now_s)
+		warn_of(&w, c->cert_path, "peers may refuse the certificate, because it expired on",
+			cert);
+	else if (cert - now_s <= MIKEY_WARN_CERT_DAYS * DAY_S)
+		warn_of(&w, c->cert_path, "replace the certificate before it expires on", cert);
+	if (crl <= now_s)
+		warn_of(&w, c->crl_path,
+			"xcipherd refuses certificates, because a revocation list was valid only until",
+			crl);
+	else if (crl - now_s <= MIKEY_WARN_CRL_DAYS * DAY_S)
+		warn_of(&w, c->crl_path, "replace the revocation list that is valid only until",
+			crl);
 }
 
 /* --- Look-up ---------------------------------------------------------------------------------- */

@@ -39,6 +39,15 @@ const struct mikey_limits *mikey_config_limits(const struct mikey_config *c);
 /* Sections of peers. */
 uint32_t mikey_config_peers(const struct mikey_config *c);
 
+#define MIKEY_WARN_CERT_DAYS 30 /* before our certificate expires */
+#define MIKEY_WARN_CRL_DAYS  2  /* before a revocation list needs its successor */
+
+/* Calls warn() with a line for each reason why exchanges with certificates fail now, or will soon:
+ * our certificate has another identity or expires, or a revocation list does. Lines name the file
+ * and the date. */
+void mikey_config_check(const struct mikey_config *c, int64_t now_s,
+	void (*warn)(void *arg, const char *line), void *arg);
+
 /* "sip:bob@example.org" is a URI, "bob@example.org" an NAI. -EINVAL: empty or too long. */
 int mikey_id_from_text(struct mikey_id *out, struct str text);
 

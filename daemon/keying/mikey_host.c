@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
 #include "keying/keying.h"
@@ -77,6 +78,17 @@ void mikey_host_reload(struct mikey_host *h, struct mikey_config *config)
 {
 	mikey_config_destroy(h->config);
 	h->config = config;
+	h->check_ns = 0;
+}
+
+void mikey_host_check(struct mikey_host *h, void (*warn)(void *arg, const char *line), void *arg)
+{
+	uint64_t now_ns = h->clock.mono();
+
+	if (!h->config || now_ns < h->check_ns)
+		return;
+	h->check_ns = now_ns + MIKEY_CHECK_SECONDS * NS_PER_SEC;
+	mikey_config_check(h->config, (int64_t)(h->clock.real() / NS_PER_SEC), warn, arg);
 }
 
 uint64_t mikey_host_hash(const struct mikey_host *h, struct str text)

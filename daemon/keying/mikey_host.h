@@ -47,8 +47,11 @@ struct mikey_clocks {           /* nanoseconds */
 	uint64_t (*mono)(void);
 };
 
+#define MIKEY_CHECK_SECONDS 86400u /* between checks of the same configuration */
+
 struct mikey_host {
 	struct mikey_config *config; /* a reload replaces it */
+	uint64_t check_ns;           /* when it is to be checked; 0: at once */
 	struct mikey_replay *replay;
 	enum mikey_use use;
 	struct mikey_clocks clock;
@@ -66,6 +69,10 @@ int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mike
 void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
+
+/* Each second, and after a reload: calls warn() like mikey_config_check(), for a new configuration
+ * and then once a day. */
+void mikey_host_check(struct mikey_host *h, void (*warn)(void *arg, const char *line), void *arg);
 
 /* Keeps timestamps over restarts; see mikey_replay_keep(). */
 int mikey_host_keep(struct mikey_host *h, const char *path);

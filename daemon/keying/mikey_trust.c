@@ -162,6 +162,42 @@ enum mikey_failure mikey_trust_check(
 	return f;
 }
 
+static X509_CRL *list_at(const struct mikey_trust *t, int i)
+{
+	return X509_OBJECT_get0_X509_CRL(
+		sk_X509_OBJECT_value(X509_STORE_get0_objects(t->store), i));
+}
+
+/* When the last list of this issuer needs its successor. */
+static int64_t issuer_until(const struct mikey_trust *t, const X509_NAME *issuer)
+{
+	int64_t last = INT64_MIN;
+
+	for (int i = 0; i < sk_X509_OBJECT_num(X509_STORE_get0_objects(t->store)); i++) {
+		X509_CRL *list = list_at(t, i);
+		int64_t end;
+
+		if (!list || X509_NAME_cmp(X509_CRL_get_issuer(list), issuer) != 0)
+			continue;
+		end = mikey_time(X509_CRL_get0_nextUpdate(list));
+		last = end > last ? end : last;
+	}
+	return last;
+}
+
+int64_t mikey_trust_until(const struct mikey_trust *t)
+{
+	int64_t first = INT64_MAX;
+
+	for (int i = 0; i < sk_X509_OBJECT_num(X509_STORE_get0_objects(t->store)); i++) {
+		X509_CRL *list = list_at(t, i);
+		int64_t end = list ? issuer_until(t, X509_CRL_get_issuer(list)) : INT64_MAX;
+
+		first = end < first ? end : first;
+	}
+	return first;
+}
+
 /* A list of its issuer names it. */
 static bool is_listed(const struct mikey_trust *t, X509 *x)
 {

@@ -14,12 +14,15 @@
 #define SECRETS_LEN (ZRTP_SAS_HASH + 1u + 4u * ZRTP_SECRET)
 #define ENTRY_LEN   (ZRTP_ZID + 8u + 2u * SECRETS_LEN)
 #define HEAD_LEN    (4u + ZRTP_ZID + 4u)
+/* Smaller changes of the real clock are not saved at once. */
+#define JUMP_S 60
 
 static const char magic[4] = {'X', 'Z', 'R', '2'};
 
 struct entry {
 	uint8_t zid[ZRTP_ZID];
 	uint64_t until_s;            /* UINT64_MAX: never expires */
+	bool was_read;               /* until_s is real time; otherwise monotonic */
 	struct zrtp_secrets secrets; /* no has_rs1: none yet */
 	struct zrtp_secrets aside;   /* of a mismatch; no has_rs1: none */
 	/* SAS hashes of the exchanges that made the secrets. */
@@ -33,6 +36,8 @@ struct zrtp_store {
 	pthread_mutex_t lock;
 	uint8_t zid[ZRTP_ZID], hash_key[16];
 	uint64_t version;
+	int64_t ahead_s;         /* real clock minus monotonic clock */
+	int64_t version_ahead_s; /* the same when a jump last changed the version */
 	size_t len;
 	uint32_t buckets, count, free, newest, oldest;
 	uint32_t *bucket;
@@ -50,6 +55,16 @@ static uint32_t buckets_for(uint32_t max)
 	return n;
 }
 
+static uint64_t to_s(uint64_t mono_ns)
+{
+	return mono_ns / NS_PER_SEC;
+}
+
+static int64_t ahead(uint64_t real_s, uint64_t mono_ns)
+{
+	return (int64_t)(real_s - to_s(mono_ns));
+}
+
 int zrtp_store_create(struct zrtp_store **out, const struct zrtp_store_config *c)
 {
 	uint32_t buckets = buckets_for(c->max);
@@ -60,6 +75,7 @@ int zrtp_store_create(struct zrtp_store **out, const struct zrtp_store_config *c
 	if (!s)
 		return c->max ? -ENOMEM : -EINVAL;
 	s->cfg = *c;
+	s->ahead_s = s->version_ahead_s = ahead(c->real_s, c->mono_ns);
 	s->len = len;
 	s->buckets = buckets;
 	s->bucket = (uint32_t *)((uint8_t *)s + entries);
@@ -95,9 +111,18 @@ bool zrtp_store_preshared(const struct zrtp_store *s)
 	return s && s->cfg.preshared;
 }
 
-static uint64_t real_s(const struct zrtp_store *s, uint64_t mono_ns)
+void zrtp_store_clock(struct zrtp_store *s, uint64_t real_s, uint64_t mono_ns)
 {
-	return s->cfg.real_s + (mono_ns - s->cfg.mono_ns) / NS_PER_SEC;
+	int64_t jump;
+
+	pthread_mutex_lock(&s->lock);
+	s->ahead_s = ahead(real_s, mono_ns);
+	jump = s->ahead_s - s->version_ahead_s;
+	if (jump >= JUMP_S || jump <= -JUMP_S) {
+		s->version_ahead_s = s->ahead_s;
+		s->version++;
+	}
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- Entries ---------------------------------------------------------------------------------- */
@@ -140,14 +165,28 @@ static void forget(struct zrtp_store *s, uint32_t i)
 	s->version++;
 }
 
-/* NONE: the entry does not exist, or has expired. */
-static uint32_t find(struct zrtp_store *s, const uint8_t *zid, uint64_t now_s)
+/* NONE: the entry does not exist. */
+static uint32_t look_up(struct zrtp_store *s, const uint8_t *zid)
 {
 	uint32_t i = *bucket_of(s, zid);
 
 	while (i != NONE && memcmp(s->entry[i].zid, zid, ZRTP_ZID) != 0)
 		i = s->entry[i].chain;
-	if (i != NONE && s->entry[i].until_s <= now_s) {
+	return i;
+}
+
+static uint64_t real_s(const struct zrtp_store *s, uint64_t mono_s)
+{
+	return mono_s + (uint64_t)s->ahead_s;
+}
+
+/* NONE: the entry does not exist, or has expired. */
+static uint32_t find(struct zrtp_store *s, const uint8_t *zid, uint64_t mono_s)
+{
+	uint32_t i = look_up(s, zid);
+	const struct entry *e = i == NONE ? NULL : &s->entry[i];
+
+	if (e && e->until_s <= (e->was_read ? real_s(s, mono_s) : mono_s)) {
 		forget(s, i);
 		return NONE;
 	}
@@ -178,7 +217,7 @@ bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t 
 	bool has;
 
 	pthread_mutex_lock(&s->lock);
-	i = find(s, zid, real_s(s, mono_ns));
+	i = find(s, zid, to_s(mono_ns));
 	has = i != NONE && (s->entry[i].secrets.has_rs1 || s->entry[i].secrets.has_pbx);
 	if (has)
 		*out = s->entry[i].secrets;
@@ -230,7 +269,7 @@ static void bring_in_force(struct entry *e, const struct zrtp_kept *what, bool f
 void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
 	const struct zrtp_kept *what)
 {
-	uint64_t now_s = real_s(s, mono_ns);
+	uint64_t now_s = to_s(mono_ns);
 	bool aside, fresh;
 	struct entry *e;
 	uint32_t i;
@@ -253,8 +292,10 @@ void zrtp_store_put(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t 
 		else
 			bring_in_force(e, what, fresh);
 		/* A stranger with this ZID does not shorten the life of the terminal's secrets. */
-		if (!aside || !e->until_s)
+		if (!aside || !e->until_s) {
 			e->until_s = expiry(s, what->seconds, now_s);
+			e->was_read = false;
+		}
 		s->version++;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -289,7 +330,7 @@ bool zrtp_store_verify(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID],
 	uint32_t i;
 
 	pthread_mutex_lock(&s->lock);
-	i = find(s, zid, 0);
+	i = look_up(s, zid);
 	ok = i != NONE && verify(&s->entry[i], sas_hash, verified);
 	s->version += ok;
 	pthread_mutex_unlock(&s->lock);
@@ -348,13 +389,15 @@ static const uint8_t *read_secrets(struct zrtp_secrets *s, uint8_t *sas_hash, co
 	return p + (size_t)4 * ZRTP_SECRET;
 }
 
-static void write_entry(struct sbuf *out, const struct entry *e)
+static void write_entry(struct sbuf *out, const struct zrtp_store *s, const struct entry *e)
 {
+	bool as_it_is = e->was_read || e->until_s == UINT64_MAX;
+	uint64_t until_s = as_it_is ? e->until_s : real_s(s, e->until_s);
 	uint8_t b[ENTRY_LEN], *p = b;
 
 	memcpy(p, e->zid, ZRTP_ZID);
-	put_be32(p + ZRTP_ZID, (uint32_t)(e->until_s >> 32));
-	put_be32(p + ZRTP_ZID + 4, (uint32_t)e->until_s);
+	put_be32(p + ZRTP_ZID, (uint32_t)(until_s >> 32));
+	put_be32(p + ZRTP_ZID + 4, (uint32_t)until_s);
 	p = write_secrets(p + ZRTP_ZID + 8, &e->secrets, e->sas_hash);
 	write_secrets(p, &e->aside, e->aside_hash);
 	sbuf_put(out, b, sizeof(b));
@@ -371,20 +414,21 @@ int zrtp_store_write(struct zrtp_store *s, struct sbuf *out)
 	sbuf_put(out, s->zid, sizeof(s->zid));
 	sbuf_put(out, n, sizeof(n));
 	for (uint32_t i = s->oldest; i != NONE; i = s->entry[i].newer)
-		write_entry(out, &s->entry[i]);
+		write_entry(out, s, &s->entry[i]);
 	pthread_mutex_unlock(&s->lock);
 	return out->err;
 }
 
-static void read_entry(struct zrtp_store *s, const uint8_t *p, uint64_t now_s)
+static void read_entry(struct zrtp_store *s, const uint8_t *p, uint64_t mono_s)
 {
 	uint64_t until_s = (uint64_t)be32(p + ZRTP_ZID) << 32 | be32(p + ZRTP_ZID + 4);
 	struct entry *e;
 
-	if (until_s <= now_s || find(s, p, now_s) != NONE)
+	if (until_s <= real_s(s, mono_s) || find(s, p, mono_s) != NONE)
 		return;
 	e = &s->entry[add(s, p)];
 	e->until_s = until_s;
+	e->was_read = true;
 	p = read_secrets(&e->secrets, e->sas_hash, p + ZRTP_ZID + 8);
 	read_secrets(&e->aside, e->aside_hash, p);
 }
@@ -402,6 +446,6 @@ int zrtp_store_read(struct zrtp_store *s, struct str bytes, uint64_t mono_ns)
 	memcpy(s->zid, p + 4, ZRTP_ZID);
 	p += HEAD_LEN;
 	for (uint32_t i = 0; i < n; i++, p += ENTRY_LEN)
-		read_entry(s, p, real_s(s, mono_ns));
+		read_entry(s, p, to_s(mono_ns));
 	return 0;
 }

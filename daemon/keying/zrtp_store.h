@@ -10,12 +10,10 @@
 #include "keying/zrtp.h"
 
 struct zrtp_store_config {
-	uint32_t max;    /* entries */
-	uint64_t life_s; /* an entry expires this long after its last exchange; 0: never */
-	/* The same moment by both clocks. Entries expire by the real one, and sessions pass the
-	 * monotonic one. */
-	uint64_t real_s, mono_ns;
-	bool preshared; /* exchanges may use preshared mode */
+	uint32_t max;             /* entries */
+	uint64_t life_s;          /* an entry expires this long after its last exchange; 0: never */
+	uint64_t real_s, mono_ns; /* the same moment by both clocks, see zrtp_store_clock() */
+	bool preshared;           /* exchanges may use preshared mode */
 };
 
 struct zrtp_store;
@@ -26,6 +24,15 @@ void zrtp_store_destroy(struct zrtp_store *s); /* wipes it; NULL is fine */
 /* Our ZID [ZRTP_ZID]. Only zrtp_store_read() changes it. */
 const uint8_t *zrtp_store_zid(const struct zrtp_store *s);
 bool zrtp_store_preshared(const struct zrtp_store *s); /* as configured; NULL: false */
+
+/* Tells what both clocks show now. Sessions pass the monotonic clock. Saved entries have an expiry
+ * by the real one, which may be set while the daemon runs. What a jump of the real clock does:
+ * - Entries made since the start: nothing, because they expire by the monotonic clock. Saving
+ *   converts their expiry with the real clock as it is then. A jump of a minute counts as a change,
+ *   so they are saved once more.
+ * - Entries that were read: they expire at the real time that was saved. A clock that is not set
+ *   yet keeps them. One that is ahead forgets them, and their users compare the SAS once more. */
+void zrtp_store_clock(struct zrtp_store *s, uint64_t real_s, uint64_t mono_ns);
 
 /* Writes the secrets shared with this terminal to *out, which the caller wipes. False: none. */
 bool zrtp_store_get(struct zrtp_store *s, const uint8_t zid[ZRTP_ZID], uint64_t mono_ns,
@@ -52,8 +59,8 @@ uint32_t zrtp_store_count(struct zrtp_store *s);
 
 /* Differs from the last saved version if there are changes to save. */
 uint64_t zrtp_store_version(struct zrtp_store *s);
-/* Appends our ZID and all entries in the clear. The caller encrypts and wipes them. 0 or
- * -ENOMEM. */
+/* Appends our ZID and all entries in the clear. Call zrtp_store_clock() before. The caller encrypts
+ * and wipes them. 0 or -ENOMEM. */
 int zrtp_store_write(struct zrtp_store *s, struct sbuf *out);
 /* Reads the bytes of zrtp_store_write(), except expired entries. Call it before the threads start.
  * 0; -EBADMSG: other bytes, nothing changed. */

@@ -13,6 +13,7 @@ import dtls
 import redisrig
 import relay
 import sipp
+from baresip import wait_for
 from mikey_terminal import LINE, Mikey, Secure, peer, responder
 from run import Skip, cases
 from test_module import S80, finish
@@ -364,6 +365,19 @@ def test_a_certificate_of_the_file(net):
         assert world.daemon.client.call("reload")["result"] == "ok"
         a.use(initiator(world, "dh", named=False))
         assert "certificate is absent" in Call(world.daemon, a, None).refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+
+
+def test_an_own_certificate_of_another_identity(net):
+    """The log warns at a reload and at a start."""
+    text = f"self.pem: the certificate does not have the identity {GATEWAY}"
+    with rig(net) as world:
+        assert "peers may refuse" not in world.daemon.text()
+        world.write("self.pem", world.bob.chain_pem() + world.bob.key_pem())
+        assert world.daemon.client.call("reload")["result"] == "ok"
+        wait_for("a warning after the reload", lambda: world.daemon.text().count(text) == 1)
+        assert world.daemon.stop() == 0
+        world.daemon = world.start()
+        wait_for("a warning at start", lambda: world.daemon.text().count(text) == 1)
 
 
 def test_a_revoked_certificate(net):

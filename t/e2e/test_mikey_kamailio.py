@@ -14,7 +14,7 @@ import test_zrtp
 from baresip import wait_for
 from run import Skip, cases
 from test_keyings import KINDS
-from test_mikey import BOB, PSK, World, bob, flip, initiator
+from test_mikey import ALICE, BOB, PSK, World, bob, flip, initiator
 from test_module import S80
 from test_proven import gateway
 
@@ -27,6 +27,21 @@ TO_SDES = ("RTP/SAVP ICE=remove replace-origin SDES-only-" + S80, "ICE=remove re
 # Offer to a callee of this keying.
 FLAGS = {"plain": "RTP/AVP ICE=remove replace-origin", "sdes": TO_SDES[0], "zrtp": "RTP/AVP ICE=remove replace-origin ZRTP=terminate",
          "dtls": "UDP/TLS/RTP/SAVP ICE=remove replace-origin rtcp-mux-offer SDES-off"}
+
+
+# Logs whom MIKEY proved the parties to be.
+ASK = """
+	if (is_method("BYE"))
+		xcipher_query("", "ASKED");
+	route(XCIPHER);
+}
+
+route[ASKED] {
+	xlog("L_WARN", "test: MIKEY of $xcipher(mikey_from) and $xcipher(mikey_to)\\n");
+	route(XCIPHER);
+}
+"""
+ASKED = ("\n\troute(XCIPHER);\n}\n", ASK)
 
 
 class Callee:
@@ -80,14 +95,16 @@ def callee(world, net, **how):
 
 @cases(*(("ours", far, side) for far in FLAGS for side in ("caller", "callee")), ("stock", "plain", "caller"), ("stock", "sdes", "callee"))
 def test_media(net, how, far, side):
-    """MIKEY at one side of the proxy, another keying at the other. Each end hears the other under its own keys."""
+    """MIKEY at one side of the proxy, another keying at the other. Each end hears the other under its own keys. Our module tells the script
+    whom MIKEY proved."""
     kinds = {place: KINDS["mikey" if place == side else far] for place in ("caller", "callee")}
     if not KINDS[far].have():
         raise Skip(f"no program or library for {far}")
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         flags = (FLAGS[far] if side == "caller" else TO_MIKEY[0], FLAGS[far] if side == "callee" and far == "zrtp" else TO_MIKEY[1])
-        with gateway(net, how, [f + " direction=caller direction=callee" for f in flags], options=(f"--mikey-config={world.path}",)) as kam:
+        with gateway(net, how, [f + " direction=caller direction=callee" for f in flags], options=(f"--mikey-config={world.path}",),
+                     swap=[ASKED] if how == "ours" else []) as kam:
             a, b = phones = [test_zrtp.Phone(kind.make(net, place)) for place, kind in kinds.items()]
             a.call(CALLEE)
             b.accept()
@@ -105,6 +122,8 @@ def test_media(net, how, far, side):
             ended.start()
             a.hang_up()
             ended.join()
+            said = f"test: MIKEY of {ALICE} and <null>" if side == "caller" else f"test: MIKEY of <null> and {BOB}"
+            assert how == "stock" or said in kam.text(), kam.text()
             for phone in phones:
                 phone.terminal.close()
                 phone.socket.close()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of identities for MIKEY: what is found for whom, and one complaint for each mistake.
- * Certificates: t/e2e/test_mikey.py. */
+/* The file of identities for MIKEY: what is found for whom, one complaint for each mistake, and the
+ * warnings before a certificate or a revocation list ends. Exchanges with certificates:
+ * t/e2e/test_mikey.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "keying/mikey_config.h"
+#include "keying/mikey_host.h"
+#include "mikey_rig.h"
 
 static char folder[64];
 
@@ -48,8 +51,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const names[] = {
-		"text", "hex", "short", "odd", "nohex", "open", "rubbish.pem", "ini"};
+	static const char *const names[] = {"text", "hex", "short", "odd", "nohex", "open",
+		"rubbish.pem", "ini", "self.pem", "roots.pem", "crl.pem"};
 	char path[128];
 
 	(void)state;
@@ -293,6 +296,155 @@ static void a_file_that_is_absent(void **state)
 	assert_non_null(strstr(err, "/nowhere/ini"));
 }
 
+/* --- Warnings --------------------------------------------------------------------------------- */
+
+#define DAY  86400
+#define NOW  ((int64_t)RIG_NOW_S)
+#define ENDS SELF "certificate = self.pem\nroots = roots.pem\ncrl = crl.pem\n"
+
+static uint64_t mono_s, real_s = RIG_NOW_S;
+
+static uint64_t mono_ns(void)
+{
+	return mono_s * 1000000000ull;
+}
+
+static uint64_t real_ns(void)
+{
+	return real_s * 1000000000ull;
+}
+
+static char warned[4096];
+static uint32_t warnings;
+
+static void warn(void *arg, const char *line)
+{
+	assert_ptr_equal(arg, warned);
+	assert_true(strlen(warned) + strlen(line) + 2 < sizeof(warned));
+	strcat(strcat(warned, line), "\n");
+	warnings++;
+}
+
+static void write_pair(const char *name, char *a, char *b)
+{
+	char text[16384];
+
+	snprintf(text, sizeof(text), "%s%s", a, b);
+	write_file(name, text, 0600);
+	free(a);
+	free(b);
+}
+
+/* A configuration of certificate and lists that end at these times. */
+static struct mikey_config *with_ends(
+	const char *uri, int64_t cert_s, int64_t old_crl_s, int64_t crl_s)
+{
+	struct rig_subject s = {.uri = uri, .serial = 7, .from_s = NOW - 400 * DAY, .to_s = cert_s};
+	struct mikey_config *c = NULL;
+	struct rig_ca ca;
+	char *cert, *key, *root, err[256];
+
+	rig_ca_make(&ca, "root");
+	rig_cert_pem(&ca, &s, &cert, &key);
+	root = rig_ca_pem(&ca);
+	write_pair("self.pem", cert, key);
+	write_file("roots.pem", root, 0600);
+	write_pair("crl.pem", rig_crl(&ca, 0, NOW - 400 * DAY, old_crl_s),
+		rig_crl(&ca, 0, NOW - 300 * DAY, crl_s));
+	free(root);
+	rig_ca_free(&ca);
+	assert_int_equal(load(&c, ENDS, err, sizeof(err)), 0);
+	return c;
+}
+
+static void what_ends_soon_is_warned_of(void **state)
+{
+	static const char us[] = "sip:gw@example.org", other[] = "sip:other@example.org";
+	/* RIG_NOW_S is 2027-01-15 08:00. NULL: no such warning. */
+	static const struct {
+		const char *uri;
+		int64_t cert_s, crl_s;
+		const char *warning;
+	} T[] = {
+		{us, NOW + 30 * DAY + 1, NOW + 2 * DAY + 1, NULL},
+		{us, NOW + 30 * DAY, NOW + 9 * DAY,
+			"/self.pem: replace the certificate before it expires on 2027-02-14 08:00 UTC\n"},
+		{us, NOW, NOW + 9 * DAY,
+			"/self.pem: peers may refuse the certificate, because it expired on 2027-01-15 08:00 UTC\n"},
+		{us, NOW + 99 * DAY, NOW + 2 * DAY,
+			"/crl.pem: replace the revocation list that is valid only until 2027-01-17 08:00 UTC\n"},
+		{us, NOW + 99 * DAY, NOW - DAY,
+			"/crl.pem: xcipherd refuses certificates, because a revocation list was valid only until 2027-01-14 08:00 UTC\n"},
+		{other, NOW + 99 * DAY, NOW + 9 * DAY,
+			"/self.pem: the certificate does not have the identity sip:gw@example.org, so peers may refuse it\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		/* The older list of the same issuer has ended: no reason to warn. */
+		struct mikey_config *c =
+			with_ends(T[i].uri, T[i].cert_s, NOW - 100 * DAY, T[i].crl_s);
+
+		warned[0] = 0;
+		warnings = 0;
+		mikey_config_check(c, NOW, warn, warned);
+		assert_int_equal(warnings, T[i].warning ? 1 : 0);
+		if (T[i].warning) {
+			assert_memory_equal(warned, "MIKEY: ", 7);
+			assert_non_null(strstr(warned, T[i].warning));
+			assert_non_null(strstr(warned, folder));
+		}
+		mikey_config_destroy(c);
+	}
+}
+
+static void without_certificates_nothing_ends(void **state)
+{
+	struct mikey_config *c = NULL;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(load(&c, SELF, err, sizeof(err)), 0);
+	warnings = 0;
+	mikey_config_check(c, 1000 * NOW, warn, warned);
+	assert_int_equal(warnings, 0);
+	mikey_config_destroy(c);
+}
+
+/* At start, once a day, and after a reload. The real clock does not decide when. */
+static void warnings_come_once_a_day(void **state)
+{
+	static const struct mikey_clocks clocks = {.real = real_ns, .mono = mono_ns};
+	const char *us = "sip:gw@example.org";
+	struct mikey_host h;
+
+	(void)state;
+	warned[0] = 0;
+	warnings = 0;
+	assert_int_equal(mikey_host_init(&h, with_ends(us, NOW + 30 * DAY + 60, 0, NOW + 99 * DAY),
+				 MIKEY_USE_ACCEPT, &clocks),
+		0);
+	mikey_host_check(&h, warn, warned);
+	assert_int_equal(warnings, 0);
+	real_s += 60; /* now it is due */
+	mono_s = DAY - 1;
+	mikey_host_check(&h, warn, warned);
+	assert_int_equal(warnings, 0);
+	mono_s = DAY;
+	mikey_host_check(&h, warn, warned);
+	mikey_host_check(&h, warn, warned);
+	assert_int_equal(warnings, 1);
+	mikey_host_reload(&h, with_ends(us, NOW + DAY, 0, NOW + 99 * DAY));
+	mikey_host_check(&h, warn, warned);
+	mikey_host_check(&h, warn, warned);
+	assert_int_equal(warnings, 2);
+	mikey_host_fini(&h);
+	mikey_host_init(&h, NULL, MIKEY_USE_ACCEPT, &clocks);
+	mikey_host_check(&h, warn, warned);
+	assert_int_equal(warnings, 2);
+	mikey_host_fini(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +455,9 @@ int main(void)
 		cmocka_unit_test(mistakes_have_one_complaint),
 		cmocka_unit_test(a_mistake_names_file_and_line),
 		cmocka_unit_test(a_file_that_is_absent),
+		cmocka_unit_test(what_ends_soon_is_warned_of),
+		cmocka_unit_test(without_certificates_nothing_ends),
+		cmocka_unit_test(warnings_come_once_a_day),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -85,6 +85,59 @@ static void a_query_tells_the_sas(void **state)
 	wire_fini(&r);
 }
 
+static void a_query_tells_whom_mikey_proved(void **state)
+{
+#define MEDIA(peer) "d5:MIKEYd4:peer" peer "e7:streamslee"
+#define ALICE       "17:sip:alice@example"
+	static const struct {
+		const char *medias, *peer;
+	} T[] = {
+		{MEDIA(ALICE), "sip:alice@example"},
+		{"d7:streamslee" MEDIA(ALICE) MEDIA(ALICE), "sip:alice@example"},
+		{MEDIA(ALICE) MEDIA("13:eve@example.x"), ""},
+		{MEDIA("17:sip:al\nce@example"), ""},
+		{MEDIA("12:sip:a b@c.de"), ""},
+		{MEDIA("0:"), ""},
+		{"d7:streamslee", ""},
+	};
+	char q[512];
+	struct wire_reply r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		snprintf(q, sizeof(q), "1_1 d6:result2:ok4:tagsd1:ad6:mediaslee1:bd6:mediasl%seeee",
+			T[i].medias);
+		wire_read(&r, q, strlen(q), true, TEXT("a"), TEXT("b"));
+		assert_int_equal(r.result, WIRE_OK);
+		assert_string_equal(r.from_peer, "");
+		assert_string_equal(r.to_peer, T[i].peer);
+		wire_fini(&r);
+		wire_read(&r, q, strlen(q), true, TEXT("b"), TEXT("a"));
+		assert_string_equal(r.from_peer, T[i].peer);
+		assert_string_equal(r.to_peer, "");
+		wire_fini(&r);
+	}
+}
+
+/* A part of an identity may be somebody else's. */
+static void a_long_identity_is_not_cut(void **state)
+{
+	char q[1024];
+	struct wire_reply r;
+
+	(void)state;
+	for (int len = (int)WIRE_PEER - 1; len <= (int)WIRE_PEER; len++) {
+		snprintf(q, sizeof(q),
+			"1_1 d6:result2:ok4:tagsd1:ad6:mediasld5:MIKEYd4:peer%d:%0*d"
+			"eeeeee",
+			len, len, 7);
+		wire_read(&r, q, strlen(q), true, TEXT("a"), TEXT("b"));
+		assert_int_equal(r.result, WIRE_OK);
+		assert_int_equal(strlen(r.from_peer), len < (int)WIRE_PEER ? len : 0);
+		wire_fini(&r);
+	}
+}
+
 static void suites_of_a_body(void **state)
 {
 	static const struct {
@@ -441,6 +494,8 @@ int main(void)
 		cmocka_unit_test(replies_are_told_apart),
 		cmocka_unit_test(a_query_tells_both_suites),
 		cmocka_unit_test(a_query_tells_the_sas),
+		cmocka_unit_test(a_query_tells_whom_mikey_proved),
+		cmocka_unit_test(a_long_identity_is_not_cut),
 		cmocka_unit_test(suites_of_a_body),
 		cmocka_unit_test(own_words_do_not_reach_the_daemon),
 		cmocka_unit_test(classes_are_sets_of_suites),

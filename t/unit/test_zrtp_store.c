@@ -233,6 +233,84 @@ static void it_is_saved_and_read(void **state)
 	zrtp_store_destroy(b);
 }
 
+static void copy(struct zrtp_store *to, struct zrtp_store *from)
+{
+	struct sbuf out;
+
+	sbuf_init(&out, 0);
+	assert_int_equal(zrtp_store_write(from, &out), 0);
+	assert_int_equal(zrtp_store_read(to, sbuf_view(&out), 0), 0);
+	sbuf_fini(&out);
+}
+
+/* A machine without a clock of its own begins in 1970, and NTP sets its clock later. */
+static void secrets_outlive_a_clock_that_is_set_late(void **state)
+{
+	const struct zrtp_store_config early = {.max = 8, .life_s = 100, .real_s = 7};
+	struct zrtp_store *s, *next = make(8, 100);
+	uint64_t version;
+
+	(void)state;
+	assert_int_equal(zrtp_store_create(&s, &early), 0);
+	put(s, 1, 1, 10, UINT32_MAX);
+	put(s, 2, 2, 10, 50);
+	version = zrtp_store_version(s);
+	zrtp_store_clock(s, 7 + 20 + 1, at(20)); /* a step of a second is nothing to save */
+	assert_true(zrtp_store_version(s) == version);
+	zrtp_store_clock(s, REAL - 40, at(20));
+	assert_true(zrtp_store_version(s) != version);
+	version = zrtp_store_version(s);
+	zrtp_store_clock(s, REAL - 39, at(21));
+	assert_true(zrtp_store_version(s) == version);
+	copy(next, s); /* at REAL: 60 s after the exchanges' time of 10 s is REAL - 50 */
+	assert_int_equal(zrtp_store_count(next), 1);
+	assert_int_equal(get(next, 1, 49), 1);
+	assert_int_equal(get(next, 1, 50), -1);
+	zrtp_store_destroy(s);
+	zrtp_store_destroy(next);
+}
+
+/* What was made since the start has its whole life, whatever the real clock does. */
+static void a_jump_of_the_clock_expires_nothing_of_this_run(void **state)
+{
+	struct zrtp_store *s = make(8, 100);
+
+	(void)state;
+	put(s, 1, 1, 10, UINT32_MAX);
+	zrtp_store_clock(s, REAL + 100000, at(20));
+	assert_int_equal(get(s, 1, 109), 1);
+	zrtp_store_clock(s, REAL - 100000, at(109));
+	assert_int_equal(get(s, 1, 109), 1);
+	assert_int_equal(get(s, 1, 110), -1);
+	zrtp_store_destroy(s);
+}
+
+/* A saved expiry is a real time: the clock of the reader decides, as soon as it is set. */
+static void read_secrets_expire_at_the_saved_time(void **state)
+{
+	const struct zrtp_store_config early = {.max = 8, .life_s = 100, .real_s = 7};
+	struct zrtp_store *s = make(8, 100), *next, *third = make(8, 100);
+
+	(void)state;
+	assert_int_equal(zrtp_store_create(&next, &early), 0);
+	put(s, 1, 1, 10, UINT32_MAX);
+	put(s, 2, 2, 10, UINT32_MAX);
+	copy(next, s);
+	assert_int_equal(zrtp_store_count(next), 2);
+	assert_int_equal(get(next, 1, 1000), 1);
+	put(next, 2, 22, 1000, UINT32_MAX); /* a new exchange: a new life */
+	copy(third, next);                  /* the saved time did not change */
+	assert_int_equal(get(third, 1, 109), 1);
+	assert_int_equal(get(third, 1, 110), -1);
+	zrtp_store_clock(next, REAL + 110, at(1010));
+	assert_int_equal(get(next, 1, 1010), -1);
+	assert_int_equal(get(next, 2, 1099), 22);
+	assert_int_equal(get(next, 2, 1100), -1);
+	zrtp_store_destroy(s);
+	zrtp_store_destroy(next);
+	zrtp_store_destroy(third);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +320,9 @@ int main(void)
 		cmocka_unit_test(what_is_verified_is_the_exchange_whose_sas_was_compared),
 		cmocka_unit_test(an_old_exchange_does_not_replace_verified_secrets),
 		cmocka_unit_test(it_is_saved_and_read),
+		cmocka_unit_test(secrets_outlive_a_clock_that_is_set_late),
+		cmocka_unit_test(a_jump_of_the_clock_expires_nothing_of_this_run),
+		cmocka_unit_test(read_secrets_expire_at_the_saved_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
