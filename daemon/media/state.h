@@ -230,6 +230,7 @@ struct attack_count {
 	uint64_t not_before_ns; /* no guard begins before this time */
 	uint64_t suspected_ns;  /* the latest reason to suspect it */
 	uint32_t forged;        /* packets */
+	uint32_t rate;          /* forged packets in the second before */
 	uint32_t trues;         /* authentic packets until since_ns, modulo 2^32 */
 	uint32_t place;         /* of a guarded stream in struct attacks */
 };
