@@ -253,7 +253,7 @@ struct media_trial {
 	 * packet. */
 	uint32_t early_from;
 	uint64_t early_ns;
-	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
+	uint64_t short_ns[2]; /* [known SSRC] short_tag.c: rate limit of tests of tags */
 	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
 	struct roc_bucket roc;
 	uint8_t roc_at;
