@@ -34,6 +34,7 @@ static void start_period(const struct media *m, struct attack *t, uint64_t now_n
 
 	t->since_ns = now_ns;
 	t->forged = t->ssrcs = 0;
+	t->sampled = 0;
 	t->trues = count_of(&c->packets);
 	t->refused = count_of(&c->drops[PACKET_DROP_GUARD]);
 }
@@ -110,6 +111,81 @@ bool media_attack_suspects(const struct media *m)
 	return media_attacked(m) || m->attacks->suspected;
 }
 
+/* The place becomes free when steering has received the end of the guard. */
+void media_attack_end(struct media *m, uint32_t stream)
+{
+	struct media_stream *s = &m->stream[stream];
+	struct attack *t = attack_of(m, stream);
+
+	trust(m, stream);
+	if (!s->guarded)
+		return;
+	s->guarded = false;
+	media_fast_set(s);
+	atomic_fetch_sub_explicit(&m->attacks->n, 1, memory_order_relaxed);
+	t->over = true;
+	tell(m, t);
+}
+
+/* Steering shows the flood in open periods only. */
+static void count_guarded(struct attack *t, uint64_t now_ns)
+{
+	bool quiet = now_ns - t->window.at_ns > GUARD_QUIET_NS;
+
+	t->forged++;
+	if (guard_open(&t->window, now_ns))
+		t->sampled += quiet ? GUARD_PERIODS_QUIET : GUARD_PERIODS;
+}
+
+/* Halves at most: there are few open periods, and random packets in them are few, too. */
+static void rate(struct attack *t, uint64_t seen, uint64_t now_ns)
+{
+	uint64_t most = seen > t->sampled ? seen : t->sampled;
+	uint64_t now = most * 1000 / ((now_ns - t->since_ns) / 1000000);
+	uint32_t half = t->rate == UINT32_MAX ? 0 : t->rate / 2;
+
+	t->rate = now > half ? (uint32_t)(now < UINT32_MAX ? now : UINT32_MAX - 1) : half;
+}
+
+/* Ends a period, and perhaps the attack. */
+static void judge(struct media *m, struct attack *t, uint64_t now_ns)
+{
+	const struct media_stream_counters *c = &m->counters[t->stream];
+	uint64_t forged = t->forged + count_of(&c->drops[PACKET_DROP_GUARD]) - t->refused;
+
+	if (now_ns - t->since_ns < ATTACK_PERIOD_NS)
+		return;
+	if (forged * ATTACK_FEW <= count_of(&c->packets) - t->trues)
+		t->calm++;
+	else
+		t->calm = 0;
+	rate(t, forged, now_ns);
+	start_period(m, t, now_ns);
+	if (t->calm == ATTACK_CALM || !can_guard(m, t->stream))
+		media_attack_end(m, t->stream);
+}
+
+/* The weakest flood yields its place to one more than twice as strong. True: a place becomes free
+ * when steering has received the end of its guard. */
+static bool make_room(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	struct attack *least = m->attacks->of;
+
+	for (struct attack *t = least; t < m->attacks->of + ATTACK_STREAMS; t++) {
+		if (!t->over)
+			judge(m, t, now_ns); /* no packet did, if the stream is silent */
+		if (t->over)
+			return true;
+		if (t->rate < least->rate)
+			least = t;
+	}
+	if (m->trial[stream].attack.rate / 2 <= least->rate)
+		return false;
+	media_attack_end(m, least->stream);
+	suspect(m, least->stream, now_ns);
+	return true;
+}
+
 /* Nothing is known of the last authentic packet but its SSRC and index. */
 static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 {
@@ -119,6 +195,8 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 
 	while (i < ATTACK_STREAMS && all->of[i].stream != MEDIA_NONE)
 		i++;
+	if (i == ATTACK_STREAMS && make_room(m, stream, now_ns))
+		return;
 	if (i == ATTACK_STREAMS) {
 		/* So a flood does not search for a place with each packet. */
 		m->trial[stream].attack.not_before_ns = now_ns + ATTACK_SECOND_NS;
@@ -126,6 +204,7 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 		return;
 	}
 	all->of[i] = (struct attack){.stream = stream,
+		.rate = UINT32_MAX,
 		.local = m->stream[stream].cfg.local,
 		.window = {.ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed),
 			.seq = (uint16_t)count_of(&c->index),
@@ -146,39 +225,6 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	all->of[i].untold = ATTACK_TELL - 1;
 }
 
-/* The place becomes free when steering has received the end of the guard. */
-void media_attack_end(struct media *m, uint32_t stream)
-{
-	struct media_stream *s = &m->stream[stream];
-	struct attack *t = attack_of(m, stream);
-
-	trust(m, stream);
-	if (!s->guarded)
-		return;
-	s->guarded = false;
-	media_fast_set(s);
-	atomic_fetch_sub_explicit(&m->attacks->n, 1, memory_order_relaxed);
-	t->over = true;
-	tell(m, t);
-}
-
-/* Ends a period, and perhaps the attack. */
-static void judge(struct media *m, struct attack *t, uint64_t now_ns)
-{
-	const struct media_stream_counters *c = &m->counters[t->stream];
-	uint64_t forged = t->forged + count_of(&c->drops[PACKET_DROP_GUARD]) - t->refused;
-
-	if (now_ns - t->since_ns < ATTACK_PERIOD_NS)
-		return;
-	if (forged * ATTACK_FEW <= count_of(&c->packets) - t->trues)
-		t->calm++;
-	else
-		t->calm = 0;
-	start_period(m, t, now_ns);
-	if (t->calm == ATTACK_CALM || !can_guard(m, t->stream))
-		media_attack_end(m, t->stream);
-}
-
 /* A time that is farther away was written before the clock was set back. */
 static bool is_barred(const struct attack_count *c, uint64_t now_ns)
 {
@@ -188,15 +234,16 @@ static bool is_barred(const struct attack_count *c, uint64_t now_ns)
 void media_attack_forged(struct media *m, uint32_t stream, const struct packet_in *in)
 {
 	struct attack_count *c = &m->trial[stream].attack;
-	uint64_t trues = count_of(&m->counters[stream].packets);
+	uint64_t trues = count_of(&m->counters[stream].packets), gone = in->t_ns - c->since_ns;
 
 	if (m->stream[stream].guarded) {
-		attack_of(m, stream)->forged++;
+		count_guarded(attack_of(m, stream), in->t_ns);
 		judge(m, attack_of(m, stream), in->t_ns);
 		return;
 	}
 	/* If the clock was set back, the difference wraps, and a new second starts. */
-	if (in->t_ns - c->since_ns > ATTACK_SECOND_NS) {
+	if (gone > ATTACK_SECOND_NS) {
+		c->rate = (uint32_t)(c->forged * 1000ull / (gone / 1000000));
 		c->since_ns = in->t_ns;
 		c->forged = 0;
 		c->trues = (uint32_t)trues;

@@ -12,6 +12,13 @@
  * waits for the next open period: about a second, or 0.13 s if the stream is silent otherwise. A
  * stream with several SSRCs at a time gets no guard.
  *
+ * If all places are taken, the guarded stream with the weakest flood yields its place to one whose
+ * flood was more than twice as strong in the last second. It keeps the place for ATTACK_PERIOD_NS
+ * at least, and is suspected afterwards. A share per call, or turns, would not help: somebody with
+ * many calls attacks as many of them as he likes. He now needs 256 floods, each half as strong as
+ * the one against somebody else. The strength of a guarded flood is estimated from open periods,
+ * as steering drops the rest unseen. A flood that comes only in these counts 32 times.
+ *
  * Attacked streams that get no guard (bundled m-lines, several SSRCs, all places taken) are
  * suspected: their packets are authenticated before anything else is done with them, and their jobs
  * go last, too. This ends at an authentic packet ATTACK_PERIOD_NS later. */
@@ -39,10 +46,12 @@ struct attack {
 	uint64_t trues, refused; /* packets, and drops by the guard, at the start of the period */
 	uint32_t stream;         /* MEDIA_NONE: the place is free */
 	uint32_t forged;         /* in this period */
-	uint32_t untold;         /* authentic packets since the last report to steering */
-	uint16_t told_seq;       /* window.seq of the last report */
-	uint32_t wild;           /* authentic packets whose timestamp jumped */
-	uint32_t ssrcs;          /* changes of the SSRC in this period */
+	uint32_t rate;     /* forged packets per second, until this period; UINT32_MAX: the first */
+	uint64_t sampled;  /* forged packets in this period, estimated from those of open periods */
+	uint32_t untold;   /* authentic packets since the last report to steering */
+	uint16_t told_seq; /* window.seq of the last report */
+	uint32_t wild;     /* authentic packets whose timestamp jumped */
+	uint32_t ssrcs;    /* changes of the SSRC in this period */
 	struct local_port local; /* port of the last report to steering */
 	uint8_t calm;            /* periods in a row with few forged packets */
 	bool tell, over;

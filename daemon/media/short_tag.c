@@ -8,6 +8,7 @@
  * short tag counts only while no tag of 80 bits was authentic under the key, and the first such tag
  * ends short ones for good, in both directions. */
 #include "media/short_tag.h"
+#include "media/ssrc.h"
 #include "media/state.h"
 #include "media/tags.h"
 #include "packet/arena.h"
@@ -15,7 +16,7 @@
 
 #define SHORT_TAG_LEN 4u
 #define TESTS_AT_ONCE 8u
-/* After TESTS_AT_ONCE, one per second and stream: a test is an additional HMAC. */
+/* After TESTS_AT_ONCE, one per second, stream and kind of SSRC: a test is an additional HMAC. */
 #define TESTS_EVERY_NS 1000000000ull
 
 static bool may_be_short(const struct media *m, const struct media_crypto *c, uint32_t key)
@@ -36,18 +37,20 @@ struct media_tail media_rtcp_tail(const struct media *m, const struct media_cryp
 	return t;
 }
 
-/* At most TESTS_AT_ONCE in a burst, and one per TESTS_EVERY_NS. */
-static bool may_test(struct media_trial *t, uint64_t now_ns)
+/* At most TESTS_AT_ONCE in a burst, and one per TESTS_EVERY_NS. SSRCs with authentic RTP have tests
+ * of their own: a forger who does not see the packets does not know these SSRCs, and uses up only
+ * the tests of others. Random times would not help: one true packet among many is rarely drawn. */
+static bool may_test(struct media_trial *t, bool known, uint64_t now_ns)
 {
-	uint64_t from = TESTS_AT_ONCE * TESTS_EVERY_NS;
+	uint64_t from = TESTS_AT_ONCE * TESTS_EVERY_NS, *ns = &t->short_ns[known];
 
-	if (t->short_ns > now_ns) /* the clock was set */
-		t->short_ns = 0;
-	if (now_ns > from && t->short_ns < now_ns - from)
-		t->short_ns = now_ns - from;
-	if (now_ns - t->short_ns < TESTS_EVERY_NS)
+	if (*ns > now_ns) /* the clock was set */
+		*ns = 0;
+	if (now_ns > from && *ns < now_ns - from)
+		*ns = now_ns - from;
+	if (now_ns - *ns < TESTS_EVERY_NS)
 		return false;
-	t->short_ns += TESTS_EVERY_NS;
+	*ns += TESTS_EVERY_NS;
 	return true;
 }
 
@@ -100,7 +103,7 @@ bool media_tag_is_short(struct media *m, const struct arena *a, const struct not
 
 	if (!n->rx->rx.srtp || n->passed || !may_be_short(m, rx, key) ||
 		(m->key[key / 2].long_tag && !m->key[key / 2].short_tag) ||
-		!may_test(&m->trial[n->stream], in->t_ns))
+		!may_test(&m->trial[n->stream], media_ssrc_find(n->rx, RX_RTP, j->ssrc), in->t_ns))
 		return false;
 	if (m->key[key / 2].short_tag) {
 		if (authenticates(a, in, j, srtp_suite_get(rx->suite)->rtcp_tag_len))

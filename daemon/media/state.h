@@ -230,6 +230,7 @@ struct attack_count {
 	uint64_t not_before_ns; /* no guard begins before this time */
 	uint64_t suspected_ns;  /* the latest reason to suspect it */
 	uint32_t forged;        /* packets */
+	uint32_t rate;          /* forged packets in the second before */
 	uint32_t trues;         /* authentic packets until since_ns, modulo 2^32 */
 	uint32_t place;         /* of a guarded stream in struct attacks */
 };
@@ -252,7 +253,7 @@ struct media_trial {
 	 * packet. */
 	uint32_t early_from;
 	uint64_t early_ns;
-	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
+	uint64_t short_ns[2]; /* [known SSRC] short_tag.c: rate limit of tests of tags */
 	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
 	struct roc_bucket roc;
 	uint8_t roc_at;

@@ -393,27 +393,139 @@ static void steering_is_told(void **state)
 	rig_free(c.r);
 }
 
-/* All places are taken. The stream counts once a second, and gets a guard when there is a place. */
+/* One stream more than there are places, each with a port and a call of its own. */
+enum { CROWD = ATTACK_STREAMS + 1, LAST = ATTACK_STREAMS };
+
+static struct media *crowd_new(void)
+{
+	struct media_config cfg = {.max_ctx = 1,
+		.max_stream = CROWD,
+		.port_min = 30000,
+		.port_max = 31000,
+		.local_addrs = 1,
+		.burst_max = SLOTS,
+		.bursts = 1,
+		.key_slots = KEYS};
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET, .ctx = {.rx_new = true, .tx_new = true}};
+	struct rig none = {0};
+	struct media *m;
+
+	assert_int_equal(media_create(&m, &cfg), 0);
+	cmd.ctx.rx = rig_crypto(&none, A_TX, SUITE_AES_CM_128_80);
+	cmd.ctx.tx = rig_crypto(&none, A_RX, SUITE_AES_CM_128_80);
+	assert_int_equal(media_command(m, &cmd), 0);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		cmd = rig_stream_cmd(i, (uint16_t)(30000 + i), 0, i, MEDIA_NONE, "192.0.2.1:4000");
+		assert_int_equal(media_command(m, &cmd), 0);
+		m->stream[i].learn.confirmed = true;
+	}
+	return m;
+}
+
+/* A forged packet, random to its guard: steering drops it unseen, or media do. */
+static void flood_one(struct media *m, uint32_t stream, uint64_t now, bool steered)
+{
+	const struct attack *t = &m->attacks->of[m->trial[stream].attack.place];
+	bool refused = m->stream[stream].guarded && !guard_open(&t->window, now);
+
+	if (!refused)
+		media_attack_forged(m, stream, &(struct packet_in){.t_ns = now});
+	else if (!steered)
+		atomic_fetch_add(&m->counters[stream].drops[PACKET_DROP_GUARD], 1);
+}
+
+static void seconds_of_flood(
+	struct media *m, uint64_t *now, uint32_t seconds, uint32_t last, bool steered)
+{
+	static struct media_guard g;
+	uint64_t ms = *now / MS;
+
+	for (uint64_t end = ms + seconds * 1000ull; ms < end; ms++) {
+		for (uint32_t i = 0; i < CROWD; i++) {
+			uint64_t rate = i == LAST ? last : 50;
+			uint64_t at = ms * rate + i;
+
+			/* a true packet each 50 ms */
+			if ((ms + i) % 50 == 0)
+				atomic_fetch_add(&m->counters[i].packets, 1);
+			if (at / 1000 != (at + rate) / 1000)
+				flood_one(m, i, ms * MS + i, steered);
+			while (media_guard_next(m, &g))
+				;
+		}
+	}
+	*now = ms * MS;
+}
+
+/* All places are taken, by floods as strong as this one. The stream counts once a second. */
 static void a_stream_without_a_place_is_counted(void **state)
 {
-	struct call c = call_new(100);
-	struct attacks *all;
+	struct media *m = crowd_new();
+	uint64_t now = 1000000 * MS;
 
 	(void)state;
-	all = c.r->m->attacks;
-	for (uint32_t i = 0; i < ATTACK_STREAMS; i++)
-		all->of[i].stream = B;
-	talk(&c, 1000, 0);
-	talk(&c, 10000, 40);
-	assert_false(c.r->m->stream[A].guarded);
-	assert_in_range(media_attacks_left_out(c.r->m), 8, 10);
-	assert_int_equal(media_attacks(c.r->m), 0);
-	assert_int_equal(c.sent, c.relayed);
-	all->of[77].stream = MEDIA_NONE;
-	talk(&c, 3000, 40);
-	assert_true(guarded(&c));
-	assert_int_equal(c.sent, c.relayed);
-	rig_free(c.r);
+	seconds_of_flood(m, &now, 4, 0, false);
+	assert_int_equal(media_attacked(m), ATTACK_STREAMS);
+	assert_int_equal(media_attacks_left_out(m), 0);
+	seconds_of_flood(m, &now, 10, 50, false);
+	assert_false(m->stream[LAST].guarded);
+	assert_true(m->stream[LAST].suspected);
+	assert_in_range(media_attacks_left_out(m), 8, 10);
+	assert_int_equal(media_attacks(m), ATTACK_STREAMS);
+	assert_int_equal(
+		media_command(m, &(struct media_cmd){.type = MEDIA_STREAM_DEL, .id = 77}), 0);
+	m->stream[77].learn.confirmed = false;
+	seconds_of_flood(m, &now, 3, 50, false);
+	assert_true(m->stream[LAST].guarded);
+	assert_int_equal(media_attacks(m), CROWD);
+	media_destroy(m);
+}
+
+/* Floods against calls of one's own keep a place from nobody who is attacked harder, with steering
+ * (which drops most packets unseen) or without. */
+static void the_hardest_attacked_have_places(void **state)
+{
+	(void)state;
+	for (int steered = 0; steered < 2; steered++) {
+		struct media *m = crowd_new();
+		uint64_t now = 1000000 * MS, begun;
+
+		seconds_of_flood(m, &now, 4, 0, steered);
+		assert_int_equal(media_attacked(m), ATTACK_STREAMS);
+		seconds_of_flood(m, &now, 4, 900, steered);
+		assert_true(m->stream[LAST].guarded);
+		assert_int_equal(media_attacked(m), ATTACK_STREAMS);
+		begun = media_attacks(m);
+		for (int i = 0; i < 20; i++) {
+			seconds_of_flood(m, &now, 1, 900, steered);
+			assert_true(m->stream[LAST].guarded);
+		}
+		/* The others do not take turns for ever. */
+		print_message("guards begun later: %u\n", (unsigned)(media_attacks(m) - begun));
+		assert_true(media_attacks(m) - begun <= 20);
+		assert_true(media_attacks_left_out(m) > 0);
+		media_destroy(m);
+	}
+}
+
+/* The calls with guards fell silent, and so did their floods: judged although nothing arrives. */
+static void silent_streams_yield_their_places(void **state)
+{
+	struct media *m = crowd_new();
+	uint64_t now = 1000000 * MS;
+	static struct media_guard g;
+
+	(void)state;
+	seconds_of_flood(m, &now, 4, 0, true);
+	assert_int_equal(media_attacked(m), ATTACK_STREAMS);
+	for (uint32_t i = 0; i < 500; i++) {
+		now += 20 * MS;
+		flood_one(m, LAST, now, true);
+		while (media_guard_next(m, &g))
+			;
+	}
+	assert_true(m->stream[LAST].guarded);
+	media_destroy(m);
 }
 
 int main(void)
@@ -431,6 +543,8 @@ int main(void)
 		cmocka_unit_test(forged_rtcp_costs_no_cipher),
 		cmocka_unit_test(steering_is_told),
 		cmocka_unit_test(a_stream_without_a_place_is_counted),
+		cmocka_unit_test(the_hardest_attacked_have_places),
+		cmocka_unit_test(silent_streams_yield_their_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

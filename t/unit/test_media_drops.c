@@ -381,6 +381,48 @@ static void rtcp_on_the_rtp_port_does_not_confirm_it(void **state)
 	rig_free(r);
 }
 
+/* A report with an SRTCP tag of 32 bits, which is wrong if it is forged. */
+static enum packet_verdict short_report(
+	struct rig *r, uint32_t ssrc, uint32_t index, uint64_t now, bool forged)
+{
+	uint8_t *p = rig_send_rtcp(r, ssrc, index);
+
+	r->in[0].len -= 6;
+	r->in[0].t_ns = now;
+	p[r->in[0].len - 1] ^= forged;
+	rig_run(r);
+	return r->in[0].verdict;
+}
+
+/* Forged SRTCP of SSRCs that sent no RTP leaves tests to the terminal. Both are limited. */
+static void forged_srtcp_uses_up_no_test_of_the_terminal(void **state)
+{
+	struct rig *r = rig_new(CM32, CM80, 0);
+	uint64_t now = 1000000000000ull;
+	uint32_t tests = 0;
+
+	(void)state;
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	/* 500 a second, for ten seconds */
+	for (uint32_t i = 0; i < 5000; i++, now += 2000000)
+		assert_int_equal(short_report(r, 1000 + i, i, now, true), PACKET_DROP_BAD_TAG);
+	/* Authentic ones show how many tests these SSRCs have. */
+	for (uint32_t i = 0; i < 5000; i++, now += 2000000)
+		tests += short_report(r, 8, i, now, false) == PACKET_DROP_SHORT_TAG;
+	assert_in_range(tests, 9, 11);
+	for (uint32_t i = 0; i < 100; i++, now += 2000000)
+		assert_int_equal(short_report(r, 1000 + i, i, now, true), PACKET_DROP_BAD_TAG);
+	assert_int_equal(short_report(r, 7, 1, now, false), PACKET_DROP_SHORT_TAG);
+	/* The terminal's own SSRC has as many, and some at once. */
+	tests = 0;
+	for (uint32_t i = 0; i < 5000; i++, now += 2000000)
+		tests += short_report(r, 7, 2 + i, now, false) == PACKET_DROP_SHORT_TAG;
+	assert_in_range(tests, 15, 18);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +437,7 @@ int main(void)
 		cmocka_unit_test(srtcp_in_the_clear_is_authenticated_all_the_same),
 		cmocka_unit_test(unencrypted_srtp_leaves_in_the_clear_with_a_tag),
 		cmocka_unit_test(rtcp_on_the_rtp_port_does_not_confirm_it),
+		cmocka_unit_test(forged_srtcp_uses_up_no_test_of_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
