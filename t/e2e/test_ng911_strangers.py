@@ -92,8 +92,8 @@ def test_no_name_of_a_stranger_is_looked_up(net):
 
 
 def test_no_reply_of_a_stranger_passes(net):
-    """Its second Via could send it anywhere."""
-    with network(net) as n:
+    """Its second Via could send it anywhere. A server's own reply brings back what a caller wrote there."""
+    with resolver(net) as (dns, before), network(net, before={"vsp": before}) as n:
         import esinet
         from test_ng911_states import Peer, answer
         peer, stranger = Peer(net, n, "psap", esinet.PSAP, 5996), Stranger(n)
@@ -105,7 +105,13 @@ def test_no_reply_of_a_stranger_passes(net):
         branch = stranger.send("INFO", f"sip:x@{esinet.PSAP}:5996;transport=tls", route(f"{esinet.VSP}:5061"))
         s, m = peer.next()
         assert m.first.startswith("INFO ") and branch in m.get("Call-ID"), m.first
+        for via in ("stray.invalid:5061", f"{esinet.PSAP}:5996;maddr=stray.invalid", f"{esinet.PSAP}:5996;received=stray.invalid"):
+            s.send("SIP/2.0 200 OK", [("Via", f"SIP/2.0/TLS {esinet.VSP}:5061;branch=z9hG4bKno"), ("Via", f"SIP/2.0/TLS {via};branch=z9hG4bKnone"),
+                                      ("From", "<sip:x@y>;tag=1"), ("To", "<sip:y@x>;tag=2"), ("Call-ID", "stray"), ("CSeq", "1 INVITE")])
         answer(s, m, "200 OK")
+        while (m := stranger.stream.receive()).status() != 200 or branch not in m.get("Call-ID"):
+            pass
+        assert not [a for a in dns.asked if a.endswith(".invalid")], dns.asked
         peer.close()
 
 

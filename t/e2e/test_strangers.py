@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What somebody without a password can make kamailio-edge.cfg and kamailio-webrtc.cfg do: to look up names, to send to others, to use up memory."""
 import contextlib
-import os
 import socket
 import sqlite3
 import ssl
@@ -279,12 +278,12 @@ def test_the_edge_sends_no_reply_of_a_stranger(net):
             assert not o.reached(), o.reached()
             carrier.sendto(reply("SIP/2.0/UDP 10.200.2.1:5060", "200 OK"), ("10.200.2.1", 5060))
             got = heard(o.udp)
-            assert got.startswith("SIP/2.0 200 "), w.kam.text()[-3000:]
+            assert got.startswith("SIP/2.0 200 "), got
 
 
 def test_the_server_for_browsers_sends_no_reply_of_a_stranger(net):
     """Its connection stays open. Control: such a reply of the PBX."""
-    with outside(net) as o, webrtc(net, resolver=o.dns.conf, **QUICK) as w:
+    with outside(net) as o, webrtc(net, resolver=o.dns.conf, **QUICK):
         browser = Browser(net)
         for data in strays(f"SIP/2.0/WS {EDGE}:8080"):
             browser.ws.send(data)
@@ -300,7 +299,7 @@ def test_the_server_for_browsers_sends_no_reply_of_a_stranger(net):
             assert not o.reached(), o.reached()
             pbx.sendto(reply("SIP/2.0/UDP 10.200.2.1:5060", "200 OK"), ("10.200.2.1", 5060))
             got = heard(o.udp)
-            assert got.startswith("SIP/2.0 200 "), w.kam.text()[-3000:]
+            assert got.startswith("SIP/2.0 200 "), got
 
 
 @cases(("edge",), ("webrtc",))

@@ -167,7 +167,7 @@ static void sdp_names_ssrcs(void **state)
 	assert_int_equal(goes(r, 7, 1, BOTH, NULL), PORT_C);
 	assert_int_equal(goes(r, 8, 1, BOTH, NULL), PORT_C);
 	assert_int_equal(goes(r, 9, 1, BOTH, NULL), 0);
-	/* Not for payload types that the m-line lacks. A packet's own MID counts first, and teaches. */
+	/* Not for payload types that the m-line lacks. A packet's MID counts first, and teaches. */
 	assert_int_equal(goes(r, 7, 2, NOBODY, NULL), 0);
 	assert_int_equal(goes(r, 7, 3, BOTH, "a"), PORT_B);
 	assert_int_equal(goes(r, 7, 4, BOTH, NULL), PORT_B);
