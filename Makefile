@@ -268,6 +268,7 @@ help:
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600), then attack
 ##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (100); make fuzz does it too
+##  sudo make attack-kernel   the sequences of ATTACK_SEEDS with --steering=kernel, in a virtual machine, some minutes each
 ##  sudo make attack-peers   the same attacks by hand on xcipherd and rtpengine, as a table
 ##  sudo make bench    compare the packet path with rtpengine, in namespaces
 ##  sudo make bench-kernel   instructions per packet of rtpengine in its kernel mode and of ours, in a virtual machine (also part of bench FULL=1)

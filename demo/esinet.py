@@ -226,7 +226,7 @@ class Message:
 
 
 class Stream:
-    """SIP messages on a TLS connection. One thread receives, any may send: OpenSSL lets only one at a time use a connection."""
+    """SIP messages on a TLS connection. One thread receives, and any may send. The lock is for OpenSSL, which lets only one thread at a time use a connection."""
 
     def __init__(self, sock):
         self.socket, self.buffer, self.lock = sock, b"", threading.Lock()
@@ -237,7 +237,7 @@ class Stream:
             self.socket.sendall(text.encode())
 
     def wait(self, limit):
-        """Until there are octets. The others may send meanwhile."""
+        """Waits until there are octets. Other threads may send meanwhile."""
         with self.lock:
             if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
                 return
@@ -249,7 +249,7 @@ class Stream:
             raise TimeoutError("no message in time")
 
     def read(self):
-        """Some octets, none at the end. A part of a record, or a ticket, is not enough."""
+        """Returns octets, or none at the end of the connection. Parts of records, and tickets, have no octets yet."""
         limit = self.socket.gettimeout()
         while True:
             self.wait(limit)

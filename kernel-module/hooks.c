@@ -30,7 +30,7 @@ struct seen {
 	u32 packets; /* more than one if coalesced (GSO, GRO) */
 	u32 bytes;   /* of payload */
 	u8 action;   /* NFX_ACTION_*, once it is decided */
-	enum kind kind; /* once it is known that the packet is not junk */
+	enum kind kind; /* valid once the packet is known not to be junk */
 };
 
 static __always_inline bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)

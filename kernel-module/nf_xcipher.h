@@ -116,7 +116,7 @@ struct nfx_target {
 	struct nfx_key key;
 	struct nfx_plan __rcu *plan;
 	struct nfx_count __percpu *count;
-	struct nfx_bucket bucket, strangers; /* both fill by the plan's rate */
+	struct nfx_bucket bucket, strangers; /* both fill at the plan's rate */
 	struct nfx_believed believed;
 	unsigned long since;      /* jiffies when it was made */
 	unsigned long seen;       /* jiffies of the last accepted datagram, 0: none; written when

@@ -335,7 +335,7 @@ static bool is_printable(struct str s)
 }
 
 /* The identity that MIKEY proved for all media that have one. Empty if media have different ones,
- * or if it does not fit: a script must not take a part of it for the whole. */
+ * or if it does not fit: a script must not mistake a part for the whole. */
 static void peer_of(char out[WIRE_PEER], struct pool *p, const struct ngval *tag)
 {
 	const struct ngval *medias = ngval_get_like(tag, STR("medias"));

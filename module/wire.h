@@ -78,7 +78,7 @@ struct wire_reply {
 	struct text sdp;
 	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: suites of these tags */
 	struct wire_sas from_sas, to_sas;                    /* query: SAS of these tags (ZRTP) */
-	char from_peer[WIRE_PEER], to_peer[WIRE_PEER]; /* query: whom MIKEY proved them to be */
+	char from_peer[WIRE_PEER], to_peer[WIRE_PEER]; /* query: identities that MIKEY proved */
 	struct text json;                              /* query: everything, for the script */
 	void *pool;
 };

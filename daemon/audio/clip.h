@@ -13,7 +13,7 @@ struct audio_clip {
 	_Atomic uint32_t refs;
 	uint32_t rate;    /* Hz */
 	uint32_t samples; /* mono */
-	/* Of the file that it was read from: requests and replies count these. */
+	/* Of the file that it was read from. Requests and replies count in these. */
 	uint32_t file_rate, file_samples;
 	int16_t pcm[];
 };

@@ -50,7 +50,7 @@ static bool is_sound(const struct audio_cfg *cfg)
 		memchr(cfg->cname, 0, sizeof(cfg->cname));
 }
 
-/* How many of the first n payload types have this codec. */
+/* The number of payload types among the first n that have this codec. */
 static uint32_t alike(const struct audio_cfg *cfg, uint32_t n, const struct audio_type *t)
 {
 	uint32_t found = 0;
@@ -60,7 +60,7 @@ static uint32_t alike(const struct audio_cfg *cfg, uint32_t n, const struct audi
 	return found;
 }
 
-/* A decoder for payload type i is there already. Each has its own, also if two have one codec. */
+/* Whether payload type i has a decoder already. Two types of one codec have a decoder each. */
 static bool has(const struct audio_cfg *before, const struct audio_cfg *cfg, uint32_t i)
 {
 	const struct audio_type *t = &cfg->type[i];

@@ -113,7 +113,7 @@ static float value_of(const struct resample *r, const float *weight, int64_t fir
 	return from < end ? sum_of(r->pcm + first + from, weight + from, end - from) : 0;
 }
 
-/* Room for the weights of each position between two samples, 2 * reach each. */
+/* Memory for the weights, 2 * reach for each position between two samples. */
 struct weights {
 	float *of;
 	uint32_t unit; /* the common divisor of both rates: a position is a multiple of it */

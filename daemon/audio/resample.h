@@ -16,8 +16,8 @@ struct resample {
 /* Writes n samples at rate "to". at: position of the first in pcm, in 1/to of a sample of pcm.
  * Positions outside of pcm give silence. */
 void resample_run(const struct resample *r, uint64_t at, int16_t *out, size_t n);
-/* The same for n samples from the beginning, with weights that are computed once: for long audio
- * and any two rates. False: no memory, or the rates need too many weights. */
+/* Writes n samples from position 0, with weights that are computed once: for long audio and any two
+ * rates. False: no memory, or the rates need too many weights. */
 bool resample_all(const struct resample *r, int16_t *out, size_t n);
 
 #endif

@@ -14,7 +14,8 @@
 #define ALIVE_NS     (2 * NS_PER_SEC)
 #define SOON_NS      (20 * 1000000ull) /* longer than a burst takes */
 #define FLOOD_LOG_NS (10 * NS_PER_SEC)
-/* A flood is reported once a second, so two checks after the last report have all its packets. */
+/* A flood is reported once a second, so the second check after the last report counts all its
+ * packets. */
 #define FLOOD_CHECKS 2u
 
 struct kernel_watch {
@@ -22,7 +23,7 @@ struct kernel_watch {
 	struct loop_io *io;
 	struct loop_timer *alive, *soon;
 	struct log_limit flood_log;
-	uint32_t checks;  /* that still read the module's counter of dropped packets */
+	uint32_t checks;  /* left that read the module's counter of dropped packets */
 	uint64_t dropped; /* this counter, when it was read last */
 	bool refused;     /* the module that was loaded again is unusable, and this was logged */
 	struct kernel_watch_usage usage;

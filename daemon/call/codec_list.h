@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The codecs of a leg as one text, which is part of the call and saved with it. Each codec has a
  * line, separated by tabs: payload type, name, the terminal's fmtp, our fmtp, and the bitrate if
- * the request chose one. A "+" or "~" before it stands for accept or also. Pure. */
+ * the request chose one. A "+" before the line is accept, a "~" is also. Pure. */
 #ifndef CALL_CODEC_LIST_H
 #define CALL_CODEC_LIST_H
 
@@ -12,7 +12,7 @@
 struct codec_item {
 	uint8_t type;
 	bool accept;      /* an offerer's codec that its answer must have */
-	bool also;        /* a second number of a codec above: the terminal may send it */
+	bool also;        /* a second payload type of a codec above, which the terminal may send */
 	struct str name;  /* in the format of a=rtpmap */
 	struct str fmtp;  /* of the terminal; empty: none */
 	struct str ours;  /* our fmtp, for packets of the terminal */

@@ -291,8 +291,8 @@ struct choice {
 	uint32_t rate;
 };
 
-/* Telephone events and comfort noise have the clock rate of some codec. With other rates a packet
- * might be no unit long, or a second a whole cycle of timestamps. */
+/* Telephone events and comfort noise have the clock rate of a codec. With a lower rate a packet may
+ * last less than one unit of timestamps. With a higher one timestamps may wrap within a second. */
 enum { CLOCK_MIN = 8000, CLOCK_MAX = 192000 };
 
 static bool is_usual(uint32_t clock)

@@ -194,7 +194,7 @@ static uint32_t bounded(int64_t v, uint32_t def, uint32_t min, uint32_t max)
 	return v < 0 ? def : v < min ? min : v > max ? max : (uint32_t)v;
 }
 
-/* The first sample to play, of the file. */
+/* The first sample to play, counted at the file's rate. */
 static uint32_t start_of(const struct ng_request *r, const struct audio_clip *clip)
 {
 	return bounded(r->play.start_pos, 0, 0, clip->file_samples);

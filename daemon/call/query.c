@@ -301,7 +301,7 @@ static void add_sas(struct query *q, struct ngval *d, const struct leg *l)
 		add_text(q, x, "discloses", "yes");
 }
 
-/* Whom the keys were agreed on with: the proxy can compare it with the party that SIP names. */
+/* The identity that MIKEY proved. The proxy can compare it with the party that SIP names. */
 static void add_mikey(struct query *q, struct ngval *d, const struct leg *l)
 {
 	struct str peer = keying_mikey_peer(&l->keying);

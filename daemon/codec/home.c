@@ -18,7 +18,8 @@
 
 #include "base/clock.h"
 
-/* A call takes a millisecond for 20 ms of audio at most (xcipher_codec.h), and has 120 ms. */
+/* Of one call. xcipher_codec.h allows a millisecond for 20 ms of audio, of which a call has at most
+ * 120 ms: 6 ms. */
 #define CALL_CPU_NS 20000000ull
 
 void codec_home_defaults(struct codec_home_cfg *cfg)
@@ -130,7 +131,8 @@ static int check_hello(struct codec_hello *h, char *why)
 	return 0;
 }
 
-/* Whether the program ends. A plug-in may write to its socket, or close it, and go on. */
+/* Whether the program ends within start_ms. A plug-in may use or close the program's socket, and
+ * then not end. */
 static bool has_ended(const struct codec_home *h)
 {
 	int process = (int)syscall(__NR_pidfd_open, h->pid, 0);
@@ -159,7 +161,8 @@ static int await_hello(struct codec_home *h, char *why)
 		return rc;
 	}
 	if (!has_ended(h)) {
-		snprintf(why, CODEC_WHY_MAX, "it writes to the socket of its program");
+		snprintf(
+			why, CODEC_WHY_MAX, "it writes to the socket of its program, or closes it");
 	} else if (waitpid(h->pid, &status, 0) == h->pid) {
 		h->pid = 0;
 		if (WIFSIGNALED(status))
@@ -414,7 +417,7 @@ int codec_home_start(struct codec_home *h, struct codec_process *out)
 	return rc;
 }
 
-/* Its processor time, or 0. */
+/* The processor time that the process has used. 0: unknown. */
 static uint64_t computed_ns(pid_t pid)
 {
 	struct timespec ts;

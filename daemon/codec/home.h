@@ -58,12 +58,12 @@ struct codec_home {
 	int sock;
 };
 
-/* Starts the program, which loads and tests the plug-in. Several can do so at once. Returns 0, or
+/* Starts the program, which loads and tests the plug-in. Several may run in parallel. Returns 0, or
  * -errno and a reason in why (CODEC_WHY_MAX bytes). The program's name must outlive the home. */
 int codec_home_begin(struct codec_home **out, const struct codec_home_cfg *cfg, char *why);
 /* Waits for its report, load_ms at most. After an error the home is destroyed. */
 int codec_home_await(struct codec_home *h, char *why);
-/* Both. */
+/* codec_home_begin(), then codec_home_await(). */
 int codec_home_create(struct codec_home **out, const struct codec_home_cfg *cfg, char *why);
 /* Ends the program and all its streams. */
 void codec_home_destroy(struct codec_home *h);
@@ -77,9 +77,9 @@ struct codec_process {
 	pid_t pid;
 };
 int codec_home_start(struct codec_home *h, struct codec_process *out);
-/* Looks at a process that should work, every few ms. True: it will not answer. It has computed
- * for longer than any call may, or it sleeps, as in a lock. A process that merely gets no processor
- * does neither. look: zeroed before the first look at a call. */
+/* Call it every few ms while a process owes an answer. True: it will not answer, because it has
+ * computed for longer than any call may, or it sleeps, as in a lock. A process that merely gets no
+ * processor does neither. look: zeroed when the call begins. */
 struct codec_look {
 	bool begun, asleep;
 	uint64_t first_ns, last_ns; /* processor time of the process */

@@ -100,7 +100,7 @@ static void load_isolated(struct codec_registry *r, struct codec_loaded *l, stru
 				: "a resampler cannot be isolated: set --codec-isolation=none");
 }
 
-/* Starts the test of a plug-in in a process of its own. NULL: it is refused. */
+/* Starts the test of a plug-in in a process of its own. NULL: the plug-in is refused. */
 static struct codec_home *begin(
 	struct codec_loaded *l, const struct codec_loader_cfg *cfg, const char *path)
 {
@@ -155,7 +155,7 @@ static bool path_of(char path[PATH_BYTES], const struct codec_loader_cfg *cfg, c
 	return snprintf(path, PATH_BYTES, "%s/%s", cfg->folder, name) < PATH_BYTES;
 }
 
-/* All are tested at the same time, because calls of a daemon that restarts wait for it. */
+/* Tests all plug-ins in parallel, because the calls of a daemon that restarts wait for it. */
 static int load_all(
 	struct codec_registry *r, const struct codec_loader_cfg *cfg, char **name, int names)
 {

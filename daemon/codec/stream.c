@@ -113,8 +113,8 @@ void codec_stream_close(struct codec_stream *s)
 	free(s);
 }
 
-/* A plug-in in this process is trusted, but a result beyond its buffer would send other memory to a
- * terminal. */
+/* A plug-in in this process is trusted. But a result that is larger than the buffer would send the
+ * memory after it to a terminal. */
 static int within(int result, size_t cap)
 {
 	return result > 0 && (size_t)result > cap ? -EIO : result;

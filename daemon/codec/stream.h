@@ -24,8 +24,8 @@ int codec_stream_open(
 void codec_stream_close(struct codec_stream *s);
 
 /* As the functions of xcipher_codec.h. In addition -EIO: the process of an isolated plug-in failed,
- * or the result is more than the buffer has, and the packet counts as lost; -EPIPE: it failed too
- * often, and the stream has ended. */
+ * or the result is larger than the buffer, and the packet counts as lost; -EPIPE: the process
+ * failed too often, and the stream has ended. */
 int codec_stream_decode(
 	struct codec_stream *s, const uint8_t *in, size_t len, int16_t *pcm, size_t cap);
 int codec_stream_encode(

@@ -225,7 +225,7 @@ static bool entry(void *arg, const char *section, const char *name, const char *
 
 /* --- The whole file --------------------------------------------------------------------------- */
 
-/* Equal names are neighbours: users differ by case, domains do not. */
+/* Sorts equal names next to each other. Case matters in users, not in domains. */
 static int by_name(const void *a, const void *b)
 {
 	const char *x = (*(const struct row *const *)a)->name;
@@ -373,7 +373,7 @@ void mikey_config_destroy(struct mikey_config *c)
 	free(c);
 }
 
-/* --- What fails, or will soon ----------------------------------------------------------------- */
+/* --- Warnings --------------------------------------------------------------------------------- */
 
 struct warning {
 	void (*warn)(void *arg, const char *line);
@@ -403,18 +403,19 @@ void mikey_config_check(const struct mikey_config *c, int64_t now_s,
 
 	if (c->mine.cert && !mikey_cert_has(c->mine.cert, &c->mine.id)) {
 		snprintf(line, sizeof(line),
-			"MIKEY: %s: the certificate does not have the identity %.*s, so peers may refuse it",
+			"MIKEY: %s: the certificate does not have the identity %.*s, so peers may refuse it: correct one of them",
 			c->cert_path, (int)c->mine.id.len, c->mine.id.name);
 		warn(arg, line);
 	}
 	if (cert <= now_s)
-		warn_of(&w, c->cert_path, "peers may refuse the certificate, because it expired on",
+		warn_of(&w, c->cert_path,
+			"peers may refuse the certificate: replace it, because it expired on",
 			cert);
 	else if (cert - now_s <= MIKEY_WARN_CERT_DAYS * DAY_S)
 		warn_of(&w, c->cert_path, "replace the certificate before it expires on", cert);
 	if (crl <= now_s)
 		warn_of(&w, c->crl_path,
-			"xcipherd refuses certificates, because a revocation list was valid only until",
+			"xcipherd refuses certificates: replace the revocation list that was valid until",
 			crl);
 	else if (crl - now_s <= MIKEY_WARN_CRL_DAYS * DAY_S)
 		warn_of(&w, c->crl_path, "replace the revocation list that is valid only until",

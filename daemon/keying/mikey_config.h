@@ -43,8 +43,8 @@ uint32_t mikey_config_peers(const struct mikey_config *c);
 #define MIKEY_WARN_CRL_DAYS  2  /* before a revocation list needs its successor */
 
 /* Calls warn() with a line for each reason why exchanges with certificates fail now, or will soon:
- * our certificate has another identity or expires, or a revocation list does. Lines name the file
- * and the date. */
+ * our certificate does not have our identity, or the certificate or a revocation list expires.
+ * Lines name the file, and the date of an expiry. */
 void mikey_config_check(const struct mikey_config *c, int64_t now_s,
 	void (*warn)(void *arg, const char *line), void *arg);
 

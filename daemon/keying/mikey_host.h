@@ -43,7 +43,7 @@ struct mikey_talk { /* in secure memory */
 
 struct mikey_clocks {           /* nanoseconds */
 	uint64_t (*real)(void); /* since 1970, for messages */
-	/* Monotonic, for ages and rates: a clock that is set ends no exchange, and keeps none. */
+	/* For ages and rates: setting the real clock neither ends nor prolongs an exchange. */
 	uint64_t (*mono)(void);
 };
 
@@ -51,7 +51,7 @@ struct mikey_clocks {           /* nanoseconds */
 
 struct mikey_host {
 	struct mikey_config *config; /* a reload replaces it */
-	uint64_t check_ns;           /* when it is to be checked; 0: at once */
+	uint64_t check_ns;           /* mono time of its next check; 0: at once */
 	struct mikey_replay *replay;
 	enum mikey_use use;
 	struct mikey_clocks clock;
@@ -70,8 +70,8 @@ void mikey_host_fini(struct mikey_host *h);
 /* Takes config over, in place of the one before. */
 void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
 
-/* Each second, and after a reload: calls warn() like mikey_config_check(), for a new configuration
- * and then once a day. */
+/* Call it each second, and after a reload. Runs mikey_config_check() for a new configuration, and
+ * then once a day. */
 void mikey_host_check(struct mikey_host *h, void (*warn)(void *arg, const char *line), void *arg);
 
 /* Keeps timestamps over restarts; see mikey_replay_keep(). */

@@ -89,12 +89,12 @@ int mikey_dh_shared(uint8_t group, struct str secret, struct str peer, uint8_t o
 
 /* From DER certificates of a message, leaf first. 0, -EBADMSG, -EKEYREJECTED, -ENOMEM. */
 int mikey_cert_from(struct mikey_cert **out, const struct str *der, uint32_t count);
-/* After a function that reads PEM failed: the text has no further part, and none is damaged. */
+/* Whether a function that reads PEM failed at the end of the text. False: at a damaged part. */
 bool mikey_pem_ended(void);
 uint32_t mikey_cert_count(const struct mikey_cert *c);
 struct str mikey_cert_der(const struct mikey_cert *c, uint32_t nth);
 X509 *mikey_cert_x509(const struct mikey_cert *c, uint32_t nth);
-/* s since 1970. INT64_MAX: no time, or a damaged one. */
+/* Seconds since 1970. INT64_MAX: no time, or a damaged one. */
 int64_t mikey_time(const ASN1_TIME *t);
 bool mikey_cert_is_private(const struct mikey_cert *c);
 size_t mikey_cert_rsa_len(const struct mikey_cert *c); /* bytes of the modulus */
@@ -129,10 +129,10 @@ enum mikey_failure mikey_trust_pinned(
 /* Whether the certificate has this name. A URI: a SAN of type URI. A NAI: a SAN of type e-mail, or
  * DNS. Without such SANs the common name counts. Domains are compared without case. */
 bool mikey_cert_has(const struct mikey_cert *c, const struct mikey_id *id);
-/* When the first certificate of the file ends; s since 1970. */
+/* The earliest expiry of the file's certificates, in seconds since 1970. */
 int64_t mikey_cert_until(const struct mikey_cert *c);
-/* When the first revocation list needs its successor; s since 1970. INT64_MAX: no list does. Of the
- * lists of one issuer, the one that lasts longest counts. */
+/* The earliest expiry (nextUpdate) of revocation lists, in seconds since 1970. Of the lists of one
+ * issuer, the one that lasts longest counts. INT64_MAX: none expires. */
 int64_t mikey_trust_until(const struct mikey_trust *t);
 /* The first of these names. 0 or -ENOENT. */
 int mikey_cert_name(const struct mikey_cert *c, struct mikey_id *out);

@@ -112,6 +112,7 @@ static uint64_t latest(const struct mikey_stamp *s)
 		((uint64_t)skew(s) << 33); /* twice the skew: our clock may be wrong, too */
 }
 
+/* Whether a genuine message can have this timestamp. */
 static bool is_possible(uint64_t mark, const struct mikey_stamp *s)
 {
 	return !((latest(s) - mark) >> 63);
@@ -191,7 +192,7 @@ static bool look(struct place *p, struct mikey_replay *r, const struct mikey_sta
 	return true;
 }
 
-/* An entry that is ahead, because our clock was set back, stays: its time will come. */
+/* An entry that is ahead, because our clock was set back, stays: our clock will reach it. */
 static bool is_old(const struct entry *e, uint64_t now_ntp)
 {
 	return e->used && (e->time - now_ntp) >> 63 && outside(e->time, now_ntp, e->skew_s);

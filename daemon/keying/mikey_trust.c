@@ -128,7 +128,7 @@ static STACK_OF(X509) * issuers(const struct mikey_cert *c)
 }
 
 /* OpenSSL applies nameConstraints to alternative names, but not to a common name that is an
- * identity of MIKEY. An authority that is limited in this way could name anybody. */
+ * identity of MIKEY. There an authority with such limits could certify any name. */
 static enum mikey_failure within_limits(X509_STORE_CTX *ctx, X509 *x)
 {
 	const STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
@@ -168,7 +168,7 @@ static X509_CRL *list_at(const struct mikey_trust *t, int i)
 		sk_X509_OBJECT_value(X509_STORE_get0_objects(t->store), i));
 }
 
-/* When the last list of this issuer needs its successor. */
+/* The latest expiry of this issuer's lists. */
 static int64_t issuer_until(const struct mikey_trust *t, const X509_NAME *issuer)
 {
 	int64_t last = INT64_MIN;
@@ -198,7 +198,7 @@ int64_t mikey_trust_until(const struct mikey_trust *t)
 	return first;
 }
 
-/* A list of its issuer names it. */
+/* Whether a list of its issuer names the certificate. */
 static bool is_listed(const struct mikey_trust *t, X509 *x)
 {
 	const STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(t->store);

@@ -3,8 +3,8 @@
  * 7.1.2, 7.2.2). A peer that could see whether a block has the right padding could decrypt
  * recorded messages of others (Bleichenbacher 1998). So both paddings are always removed, no branch
  * and no address depends on the block, and a block with neither yields a random key: the MAC of
- * KEMAC then fails as for any wrong key. t/ct checks it. A block with both is one of OAEP: one in
- * 3,000 of them looks like PKCS1-v1_5, but no block of PKCS1-v1_5 has OAEP's hash. */
+ * KEMAC then fails as for any wrong key. t/ct checks it. A block with both paddings is OAEP: by
+ * chance one OAEP block in 3,000 looks like PKCS1-v1_5, but no other block has OAEP's hash. */
 #include <openssl/evp.h>
 
 #include "base/secmem.h"

@@ -19,7 +19,7 @@
 /* T2 ends after 10.65 s. An initiator that is still there has sent its next message by then. */
 #define PATIENCE    (12000 * MS)
 #define CODE_LENGTH 4u
-#define LEAST       3u /* times that a message is sent whose acknowledgement has no MAC */
+#define LEAST       3u /* times to send a message, if its acknowledgement has no MAC */
 
 const char *zrtp_failure_name(enum zrtp_failure f)
 {

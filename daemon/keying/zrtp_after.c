@@ -178,7 +178,7 @@ static void on_ping(struct zrtp *z, const uint8_t *m)
 	zrtp_reply(z, &out);
 }
 
-/* Anybody can send it, and it may be late: it must not end the repetition of another message. */
+/* Anybody can forge it, and it may be late: it must not end the repetition of another message. */
 static int on_ack(struct zrtp *z, enum zrtp_message type)
 {
 	const char *of = type == ZRTP_M_CLEAR_ACK ? "GoClear " : "SASrelay";

@@ -133,8 +133,8 @@ void zrtp_reply_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
 void zrtp_stop(struct zrtp *z);
-/* An acknowledgement came that anybody can send: the message is sent three times all the same,
- * because those before may have been lost. */
+/* An acknowledgement without a MAC was received, which anybody can forge. The message is still sent
+ * three times in all, because earlier ones may have been lost. */
 void zrtp_acked(struct zrtp *z);
 /* As responder, which repeats nothing by itself: sets the time to give up if the initiator does not
  * continue. */

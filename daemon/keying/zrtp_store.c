@@ -14,7 +14,7 @@
 #define SECRETS_LEN (ZRTP_SAS_HASH + 1u + 4u * ZRTP_SECRET)
 #define ENTRY_LEN   (ZRTP_ZID + 8u + 2u * SECRETS_LEN)
 #define HEAD_LEN    (4u + ZRTP_ZID + 4u)
-/* Smaller changes of the real clock are not saved at once. */
+/* Smaller jumps of the real clock are no reason to save. */
 #define JUMP_S 60
 
 static const char magic[4] = {'X', 'Z', 'R', '2'};
@@ -37,7 +37,7 @@ struct zrtp_store {
 	uint8_t zid[ZRTP_ZID], hash_key[16];
 	uint64_t version;
 	int64_t ahead_s;         /* real clock minus monotonic clock */
-	int64_t version_ahead_s; /* the same when a jump last changed the version */
+	int64_t version_ahead_s; /* ahead_s when a jump last changed the version */
 	size_t len;
 	uint32_t buckets, count, free, newest, oldest;
 	uint32_t *bucket;

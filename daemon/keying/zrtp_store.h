@@ -25,13 +25,14 @@ void zrtp_store_destroy(struct zrtp_store *s); /* wipes it; NULL is fine */
 const uint8_t *zrtp_store_zid(const struct zrtp_store *s);
 bool zrtp_store_preshared(const struct zrtp_store *s); /* as configured; NULL: false */
 
-/* Tells what both clocks show now. Sessions pass the monotonic clock. Saved entries have an expiry
- * by the real one, which may be set while the daemon runs. What a jump of the real clock does:
- * - Entries made since the start: nothing, because they expire by the monotonic clock. Saving
- *   converts their expiry with the real clock as it is then. A jump of a minute counts as a change,
- *   so they are saved once more.
- * - Entries that were read: they expire at the real time that was saved. A clock that is not set
- *   yet keeps them. One that is ahead forgets them, and their users compare the SAS once more. */
+/* Gives the present time by both clocks. Sessions pass the monotonic clock. Saved entries have an
+ * expiry by the real one, which may be set while the daemon runs. Effects of a jump of the real
+ * clock:
+ * - Entries made since the start: none, because they expire by the monotonic clock. Saving converts
+ *   their expiry to the real clock of that moment. A jump of a minute counts as a change, so they
+ *   are saved again.
+ * - Entries that were read: they expire at the real time that was saved. If the clock is not set
+ *   yet, they stay. If it is ahead, they expire early, and their users compare the SAS again. */
 void zrtp_store_clock(struct zrtp_store *s, uint64_t real_s, uint64_t mono_ns);
 
 /* Writes the secrets shared with this terminal to *out, which the caller wipes. False: none. */

@@ -83,7 +83,7 @@ static void suspected_set(struct media *m, uint32_t stream, bool suspected)
 	m->attacks->suspected += suspected ? 1u : -1u;
 }
 
-/* Of a bundle, with the stream of its port, by which prepare.c orders packets. */
+/* In a bundle, also the stream of the port: prepare.c orders packets by it. */
 static void suspect(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	uint32_t port = media_bundle_port(m, stream);
@@ -93,7 +93,8 @@ static void suspect(struct media *m, uint32_t stream, uint64_t now_ns)
 	suspected_set(m, port, true);
 }
 
-/* If another m-line of the port is still suspected, its next reason sets the port again. */
+/* If another m-line of the port is still suspected, the next call of suspect() for it sets the port
+ * again. */
 static void trust(struct media *m, uint32_t stream)
 {
 	suspected_set(m, stream, false);
@@ -127,7 +128,7 @@ void media_attack_end(struct media *m, uint32_t stream)
 	tell(m, t);
 }
 
-/* Steering shows the flood in open periods only. */
+/* In other periods, steering drops most forged packets unseen. */
 static void count_guarded(struct attack *t, uint64_t now_ns)
 {
 	bool quiet = now_ns - t->window.at_ns > GUARD_QUIET_NS;
@@ -137,7 +138,7 @@ static void count_guarded(struct attack *t, uint64_t now_ns)
 		t->sampled += quiet ? GUARD_PERIODS_QUIET : GUARD_PERIODS;
 }
 
-/* Halves at most: there are few open periods, and random packets in them are few, too. */
+/* Falls by half at most: open periods are few, and so are the packets sampled in them. */
 static void rate(struct attack *t, uint64_t seen, uint64_t now_ns)
 {
 	uint64_t most = seen > t->sampled ? seen : t->sampled;
@@ -173,7 +174,7 @@ static bool make_room(struct media *m, uint32_t stream, uint64_t now_ns)
 
 	for (struct attack *t = least; t < m->attacks->of + ATTACK_STREAMS; t++) {
 		if (!t->over)
-			judge(m, t, now_ns); /* no packet did, if the stream is silent */
+			judge(m, t, now_ns); /* a silent stream has no packets that would */
 		if (t->over)
 			return true;
 		if (t->rate < least->rate)

@@ -13,15 +13,16 @@
  * stream with several SSRCs at a time gets no guard.
  *
  * If all places are taken, the guarded stream with the weakest flood yields its place to one whose
- * flood was more than twice as strong in the last second. It keeps the place for ATTACK_PERIOD_NS
- * at least, and is suspected afterwards. A share per call, or turns, would not help: somebody with
- * many calls attacks as many of them as he likes. He now needs 256 floods, each half as strong as
- * the one against somebody else. The strength of a guarded flood is estimated from open periods,
- * as steering drops the rest unseen. A flood that comes only in these counts 32 times.
+ * flood was more than twice as strong in the last second. A stream keeps its place for
+ * ATTACK_PERIOD_NS at least, and is suspected when it has yielded it. A share per call, or turns,
+ * would not help: an attacker with many calls can flood as many of them as he likes. To keep others
+ * out he needs 256 floods, each half as strong as the one against another call. The strength of a
+ * guarded flood is estimated from open periods, because steering drops the rest unseen. So a forged
+ * packet in an open period counts as 32, and as 4 if the stream is silent otherwise.
  *
  * Attacked streams that get no guard (bundled m-lines, several SSRCs, all places taken) are
  * suspected: their packets are authenticated before anything else is done with them, and their jobs
- * go last, too. This ends at an authentic packet ATTACK_PERIOD_NS later. */
+ * go last, too. This ends with an authentic packet, ATTACK_PERIOD_NS after the latest suspicion. */
 #ifndef MEDIA_ATTACK_H
 #define MEDIA_ATTACK_H
 
@@ -46,7 +47,7 @@ struct attack {
 	uint64_t trues, refused; /* packets, and drops by the guard, at the start of the period */
 	uint32_t stream;         /* MEDIA_NONE: the place is free */
 	uint32_t forged;         /* in this period */
-	uint32_t rate;     /* forged packets per second, until this period; UINT32_MAX: the first */
+	uint32_t rate;     /* forged packets per second, before this period; UINT32_MAX: unknown */
 	uint64_t sampled;  /* forged packets in this period, estimated from those of open periods */
 	uint32_t untold;   /* authentic packets since the last report to steering */
 	uint16_t told_seq; /* window.seq of the last report */

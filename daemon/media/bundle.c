@@ -143,7 +143,7 @@ static uint32_t by_name(const struct media *m, uint32_t port, uint32_t ssrc)
 	return MEDIA_NONE;
 }
 
-/* The m-line of an SSRC: by a packet, or else by SDP. */
+/* The m-line of an SSRC: as learned from packets, or else as in SDP. */
 static uint32_t by_ssrc(const struct media *m, uint32_t port, uint32_t ssrc)
 {
 	uint32_t line = line_of(m, port, ssrc, false);

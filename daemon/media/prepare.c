@@ -346,8 +346,8 @@ static void rename_source(struct draft *d)
 
 /* --- The burst -------------------------------------------------------------------------------- */
 
-/* RTCP has no guard, and is rare. So each packet is authenticated alone: a forged one then costs
- * nothing else. */
+/* Whether to authenticate a packet before anything else is done, so that a forged one costs nothing
+ * else. RTCP has no guard, and is rare: always. */
 static bool is_doubtful(const struct draft *d)
 {
 	const struct media_stream *s = &d->m->stream[d->note->stream];
@@ -474,7 +474,8 @@ static bool suspect(const struct media *m, uint32_t i)
 _Static_assert(PACKET_VERDICTS <= LATER, "not a verdict");
 
 /* A burst while a stream is under attack or suspected: packets of such streams go last. Order
- * within each stream remains. Marks them first: a forged packet may begin or end a guard here. */
+ * within each stream remains. These packets are marked first, because a forged one may begin or end
+ * a guard here. */
 static void prepare_guarded(struct burst *b)
 {
 	uint32_t left = b->n;

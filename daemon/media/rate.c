@@ -20,7 +20,7 @@ void media_rate_came(struct media *m, uint32_t stream, uint64_t now_ns)
 	uint64_t passed = spent(r, now_ns), more = number - r->number;
 	bool was = s->limited;
 
-	/* The other kind of packets may have looked meanwhile: too few packets show no rate. */
+	/* A packet of the other kind may have looked just before: too few packets show no rate. */
 	if (!m->cfg.rate || (!was && more < RATE_LOOK))
 		return;
 	if (!was)

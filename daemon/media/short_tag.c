@@ -39,7 +39,7 @@ struct media_tail media_rtcp_tail(const struct media *m, const struct media_cryp
 
 /* At most TESTS_AT_ONCE in a burst, and one per TESTS_EVERY_NS. SSRCs with authentic RTP have tests
  * of their own: a forger who does not see the packets does not know these SSRCs, and uses up only
- * the tests of others. Random times would not help: one true packet among many is rarely drawn. */
+ * the tests of other SSRCs. Tests at random times would rarely find the one true packet. */
 static bool may_test(struct media_trial *t, bool known, uint64_t now_ns)
 {
 	uint64_t from = TESTS_AT_ONCE * TESTS_EVERY_NS, *ns = &t->short_ns[known];

@@ -230,7 +230,7 @@ struct attack_count {
 	uint64_t not_before_ns; /* no guard begins before this time */
 	uint64_t suspected_ns;  /* the latest reason to suspect it */
 	uint32_t forged;        /* packets */
-	uint32_t rate;          /* forged packets in the second before */
+	uint32_t rate;          /* forged packets per second, before since_ns */
 	uint32_t trues;         /* authentic packets until since_ns, modulo 2^32 */
 	uint32_t place;         /* of a guarded stream in struct attacks */
 };
@@ -239,7 +239,7 @@ struct attack_count {
 struct media_rate {
 	uint64_t since_ns;
 	uint64_t others; /* packets that other.c relayed, and that media do not count */
-	uint64_t number; /* of the stream's packets, at since_ns */
+	uint64_t number; /* the stream's packets and others, at since_ns */
 	uint32_t n;
 };
 

@@ -29,8 +29,8 @@ static bool is_mono_opus(const struct codec_about *a)
 	return strcasecmp(a->name, "opus") == 0 && a->channels == 1;
 }
 
-/* Whether a plug-in of this process takes the terminal's fmtp. AMR with interleaving, for example,
- * it does not. */
+/* Whether a plug-in in this process accepts the terminal's fmtp. For example, AMR with interleaving
+ * is refused. */
 static bool takes(const void *codec, struct str fmtp)
 {
 	_Alignas(XCIPHER_CODEC_MAX_ALIGN) uint8_t params[XCIPHER_CODEC_MAX_PARAMS] = {0};
@@ -231,7 +231,7 @@ static void options(const struct neg_codec_pair *pair, const struct sdp_filter *
 	}
 }
 
-/* With a=ptime:1 a terminal would cause twenty times the usual work, but sends no more. */
+/* A terminal with a=ptime:1 would cause twenty times the usual work without sending more. */
 uint8_t neg_codec_ptime(const struct sdp_media *m)
 {
 	const struct sdp_line *l = sdp_attr(m->lines, STR("ptime"));

@@ -216,8 +216,8 @@ static void take_events(struct answer *a)
 	}
 }
 
-/* What we offered the terminal for a codec of its answer, under the same number if possible. NULL:
- * nothing. */
+/* Our offer's codec for one of the terminal's answer, with the same payload type if possible. NULL:
+ * none. */
 static const struct codec_item *offered(const struct answer *a, const struct codec_item *c)
 {
 	const struct codec_item *first = NULL;
@@ -301,8 +301,8 @@ static bool has_number(const struct codec_list *l, uint32_t type)
 	return false;
 }
 
-/* An answer may have payload types of its own. They are those to send to the terminal. The terminal
- * must send those of the offer (RFC 3264 6.1), but not every one does. */
+/* An answer may have payload types of its own, which are sent to the terminal. The terminal must
+ * send those of the offer (RFC 3264 6.1), but some terminals send their own. */
 static void add_numbers(struct answer *a)
 {
 	for (uint32_t i = 0, n = a->said.n; i < n; i++) {

@@ -93,9 +93,9 @@ enum nfx_attr {
 	NFX_A_SOURCE_PORT, /* be16 */
 	NFX_A_MISMATCH,    /* u8: enum nfx_mismatch */
 	NFX_A_SSRC,        /* u32: RTP with another SSRC is queued (without a queue: passed on) */
-	NFX_A_RATE,        /* u32: packets per second for this target; 0 or absent: any. As many
-	                    * others: of other sources than the confirmed one, and without one all
-	                    * that is neither RTP nor RTCP */
+	NFX_A_RATE,        /* u32: packets per second for this target; 0 or absent: any. A second
+	                    * limit of the same size is for packets of other sources than the
+	                    * confirmed one; without one, for all that is neither RTP nor RTCP */
 	NFX_A_SOURCE_RATE, /* u32: packets per second from one address, over all targets with
 	                    * such a limit */
 	NFX_A_SILENCE_MS,  /* u32: silence after which an event is sent */

@@ -155,8 +155,8 @@ static void leave(bool reference)
 		__atomic_sub_fetch(&shared->references, 1, __ATOMIC_RELAXED);
 }
 
-/* A place for a function, if one is free. Callers choose the servers that their references name,
- * and these may be slow: so references have half of the places. */
+/* Takes a place for a function. False: none is free. Callers choose the servers that their
+ * references name, and these may be slow: so references have half of the places. */
 static bool enter(bool reference)
 {
 	int most = (settings.queries + 1) / 2;
@@ -341,7 +341,7 @@ static bool has_reference(const struct ask *ask)
 	return ask->sources && ask->source[ask->sources - 1].reference;
 }
 
-/* A message with a value needs no reference. */
+/* False: the message has no value, so it needs its references. */
 static bool drop_references(struct ask *ask)
 {
 	if (ask->source[0].reference)

@@ -137,7 +137,7 @@ static char *take_list(struct buf *b)
 }
 
 /* URIs and words of strangers reach the script, which may put them into headers: no control
- * characters and no blanks, and no longer than the next server can read. */
+ * characters and no blanks, and short enough for the next server to read. */
 static bool is_word(const char *s)
 {
 	const char *end = s ? s + strnlen(s, WORD_MAX + 1) : NULL;

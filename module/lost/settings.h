@@ -39,7 +39,7 @@ struct shared {
 	struct cache cache;
 	struct server server[SERVERS_MAX], lis[SERVERS_MAX];
 	int in_flight;  /* atomic */
-	int references; /* of these, how many need a location that a caller's URI names; atomic */
+	int references; /* of these, those that may fetch a location by a caller's URI; atomic */
 	int pipe[CLIENTS_MAX][2];
 };
 extern struct shared *shared;

@@ -198,7 +198,7 @@ def test_strangers_have_no_place_in_the_network(net):
 
 
 def test_a_terminal_sends_in_several_threads(net):
-    """A test sends on a connection of which a thread is in the middle of a record: OpenSSL's "bad length", without the lock of esinet.Stream."""
+    """A test sends on a connection while a thread has read half of a record. Without the lock of esinet.Stream OpenSSL reports "bad length"."""
     needs()
     import esinet
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:

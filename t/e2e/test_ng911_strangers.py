@@ -27,7 +27,7 @@ class Stranger:
         self.port = self.stream.socket.getsockname()[1]
 
     def send(self, method, target, hops, to="<urn:service:sos>;tag=invented", call=None):
-        """Its branch."""
+        """Sends a request and returns the branch of its Via."""
         branch = "z9hG4bK" + os.urandom(8).hex()
         self.stream.send(f"{method} {target} SIP/2.0", [("Via", f"SIP/2.0/TLS 10.200.1.2:{self.port};rport;branch={branch}"), *hops, ("From", "<sip:caller@vsp.example>;tag=c"), ("To", to),
                                                         ("Call-ID", call or branch), ("CSeq", f"7 {method}"), ("Max-Forwards", "70"),
@@ -35,20 +35,20 @@ class Stranger:
         return branch
 
     def status(self, *args, **kw):
-        """Of the final reply."""
+        """Sends a request and returns the status of the final reply."""
         branch = self.send(*args, **kw)
         while (m := self.stream.receive()).status() < 200 or branch not in m.get("Via"):
             pass
         return m.status()
 
     def done(self):
-        """The VSP has read all of it."""
+        """Returns when the VSP has read all that was sent on this connection."""
         assert self.status("OPTIONS", "sip:keepalive@10.201.0.1", (), "<sip:keepalive@10.201.0.1>") == 200
 
 
 @contextlib.contextmanager
 def resolver(net, **kw):
-    """A DNS server, and what Network's "before" needs for a server that asks it."""
+    """A DNS server, and the command for Network's "before" that makes a server ask it."""
     with tempfile.TemporaryDirectory(prefix="xcipher-ng911-") as folder:
         dns = lost.Dns(net, folder, {}, **kw)
         yield dns, ("/bin/sh", "-c", f'mount --bind {dns.conf} "$(readlink -f /etc/resolv.conf)" && exec "$@"', "sh")
@@ -56,7 +56,7 @@ def resolver(net, **kw):
 
 
 def test_no_name_of_a_stranger_is_looked_up(net):
-    """A look-up holds a process, and the DNS of a stranger may be silent. Names that the two sides of a call have given are looked up."""
+    """A look-up blocks a process, and the DNS of a stranger may be silent. Only names that the two sides of a call have given are looked up."""
     with resolver(net, hosts={"taker1.esinet.example": "10.200.2.2"}) as (dns, before), \
             network(net, vsp={"XC_DIALOG_RATE": 1000}, before=dict.fromkeys(("vsp", "esrp", "psap"), before)) as n:
         import esinet
@@ -68,7 +68,7 @@ def test_no_name_of_a_stranger_is_looked_up(net):
         plain, named = "sip:x@10.201.0.9:5999;transport=tls", "sip:x@{}.invalid:5061;transport=tls"
 
         def ask(name, **kw):
-            """By each method and way."""
+            """Names hosts of a stranger, with each method, to each proxy."""
             for way in ((vsp,), (vsp, esrp), (vsp, esrp, psap)):
                 for method in WITHIN:
                     assert stranger.status(method, named.format(name), route(*way), **kw) == 404, (method, way)
@@ -92,7 +92,7 @@ def test_no_name_of_a_stranger_is_looked_up(net):
 
 
 def test_no_reply_of_a_stranger_passes(net):
-    """Its second Via could send it anywhere. A server's own reply brings back what a caller wrote there."""
+    """Its second Via could send it anywhere. In a server's own reply, a caller may have written that Via."""
     with resolver(net) as (dns, before), network(net, before={"vsp": before}) as n:
         import esinet
         from test_ng911_states import Peer, answer
@@ -116,7 +116,7 @@ def test_no_reply_of_a_stranger_passes(net):
 
 
 def test_endings_are_limited(net):
-    """ACK and BYE of calls that never began: each could open a connection."""
+    """ACK and BYE of calls that never began are limited, because each could open a connection."""
     with network(net, vsp={"XC_DIALOG_RATE": 3}) as n:
         import esinet
         import ng911
@@ -178,13 +178,13 @@ def test_no_call_forges_records(net):
 
 
 def between_servers(n):
-    """Connections."""
+    """The TLS connections between the servers."""
     lines = n.net.run(n.net.gateway, "ss", "-Htn", "state", "established", "src", "10.201.0.0/24", "dst", "10.201.0.0/24").stdout.splitlines()
     return {tuple(line.split()[2:4]) for line in lines if ":5061" in line}
 
 
 def test_no_message_is_too_large_for_the_next_server(net):
-    """Each proxy adds headers. A message that the next one cannot read any more would cost the connection between them, and other calls with it."""
+    """Each proxy adds headers. If the next one could not read a message any more, it would close the connection between them, and other calls would fail."""
     with network(net) as n:
         import ng911
         taker, plain = n.takers[0], n.caller.call
@@ -227,7 +227,7 @@ def test_no_message_is_too_large_for_the_next_server(net):
 
 
 def test_connections_leave_memory_for_calls(net):
-    """With Kamailio's default of shared memory: so many open that none is left without a limit. They say nothing. Calls on connections that were open before go on."""
+    """With Kamailio's default of shared memory, a caller opens as many idle connections as would use it up without a limit. Calls on earlier connections continue."""
     with network(net) as n:
         import esinet
         import ng911
@@ -248,7 +248,7 @@ def test_connections_leave_memory_for_calls(net):
             idle.append(s)
 
         def refused():
-            """Kamailio has accepted the last one, or closed it."""
+            """Whether Kamailio has accepted the last connection, or closed it."""
             idle[-1].settimeout(1)
             try:
                 return not idle[-1].recv(1)

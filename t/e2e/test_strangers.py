@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What somebody without a password can make kamailio-edge.cfg and kamailio-webrtc.cfg do: to look up names, to send to others, to use up memory."""
+"""Strangers without a password do not make kamailio-edge.cfg and kamailio-webrtc.cfg look up names, send to others, or use up memory."""
 import contextlib
 import socket
 import sqlite3
@@ -40,7 +40,7 @@ class Browser(Client):
             return ""
 
     def source(self):
-        """Of its connection, as Kamailio writes it into a Contact."""
+        """The alias of its connection, as Kamailio writes it into a Contact."""
         address, port = self.ws.s.getsockname()
         return f"alias={address}~{port}~5"
 
@@ -80,7 +80,7 @@ def heard(s, seconds=30):
 
 
 class Outside:
-    """A host that is no party of any call, a DNS server, and ways to them."""
+    """A host that is no party of any call, a DNS server, and requests that name them."""
 
     def __init__(self, net, folder):
         self.dns = lost.Dns(net, folder, {})
@@ -92,7 +92,7 @@ class Outside:
         self.tcp.listen()
 
     def reached(self):
-        """By whatever has been sent until now."""
+        """What has reached the host or the DNS server until now."""
         self.tcp.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             return self.tcp.accept()
@@ -255,7 +255,7 @@ def strays(own):
 
 
 def through(own):
-    """Of a server, with the Via that a caller wrote: a call that is not acknowledged gets its 200 again, when the proxy has forgotten it."""
+    """A server repeats a 200 that is not acknowledged, with the Via that a caller wrote, after the proxy has forgotten its transaction."""
     for to in ("never.invalid:7000", "10.200.2.8:7000;maddr=10.200.2.9", "10.200.2.8:7000;maddr=never.invalid", "10.200.2.8:7000;received=never.invalid"):
         yield reply(own, "200 OK", to)
 
@@ -316,7 +316,7 @@ def test_a_silent_dns_holds_no_process_for_long(net, which):
 
 
 def idle(net, n, tls, port):
-    """So many connections that say nothing more."""
+    """Opens this many idle connections."""
     found = []
     for _ in range(n):
         s = ng.socket_in(net.terminal["bob"], kind=socket.SOCK_STREAM)
@@ -327,7 +327,7 @@ def idle(net, n, tls, port):
         found.append(s)
 
     def refused():
-        """Kamailio has accepted the last one, or closed it."""
+        """Whether Kamailio has accepted the last connection, or closed it."""
         try:
             s.settimeout(1)
             return not s.recv(1)
@@ -341,7 +341,7 @@ def idle(net, n, tls, port):
 
 @cases(("edge",), ("webrtc",))
 def test_connections_leave_memory_for_calls(net, which):
-    """With Kamailio's default of shared memory, strangers open so many that none is left without a limit. Who was connected before is served."""
+    """With Kamailio's default of shared memory, strangers open as many connections as would use it up without a limit. Earlier connections are served."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     with (edge(net, XC_FLOOD=10000) if which == "edge" else webrtc(net)) as e:

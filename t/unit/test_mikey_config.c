@@ -370,13 +370,13 @@ static void what_ends_soon_is_warned_of(void **state)
 		{us, NOW + 30 * DAY, NOW + 9 * DAY,
 			"/self.pem: replace the certificate before it expires on 2027-02-14 08:00 UTC\n"},
 		{us, NOW, NOW + 9 * DAY,
-			"/self.pem: peers may refuse the certificate, because it expired on 2027-01-15 08:00 UTC\n"},
+			"/self.pem: peers may refuse the certificate: replace it, because it expired on 2027-01-15 08:00 UTC\n"},
 		{us, NOW + 99 * DAY, NOW + 2 * DAY,
 			"/crl.pem: replace the revocation list that is valid only until 2027-01-17 08:00 UTC\n"},
 		{us, NOW + 99 * DAY, NOW - DAY,
-			"/crl.pem: xcipherd refuses certificates, because a revocation list was valid only until 2027-01-14 08:00 UTC\n"},
+			"/crl.pem: xcipherd refuses certificates: replace the revocation list that was valid until 2027-01-14 08:00 UTC\n"},
 		{other, NOW + 99 * DAY, NOW + 9 * DAY,
-			"/self.pem: the certificate does not have the identity sip:gw@example.org, so peers may refuse it\n"},
+			"/self.pem: the certificate does not have the identity sip:gw@example.org, so peers may refuse it: correct one of them\n"},
 	};
 
 	(void)state;

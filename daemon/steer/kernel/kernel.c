@@ -315,8 +315,8 @@ static bool is_ours(const struct steer *s, const struct endpoint *e)
 	return false;
 }
 
-/* Once per worker; a few at a time, so that packets are not delayed. A port may have been added
- * since the targets were listed. */
+/* Once per worker; a few at a time, so that packets are not delayed. A call may have taken the port
+ * of a target since the targets were listed: this target stays. */
 static void purge(struct steer *s)
 {
 	if (!s->stale) {

@@ -140,7 +140,7 @@ static void iptables_match(struct sbuf *b, const struct steer_config *cfg,
 	sbuf_printf(b, " -p udp --dport %u:%u", min, max);
 }
 
-/* Limits of one name share their table of sources. */
+/* The limits of all rules have one name, so they share one table of sources. */
 static void iptables_rule(struct sbuf *b, const struct steer_config *cfg,
 	const struct endpoint *local, uint32_t worker, uint16_t min, uint16_t max)
 {

@@ -14,7 +14,7 @@ FOLDER = "/tree/t/attack"
 
 
 class Notes:
-    """Standard output whose lines are no results of this script."""
+    """Prints lines as comments, so that they do not count as results of this script."""
 
     def __init__(self):
         self.line = ""
