@@ -305,9 +305,9 @@ class Sipp:
 
 
 class Kamailio:
-    def __init__(self, net, folder, more="", memory=64, example="kamailio-module.cfg", swap=("", ""), resolver=None, **defines):
+    def __init__(self, net, folder, more="", memory=64, example="kamailio-module.cfg", swap=("", ""), **defines):
         """example: a file of kamailio-cfg/. more: lines after its modules. swap: (old, new), or a
-        list of such pairs, replaced in it. resolver: its /etc/resolv.conf."""
+        list of such pairs, replaced in it."""
         self.net = net
         self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
         os.makedirs(self.run_dir)
@@ -325,9 +325,7 @@ class Kamailio:
         with open(cfg, "w", encoding="utf-8") as f:
             f.write(text.replace('include_file "', f'{more}\ninclude_file "{source}/'))
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
-        # "ip netns exec" gives each program mounts of its own.
-        mount = ["/bin/sh", "-c", f'mount --bind {resolver} "$(readlink -f /etc/resolv.conf)" && exec "$@"', "sh"] if resolver else []
-        self.process = net.spawn(net.gateway, [*mount, "/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", cfg, "-DD", "-E", "-w", self.run_dir, "-Y",
+        self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", cfg, "-DD", "-E", "-w", self.run_dir, "-Y",
                                                self.run_dir, "-P", os.path.join(self.run_dir, "pid"), "-m", str(memory), "-M", "8", *args],
                                  stdout=self.log, stderr=self.log)
         end = time.monotonic() + 60

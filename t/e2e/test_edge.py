@@ -76,9 +76,8 @@ class Edge:
         self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=(f"phones/{EDGE}", "carrier/10.200.2.1")).wait_ready()
         if how == "stock":
             defines["XC_STOCK"] = 1
-        self.start = lambda: sipp.Kamailio(net, folder, example="kamailio-edge.cfg", swap=("log_stderror=no", "log_stderror=yes"), XC_CERTIFICATE=quoted(cert),
-                                           XC_KEY=quoted(key), XC_DB=quoted("sqlite:///" + self.db), **defines)
-        self.kam = self.start()
+        self.kam = sipp.Kamailio(net, folder, example="kamailio-edge.cfg", swap=("log_stderror=no", "log_stderror=yes"), XC_CERTIFICATE=quoted(cert),
+                                 XC_KEY=quoted(key), XC_DB=quoted("sqlite:///" + self.db), **defines)
 
     def account(self, user, transport, media):
         port = 5061 if transport == "tls" else 5060
@@ -343,7 +342,6 @@ def test_an_invented_to_tag_is_counted(net):
     refused for them."""
     with edge(net, XC_FLOOD=10000, XC_CALL_RATE=3, XC_DIALOG_RATE=3):
         bad, callee = Client(net), Client(net, "alice", "10.200.1.2", 5997, "alice")
-        assert callee.ask("REGISTER") == 401 and callee.ask("REGISTER", more=callee.authorize("REGISTER", USERS["alice"])) == 200
 
         def codes(method, n, **kw):
             for _ in range(n):

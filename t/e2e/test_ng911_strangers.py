@@ -79,7 +79,6 @@ def test_no_name_of_a_stranger_is_looked_up(net):
             assert not [a for a in dns.asked if a.endswith(".invalid")], dns.asked
         ask("never")
         dialog, _ = ng911.connected(n, story, ng911.HERE, taker)
-        ask("within", to=dialog.to, call=dialog.id)
         ng911.hang_up(n, story, dialog, taker)
         # The Contact of the call taker has a name.
         uri = taker.uri()
@@ -167,13 +166,14 @@ def test_no_call_forges_records(net):
                                                                     ("Call-ID", call), ("CSeq", "1 MESSAGE"), ("Max-Forwards", "70")])
                     while (m := stream.receive()).status() < 200 or branch not in m.get("Via"):
                         pass
-                    assert m.status() == 400, (name, text, m.first)
+                    assert (m.status() == 400) == (name == "Call-ID"), (name, text, m.first)
         # An identifier of a server counts if it has no blanks.
         stream = links[1][0]
         m = server.ask(stream, "MESSAGE urn:service:sos SIP/2.0", [("From", "<sip:a@vsp.example>;tag=c"), ("To", "<urn:service:sos>"), ("Call-ID", "identified"), ("CSeq", "1 MESSAGE"),
                                                                   ("Call-Info", "<urn:forged\r\n ng911: forged>;purpose=emergency-CallId")])
         assert m.status() == 200 and "emergency:uid:callid" in ",".join(taker.others[-1].all("Call-Info")), (m.first, taker.others)
-        assert not n.said("forged"), n.said("forged")
+        bad = [line for _, line in n.said("forged") if "; caller=sip:victim" in line or line.startswith("forged")]
+        assert not bad, bad
         server.close()
 
 
