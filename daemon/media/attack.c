@@ -72,15 +72,31 @@ static void describe(struct attack *t, const struct media_stream *s)
 		w->types[i] = s->cfg.types[0] | s->cfg.types[1] ? s->cfg.types[i] | t->types[i] : 0;
 }
 
+/* Nanoseconds since then. Packets of a burst may be slightly out of order; after the clock was set
+ * back, much time has passed. */
+static uint64_t passed(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns < then_ns && then_ns - now_ns < ATTACK_SECOND_NS ? 0 : now_ns - then_ns;
+}
+
 static void suspected_set(struct media *m, uint32_t stream, bool suspected)
 {
 	struct media_stream *s = &m->stream[stream];
+	struct attacks *all = m->attacks;
+	uint32_t i = 0;
 
-	if (s->suspected == suspected)
+	if (s->suspected == suspected || !s->set ||
+		(suspected && all->suspected == ATTACK_SUSPECTS))
 		return;
 	s->suspected = suspected;
 	media_fast_set(s);
-	m->attacks->suspected += suspected ? 1u : -1u;
+	if (suspected) {
+		all->suspect[all->suspected++] = stream;
+		return;
+	}
+	while (all->suspect[i] != stream)
+		i++;
+	all->suspect[i] = all->suspect[--all->suspected];
 }
 
 /* In a bundle, also the stream of the port: prepare.c orders packets by it. */
@@ -93,23 +109,21 @@ static void suspect(struct media *m, uint32_t stream, uint64_t now_ns)
 	suspected_set(m, port, true);
 }
 
-/* If another m-line of the port is still suspected, the next call of suspect() for it sets the port
- * again. */
-static void trust(struct media *m, uint32_t stream)
+bool media_attack_suspects(struct media *m, uint64_t now_ns)
 {
-	suspected_set(m, stream, false);
-	suspected_set(m, media_bundle_port(m, stream), false);
-}
+	struct attacks *all = m->attacks;
 
-void media_attack_calm(struct media *m, uint32_t stream, uint64_t now_ns)
-{
-	if (now_ns - m->trial[stream].attack.suspected_ns > ATTACK_PERIOD_NS)
-		trust(m, stream);
-}
+	if (all->suspected && passed(all->looked_ns, now_ns) >= ATTACK_SECOND_NS / 8) {
+		all->looked_ns = now_ns;
+		for (uint32_t i = all->suspected; i-- > 0;) {
+			uint32_t stream = all->suspect[i];
+			uint64_t then_ns = m->trial[stream].attack.suspected_ns;
 
-bool media_attack_suspects(const struct media *m)
-{
-	return media_attacked(m) || m->attacks->suspected;
+			if (passed(then_ns, now_ns) > ATTACK_PERIOD_NS)
+				suspected_set(m, stream, false);
+		}
+	}
+	return media_attacked(m) || all->suspected;
 }
 
 /* The place becomes free when steering has received the end of the guard. */
@@ -118,7 +132,7 @@ void media_attack_end(struct media *m, uint32_t stream)
 	struct media_stream *s = &m->stream[stream];
 	struct attack *t = attack_of(m, stream);
 
-	trust(m, stream);
+	suspected_set(m, stream, false);
 	if (!s->guarded)
 		return;
 	s->guarded = false;
@@ -144,8 +158,9 @@ static void rate(struct attack *t, uint64_t seen, uint64_t now_ns)
 	uint64_t most = seen > t->sampled ? seen : t->sampled;
 	uint64_t now = most * 1000 / ((now_ns - t->since_ns) / 1000000);
 	uint32_t half = t->rate == UINT32_MAX ? 0 : t->rate / 2;
+	uint32_t least = half > t->unseen ? half : t->unseen;
 
-	t->rate = now > half ? (uint32_t)(now < UINT32_MAX ? now : UINT32_MAX - 1) : half;
+	t->rate = now > least ? (uint32_t)(now < UINT32_MAX ? now : UINT32_MAX - 1) : least;
 }
 
 /* Ends a period, and perhaps the attack. */
@@ -154,7 +169,7 @@ static void judge(struct media *m, struct attack *t, uint64_t now_ns)
 	const struct media_stream_counters *c = &m->counters[t->stream];
 	uint64_t forged = t->forged + count_of(&c->drops[PACKET_DROP_GUARD]) - t->refused;
 
-	if (now_ns - t->since_ns < ATTACK_PERIOD_NS)
+	if (passed(t->since_ns, now_ns) < ATTACK_PERIOD_NS)
 		return;
 	if (forged * ATTACK_FEW <= count_of(&c->packets) - t->trues)
 		t->calm++;
@@ -191,6 +206,8 @@ static bool make_room(struct media *m, uint32_t stream, uint64_t now_ns)
 static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	const struct media_stream_counters *c = &m->counters[stream];
+	const struct attack_count *before = &m->trial[stream].attack;
+	bool tagged = m->ctx[m->stream[stream].cfg.ctx].rx.tagged;
 	struct attacks *all = m->attacks;
 	uint32_t i = 0;
 
@@ -206,6 +223,9 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	}
 	all->of[i] = (struct attack){.stream = stream,
 		.rate = UINT32_MAX,
+		.unseen = !tagged                       ? 0
+			: before->rate > before->forged ? before->rate
+							: before->forged,
 		.local = m->stream[stream].cfg.local,
 		.window = {.ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed),
 			.seq = (uint16_t)count_of(&c->index),
@@ -217,7 +237,7 @@ static void begin(struct media *m, uint32_t stream, uint64_t now_ns)
 	start_period(m, &all->of[i], now_ns);
 	m->trial[stream].attack.place = i;
 	m->stream[stream].guarded = true;
-	trust(m, stream);
+	suspected_set(m, stream, false);
 	media_fast_set(&m->stream[stream]);
 	atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&all->begun, 1, memory_order_relaxed);

@@ -22,7 +22,8 @@
  *
  * Attacked streams that get no guard (bundled m-lines, several SSRCs, all places taken) are
  * suspected: their packets are authenticated before anything else is done with them, and their jobs
- * go last, too. This ends with an authentic packet, ATTACK_PERIOD_NS after the latest suspicion. */
+ * go last, too. This ends ATTACK_PERIOD_NS after the latest reason. Of further streams than
+ * ATTACK_SUSPECTS, forged packets cost more. */
 #ifndef MEDIA_ATTACK_H
 #define MEDIA_ATTACK_H
 
@@ -35,6 +36,7 @@
 #define ATTACK_FEW       8u
 #define ATTACK_CALM      5u
 #define ATTACK_STREAMS   256u           /* of one worker; others get no guard, and are counted */
+#define ATTACK_SUSPECTS  256u           /* of one worker */
 #define ATTACK_SSRCS     2u             /* changes in a period: several SSRCs at a time, no guard */
 #define ATTACK_NONE_NS   10000000000ull /* how long such a stream stays unguarded */
 #define ATTACK_WILD      3u             /* jumps of timestamps, which then are not checked */
@@ -49,6 +51,7 @@ struct attack {
 	uint32_t forged;         /* in this period */
 	uint32_t rate;     /* forged packets per second, before this period; UINT32_MAX: unknown */
 	uint64_t sampled;  /* forged packets in this period, estimated from those of open periods */
+	uint32_t unseen;   /* with SRTP+ tags steering hides the flood: rate before the guard */
 	uint32_t untold;   /* authentic packets since the last report to steering */
 	uint16_t told_seq; /* window.seq of the last report */
 	uint32_t wild;     /* authentic packets whose timestamp jumped */
@@ -64,7 +67,10 @@ struct attacks {
 	uint32_t waiting;   /* places to report to steering */
 	uint32_t next;      /* place to report first: each has its turn */
 	_Atomic uint32_t n; /* guarded streams */
-	uint32_t suspected; /* streams, and ports of bundles */
+	/* Suspected streams, and ports of bundles. */
+	uint32_t suspect[ATTACK_SUSPECTS];
+	uint32_t suspected;
+	uint64_t looked_ns; /* when their times were compared last */
 	_Atomic uint64_t begun;
 	/* Attacked streams that found no place: each counts once a second. */
 	_Atomic uint64_t left_out;
@@ -75,10 +81,9 @@ void media_attack_forged(struct media *m, uint32_t stream, const struct packet_i
 /* A packet of a guarded stream was authentic and new. */
 void media_attack_true(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j);
-/* A packet of a suspected stream was authentic and new. */
-void media_attack_calm(struct media *m, uint32_t stream, uint64_t now_ns);
-/* Whether a stream has a guard or is suspected. */
-bool media_attack_suspects(const struct media *m);
+/* Whether a stream has a guard or is suspected. Trusts those that have not been attacked for a
+ * while. */
+bool media_attack_suspects(struct media *m, uint64_t now_ns);
 /* Whether the guard refuses this RTP packet of a guarded stream. Reads only. */
 bool media_attack_refuses(const struct media *m, const struct arena *a, uint32_t stream,
 	const struct packet_in *in, const uint8_t *p, uint32_t len);

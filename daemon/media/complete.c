@@ -227,8 +227,6 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	if (m->stream[n->stream].guarded)
 		media_attack_true(m, a, n, in, j);
-	if (m->stream[n->stream].suspected)
-		media_attack_calm(m, n->stream, in->t_ns);
 	if (proved)
 		(void)media_learn(m, a, port, in, j, true);
 	if (proved && !rtcp && m->stream[port].cfg.bundle)

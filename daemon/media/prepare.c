@@ -463,9 +463,10 @@ static inline void prepare_tagged(struct burst *b, uint32_t i, uint32_t left)
 	}
 }
 
-static bool suspect(const struct media *m, uint32_t i)
+static bool suspect(const struct media *m, struct local_port local)
 {
-	uint32_t stream = m->in_stream[i];
+	const uint32_t *cell = media_port_cell(m, local);
+	uint32_t stream = cell ? *cell : MEDIA_NONE;
 
 	return stream != MEDIA_NONE && (m->stream[stream].guarded || m->stream[stream].suspected);
 }
@@ -481,7 +482,7 @@ static void prepare_guarded(struct burst *b)
 	uint32_t left = b->n;
 
 	for (uint32_t i = 0; i < b->n; i++)
-		b->in[i].verdict = suspect(b->m, i) ? LATER : PACKET_JOB;
+		b->in[i].verdict = suspect(b->m, b->in[i].local) ? LATER : PACKET_JOB;
 	for (uint32_t i = 0; i < b->n; i++) {
 		media_prefetch(b->m, b->in, b->n, i);
 		if (b->in[i].verdict != LATER)
@@ -502,7 +503,7 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in 
 	media_lane_use(m, ++m->burst);
 	media_slots_begin(m, in, n);
 	media_prefetch_begin(m, in, n);
-	if (__builtin_expect(media_attack_suspects(m), 0)) {
+	if (n && __builtin_expect(media_attack_suspects(m, in[0].t_ns), 0)) {
 		prepare_guarded(&b);
 		return b.jobs;
 	}

@@ -271,27 +271,39 @@ static void a_clock_set_back_delays_no_guard(void **state)
 	rig_free(c.r);
 }
 
-/* Forged packets of this call first, then a packet of the other: the other's job goes first. */
+static void other_packet(struct call *c, uint64_t index)
+{
+	uint8_t p[172], *at = rig_slot(c->r, B, PORT_B);
+	struct packet_in *in = &c->r->in[c->r->n - 1];
+
+	rig_plain_rtp(p, 9, index);
+	in->len = rig_protect(
+		c->r, at, (struct rig_plain){p, 172, 12, B_TX, c->r->suite_b, index, false});
+	in->t_ns = c->now;
+}
+
+/* Forged packets of this call among packets of the other, more than are prefetched at the
+ * beginning: the other's jobs go first, in their order. */
 static void go_last(struct call *c, uint64_t index)
 {
-	uint8_t p[172], *at;
+	const uint32_t forged = SLOTS - 3;
 
-	for (int i = 1; i < 4; i++)
-		forged_packet(c, (uint16_t)(c->index + (uint64_t)i), c->time);
-	at = rig_slot(c->r, B, PORT_B);
-	rig_plain_rtp(p, 9, index);
-	c->r->in[3].len = rig_protect(
-		c->r, at, (struct rig_plain){p, 172, 12, B_TX, c->r->suite_b, index, false});
-	c->r->in[3].t_ns = c->now;
-	assert_int_equal(rig_prepare(c->r), 4);
-	assert_int_equal(c->r->m->note[0].in, 3);
-	assert_false(c->r->a.job[0].flags & XC_JOB_DOUBT);
-	for (uint32_t i = 1; i < 4; i++) {
-		assert_int_equal(c->r->m->note[i].in, i - 1);
+	other_packet(c, index);
+	for (uint32_t i = 1; i <= forged; i++)
+		forged_packet(c, (uint16_t)(c->index + i), c->time);
+	other_packet(c, index + 1);
+	other_packet(c, index + 2);
+	assert_int_equal(rig_prepare(c->r), SLOTS);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(c->r->m->note[i].in, i ? forged + i : 0);
+		assert_false(c->r->a.job[i].flags & XC_JOB_DOUBT);
+	}
+	for (uint32_t i = 3; i < SLOTS; i++) {
+		assert_int_equal(c->r->m->note[i].in, i - 2);
 		assert_true(c->r->a.job[i].flags & XC_JOB_DOUBT);
 	}
-	rig_complete(c->r, 4);
-	assert_int_equal(c->r->outs, 1);
+	rig_complete(c->r, SLOTS);
+	assert_int_equal(c->r->outs, 3);
 }
 
 static void suspects_go_last(void **state)
@@ -321,8 +333,30 @@ static void streams_without_a_guard_go_last_too(void **state)
 	assert_int_equal(media_attacked(c.r->m), 0);
 	assert_true(c.r->m->stream[A].suspected);
 	go_last(&c, 500);
-	talk(&c, ATTACK_PERIOD_NS / MS + 20, 0);
-	assert_false(media_attack_suspects(c.r->m));
+	talk(&c, ATTACK_PERIOD_NS / MS + 200, 0);
+	assert_false(media_attack_suspects(c.r->m, c.now));
+	assert_true(c.r->m->stream[A].fast);
+	rig_free(c.r);
+}
+
+/* A terminal with wrong keys never has an authentic packet: when it is silent, the worker has its
+ * fast path back. A forged packet that arrived later than a true one is no end. */
+static void suspicion_of_silent_streams_ends(void **state)
+{
+	struct call c = call_new(100);
+
+	(void)state;
+	talk(&c, 1000, 0);
+	c.r->m->stream[A].learn.confirmed = false; /* no guard */
+	for (uint32_t i = 0; i < 2 * ATTACK_FORGED; i++) {
+		forged_packet(&c, (uint16_t)i, 0);
+		(void)run(&c, 1);
+	}
+	assert_true(c.r->m->stream[A].suspected);
+	assert_true(media_attack_suspects(c.r->m, c.now - MS));
+	assert_true(media_attack_suspects(c.r->m, c.now + ATTACK_PERIOD_NS));
+	assert_false(media_attack_suspects(c.r->m, c.now + ATTACK_PERIOD_NS + ATTACK_SECOND_NS));
+	assert_false(c.r->m->stream[A].suspected);
 	assert_true(c.r->m->stream[A].fast);
 	rig_free(c.r);
 }
@@ -540,6 +574,7 @@ int main(void)
 		cmocka_unit_test(a_clock_set_back_delays_no_guard),
 		cmocka_unit_test(suspects_go_last),
 		cmocka_unit_test(streams_without_a_guard_go_last_too),
+		cmocka_unit_test(suspicion_of_silent_streams_ends),
 		cmocka_unit_test(forged_rtcp_costs_no_cipher),
 		cmocka_unit_test(steering_is_told),
 		cmocka_unit_test(a_stream_without_a_place_is_counted),

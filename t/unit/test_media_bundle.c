@@ -132,7 +132,7 @@ static void an_attacked_m_line_is_suspected(void **state)
 	(void)state;
 	assert_int_equal(goes(r, 2, 1, VIDEO_TYPE, NULL), PORT_C);
 	for (uint16_t i = 0; i < ATTACK_FORGED; i++) {
-		assert_false(media_attack_suspects(r->m));
+		assert_false(media_attack_suspects(r->m, 0));
 		rtp(r, 2, (uint16_t)(2 + i), VIDEO_TYPE, NULL)[20] ^= 1;
 		assert_int_equal(left_by(r), 0);
 	}
@@ -148,7 +148,9 @@ static void an_attacked_m_line_is_suspected(void **state)
 	rig_complete(r, 2);
 	assert_int_equal(r->outs, 2);
 	assert_int_equal(media_command(r->m, &del), 0);
-	assert_false(media_attack_suspects(r->m));
+	assert_false(r->m->stream[VIDEO].suspected);
+	assert_true(media_attack_suspects(r->m, r->in[0].t_ns));
+	assert_false(media_attack_suspects(r->m, r->in[0].t_ns + 2 * ATTACK_PERIOD_NS));
 	assert_false(r->m->stream[A].suspected);
 	rig_free(r);
 }
