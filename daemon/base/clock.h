@@ -41,6 +41,13 @@ static inline uint64_t clock_mono_of(uint64_t real_ns)
 	return after_ns - (real_now_ns - real_ns);
 }
 
+/* Nanoseconds since then. 0 if "now" is less than a second earlier: packets of several queues may be
+ * slightly out of order. A huge number after the clock was set back. */
+static inline uint64_t clock_since(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns < then_ns && then_ns - now_ns < NS_PER_SEC ? 0 : now_ns - then_ns;
+}
+
 /* Offset of CLOCK_REALTIME from CLOCK_MONOTONIC. All zeroes: unknown. */
 struct clock_pair {
 	bool known;

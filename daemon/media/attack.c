@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/secmem.h"
 #include "media/bundle.h"
 #include "media/fast_path.h"
@@ -72,13 +73,6 @@ static void describe(struct attack *t, const struct media_stream *s)
 		w->types[i] = s->cfg.types[0] | s->cfg.types[1] ? s->cfg.types[i] | t->types[i] : 0;
 }
 
-/* Nanoseconds since then. Packets of a burst may be slightly out of order; after the clock was set
- * back, much time has passed. */
-static uint64_t passed(uint64_t then_ns, uint64_t now_ns)
-{
-	return now_ns < then_ns && then_ns - now_ns < ATTACK_SECOND_NS ? 0 : now_ns - then_ns;
-}
-
 static void suspected_set(struct media *m, uint32_t stream, bool suspected)
 {
 	struct media_stream *s = &m->stream[stream];
@@ -113,13 +107,13 @@ bool media_attack_suspects(struct media *m, uint64_t now_ns)
 {
 	struct attacks *all = m->attacks;
 
-	if (all->suspected && passed(all->looked_ns, now_ns) >= ATTACK_SECOND_NS / 8) {
+	if (all->suspected && clock_since(all->looked_ns, now_ns) >= ATTACK_SECOND_NS / 8) {
 		all->looked_ns = now_ns;
 		for (uint32_t i = all->suspected; i-- > 0;) {
 			uint32_t stream = all->suspect[i];
 			uint64_t then_ns = m->trial[stream].attack.suspected_ns;
 
-			if (passed(then_ns, now_ns) > ATTACK_PERIOD_NS)
+			if (clock_since(then_ns, now_ns) > ATTACK_PERIOD_NS)
 				suspected_set(m, stream, false);
 		}
 	}
@@ -169,7 +163,7 @@ static void judge(struct media *m, struct attack *t, uint64_t now_ns)
 	const struct media_stream_counters *c = &m->counters[t->stream];
 	uint64_t forged = t->forged + count_of(&c->drops[PACKET_DROP_GUARD]) - t->refused;
 
-	if (passed(t->since_ns, now_ns) < ATTACK_PERIOD_NS)
+	if (clock_since(t->since_ns, now_ns) < ATTACK_PERIOD_NS)
 		return;
 	if (forged * ATTACK_FEW <= count_of(&c->packets) - t->trues)
 		t->calm++;

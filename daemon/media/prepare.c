@@ -347,7 +347,7 @@ static void rename_source(struct draft *d)
 /* --- The burst -------------------------------------------------------------------------------- */
 
 /* Whether to authenticate a packet before anything else is done, so that a forged one costs nothing
- * else. RTCP has no guard, and is rare: always. */
+ * else. RTCP has no guard, and little of it is sent, so all of it is authenticated first. */
 static bool is_doubtful(const struct draft *d)
 {
 	const struct media_stream *s = &d->m->stream[d->note->stream];

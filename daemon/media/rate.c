@@ -5,19 +5,12 @@
 #include "media/fast_path.h"
 #include "media/keys.h"
 
-/* Nanoseconds since the second began. Packets of several queues may be slightly out of order; after
- * the clock was set back, a new second begins. */
-static uint64_t spent(const struct media_rate *r, uint64_t now_ns)
-{
-	return now_ns < r->since_ns && r->since_ns - now_ns < NS_PER_SEC ? 0 : now_ns - r->since_ns;
-}
-
 void media_rate_came(struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	struct media_rate *r = &m->trial[stream].rate;
 	struct media_stream *s = &m->stream[stream];
 	uint64_t number = media_key_load(&m->counters[stream].packets) + r->others;
-	uint64_t passed = spent(r, now_ns), more = number - r->number;
+	uint64_t passed = clock_since(r->since_ns, now_ns), more = number - r->number;
 	bool was = s->limited;
 
 	/* A packet of the other kind may have looked just before: too few packets show no rate. */
@@ -47,5 +40,6 @@ bool media_rate_refuses(const struct media *m, uint32_t stream, uint64_t now_ns)
 {
 	const struct media_rate *r = &m->trial[stream].rate;
 
-	return m->stream[stream].limited && r->n >= m->cfg.rate && spent(r, now_ns) < NS_PER_SEC;
+	return m->stream[stream].limited && r->n >= m->cfg.rate &&
+		clock_since(r->since_ns, now_ns) < NS_PER_SEC;
 }

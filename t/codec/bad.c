@@ -69,7 +69,7 @@ __attribute__((constructor)) static void forge(void)
 #endif
 
 #ifdef BAD_SHORT
-/* Writes what is no description, and goes on. */
+/* Writes an invalid description to the socket, and does not end. */
 __attribute__((constructor)) static void write_short(void)
 {
 	char in[4];

@@ -28,6 +28,15 @@ def since(heard, payload, before=0):
     return set(heard[heard.index(payload, before):])
 
 
+def readable(sockets, milliseconds):
+    """Those that have a packet. select() would refuse descriptors above 1023."""
+    poll = select.poll()
+    for s in sockets:
+        poll.register(s, select.POLLIN)
+    ready = {fd for fd, _ in poll.poll(milliseconds)}
+    return [s for s in sockets if s.fileno() in ready]
+
+
 class Plain:
     """A terminal with plain RTP. It counts received packets by kind and keeps RTP payloads. media: kind, payload type and codec of its stream."""
     profile = "RTP/AVP"
@@ -49,7 +58,7 @@ class Plain:
 
     def listen(self):
         while not self.ended:
-            for s in select.select(self.sockets(), [], [], 0.1)[0]:
+            for s in readable(self.sockets(), 100):
                 try:
                     self.take(s, *s.recvfrom(2048))
                 except OSError:

@@ -339,8 +339,8 @@ static void streams_without_a_guard_go_last_too(void **state)
 	rig_free(c.r);
 }
 
-/* A terminal with wrong keys never has an authentic packet: when it is silent, the worker has its
- * fast path back. A forged packet that arrived later than a true one is no end. */
+/* A terminal with wrong keys never has an authentic packet. Some time after its last packet the
+ * worker uses the fast path again. A packet with a slightly earlier time does not end suspicion. */
 static void suspicion_of_silent_streams_ends(void **state)
 {
 	struct call c = call_new(100);
